@@ -1,0 +1,1 @@
+"""Reliable-multicast protocols as pure objects: no sockets, no clocks, no simulator."""

@@ -1,0 +1,5 @@
+"""Erasure coding: `encode` makes parity symbols of a block, `decode` finds its missing source symbols."""
+
+from protocols.fec.reed_solomon import MAX_SYMBOLS, decode, encode
+
+__all__ = ["MAX_SYMBOLS", "decode", "encode"]

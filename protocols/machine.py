@@ -1,0 +1,238 @@
+"""The contract between a protocol and its host. Read this first.
+
+A protocol is a `Machine`: it is told what arrived and what time it is, and speaks through the `Ports` it was given. It
+knows no socket, no clock and no simulator. Hosts (`sim.host`, `emu.host`, the fake host of the tests) run machines.
+
+Rules, for machines and for hosts:
+
+1. Inputs come one at a time, with `now` (seconds) not decreasing. A machine never hears itself.
+2. A quiet input costs nothing: what a machine has to say, it says through its ports. A deadline that moves *earlier* is
+   announced by `alarm`; one that moves later is not.
+3. No port re-enters the machine. Events reach the application in order, before the machine's next input.
+4. Late and early wake-ups are harmless. `deadline <= now` after `wake` is a livelock and the host raises `LivelockError`.
+5. A remote peer can never make a machine raise; a failing sink ends its object with an event.
+6. Messages are read-only once sent: in the simulator one object reaches every receiver.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from math import inf
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
+
+from protocols.events import Event
+from protocols.rng import Rng
+
+__all__ = [
+    "Address",
+    "Codec",
+    "Content",
+    "Event",
+    "Group",
+    "Host",
+    "Machine",
+    "Message",
+    "Offer",
+    "Packet",
+    "Ports",
+    "Sender",
+    "Sink",
+    "Source",
+    "fan_out",
+]
+
+T = TypeVar("T")
+
+Address: TypeAlias = Hashable
+"""Opaque to machines: a node name in the simulator, an (ip, port) in emulation, a `Group`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A multicast group. In emulation the name is "ip:port"."""
+
+    name: str
+
+
+class Message:
+    """Base of what travels: slotted dataclasses whose fields hold exactly what the wire holds."""
+
+    __slots__ = ()
+    kind: ClassVar[str]
+    """Name of the message type in counters and traces, e.g. "data", "nack"."""
+    identity: int | None = None
+    """Stable 64 bits naming the content carried (equal for every transmission of it), or None for control messages."""
+    token: Any = None
+    """For a receiver's fast path: whoever is exactly in this state has nothing to do but to move to `after`."""
+    after: Any = None
+
+
+class Packet:
+    """A message on its way out: `size` is bytes of UDP payload."""
+
+    __slots__ = ("message", "size", "to")
+
+    def __init__(self, message: Message, size: int, to: Address) -> None:
+        self.message = message
+        self.size = size
+        self.to = to
+
+
+class Source(Protocol):
+    """Content to send: a file, memory, or only an extent."""
+
+    @property
+    def size(self) -> int:
+        """Length in bytes; does not change."""
+
+    def read(self, offset: int, n: int) -> bytes | None:
+        """Exactly `n` bytes from `offset`; None from a source that has a size but no bytes (simulated content)."""
+
+
+class Sink(Protocol):
+    """Where a received object goes. Any method may raise OSError, which ends the object."""
+
+    def write(self, offset: int, data: bytes | memoryview) -> None:
+        """Store a segment; segments come in any order, each once."""
+
+    def read(self, offset: int, n: int) -> bytes:
+        """Read back what was written, for decoding."""
+
+    def commit(self, info: bytes) -> None:
+        """Everything is there; `info` is the object's out-of-band information (a file's name), b"" for none."""
+
+    def abort(self) -> None:
+        """The object will never be complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What an application hands to a sender: one object of content with its out-of-band information."""
+
+    source: Source
+    info: bytes = b""
+    is_file: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """An object that begins to arrive. `info` may come later and is then given to `Sink.commit`."""
+
+    sender: int
+    object_id: int
+    size: int
+    is_file: bool
+
+
+class Ports(Protocol):
+    """The only ways out of a machine. `list.append` is a complete fake of most of them."""
+
+    rng: Rng
+    trace: Callable[[str, object], None] | None
+
+    def send(self, packet: Packet) -> object:
+        """Always taken. A true answer means "full": send no more before `resume`."""
+
+    def notify(self, event: Event) -> None:
+        """Tell the application, before this machine's next input."""
+
+    def alarm(self, when: float) -> None:
+        """The machine's deadline moved earlier, to `when`."""
+
+    def join(self, group: Group) -> None:
+        """Receive what is sent to `group` from now on."""
+
+    def leave(self, group: Group) -> None:
+        """Stop receiving what is sent to `group`."""
+
+    def accept(self, offer: Offer) -> Sink | None:
+        """Where the object goes, or None when it is not wanted."""
+
+
+class Machine(ABC):
+    """One end of a protocol. Subclasses are slotted: there may be a million of them."""
+
+    __slots__ = ("deadline", "ports")
+
+    def __init__(self, ports: Ports) -> None:
+        self.ports = ports
+        self.deadline = inf
+        """When `wake` is wanted; inf for never."""
+
+    def _due(self, when: float) -> None:
+        """Move the deadline; an earlier one is announced."""
+        if when < self.deadline:
+            self.deadline = when
+            self.ports.alarm(when)
+        else:
+            self.deadline = when
+
+    @abstractmethod
+    def start(self, now: float) -> None:
+        """Begin: join groups, send the first message."""
+
+    @abstractmethod
+    def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """A message from another node arrived."""
+
+    @abstractmethod
+    def wake(self, now: float) -> None:
+        """The deadline has come, or nearly. Afterwards `deadline` is later than `now`."""
+
+    def resume(self, now: float) -> None:
+        """The network takes packets again, after `send` answered "full"."""
+
+    def opened(self, peer: Address, now: float) -> None:
+        """A connection to `peer` is open (only for protocols that use connections)."""
+
+    def closed(self, peer: Address, reason: str, now: float) -> None:
+        """The connection to `peer` is gone."""
+
+    @abstractmethod
+    def counts(self) -> dict[str, int]:
+        """What the machine counted, by name; a name means the same in every protocol (docs/protocols.md)."""
+
+
+class Sender(Machine):
+    """A machine that takes content from an application."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def submit(self, content: Content, now: float) -> int:
+        """Queue an object for sending; returns its object id. Call through `Host.call`."""
+
+
+class Codec(Protocol):
+    """Messages to bytes and back."""
+
+    def encode(self, message: Message) -> bytes:
+        """The UDP payload."""
+
+    def decode(self, data: bytes) -> Message:
+        """Raises WireError and nothing else. Finds `identity` too."""
+
+
+class Host(Protocol):
+    """What runs a machine: `sim.host.SimHost`, `emu.host.UdpHost`, the fake host of the tests."""
+
+    @property
+    def now(self) -> float:
+        """Seconds since the run began."""
+
+    def run(
+        self, machine: Machine, on_event: Callable[[Event], None], accept: Callable[[Offer], Sink | None] | None = None
+    ) -> None:
+        """Start the machine; its events go to `on_event`, which may use `call`. `accept` answers offers; None wants nothing."""
+
+    def call(self, verb: Callable[..., T], *args: object) -> T:
+        """`verb(*args, now)` of the machine the host runs, then settle what it caused."""
+
+    def later(self, when: float, action: Callable[[], None]) -> None:
+        """Run `action()` at `when` seconds since the run began (an application's own timer)."""
+
+
+def fan_out(machines: Iterable[Machine], message: Message, source: Address, to: Address, now: float) -> None:
+    """Deliver one message to many machines: the tight loop of the simulator."""
+    for machine in machines:
+        machine.receive(message, source, to, now)

@@ -1,0 +1,17 @@
+"""The random back-off of NACKs and other feedback (RFC 5401 3.2.2)."""
+
+from math import exp, log
+
+__all__ = ["backoff"]
+
+
+def backoff(u: float, spread: float, group_size: float) -> float:
+    """Seconds to wait before speaking: truncated exponential over [0, spread], most of it late.
+
+    `u` is uniform in [0, 1); `group_size` is the estimate of how many may speak. The first of a large group speaks early
+    and the others hear it before their own time comes.
+    """
+    if spread <= 0.0:
+        return 0.0
+    rate = log(group_size) + 1.0
+    return spread / rate * log(1.0 + u * (exp(rate) - 1.0))

@@ -1,0 +1,65 @@
+"""Parameters of a NORM session, with the defaults of NRL NORM where it has one."""
+
+from dataclasses import dataclass
+
+from protocols.errors import ConfigError
+from protocols.settings import check, setting
+
+__all__ = ["NormConfig"]
+
+
+@dataclass(frozen=True, slots=True)
+class NormConfig:
+    """One sender's parameters; a receiver learns most of them from the sender's messages."""
+
+    rate: float = setting(
+        125_000.0, "rate", 1.0, 1e12, help="transmission rate, UDP payload bytes per second", source="RFC 5740 5.2"
+    )
+    segment: int = setting(1400, "bytes", 8, 65_000, help="payload of one DATA message", source="RFC 5740 5.1.1")
+    block: int = setting(64, "count", 1, 255, help="source symbols per FEC block", source="RFC 5052 9.1")
+    parity: int = setting(16, "count", 0, 254, help="parity symbols per FEC block", source="RFC 5510 8")
+    auto_parity: int = setting(0, "count", 0, 254, help="parity symbols sent with every block", source="RFC 5740 5.2")
+    fec: int = setting(5, "choice", choices=(0, 5, 129), help="fec_id: no-code, RS GF(2^8), small block", source="RFC 5445")
+    grtt: float = setting(
+        0.25, "seconds", 1e-3, 1000.0, help="initial estimate of the group round-trip time", source="RFC 5740 5.5.1"
+    )
+    grtt_max: float = setting(10.0, "seconds", 1e-3, 1000.0, help="bound of the advertised GRTT", source="RFC 5740 5.5.1")
+    probing: str = setting(
+        "active",
+        "choice",
+        choices=("active", "passive", "none"),
+        help="GRTT probes: answered at once, with NACKs only, none",
+        source="RFC 5740 5.5.1",
+    )
+    probe_min: float = setting(
+        1.0, "seconds", 1e-3, 1e6, help="shortest GRTT probe interval after the first", source="RFC 5740 5.5.1"
+    )
+    probe_max: float = setting(30.0, "seconds", 1e-3, 1e6, help="longest GRTT probe interval", source="RFC 5740 5.5.1")
+    backoff: int = setting(4, "count", 0, 15, help="backoff factor K: NACKs spread over K * GRTT", source="RFC 5401 3.2.2")
+    gsize: int = setting(1000, "count", 1, 500_000_000, help="estimate of the group size", source="RFC 5401 3.2.2")
+    robust: int = setting(20, "count", 1, 1000, help="how often FLUSH and the like are repeated", source="RFC 5740 4.2.3.1")
+    cache_min: int = setting(8, "count", 1, 32_767, help="objects always kept for repair", source="RFC 5740 5.1")
+    cache_max: int = setting(256, "count", 1, 32_767, help="objects kept for repair at the most", source="RFC 5740 5.1")
+    cache_size: int = setting(
+        20_000_000, "bytes", 0, help="bytes of objects kept for repair beyond cache_min", source="RFC 5740 5.1"
+    )
+    flow: float = setting(
+        2.0, "number", 0.1, 1000.0, help="an object with a NACK in the last flow*(K+1)*GRTT is not purged", source="NRL"
+    )
+    window: int = setting(
+        256, "count", 1, 16_384, help="receiver: objects pending per sender at the most", source="RFC 5740 5.3"
+    )
+    buffer: int = setting(16_000_000, "bytes", 0, help="receiver: bytes of parity kept for decoding", source="RFC 5740 5.3")
+
+    def __post_init__(self) -> None:
+        check(self)
+        if self.block + self.parity > 255:
+            raise ConfigError(f"parity: {self.parity!r} is not allowed; block + parity is at most 255 (block is {self.block})")
+        if self.auto_parity > self.parity:
+            raise ConfigError(f"auto_parity: {self.auto_parity!r} is not allowed; at most parity ({self.parity})")
+        if self.fec == 0 and self.parity:
+            raise ConfigError(f"parity: {self.parity!r} is not allowed; 0 with fec 0, which has no parity")
+        if self.cache_min > self.cache_max:
+            raise ConfigError(f"cache_min: {self.cache_min!r} is not allowed; at most cache_max ({self.cache_max})")
+        if self.probe_min > self.probe_max:
+            raise ConfigError(f"probe_min: {self.probe_min!r} is not allowed; at most probe_max ({self.probe_max:g})")

@@ -1,0 +1,104 @@
+"""The NACK process of a receiver: back-off, suppression, hold-off (RFC 5740 5.3)."""
+
+from math import inf
+from typing import TYPE_CHECKING
+
+from protocols.norm.backoff import backoff
+from protocols.norm.demand import Demand
+from protocols.norm.needs import Place, is_covered, needs_before
+from protocols.serial import ahead
+
+if TYPE_CHECKING:
+    from protocols.norm.remote import RemoteSender
+
+__all__ = ["NackCycle", "is_before"]
+
+
+def is_before(a: Place, b: Place) -> bool:
+    """Does place `a` come before `b` in transmission order?"""
+    order = ahead(a[0], b[0])
+    return order < 0 or (order == 0 and a[1:] < b[1:])
+
+
+class NackCycle:
+    """One receiver's NACK process towards one sender; exists from the first loss on.
+
+    Until `expiry` it is in back-off, then until `holdoff` it keeps silent; both are mere times, and only a back-off that may
+    end in a NACK has a wake-up, `due`. When others have asked for everything already, it falls quiet at once: `due` is inf,
+    but the times stand, so that a need which comes up before `expiry` and nobody asked for still speaks at `expiry`.
+    """
+
+    __slots__ = ("_demands", "_expiry", "_holdoff", "_noted", "_quiet", "_remote", "due")
+
+    def __init__(self, remote: "RemoteSender") -> None:
+        self._remote = remote
+        self._expiry = self._holdoff = -inf
+        self._noted: Place = (0, 0, 0)
+        self._demands: list[Demand] = []
+        self._quiet = False
+        self.due = inf
+
+    def check(self, now: float, place: Place) -> None:
+        """Something may be missing before `place`: begin, unless a process is under way."""
+        if now < self._expiry:
+            if self._quiet and not self._is_covered(place):
+                self._quiet = False
+                self.due = self._expiry
+                self._remote.receiver.nacks_suppressed -= 1
+        elif now >= self._holdoff and self._remote.lacks_before(place):
+            self._begin(now)
+
+    def _begin(self, now: float) -> None:
+        remote = self._remote
+        factor = remote.backoff
+        wait = backoff(remote.receiver.ports.rng.uniform(), factor * remote.grtt, remote.gsize) if factor else 0.0
+        self._expiry = now + wait
+        # Without back-off and parity an answer comes within one round trip.
+        rest = factor + 2 if factor or remote.parity else 1
+        self._holdoff = self._expiry + rest * remote.grtt
+        self._noted = remote.place()
+        self._demands = []
+        self._quiet = False
+        if wait > 0.0:
+            self.due = self._expiry
+        else:
+            self.expire(now)
+
+    def expire(self, now: float) -> None:
+        """The back-off is over: ask for what is missing, unless others did."""
+        self.due = inf
+        remote = self._remote
+        place = remote.boundary()
+        self._noted = remote.place()
+        needs = list(needs_before(remote.objects, place))
+        if not needs:
+            self._holdoff = now
+        elif self._demands and all(is_covered(need, self._demands) for need in needs):
+            remote.receiver.nacks_suppressed += 1
+        else:
+            remote.send_nack(needs, now)
+
+    def overhear(self, demand: Demand, now: float) -> None:
+        """Another receiver asked for this."""
+        if now >= self._expiry or self._quiet:
+            return
+        self._demands.append(demand)
+        if self._is_covered(self._remote.boundary()):
+            self._quiet = True
+            self.due = inf
+            self._remote.receiver.nacks_suppressed += 1
+
+    def _is_covered(self, place: Place) -> bool:
+        return all(is_covered(need, self._demands) for need in needs_before(self._remote.objects, place))
+
+    def rewind(self, place: Place, now: float) -> None:
+        """The sender sends a repair at `place`. If it went back there, a request for anything earlier was lost."""
+        if is_before(place, self._noted):
+            self._noted = place
+            if self._expiry <= now < self._holdoff:
+                self._holdoff = now
+
+    def relax(self) -> None:
+        """Nothing is missing any more."""
+        self.due = inf
+        self._expiry = self._holdoff = -inf

@@ -1,0 +1,78 @@
+"""What a NACK asks for, sorted by level: the sender serves it, other receivers are suppressed by it (RFC 5740 4.3.1)."""
+
+from collections.abc import Iterator
+
+from protocols.norm.messages import (
+    FORM_RANGES,
+    LEVEL_BLOCK,
+    LEVEL_INFO,
+    LEVEL_OBJECT,
+    LEVEL_SEGMENT,
+    Item,
+    Nack,
+    Request,
+)
+from protocols.serial import ahead
+
+__all__ = ["Demand", "demand_of"]
+
+
+class Demand:
+    """The content of one NACK. Ranges are inclusive; `symbols` maps (object, block) to a bit mask of encoding symbol ids."""
+
+    __slots__ = ("blocks", "infos", "objects", "symbols")
+
+    def __init__(self) -> None:
+        self.objects: list[tuple[int, int]] = []
+        self.infos: list[tuple[int, int]] = []
+        self.blocks: list[tuple[int, int, int]] = []
+        self.symbols: dict[tuple[int, int], int] = {}
+
+    def has_object(self, object_id: int) -> bool:
+        """Is the whole object asked for?"""
+        return any(ahead(first, object_id) <= 0 <= ahead(last, object_id) for first, last in self.objects)
+
+    def has_info(self, object_id: int) -> bool:
+        """Is the object's information asked for, alone or with the whole object?"""
+        return self.has_object(object_id) or any(
+            ahead(first, object_id) <= 0 <= ahead(last, object_id) for first, last in self.infos
+        )
+
+    def has_block(self, object_id: int, block: int) -> bool:
+        """Is the whole block asked for, alone or with the whole object?"""
+        return self.has_object(object_id) or any(
+            owner == object_id and first <= block <= last for owner, first, last in self.blocks
+        )
+
+    def add(self, request: Request, fec_id: int) -> None:
+        """Sort in one repair request. An item of another fec_id ends it, as in NRL NORM."""
+        for first, last in _spans(request, fec_id):
+            if request.level & LEVEL_INFO:
+                self.infos.append((first.object_id, last.object_id))
+            if request.level & LEVEL_SEGMENT:
+                if first.symbol <= last.symbol and first.block == last.block:
+                    key = first.object_id, first.block
+                    self.symbols[key] = self.symbols.get(key, 0) | (2 << last.symbol) - (1 << first.symbol)
+            elif request.level & LEVEL_BLOCK:
+                self.blocks.append((first.object_id, first.block, last.block))
+            elif request.level & LEVEL_OBJECT:
+                self.objects.append((first.object_id, last.object_id))
+
+
+def _spans(request: Request, fec_id: int) -> Iterator[tuple[Item, Item]]:
+    step = 2 if request.form == FORM_RANGES else 1
+    items = request.items
+    for place in range(0, len(items) - step + 1, step):
+        first, last = items[place], items[place + step - 1]
+        if first.fec_id != fec_id or last.fec_id != fec_id:
+            return
+        yield first, last
+
+
+def demand_of(nack: Nack, fec_id: int) -> Demand:
+    """The demand of a NACK to a sender that uses `fec_id`; worked out once per message, however many hear it."""
+    if nack.demand is None:
+        nack.demand = Demand()
+        for request in nack.requests:
+            nack.demand.add(request, fec_id)
+    return nack.demand

@@ -1,0 +1,65 @@
+"""A sender's estimate of the group round-trip time, and when to probe for it (RFC 5740 5.5.1, filters as NRL NORM)."""
+
+from math import inf
+
+from protocols.norm.config import NormConfig
+from protocols.norm.quantise import rtt_code, rtt_seconds
+
+__all__ = ["FIRST_INTERVAL", "GROWTH", "RTT_FLOOR", "GrttEstimator"]
+
+FIRST_INTERVAL = 0.5
+GROWTH = 1.5
+RTT_FLOOR = 1e-3
+HEADROOM = 44
+"""Bytes added to a segment when the packet interval bounds the GRTT from below, as in NRL NORM."""
+
+
+class GrttEstimator:
+    """Measured and advertised GRTT. `code` is what messages carry, `advertised` the seconds all timers use."""
+
+    __slots__ = ("_floor", "_interval", "_longest", "_max", "_peak", "_shortest", "_updated", "advertised", "code", "measured")
+
+    def __init__(self, config: NormConfig) -> None:
+        self._max = config.grtt_max
+        self._floor = (HEADROOM + config.segment) / config.rate
+        self._shortest, self._longest = config.probe_min, config.probe_max
+        self._interval = FIRST_INTERVAL
+        self._peak = 0.0
+        self._updated = -inf
+        self.measured = config.grtt
+        self.code = -1
+        self._advertise()
+
+    def respond(self, sample: float) -> bool:
+        """A receiver's answer gave this round-trip time (seconds). True when the advertised value changed."""
+        sample = min(max(sample, RTT_FLOOR), self._max)
+        if sample > self.measured:
+            self.measured = 0.25 * self.measured + 0.75 * sample
+            return self._advertise()
+        self._peak = max(self._peak, sample)
+        return False
+
+    def probed(self, now: float) -> bool:
+        """A probe goes out: let the estimate sink towards the highest answer. True when the advertised value changed."""
+        if now - self._updated < max(self.advertised, self._shortest):
+            return False
+        self._updated = now
+        peak, self._peak = self._peak, 0.0
+        if not 0.0 < peak < self.measured:
+            return False
+        self.measured = max(0.9 * self.measured, peak)
+        return self._advertise()
+
+    def next_interval(self) -> float:
+        """Seconds from this probe to the next: growing from the shortest to the longest."""
+        interval = min(max(self._interval, self._shortest), self._longest)
+        self._interval = interval * GROWTH
+        return interval
+
+    def _advertise(self) -> bool:
+        code = rtt_code(min(max(self.measured, self._floor), self._max))
+        if code == self.code:
+            return False
+        self.code = code
+        self.advertised = rtt_seconds(code)
+        return True

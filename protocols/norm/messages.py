@@ -1,0 +1,337 @@
+"""The NORM messages (RFC 5740 4) as slotted objects. Fields hold what the wire holds: codes, not seconds.
+
+Three small immutable parts are shared by many messages, and receivers compare them by identity first:
+`Origin` (who sends, with which timing), `Fti` (how the object is coded) and `Position` (where the sender stands).
+"""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+from protocols.machine import Message
+from protocols.norm.partition import Partition
+
+if TYPE_CHECKING:
+    from protocols.norm.demand import Demand
+
+__all__ = [
+    "FLAG_EXPLICIT",
+    "FLAG_FILE",
+    "FLAG_INFO",
+    "FLAG_REPAIR",
+    "FLAG_STREAM",
+    "FLAG_UNRELIABLE",
+    "FORM_ERASURES",
+    "FORM_ITEMS",
+    "FORM_RANGES",
+    "LEVEL_BLOCK",
+    "LEVEL_INFO",
+    "LEVEL_OBJECT",
+    "LEVEL_SEGMENT",
+    "Ack",
+    "AckReq",
+    "Application",
+    "CcFeedback",
+    "CcNode",
+    "Data",
+    "Eot",
+    "Extension",
+    "Flush",
+    "Fti",
+    "Command",
+    "Info",
+    "Item",
+    "Nack",
+    "NormMessage",
+    "Origin",
+    "Position",
+    "Probe",
+    "RepairAdv",
+    "Report",
+    "Request",
+    "Squelch",
+]
+
+FLAG_REPAIR, FLAG_EXPLICIT, FLAG_INFO, FLAG_UNRELIABLE, FLAG_FILE, FLAG_STREAM = 1, 2, 4, 8, 16, 32
+FORM_ITEMS, FORM_RANGES, FORM_ERASURES = 1, 2, 3
+LEVEL_SEGMENT, LEVEL_BLOCK, LEVEL_INFO, LEVEL_OBJECT = 1, 2, 4, 8
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Bytes 4..11 of every sender message: node, instance and the advertised timing, as codes."""
+
+    source_id: int
+    instance_id: int
+    grtt: int
+    backoff: int
+    gsize: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fti:
+    """FEC object transmission information, EXT_FTI (RFC 5740 4.2.1; parity *count* as in NRL, not RFC 5510's max_n)."""
+
+    fec_id: int
+    object_size: int
+    segment: int
+    block: int
+    parity: int
+    m: int = 8
+    """Bits per FEC symbol element; carried on the wire by fec_id 2 only."""
+    partition: Partition = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "partition", Partition(self.object_size, self.segment, self.block))
+
+
+@dataclass(slots=True)
+class Position:
+    """The place after a message in a sender's order of first transmissions, and the sequence number that comes next.
+
+    `block`, `symbol` name the next source symbol never sent before; a finished object ends at block = number of blocks.
+    Immutable by agreement: all receivers that heard the same messages share one.
+    """
+
+    object_id: int
+    block: int
+    symbol: int
+    sequence: int
+
+
+class NormMessage(Message):
+    """Base of all NORM messages. What a sender says lies between two positions; feedback has none."""
+
+    __slots__ = ()
+    before: "Position | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """A header extension kept as bytes: `content` is what follows HET and HEL (or HET alone when het >= 128)."""
+
+    het: int
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CcFeedback:
+    """EXT_CC (RFC 5740 4.2.3.4); `loss_low` is the low half of NRL's 32-bit loss, in the reserved field."""
+
+    sequence: int
+    flags: int
+    rtt: int
+    loss: int
+    rate: int
+    loss_low: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CcNode:
+    """One entry of the node list of CMD(CC)."""
+
+    node_id: int
+    flags: int
+    rtt: int
+    rate: int
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One symbol, block or object named in a repair request; `block_length` travels with fec_id 129 only."""
+
+    fec_id: int
+    object_id: int
+    block: int = 0
+    symbol: int = 0
+    block_length: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One repair request of a NACK: for RANGES the items come in pairs (first, last), both inclusive."""
+
+    form: int
+    level: int
+    """LEVEL_ bits: SEGMENT, BLOCK or OBJECT, and INFO beside them."""
+    items: tuple[Item, ...]
+
+
+@dataclass(slots=True)
+class Data(NormMessage):
+    """NORM_DATA: one source or parity symbol. `payload` None: the content is only accounted for, `length` bytes of it."""
+
+    kind: ClassVar[str] = "data"
+    origin: Origin
+    sequence: int
+    flags: int
+    fec_id: int
+    object_id: int
+    block: int
+    symbol: int
+    block_length: int
+    """Source symbols of the block; on the wire with fec_id 129, elsewhere 0 when the FTI is absent."""
+    fti: Fti | None
+    payload: bytes | None
+    length: int
+    identity: int | None = None
+    extensions: tuple[Extension, ...] = ()
+    token: Position | None = field(default=None, compare=False, repr=False)
+    """The position before this message, when a receiver exactly there has nothing to do but to move to `after`."""
+    before: Position | None = field(default=None, compare=False, repr=False)
+    after: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(slots=True)
+class Info(NormMessage):
+    """NORM_INFO: the object's out-of-band information, at most one segment."""
+
+    kind: ClassVar[str] = "info"
+    origin: Origin
+    sequence: int
+    flags: int
+    fec_id: int
+    object_id: int
+    fti: Fti | None
+    payload: bytes
+    identity: int | None = None
+    extensions: tuple[Extension, ...] = ()
+    token: Position | None = field(default=None, compare=False, repr=False)
+    before: Position | None = field(default=None, compare=False, repr=False)
+    after: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(slots=True)
+class Command(NormMessage):
+    """Base of NORM_CMD."""
+
+    origin: Origin
+    sequence: int
+    token: Position | None = field(default=None, compare=False, repr=False, kw_only=True)
+    before: Position | None = field(default=None, compare=False, repr=False, kw_only=True)
+    after: Position | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+
+@dataclass(slots=True)
+class Flush(Command):
+    """CMD(FLUSH): everything up to this symbol was sent; nodes in `acking` are asked for an ACK."""
+
+    kind: ClassVar[str] = "flush"
+    fec_id: int
+    object_id: int
+    block: int
+    symbol: int
+    block_length: int = 0
+    acking: tuple[int, ...] = ()
+    extensions: tuple[Extension, ...] = ()
+
+
+@dataclass(slots=True)
+class Eot(Command):
+    """CMD(EOT): the sender leaves."""
+
+    kind: ClassVar[str] = "eot"
+
+
+@dataclass(slots=True)
+class Squelch(Command):
+    """CMD(SQUELCH): what comes before this object and block is not repaired any more, nor are the objects in `invalid`."""
+
+    kind: ClassVar[str] = "squelch"
+    fec_id: int
+    object_id: int
+    block: int
+    symbol: int
+    block_length: int = 0
+    invalid: tuple[int, ...] = ()
+    extensions: tuple[Extension, ...] = ()
+
+
+@dataclass(slots=True)
+class Probe(Command):
+    """CMD(CC): GRTT and congestion-control probe. `rate` is the code of EXT_RATE, None without it (passive probing)."""
+
+    kind: ClassVar[str] = "cc"
+    cc_sequence: int
+    send_sec: int
+    send_usec: int
+    rate: int | None = None
+    nodes: tuple[CcNode, ...] = ()
+    reserved: int = 0
+    extensions: tuple[Extension, ...] = ()
+
+
+@dataclass(slots=True)
+class RepairAdv(Command):
+    """CMD(REPAIR_ADV): the sender repeats what it was asked for by unicast."""
+
+    kind: ClassVar[str] = "repair_adv"
+    flags: int
+    requests: tuple[Request, ...]
+    cc: CcFeedback | None = None
+    extensions: tuple[Extension, ...] = ()
+
+
+@dataclass(slots=True)
+class AckReq(Command):
+    """CMD(ACK_REQ): the nodes are asked for an ACK of `ack_type`."""
+
+    kind: ClassVar[str] = "ack_req"
+    ack_type: int
+    ack_id: int
+    nodes: tuple[int, ...] = ()
+    extensions: tuple[Extension, ...] = ()
+
+
+@dataclass(slots=True)
+class Application(Command):
+    """CMD(APPLICATION): application bytes out of band."""
+
+    kind: ClassVar[str] = "application"
+    content: bytes
+    extensions: tuple[Extension, ...] = ()
+
+
+@dataclass(slots=True)
+class Nack(NormMessage):
+    """NORM_NACK: `response_sec`, `response_usec` echo the last probe plus the time since, 0, 0 for none."""
+
+    kind: ClassVar[str] = "nack"
+    source_id: int
+    sequence: int
+    sender_id: int
+    instance_id: int
+    response_sec: int
+    response_usec: int
+    requests: tuple[Request, ...]
+    cc: CcFeedback | None = None
+    extensions: tuple[Extension, ...] = ()
+    demand: "Demand | None" = field(default=None, init=False, compare=False, repr=False)
+    """`requests` sorted by level, kept by the first who needs it (`protocols.norm.demand`)."""
+
+
+@dataclass(slots=True)
+class Ack(NormMessage):
+    """NORM_ACK: type 1 answers CMD(CC), type 2 CMD(FLUSH) with the flushed payload id in `payload`."""
+
+    kind: ClassVar[str] = "ack"
+    source_id: int
+    sequence: int
+    sender_id: int
+    instance_id: int
+    ack_type: int
+    ack_id: int
+    response_sec: int
+    response_usec: int
+    payload: bytes = b""
+    cc: CcFeedback | None = None
+    extensions: tuple[Extension, ...] = ()
+
+
+@dataclass(slots=True)
+class Report(NormMessage):
+    """NORM_REPORT: reserved for experiments."""
+
+    kind: ClassVar[str] = "report"
+    source_id: int
+    sequence: int
+    payload: bytes = b""

@@ -1,0 +1,173 @@
+"""What a receiver lacks, as repair requests (RFC 5740 4.3.1), and whether others have asked for it already."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from protocols.norm.bits import bit_runs, lowest, without_lowest
+from protocols.norm.demand import Demand
+from protocols.norm.incoming import Incoming
+from protocols.norm.messages import (
+    FORM_ITEMS,
+    FORM_RANGES,
+    LEVEL_BLOCK,
+    LEVEL_INFO,
+    LEVEL_OBJECT,
+    LEVEL_SEGMENT,
+    Item,
+    Request,
+)
+from protocols.serial import ahead
+
+__all__ = ["Need", "Place", "contents_for", "is_covered", "needs_before"]
+
+Place = tuple[int, int, int]
+"""(object id, block, symbol): everything before it in transmission order."""
+ITEM_SIZES = {0: 8, 2: 8, 5: 8, 129: 12}
+REQUEST_HEADER = 4
+MOST_NACKS = 4
+
+
+@dataclass(slots=True)
+class Need:
+    """One thing missing: an object, an object's information, a range of blocks, or symbols of one block.
+
+    `mask` names encoding symbols; with `any_parity` they stand for as many parity symbols, whichever.
+    """
+
+    level: int
+    object_id: int
+    block: int = 0
+    last: int = 0
+    mask: int = 0
+    any_parity: bool = False
+    length: int = 0
+
+
+def needs_before(objects: Mapping[int, Incoming | None], place: Place) -> Iterator[Need]:
+    """Everything missing before `place`, objects and blocks in order, objects of which nothing is known as a whole."""
+    object_id, block, symbol = place
+    for key in sorted(objects, key=lambda key: ahead(key, object_id)):
+        order = ahead(key, object_id)
+        if order > 0 or (order == 0 and not (block or symbol)):
+            return
+        item = objects[key]
+        if item is None:
+            yield Need(LEVEL_OBJECT, key)
+        elif order < 0:
+            yield from _of_object(item, item.fti.partition.blocks, 0)
+        else:
+            yield from _of_object(item, block, symbol)
+
+
+def _of_object(item: Incoming, block: int, symbol: int) -> Iterator[Need]:
+    key, length = item.object_id, item.fti.partition.length
+    if item.wants_info and item.info is None:
+        yield Need(LEVEL_INFO, key)
+    for first, last in item.absent or ():
+        if first < block:
+            yield Need(LEVEL_BLOCK, key, first, min(last, block - 1), length=length(first))
+    for number in sorted(item.gaps or ()):
+        if number < block:
+            yield _of_block(item, number)
+        elif number == block and not item.usable_parity:
+            mask = item.missing(number) & (1 << symbol) - 1
+            if mask:
+                yield Need(LEVEL_SEGMENT, key, number, mask=mask, length=length(number))
+
+
+def _of_block(item: Incoming, block: int) -> Need:
+    """Symbols of a block that was wholly sent: as many parity symbols as are short, or, beyond them, source symbols by name."""
+    length, parity = item.fti.partition.length(block), item.usable_parity
+    missing, unheard = item.missing(block), ~item.parity_of(block) & (1 << parity) - 1
+    short = missing.bit_count() - (parity - unheard.bit_count())
+    need = Need(LEVEL_SEGMENT, item.object_id, block, length=length)
+    if short <= unheard.bit_count():
+        need.mask, need.any_parity = lowest(unheard, short) << length, True
+    else:
+        need.mask = without_lowest(missing, parity) | unheard << length
+    return need
+
+
+def is_covered(need: Need, demands: Iterable[Demand]) -> bool:
+    """Will the repair of what others asked for give this receiver what it needs?"""
+    key, block = need.object_id, need.block
+    mask = need.mask
+    for demand in demands:
+        if need.level == LEVEL_OBJECT:
+            if demand.has_object(key):
+                return True
+        elif need.level == LEVEL_INFO:
+            if demand.has_info(key):
+                return True
+        elif demand.has_block(key, block) and (need.level == LEVEL_SEGMENT or demand.has_block(key, need.last)):
+            return True
+        elif need.level == LEVEL_SEGMENT:
+            asked = demand.symbols.get((key, block), 0)
+            if need.any_parity and (asked >> need.length).bit_count() >= mask.bit_count():
+                return True
+            mask &= ~asked
+            if not mask:
+                return True
+    return False
+
+
+# -- as requests -------------------------------------------------------------------------------------------------------
+
+
+def contents_for(needs: Iterable[Need], fec_id: int, segment: int) -> list[tuple[Request, ...]]:
+    """The requests for the needs, oldest first, as the contents of at most four NACKs of at most `segment` bytes each.
+
+    Runs of three and more consecutive things become a range, shorter ones items; neighbours of one form share a request.
+    """
+    contents: list[list[tuple[int, int, list[Item]]]] = [[]]
+    size = 0
+    for level, first, last, count in _spans(needs, fec_id):
+        form = FORM_RANGES if count > 2 else FORM_ITEMS
+        items = [first] if count == 1 else [first, last]
+        rows = contents[-1]
+        shared = bool(rows) and rows[-1][:2] == (form, level)
+        cost = len(items) * ITEM_SIZES[fec_id] + (0 if shared else REQUEST_HEADER)
+        if rows and size + cost > segment:
+            if len(contents) == MOST_NACKS:
+                break
+            contents.append([])
+            rows, size, shared = contents[-1], 0, False
+            cost = len(items) * ITEM_SIZES[fec_id] + REQUEST_HEADER
+        if shared:
+            rows[-1][2].extend(items)
+        else:
+            rows.append((form, level, items))
+        size += cost
+    return [tuple(Request(form, level, tuple(items)) for form, level, items in rows) for rows in contents if rows]
+
+
+def _spans(needs: Iterable[Need], fec_id: int) -> Iterator[tuple[int, Item, Item, int]]:
+    """(level, first, last, how many) for every run of consecutive things."""
+    for level, key, last, count in _object_runs(needs):
+        if isinstance(key, int):
+            yield level, Item(fec_id, key), Item(fec_id, last), count
+        elif level == LEVEL_BLOCK:
+            low = Item(fec_id, key.object_id, key.block, 0, key.length)
+            yield level, low, Item(fec_id, key.object_id, key.last, 0, key.length), key.last - key.block + 1
+        else:
+            for start, end in bit_runs(key.mask):
+                low = Item(fec_id, key.object_id, key.block, start, key.length)
+                yield level, low, Item(fec_id, key.object_id, key.block, end, key.length), end - start + 1
+
+
+def _object_runs(needs: Iterable[Need]) -> Iterator[tuple[int, int | Need, int, int]]:
+    """Needs of whole objects (or informations) with consecutive ids joined; other needs as they are."""
+    level = first = count = 0
+    for need in needs:
+        if count and need.level == level and need.object_id == (first + count) & 0xFFFF:
+            count += 1
+            continue
+        if count:
+            yield level, first, (first + count - 1) & 0xFFFF, count
+        count = 0
+        if need.level in (LEVEL_OBJECT, LEVEL_INFO):
+            level, first, count = need.level, need.object_id, 1
+        else:
+            yield need.level, need, 0, 0
+    if count:
+        yield level, first, (first + count - 1) & 0xFFFF, count

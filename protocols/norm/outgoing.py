@@ -1,0 +1,214 @@
+"""One object on its way out: what is still to be sent for the first time, and what is to be sent again."""
+
+from heapq import heapify, heappop
+
+from protocols.fec import encode
+from protocols.machine import Content
+from protocols.norm.config import NormConfig
+from protocols.norm.demand import Demand
+from protocols.norm.identity import PARITY_SYMBOL, SOURCE_SYMBOL, base_of
+from protocols.norm.messages import FLAG_FILE, FLAG_INFO, Fti
+
+__all__ = ["Outgoing"]
+
+
+class Outgoing:
+    """An object in the sender's window.
+
+    First transmissions follow the cursor (`block`, `symbol`), with the block's own `auto_parity` symbols behind its source
+    symbols. What receivers ask for gathers in `wanted` and becomes `repairs` when the sender activates it; both map a block
+    to a bit mask of encoding symbol ids.
+    """
+
+    __slots__ = (
+        "_auto",
+        "_held",
+        "_held_block",
+        "_order",
+        "_parities",
+        "_pledged",
+        "_spent",
+        "active_at",
+        "bases",
+        "block",
+        "content",
+        "counted",
+        "flags",
+        "fti",
+        "info_due",
+        "info_sent",
+        "info_wanted",
+        "object_id",
+        "partition",
+        "repairs",
+        "symbol",
+        "wanted",
+    )
+
+    def __init__(self, object_id: int, content: Content, config: NormConfig, source_id: int) -> None:
+        self.object_id = object_id
+        self.content = content
+        self.fti = Fti(config.fec, content.source.size, config.segment, config.block, config.parity)
+        self.partition = self.fti.partition
+        # An empty object has no DATA message: NORM_INFO, even an empty one, is what tells of it.
+        self.info_due = bool(content.info) or not content.source.size
+        self.flags = (FLAG_FILE if content.is_file else 0) | (FLAG_INFO if self.info_due else 0)
+        self.bases = (base_of(SOURCE_SYMBOL, source_id, object_id), base_of(PARITY_SYMBOL, source_id, object_id))
+        self.counted = content.source.read(0, 0) is None
+        self.block = self.symbol = 0
+        self.active_at = 0.0
+        self.info_sent = self.info_wanted = False
+        self.wanted: dict[int, int] = {}
+        self.repairs: dict[int, int] = {}
+        self._auto = config.auto_parity
+        self._order: list[int] = []
+        self._pledged: dict[int, int] = {}
+        self._spent: dict[int, int] = {}
+        self._parities: dict[tuple[int, int], bytes] = {}
+        self._held = b""
+        self._held_block = -1
+
+    @property
+    def unsent(self) -> bool:
+        """Is anything left to be sent for the first time?"""
+        return self.block < self.partition.blocks or (self.info_due and not self.info_sent)
+
+    @property
+    def repairing(self) -> bool:
+        """Is anything to be sent again?"""
+        return bool(self.repairs) or (self.info_due and self.info_sent)
+
+    def step(self) -> tuple[int, int]:
+        """The next symbol never sent before, as (block, encoding symbol id); moves the cursor behind it."""
+        block, symbol = self.block, self.symbol
+        if symbol + 1 < self.partition.length(block) + self._auto:
+            self.symbol = symbol + 1
+        else:
+            self.block, self.symbol = block + 1, 0
+        return block, symbol
+
+    def repair_step(self) -> tuple[int, int] | None:
+        """The lowest symbol to be sent again; None while the cursor's own symbols are lower, or when there is none."""
+        block = self._order[0]
+        mask = self.repairs[block]
+        low = mask & -mask
+        symbol = low.bit_length() - 1
+        if block == self.block and symbol >= self.symbol:
+            return None
+        if mask == low:
+            del self.repairs[block]
+            heappop(self._order)
+        else:
+            self.repairs[block] = mask ^ low
+        return block, symbol
+
+    # -- content ---------------------------------------------------------------------------------------------------
+
+    def payload(self, block: int, symbol: int) -> tuple[bytes | None, int, int]:
+        """(payload, its length, its identity) of a symbol. Raises OSError when the source fails."""
+        partition = self.partition
+        length = partition.length(block)
+        if symbol >= length:
+            size = partition.vector(block)
+            identity = self.bases[1] | (block * self.fti.parity + symbol - length) & 0xFFFFFFFF
+            return None if self.counted else self._parity(block, symbol - length), size, identity
+        index = partition.first(block) + symbol
+        identity = self.bases[0] | index & 0xFFFFFFFF
+        size = partition.segment
+        if index + 1 == partition.segments:
+            size = partition.payload(index)
+        if self.counted:
+            return None, size, identity
+        if block != self._held_block:
+            self._hold(block)
+        start = symbol * partition.segment
+        return self._held[start : start + size], size, identity
+
+    def _hold(self, block: int) -> None:
+        """Read one whole block; its symbols are slices of it."""
+        partition = self.partition
+        first = partition.first(block)
+        offset = first * partition.segment
+        size = min(partition.length(block) * partition.segment, partition.size - offset)
+        data = self.content.source.read(offset, size)
+        if data is None or len(data) != size:
+            raise OSError(f"the source of object {self.object_id} ended early: {size} bytes at {offset} are not there")
+        self._held, self._held_block = data, block
+
+    def _parity(self, block: int, number: int) -> bytes:
+        """Parity `number` of the block. All that is due now is computed in one go, and nothing that is not due."""
+        if (block, number) not in self._parities:
+            length, segment = self.partition.length(block), self.partition.segment
+            due = self.repairs.get(block, 0) >> length
+            numbers = {number, *(j for j in range(due.bit_length()) if due >> j & 1)}
+            if block == self.block or number < self._auto:
+                numbers.update(range(number, self._auto))
+            if block != self._held_block:
+                self._hold(block)
+            sources = [self._held[i * segment : (i + 1) * segment] for i in range(length)]
+            wanted = sorted(numbers)
+            made = encode(self.fti.block, self.fti.parity, sources, wanted)
+            self._parities = {(block, j): data for j, data in zip(wanted, made, strict=True)}
+        return self._parities[block, number]
+
+    # -- repair ----------------------------------------------------------------------------------------------------
+
+    def want(self, demand: Demand) -> bool:
+        """Note what `demand` asks of this object and was sent already. True when anything was."""
+        before = self.info_wanted, dict(self.wanted)
+        whole = demand.has_object(self.object_id)
+        if self.info_sent and demand.has_info(self.object_id):
+            self.info_wanted = True
+        if whole:
+            self._want_blocks(0, self.block)
+        for owner, first, last in demand.blocks:
+            if owner == self.object_id:
+                self._want_blocks(first, min(last, self.block))
+        for (owner, block), mask in demand.symbols.items():
+            if owner == self.object_id and block <= self.block and block < self.partition.blocks:
+                self._want_symbols(block, mask)
+        return before != (self.info_wanted, self.wanted)
+
+    def _want_blocks(self, first: int, last: int) -> None:
+        for block in range(first, min(last + 1, self.partition.blocks)):
+            self._spent[block] = self._auto
+            self._pledged.pop(block, None)
+            self._add(block, (1 << self.partition.length(block) + self._auto) - 1)
+
+    def _want_symbols(self, block: int, mask: int) -> None:
+        """Serve a request for symbols as NRL NORM does: parity by count from what was never sent, source symbols by name."""
+        length, parity = self.partition.length(block), self.fti.parity
+        if mask & (1 << length) - 1:
+            self._spent[block] = parity
+            self._pledged[block] = 0
+            self._add(block, mask & (1 << length + parity) - 1)
+            return
+        count = mask.bit_count()
+        spent, pledged = self._spent.get(block, self._auto), self._pledged.get(block, 0)
+        fresh = min(count, parity - spent)
+        if fresh > pledged:
+            self._pledged[block] = fresh
+            self._add(block, (1 << length + spent + fresh) - (1 << length + spent + pledged))
+        if count > parity - spent:
+            self._add(block, mask & (1 << length + parity) - 1)
+
+    def _add(self, block: int, mask: int) -> None:
+        if block == self.block:
+            # What the cursor has not passed goes out anyway; parity beyond the automatic one does not.
+            going = (1 << self.partition.length(block) + self._auto) - (1 << self.symbol)
+            mask &= ~going
+        if mask:
+            self.wanted[block] = self.wanted.get(block, 0) | mask
+
+    def activate(self) -> None:
+        """What was wanted is now to be sent again."""
+        for block, mask in self.wanted.items():
+            self.repairs[block] = self.repairs.get(block, 0) | mask
+            pledged = self._pledged.pop(block, 0)
+            if pledged:
+                self._spent[block] = self._spent.get(block, self._auto) + pledged
+        self.wanted.clear()
+        self._order = list(self.repairs)
+        heapify(self._order)
+        if self.info_wanted:
+            self.info_wanted, self.info_due = False, True

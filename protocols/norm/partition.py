@@ -1,0 +1,39 @@
+"""How an object is cut into FEC blocks and segments (RFC 5052 9.1), and the dense numbering of its symbols."""
+
+__all__ = ["Partition"]
+
+
+class Partition:
+    """The blocks of an object of `size` bytes: `blocks` blocks, the first `large_blocks` of `large` symbols, the rest `small`."""
+
+    __slots__ = ("_edge", "blocks", "large", "large_blocks", "segment", "segments", "size", "small")
+
+    def __init__(self, size: int, segment: int, block: int) -> None:
+        self.size = size
+        self.segment = segment
+        self.segments = -(-size // segment)
+        self.blocks = -(-self.segments // block)
+        self.large = self.small = self.large_blocks = 0
+        if self.blocks:
+            self.large = -(-self.segments // self.blocks)
+            self.small = self.segments // self.blocks
+            self.large_blocks = self.segments - self.blocks * self.small
+        self._edge = self.large_blocks * self.large
+
+    def length(self, block: int) -> int:
+        """Source symbols of `block`."""
+        return self.large if block < self.large_blocks else self.small
+
+    def first(self, block: int) -> int:
+        """Index within the object of the first segment of `block`."""
+        if block < self.large_blocks:
+            return block * self.large
+        return self._edge + (block - self.large_blocks) * self.small
+
+    def payload(self, index: int) -> int:
+        """Bytes of segment `index`: the last one may be short."""
+        return min(self.segment, self.size - index * self.segment)
+
+    def vector(self, block: int) -> int:
+        """Bytes of a parity symbol of `block`: the longest of its segments."""
+        return self.payload(self.first(block))

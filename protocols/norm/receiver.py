@@ -1,0 +1,125 @@
+"""The NORM receiver (RFC 5740 5.3): one machine for a node that only receives, whoever sends."""
+
+from protocols.events import SenderHeard
+from protocols.machine import Address, Group, Machine, Message, Packet, Ports
+from protocols.norm.config import NormConfig
+from protocols.norm.messages import Ack, Command, Data, Info, Nack
+from protocols.norm.remote import RemoteSender
+from protocols.norm.wire import size_of
+
+__all__ = ["NormReceiver"]
+
+NOBODY = -1
+"""The node of the sender heard last, before any was heard."""
+
+
+class NormReceiver(Machine):
+    """Receives every object of every sender of a group. `node` is its 32-bit id.
+
+    `receive` begins with the fast path of the sender heard last: a message that is simply the next one moves a reference.
+    """
+
+    __slots__ = (
+        "_group",
+        "_others",
+        "_remote",
+        "acks_sent",
+        "config",
+        "duplicates",
+        "ignored",
+        "nacks_sent",
+        "nacks_suppressed",
+        "node",
+        "objects_aborted",
+        "objects_received",
+    )
+
+    def __init__(self, ports: Ports, config: NormConfig, node: int, group: Group) -> None:
+        super().__init__(ports)
+        self.config = config
+        self.node = node
+        self._group = group
+        self._others: dict[int, RemoteSender] | None = None
+        self._remote = RemoteSender(self, NOBODY)
+        self.nacks_sent = self.nacks_suppressed = self.acks_sent = 0
+        self.duplicates = self.ignored = self.objects_received = self.objects_aborted = 0
+
+    def start(self, now: float) -> None:
+        """Join the group and listen."""
+        self.ports.join(self._group)
+
+    def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """A message of a sender, or the feedback of another receiver."""
+        remote = self._remote
+        if message.token is remote.at:
+            remote.at = message.after
+            remote.heard = now
+            return
+        if isinstance(message, (Data, Info, Command)):
+            if message.origin.source_id != self.node:
+                self._remote_of(message.origin.source_id).hear(message, now)
+                self._settle()
+        elif isinstance(message, (Nack, Ack)):
+            known = self._known(message.sender_id)
+            if known is not None:
+                known.overhear(message, now)
+                self._settle()
+
+    def wake(self, now: float) -> None:
+        """Speak if it is time."""
+        for remote in self._remotes():
+            if remote.due <= now:
+                remote.wake(now)
+        self._settle()
+
+    def counts(self) -> dict[str, int]:
+        """What was received and said."""
+        remotes = self._remotes()
+        return {
+            "nacks_sent": self.nacks_sent,
+            "nacks_suppressed": self.nacks_suppressed,
+            "acks_sent": self.acks_sent,
+            "data_received": sum(remote.received for remote in remotes),
+            "data_lost": sum(remote.lost for remote in remotes),
+            "duplicates": self.duplicates,
+            "ignored": self.ignored,
+            "objects_received": self.objects_received,
+            "objects_aborted": self.objects_aborted,
+        }
+
+    def say(self, message: Nack | Ack) -> None:
+        """Send feedback to the group."""
+        self.ports.send(Packet(message, size_of(message), self._group))
+
+    # -- senders ---------------------------------------------------------------------------------------------------
+
+    def _remotes(self) -> list[RemoteSender]:
+        return [self._remote, *(self._others or {}).values()] if self._remote.node != NOBODY else []
+
+    def _known(self, node: int) -> RemoteSender | None:
+        if self._remote.node == node:
+            return self._remote
+        return self._others.get(node) if self._others else None
+
+    def _remote_of(self, node: int) -> RemoteSender:
+        """The sender `node`, which becomes the one heard last."""
+        remote = self._remote
+        if remote.node == node:
+            return remote
+        if self._others is None:
+            self._others = {}
+        if remote.node != NOBODY:
+            self._others[remote.node] = remote
+        known = self._others.pop(node, None)
+        if known is None:
+            known = RemoteSender(self, node)
+            self.ports.notify(SenderHeard(node))
+        self._remote = known
+        return known
+
+    def _settle(self) -> None:
+        due = self._remote.due
+        if self._others:
+            due = min(due, *(remote.due for remote in self._others.values()))
+        if due != self.deadline:
+            self._due(due)

@@ -1,0 +1,473 @@
+"""The NORM sender (RFC 5740 5.1, 5.4, 5.5.1): paces, repairs, flushes and probes.
+
+One rule orders everything: what was asked for again comes before what is new, the lowest object, block and symbol first.
+"""
+
+from collections import deque
+from dataclasses import replace
+from math import inf
+
+from protocols.events import FlushCompleted, ObjectAborted, ObjectPurged, ObjectSent
+from protocols.machine import Address, Content, Group, Message, Packet, Ports, Sender
+from protocols.norm.config import NormConfig
+from protocols.norm.demand import Demand, demand_of
+from protocols.norm.grtt import GrttEstimator
+from protocols.norm.identity import info_identity
+from protocols.norm.messages import (
+    FLAG_REPAIR,
+    Ack,
+    Command,
+    Data,
+    Flush,
+    Info,
+    Nack,
+    NormMessage,
+    Origin,
+    Position,
+    Probe,
+    Squelch,
+)
+from protocols.norm.outgoing import Outgoing
+from protocols.norm.quantise import gsize_code, rate_code
+from protocols.norm.window import Window
+from protocols.norm.wire import size_of
+from protocols.serial import ahead, before
+
+__all__ = ["NormSender"]
+
+CATCH_UP = 0.02
+"""A sender woken late makes up for at most this much time (seconds) at once."""
+CLOCK_OFFSET = 1_000_000
+"""Probe times start at one second: an echo of 0, 0 means that no probe was heard."""
+EMPTY_BLOCK = {0: (0xFFFF, 0xFFFF), 5: (0xFFFFFF, 0xFF), 129: (0xFFFFFFFF, 0xFFFF)}
+"""The last symbol of an object without any, by fec_id: one before the first, in the widths of its payload id."""
+IDS = 0x10000
+
+
+class NormSender(Sender):
+    """Sends objects to a group. `node` is its 32-bit id, `instance` changes with every restart."""
+
+    __slots__ = (
+        "_acks_received",
+        "_aggregate_at",
+        "_cc_sequence",
+        "_clear",
+        "_config",
+        "_data_sent",
+        "_flush_at",
+        "_flushes",
+        "_flushes_sent",
+        "_full",
+        "_group",
+        "_grtt",
+        "_holdoff",
+        "_nacks_received",
+        "_next_id",
+        "_objects_sent",
+        "_ordinal",
+        "_origin",
+        "_place",
+        "_position",
+        "_probe_at",
+        "_probe_next",
+        "_probed",
+        "_probes_sent",
+        "_repairs",
+        "_repairs_sent",
+        "_said",
+        "_squelch",
+        "_squelches_sent",
+        "_unsent",
+        "_window",
+    )
+
+    def __init__(self, ports: Ports, config: NormConfig, node: int, group: Group, instance: int = 1) -> None:
+        super().__init__(ports)
+        self._config = config
+        self._group = group
+        self._grtt = GrttEstimator(config)
+        self._origin = Origin(node, instance, self._grtt.code, config.backoff, gsize_code(config.gsize))
+        self._said: Origin | None = None
+        self._window = Window(config)
+        self._unsent: deque[Outgoing] = deque()
+        self._repairs: list[Outgoing] = []
+        self._next_id = 0
+        self._ordinal = 0
+        self._position: Position | None = None
+        self._place = (0, 0, 0)
+        self._clear = 0.0
+        self._full = False
+        self._aggregate_at = self._flush_at = self._probe_at = inf
+        self._holdoff = -inf
+        self._flushes = 0
+        self._probed = -1
+        self._probe_next = inf
+        self._cc_sequence = 0
+        self._squelch: set[int] | None = None
+        self._data_sent = self._repairs_sent = self._objects_sent = self._flushes_sent = self._probes_sent = 0
+        self._squelches_sent = self._nacks_received = self._acks_received = 0
+
+    # -- inputs ----------------------------------------------------------------------------------------------------
+
+    def start(self, now: float) -> None:
+        """Hear feedback, and probe the group's round-trip time at once."""
+        self.ports.join(self._group)
+        self._clear = now
+        if self._config.probing != "none":
+            self._probe_at = now
+        self._schedule()
+
+    def submit(self, content: Content, now: float) -> int:
+        """Queue an object; it is sent as soon as the window has room for it."""
+        object_id, self._next_id = self._next_id, (self._next_id + 1) % IDS
+        self._window.backlog.append(Outgoing(object_id, content, self._config, self._origin.source_id))
+        self._admit(now)
+        self._schedule()
+        return object_id
+
+    def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """Feedback for this sender and instance; everything else is not for a sender."""
+        if isinstance(message, (Nack, Ack)):
+            origin = self._origin
+            if message.sender_id != origin.source_id or message.instance_id != origin.instance_id:
+                return
+            self._on_response(message, now)
+            if isinstance(message, Nack):
+                self._on_nack(message, now)
+            else:
+                self._acks_received += 1
+            self._schedule()
+
+    def wake(self, now: float) -> None:
+        """Send all that is due."""
+        if self._aggregate_at <= now:
+            self._aggregate_at = inf
+            self._holdoff = now + self._grtt.advertised
+            self._activate()
+        if self._window.backlog:
+            self._admit(now)
+        self._transmit(now)
+        self._schedule()
+
+    def resume(self, now: float) -> None:
+        """Go on after "full"."""
+        self._full = False
+        self._clear = max(self._clear, now)
+        self.wake(now)
+
+    def counts(self) -> dict[str, int]:
+        """What was sent and heard."""
+        return {
+            "data_sent": self._data_sent,
+            "repairs_sent": self._repairs_sent,
+            "objects_sent": self._objects_sent,
+            "flushes_sent": self._flushes_sent,
+            "probes_sent": self._probes_sent,
+            "squelches_sent": self._squelches_sent,
+            "nacks_received": self._nacks_received,
+            "acks_received": self._acks_received,
+        }
+
+    @property
+    def grtt(self) -> float:
+        """The advertised group round-trip time in seconds."""
+        return self._grtt.advertised
+
+    # -- feedback --------------------------------------------------------------------------------------------------
+
+    def _on_response(self, message: Nack | Ack, now: float) -> None:
+        if message.response_sec or message.response_usec:
+            sent = message.response_sec * 1_000_000 + message.response_usec
+            if self._grtt.respond((_clock(now) - sent) / 1e6):
+                self._origin = replace(self._origin, grtt=self._grtt.code)
+
+    def _on_nack(self, nack: Nack, now: float) -> None:
+        self._nacks_received += 1
+        demand = demand_of(nack, self._config.fec)
+        held = now < self._holdoff
+        wanted = False
+        for item in self._asked(demand):
+            if held and not self._is_ahead(item, demand):
+                continue
+            if item.want(demand):
+                item.active_at = now
+                wanted = True
+        self._refuse(demand)
+        if wanted and held:
+            self._activate()
+        elif wanted and self._aggregate_at == inf:
+            factor = self._config.backoff
+            wait = (factor + 1) * self._grtt.advertised if factor or self._config.parity else 0.0
+            self._aggregate_at = max(now + wait, self._clear)
+
+    def _asked(self, demand: Demand) -> list[Outgoing]:
+        """The objects of the window that the demand names, lowest first."""
+        objects = self._window.objects
+        named = {owner for owner, _ in demand.symbols} | {owner for owner, _, _ in demand.blocks}
+        if demand.objects or demand.infos:
+            return [item for key, item in objects.items() if key in named or demand.has_info(key)]
+        return [item for key, item in objects.items() if key in named]
+
+    def _is_ahead(self, item: Outgoing, demand: Demand) -> bool:
+        """Is what is asked of this object beyond the place of transmission, so that no repair under way can serve it?"""
+        owner, block, _ = self._place
+        if item.object_id != owner:
+            return before(owner, item.object_id)
+        lowest = [key[1] for key in demand.symbols if key[0] == owner] + [row[1] for row in demand.blocks if row[0] == owner]
+        return not demand.has_info(owner) and bool(lowest) and min(lowest) > block
+
+    def _refuse(self, demand: Demand) -> None:
+        """Objects asked for that can't be repaired any more are squelched (RFC 5740 4.2.3.3)."""
+        objects = self._window.objects
+        first = next(iter(objects), self._next_id)
+        ranges = demand.objects + demand.infos + [(owner, owner) for owner, *_ in (*demand.symbols, *demand.blocks)]
+        if any(before(low, first) for low, _ in ranges):
+            self._squelch = self._squelch or set()
+        span = (next(reversed(objects), first) - first) % IDS + 1
+        if objects and len(objects) < span:
+            holes = [key for key in ((first + i) % IDS for i in range(span)) if key not in objects]
+            gone = {key for key in holes if any(ahead(low, key) <= 0 <= ahead(high, key) for low, high in ranges)}
+            if gone:
+                self._squelch = gone | (self._squelch or set())
+
+    def _activate(self) -> None:
+        for item in self._window.objects.values():
+            if item.wanted or item.info_wanted:
+                item.activate()
+        self._repairs = [item for item in self._window.objects.values() if item.repairing]
+
+    # -- sending ---------------------------------------------------------------------------------------------------
+
+    def _admit(self, now: float) -> None:
+        rest = self._config.flow * (self._config.backoff + 1) * self._grtt.advertised
+        for purged, admitted in self._window.admit(now, rest):
+            if purged is not None:
+                self.ports.notify(ObjectPurged(purged.object_id))
+            elif admitted is not None:
+                self._unsent.append(admitted)
+                self._flushes, self._flush_at = 0, inf
+
+    def _transmit(self, now: float) -> None:
+        """Send until the rate is used up, nothing is due or the network is full."""
+        self._clear = max(self._clear, now - CATCH_UP)
+        rate = self._config.rate
+        while self._clear <= now and not self._full:
+            if self._probe_at <= now:
+                message: NormMessage | None = self._probe(now)
+            else:
+                message = self._next(now)
+            if message is None:
+                return
+            size = size_of(message)
+            self._said = self._origin
+            self._full = bool(self.ports.send(Packet(message, size, self._group)))
+            self._clear += size / rate
+
+    def _next(self, now: float) -> NormMessage | None:
+        message: NormMessage | None = None
+        if self._squelch is not None:
+            message = self._make_squelch()
+        while message is None and (self._repairs or self._unsent):
+            message = self._next_content(now)
+        if message is None:
+            message = self._next_flush(now)
+        if message is not None and self._probe_at == inf and self._config.probing != "none":
+            # Probing rested because nothing else was sent.
+            self._probe_at = max(now, self._probe_next)
+        return message
+
+    def _next_content(self, now: float) -> NormMessage | None:
+        repairs, unsent = self._repairs, self._unsent
+        item = repairs[0] if repairs else unsent[0]
+        item.active_at = now
+        self._flushes, self._flush_at = 0, inf
+        try:
+            return self._repair(item) if repairs else self._fresh(item)
+        except OSError as error:
+            self._fail(item, str(error))
+            return None
+
+    def _repair(self, item: Outgoing) -> NormMessage | None:
+        """A repair of `item`, or something fresh when that comes first."""
+        message: NormMessage | None = None
+        if item.info_due and item.info_sent:
+            message = self._info(item, FLAG_REPAIR)
+        elif item.repairs:
+            step = item.repair_step()
+            if step is None:
+                return self._fresh(item)
+            message = self._data(item, *step, FLAG_REPAIR)
+        if not item.repairing:
+            self._repairs.pop(0)
+        self._repairs_sent += message is not None
+        return message
+
+    def _fresh(self, item: Outgoing) -> NormMessage:
+        if item.info_due and not item.info_sent:
+            item.info_sent = True
+            message: NormMessage = self._info(item, 0)
+        else:
+            message = self._data(item, *item.step(), 0)
+            self._data_sent += 1
+        if not item.unsent:
+            self._unsent.popleft()
+            self._objects_sent += 1
+            self.ports.notify(ObjectSent(item.object_id))
+        return message
+
+    def _fail(self, item: Outgoing, reason: str) -> None:
+        """The source can't be read: the object is gone, and receivers are told so when they ask."""
+        self._window.drop(item.object_id)
+        self._unsent = deque(other for other in self._unsent if other is not item)
+        self._repairs = [other for other in self._repairs if other is not item]
+        self.ports.notify(ObjectAborted(self._origin.source_id, item.object_id, f"source: {reason}"))
+
+    def _next_flush(self, now: float) -> NormMessage | None:
+        """Nothing is pending: say so `robust` times, then be quiet (RFC 5740 4.2.3.1)."""
+        if self._aggregate_at < inf or not (self._window.objects or self._flushes):
+            return None
+        if self._flush_at == inf:
+            if self._flushes:
+                return None
+            self._flush_at = now
+        if self._flush_at > now:
+            return None
+        if self._flushes >= self._config.robust:
+            self._flush_at = inf
+            self.ports.notify(FlushCompleted((self._next_id - 1) % IDS))
+            return None
+        self._flushes += 1
+        self._flushes_sent += 1
+        last = self._flushes >= self._config.robust
+        # After the last one a receiver still has its back-off to wait before it can ask.
+        self._flush_at = now + (max(2, self._config.backoff + 2) if last else 2) * self._grtt.advertised
+        return self._flush()
+
+    def _schedule(self) -> None:
+        when = min(self._aggregate_at, self._probe_at)
+        if self._repairs or self._unsent or self._squelch is not None:
+            when = min(when, self._clear)
+        elif self._aggregate_at == inf and self._window.objects:
+            idle = self._flush_at if self._flushes else self._clear
+            when = min(when, max(idle, self._clear))
+        if self._window.backlog:
+            rest = self._config.flow * (self._config.backoff + 1) * self._grtt.advertised
+            when = min(when, self._window.vacancy_at(rest))
+        if self._full:
+            when = self._aggregate_at
+        self._due(max(when, self._clear) if when == self._probe_at else when)
+
+    # -- messages --------------------------------------------------------------------------------------------------
+
+    def _number(self) -> int:
+        ordinal = self._ordinal
+        self._ordinal = ordinal + 1
+        return ordinal & 0xFFFF
+
+    def _data(self, item: Outgoing, block: int, symbol: int, repair: int) -> Data:
+        payload, size, identity = item.payload(block, symbol)
+        length = item.partition.length(block)
+        message = Data(
+            self._origin,
+            self._number(),
+            item.flags | repair,
+            item.fti.fec_id,
+            item.object_id,
+            block,
+            symbol,
+            length,
+            item.fti,
+            payload,
+            size,
+            identity,
+        )
+        self._place = (item.object_id, block, symbol)
+        if item.counted:
+            if repair:
+                self._link(message, None)
+            elif symbol < length:
+                self._link(
+                    message, (item.object_id, block, symbol + 1) if symbol + 1 < length else (item.object_id, block + 1, 0)
+                )
+                # Receivers have something to check at the first symbol of a block, at the end of the object and when the
+                # advertised timing has changed.
+                inside = symbol and (symbol + 1 < length or block + 1 < item.partition.blocks)
+                if inside and self._said is self._origin:
+                    message.token = message.before
+            else:
+                self._link(message, (item.object_id, block + 1, 0))
+        else:
+            self._position = None
+        return message
+
+    def _link(self, message: Data | Info | Command, place: tuple[int, int, int] | None) -> None:
+        """Tie a message of counted content into the chain of positions that receivers follow by identity."""
+        position = self._position
+        if place is None:
+            place = (position.object_id, position.block, position.symbol) if position else self._place
+        message.before = position
+        message.after = self._position = Position(*place, self._ordinal)
+
+    def _link_command(self, message: Command) -> None:
+        if self._position is not None:
+            self._link(message, None)
+
+    def _info(self, item: Outgoing, repair: int) -> Info:
+        item.info_due = False
+        origin = self._origin
+        identity = info_identity(origin.source_id, item.object_id)
+        fec_id, content = item.fti.fec_id, item.content
+        message = Info(origin, self._number(), item.flags | repair, fec_id, item.object_id, item.fti, content.info, identity)
+        self._place = (item.object_id, 0, 0)
+        if item.counted:
+            self._link(message, None if repair else self._place)
+        else:
+            self._position = None
+        return message
+
+    def _flush(self) -> Flush | Squelch:
+        origin, fec = self._origin, self._config.fec
+        if not self._window.objects:
+            return self._make_squelch()
+        item = next(reversed(self._window.objects.values()))
+        block, symbol, length = *EMPTY_BLOCK[fec], 0
+        if item.partition.blocks:
+            block = item.partition.blocks - 1
+            length = item.partition.length(block)
+            symbol = length - 1
+        message = Flush(origin, self._number(), fec, item.object_id, block, symbol, length)
+        self._link_command(message)
+        return message
+
+    def _make_squelch(self) -> Squelch:
+        invalid, self._squelch = sorted(self._squelch or ()), None
+        item = next(iter(self._window.objects.values()), None)
+        first = item.object_id if item else self._next_id
+        length = item.partition.length(0) if item and item.partition.blocks else 0
+        message = Squelch(
+            self._origin, self._number(), self._config.fec, first, 0, 0, length, tuple(invalid[: self._config.segment // 2])
+        )
+        self._squelches_sent += 1
+        self._link_command(message)
+        return message
+
+    def _probe(self, now: float) -> NormMessage | None:
+        """CMD(CC), unless nothing else was sent since the last one: then probing rests until something is."""
+        if self._ordinal == self._probed:
+            self._probe_at = inf
+            return self._next(now)
+        if self._grtt.probed(now):
+            self._origin = replace(self._origin, grtt=self._grtt.code)
+        self._probe_at = self._probe_next = now + self._grtt.next_interval()
+        rate = rate_code(self._config.rate) if self._config.probing == "active" else None
+        seconds, microseconds = divmod(_clock(now), 1_000_000)
+        message = Probe(self._origin, self._number(), self._cc_sequence, seconds, microseconds, rate)
+        self._cc_sequence = (self._cc_sequence + 1) & 0xFFFF
+        self._probes_sent += 1
+        self._probed = self._ordinal
+        self._link_command(message)
+        return message
+
+
+def _clock(now: float) -> int:
+    return round(now * 1e6) + CLOCK_OFFSET

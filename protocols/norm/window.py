@@ -1,0 +1,58 @@
+"""The sender's window: the objects that can be repaired, and those still waiting for a place in it (RFC 5740 5.1)."""
+
+from collections import deque
+from collections.abc import Iterator
+from math import inf
+
+from protocols.norm.config import NormConfig
+from protocols.norm.outgoing import Outgoing
+
+__all__ = ["Window"]
+
+
+class Window:
+    """Objects in the order of their ids. `objects` can be asked for; `backlog` waits until old ones may be forgotten."""
+
+    __slots__ = ("_config", "backlog", "objects", "octets")
+
+    def __init__(self, config: NormConfig) -> None:
+        self._config = config
+        self.objects: dict[int, Outgoing] = {}
+        self.backlog: deque[Outgoing] = deque()
+        self.octets = 0
+
+    def admit(self, now: float, rest: float) -> Iterator[tuple[Outgoing | None, Outgoing | None]]:
+        """Move objects from the backlog into the window while there is room: pairs (purged, admitted), one of them None.
+
+        An object makes room when nothing of it is to be sent and it was neither sent nor asked for during `rest` seconds.
+        """
+        while self.backlog:
+            if self._has_room(self.backlog[0]):
+                item = self.backlog.popleft()
+                item.active_at = now
+                self.objects[item.object_id] = item
+                self.octets += item.partition.size
+                yield None, item
+            elif self.vacancy_at(rest) <= now:
+                yield self.drop(next(iter(self.objects))), None
+            else:
+                return
+
+    def vacancy_at(self, rest: float) -> float:
+        """When the oldest object may make room: inf while it is still being sent."""
+        if not self.objects:
+            return inf
+        oldest = next(iter(self.objects.values()))
+        return inf if oldest.unsent or oldest.repairing or oldest.wanted else oldest.active_at + rest
+
+    def drop(self, object_id: int) -> Outgoing:
+        """Forget an object."""
+        item = self.objects.pop(object_id)
+        self.octets -= item.partition.size
+        return item
+
+    def _has_room(self, item: Outgoing) -> bool:
+        count = len(self.objects)
+        if count < self._config.cache_min:
+            return True
+        return count < self._config.cache_max and self.octets + item.partition.size <= self._config.cache_size

@@ -1,0 +1,211 @@
+"""How each FEC scheme lays out its payload id and its EXT_FTI (RFC 5445, RFC 5510, RFC 5740 4.2.1).
+
+The payload id names a block and a symbol. fec_id 2, 5 and 0 share one 32-bit word between them; fec_id 129 spends eight bytes
+and carries the number of source symbols of the block as well. EXT_FTI carries the number of *parity* symbols, as NRL NORM
+does, where RFC 5510 has max_n. For fec_id 2 the split of the word is only known from the FTI: `Schemes` remembers it.
+"""
+
+from struct import Struct
+
+from protocols.errors import UsageError, WireError
+from protocols.fec import MAX_SYMBOLS
+from protocols.norm.messages import Fti
+
+__all__ = ["HET_FTI", "Scheme", "Schemes", "id_size", "scheme_of"]
+
+HET_FTI = 64
+_WORD = Struct(">I")
+_SMALL_BLOCK_ID = Struct(">IHH")
+_SIZE_48 = 1 << 48
+
+
+class Scheme:
+    """One scheme whose payload id is a 32-bit word: the block above, the symbol in the low `bits`."""
+
+    __slots__ = ("bits", "fec_id", "fti", "limit", "m", "mask")
+
+    id_size = 4
+    block_bits = 32
+
+    def __init__(self, fec_id: int, bits: int, fti: str, limit: int, m: int = 8) -> None:
+        self.fec_id = fec_id
+        self.bits = bits
+        self.mask = (1 << bits) - 1
+        self.fti = Struct(fti)
+        """EXT_FTI behind HET and HEL."""
+        self.limit = limit
+        """Most source and parity symbols of a block that has parity; 0 when the scheme has none."""
+        self.m = m
+
+    @property
+    def fti_size(self) -> int:
+        """Bytes of EXT_FTI with HET and HEL."""
+        return 2 + self.fti.size
+
+    def pack_id(self, block: int, symbol: int, block_length: int) -> bytes:
+        """The payload id; `block_length` travels with fec_id 129 only."""
+        if symbol > self.mask:
+            raise UsageError(f"symbol {symbol} does not fit fec_id {self.fec_id}, whose last is {self.mask}")
+        return _WORD.pack(block << self.bits | symbol)
+
+    def unpack_id(self, data: bytes, at: int) -> tuple[int, int, int]:
+        """Block, symbol and block length (0 where it does not travel) of the payload id at offset `at`."""
+        word = _WORD.unpack_from(data, at)[0]
+        return word >> self.bits, word & self.mask, 0
+
+    def pack_fti(self, fti: Fti) -> bytes:
+        """EXT_FTI with HET and HEL."""
+        if not 0 <= fti.object_size < _SIZE_48:
+            raise UsageError(f"object of {fti.object_size} bytes; EXT_FTI carries 48 bits")
+        high, low = divmod(fti.object_size, 1 << 32)
+        return bytes((HET_FTI, self.fti_size // 4)) + self.fti.pack(high, low, *self._fields(fti))
+
+    def unpack_fti(self, content: bytes) -> Fti:
+        """The FTI in the extension's content (what follows HET and HEL); WireError when no coding could be like that."""
+        if len(content) != self.fti.size:
+            raise WireError(f"EXT_FTI of {2 + len(content)} bytes; fec_id {self.fec_id} has {self.fti_size}")
+        high, low, *rest = self.fti.unpack(content)
+        segment, block, parity = self._parsed(rest)
+        if not segment or not block or block > self.mask + 1 or (parity and block + parity > self.limit):
+            raise WireError(f"EXT_FTI with segments of {segment} bytes in blocks of {block} + {parity}, fec_id {self.fec_id}")
+        fti = Fti(self.fec_id, high << 32 | low, segment, block, parity, self.m)
+        if fti.partition.blocks > 1 << (self.block_bits - (self.bits if self.id_size == 4 else 0)):
+            raise WireError(f"object of {fti.partition.blocks} blocks; their numbers do not fit fec_id {self.fec_id}")
+        return fti
+
+    def _fields(self, fti: Fti) -> tuple[int, ...]:
+        return fti.segment, fti.block, fti.parity
+
+    def _parsed(self, rest: list[int]) -> tuple[int, int, int]:
+        segment, block, parity = rest
+        return segment, block, parity
+
+
+class _NoCode(Scheme):
+    """fec_id 0, Compact No-Code: a reserved field before the segment size, no parity."""
+
+    __slots__ = ()
+
+    def _fields(self, fti: Fti) -> tuple[int, ...]:
+        return 0, fti.segment, fti.block
+
+    def _parsed(self, rest: list[int]) -> tuple[int, int, int]:
+        _reserved, segment, block = rest
+        return segment, block, 0
+
+
+class _GeneralReedSolomon(Scheme):
+    """fec_id 2: the element size m and the number of symbols per packet, which is 1 here, before the segment size."""
+
+    __slots__ = ()
+
+    def _fields(self, fti: Fti) -> tuple[int, ...]:
+        return fti.m, 1, fti.segment, fti.block, fti.parity
+
+    def _parsed(self, rest: list[int]) -> tuple[int, int, int]:
+        _m, group, segment, block, parity = rest
+        if group != 1:
+            raise WireError(f"EXT_FTI with {group} symbols per packet; only 1 is known")
+        return segment, block, parity
+
+
+class _SmallBlock(Scheme):
+    """fec_id 129, Small Block Systematic, instance 0: eight bytes of payload id with the length of the block."""
+
+    __slots__ = ()
+
+    id_size = 8
+
+    def pack_id(self, block: int, symbol: int, block_length: int) -> bytes:
+        return _SMALL_BLOCK_ID.pack(block, block_length, symbol)
+
+    def unpack_id(self, data: bytes, at: int) -> tuple[int, int, int]:
+        block, block_length, symbol = _SMALL_BLOCK_ID.unpack_from(data, at)
+        return block, symbol, block_length
+
+    def _fields(self, fti: Fti) -> tuple[int, ...]:
+        return 0, fti.segment, fti.block, fti.parity
+
+    def _parsed(self, rest: list[int]) -> tuple[int, int, int]:
+        instance, segment, block, parity = rest
+        if instance:
+            raise WireError(f"fec_id 129 with instance {instance}; only 0 is known")
+        return segment, block, parity
+
+
+_FIXED: dict[int, Scheme] = {
+    0: _NoCode(0, 16, ">HIHHI", 0),
+    5: Scheme(5, 8, ">HIHBB", MAX_SYMBOLS),
+    129: _SmallBlock(129, 16, ">HIHHHH", MAX_SYMBOLS),
+}
+_BY_M: dict[int, Scheme] = {
+    8: _GeneralReedSolomon(2, 8, ">HIBBHHH", MAX_SYMBOLS, 8),
+    16: _GeneralReedSolomon(2, 16, ">HIBBHHH", 65535, 16),
+}
+_FEC_ID_GENERAL, _FEC_ID_SMALL_BLOCK = 2, 129
+# What NRL NORM assumes before it has seen an FTI.
+_M_UNKNOWN = 16
+_SOURCES_KEPT = 4096
+
+
+def scheme_of(fec_id: int, m: int) -> Scheme | None:
+    """The scheme of a fec_id, None when it is unknown; `m` matters to fec_id 2 only."""
+    return _BY_M.get(m) if fec_id == _FEC_ID_GENERAL else _FIXED.get(fec_id)
+
+
+def id_size(fec_id: int) -> int:
+    """Bytes of a payload id."""
+    return 8 if fec_id == _FEC_ID_SMALL_BLOCK else 4
+
+
+class Schemes:
+    """The schemes as one node sees them: of each sender that uses fec_id 2 it remembers m."""
+
+    __slots__ = ("_m",)
+
+    def __init__(self) -> None:
+        self._m: dict[int, int] = {}
+
+    def of(self, fec_id: int, source_id: int) -> Scheme | None:
+        """The scheme of messages from or about the sender `source_id`; None when the fec_id is unknown."""
+        return scheme_of(fec_id, self._m.get(source_id, _M_UNKNOWN))
+
+    def read(self, fec_id: int, source_id: int) -> Scheme:
+        """As `of`, for bytes from the network."""
+        scheme = self.of(fec_id, source_id)
+        if scheme is None:
+            raise WireError(f"unknown fec_id {fec_id}")
+        return scheme
+
+    def write(self, fec_id: int, source_id: int) -> Scheme:
+        """As `of`, for a message of ours."""
+        scheme = self.of(fec_id, source_id)
+        if scheme is None:
+            raise UsageError(f"fec_id {fec_id}; known are 0, 2, 5 and 129")
+        return scheme
+
+    def unpack_fti(self, fec_id: int, content: bytes) -> Fti:
+        """The FTI of a message from the network, from the content of its EXT_FTI."""
+        m = content[6] if fec_id == _FEC_ID_GENERAL and len(content) > 6 else _M_UNKNOWN
+        scheme = scheme_of(fec_id, m)
+        if scheme is None:
+            raise WireError(f"EXT_FTI of fec_id {fec_id} with elements of {m} bits; known are 0, 2 (m 8 or 16), 5 and 129")
+        return scheme.unpack_fti(content)
+
+    def pack_fti(self, fti: Fti, source_id: int) -> tuple[Scheme, bytes]:
+        """The scheme and the EXT_FTI of a message of the sender `source_id`."""
+        scheme = scheme_of(fti.fec_id, fti.m)
+        if scheme is None:
+            raise UsageError(f"fec_id {fti.fec_id} with elements of {fti.m} bits; known are 0, 2 (m 8 or 16), 5 and 129")
+        if fti.fec_id == _FEC_ID_GENERAL:
+            self.learn(fti.m, source_id)
+        return scheme, scheme.pack_fti(fti)
+
+    def learn(self, m: int, source_id: int) -> bool:
+        """Remember the m of a sender; True when it was not known like that."""
+        if self._m.get(source_id) == m:
+            return False
+        if len(self._m) >= _SOURCES_KEPT:
+            self._m.clear()
+        self._m[source_id] = m
+        return True

@@ -1,0 +1,68 @@
+"""Settings of a protocol: dataclass fields that know their unit, range and source.
+
+`experiments.scenario` reads the metadata to parse values with units, to refuse bad ones with one clear line and to write the
+JSON Schema, so a protocol describes its parameters once, in its `config.py`.
+"""
+
+from dataclasses import Field, dataclass, field, fields
+from math import inf
+from typing import Any, cast
+
+from protocols.errors import ConfigError
+
+__all__ = ["Setting", "check", "setting", "setting_of"]
+
+UNITS = ("count", "number", "bytes", "seconds", "rate", "choice")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is known of one parameter. `unit` is one of UNITS; a rate is in bytes per second."""
+
+    unit: str
+    low: float = -inf
+    high: float = inf
+    choices: tuple[int | str, ...] = ()
+    help: str = ""
+    source: str = ""
+
+    @property
+    def allowed(self) -> str:
+        """What a value may be, in words."""
+        if self.choices:
+            return "one of " + ", ".join(map(str, self.choices))
+        whole = "a whole number" if self.unit in ("count", "bytes") else "a number"
+        return f"{whole} from {self.low:g} to {self.high:g}" if self.high < inf else f"{whole} of at least {self.low:g}"
+
+
+def setting(
+    default: Any,
+    unit: str,
+    low: float = -inf,
+    high: float = inf,
+    *,
+    choices: tuple[int | str, ...] = (),
+    help: str = "",
+    source: str = "",
+) -> Any:
+    """A dataclass field with its `Setting`."""
+    assert unit in UNITS, unit
+    return field(default=default, metadata={"setting": Setting(unit, low, high, choices, help, source)})
+
+
+def setting_of(item: "Field[Any]") -> Setting:
+    """The `Setting` of a dataclass field made by `setting`."""
+    return cast(Setting, item.metadata["setting"])
+
+
+def check(config: Any) -> None:
+    """Raise ConfigError naming key, value and what is allowed for the first field out of its range."""
+    for item in fields(config):
+        known, value = setting_of(item), getattr(config, item.name)
+        if known.choices:
+            good = value in known.choices
+        else:
+            good = isinstance(value, (int, float)) and not isinstance(value, bool) and known.low <= value <= known.high
+            good = good and (known.unit not in ("count", "bytes") or isinstance(value, int))
+        if not good:
+            raise ConfigError(f"{item.name}: {value!r} is not allowed; {known.allowed}")
