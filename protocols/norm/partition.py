@@ -4,7 +4,7 @@ __all__ = ["Partition"]
 
 
 class Partition:
-    """The blocks of an object of `size` bytes: `blocks` blocks, the first `large_blocks` of `large` symbols, the rest `small`."""
+    """The blocks of an object of `size` bytes: the first `large_blocks` of them have `large` symbols, the others `small`."""
 
     __slots__ = ("_edge", "blocks", "large", "large_blocks", "segment", "segments", "size", "small")
 

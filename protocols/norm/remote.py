@@ -1,32 +1,26 @@
 """What a receiver knows of one sender: where it stands, what is missing, and how each of its messages changes that."""
 
-from collections.abc import Callable
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from protocols.events import InfoReceived, ObjectAborted, ObjectOpened, ObjectReceived, SenderReset, SenderSilent
 from protocols.machine import Offer
 from protocols.norm.cycle import NackCycle
 from protocols.norm.demand import demand_of
 from protocols.norm.feedback import Feedback
+from protocols.norm.hearing import HANDLERS
 from protocols.norm.incoming import Incoming
 from protocols.norm.messages import (
     FLAG_FILE,
     FLAG_INFO,
-    FLAG_REPAIR,
-    FLAG_STREAM,
     Ack,
     Command,
     Data,
-    Flush,
-    Fti,
     Info,
     Nack,
     NormMessage,
     Origin,
     Position,
-    Probe,
-    Squelch,
 )
 from protocols.norm.needs import Need, Place, contents_for, needs_before
 from protocols.norm.quantise import gsize_value, rtt_seconds
@@ -39,10 +33,8 @@ __all__ = ["RemoteSender"]
 
 UNKNOWN_SEGMENT = 40
 """Bytes of requests in one NACK while the sender's segment size is unknown, as in NRL NORM."""
-JUST_BEGUN = 64
-"""A sender that has sent fewer messages than this has just begun: to catch up costs at most as many repairs."""
-EMPTY_BLOCK = 0xFFFF
-"""From this block number on a FLUSH may speak of an object without any symbol."""
+ACK_CC = 1
+"""The ack_type that answers a probe."""
 SILENCES = 20
 """Activity periods without a word after which a sender counts as silent (RFC 5740 5.3, NRL's robust factor)."""
 
@@ -58,15 +50,14 @@ class RemoteSender:
         "_base",
         "_cycle",
         "_fec_id",
-        "_feedback",
         "_idle_at",
         "_rewound",
         "_rewound_at",
         "_segment",
         "_silences",
-        "_synced",
         "at",
         "backoff",
+        "feedback",
         "grtt",
         "gsize",
         "heard",
@@ -76,6 +67,7 @@ class RemoteSender:
         "origin",
         "parity",
         "receiver",
+        "synced",
     )
 
     def __init__(self, receiver: "NormReceiver", node: int) -> None:
@@ -91,13 +83,13 @@ class RemoteSender:
         self.at = Position(0, 0, 0, 0)
         self.objects: dict[int, Incoming | None] = {}
         self._base = 0
-        self._synced = False
+        self.synced = False
         self._fec_id = 5
         self._segment = UNKNOWN_SEGMENT
         self._rewound: Place = (0, 0, 0)
         self._rewound_at = -1
         self._cycle: NackCycle | None = None
-        self._feedback: Feedback | None = None
+        self.feedback: Feedback | None = None
         self._idle_at = inf
         self._silences = 0
 
@@ -122,14 +114,14 @@ class RemoteSender:
         handler = HANDLERS.get(type(message))
         if handler is not None and handler(self, message, sequence, now):
             return
-        self._move(message, self.at.object_id, self.at.block, self.at.symbol, sequence)
+        self.move(message, self.at.object_id, self.at.block, self.at.symbol, sequence)
 
     def overhear(self, message: Nack | Ack, now: float) -> None:
         """Another receiver's feedback to this sender."""
         if self.origin is None or message.instance_id != self.origin.instance_id:
             return
-        if self._feedback is not None and (message.response_sec or message.response_usec):
-            self._feedback.overheard()
+        if self.feedback is not None and (message.response_sec or message.response_usec):
+            self.feedback.overheard()
         if self._cycle is not None and isinstance(message, Nack):
             self._cycle.overhear(demand_of(message, self._fec_id), now)
 
@@ -137,7 +129,7 @@ class RemoteSender:
         """Whatever of NACK, answer and activity check is due."""
         if self._cycle is not None and self._cycle.due <= now:
             self._cycle.expire(now)
-        if self._feedback is not None and self._feedback.due <= now:
+        if self.feedback is not None and self.feedback.due <= now:
             self._send_ack(now)
         if self._idle_at <= now:
             self._check_activity(now)
@@ -148,8 +140,8 @@ class RemoteSender:
         due = self._idle_at
         if self._cycle is not None and self._cycle.due < due:
             due = self._cycle.due
-        if self._feedback is not None and self._feedback.due < due:
-            due = self._feedback.due
+        if self.feedback is not None and self.feedback.due < due:
+            due = self.feedback.due
         return due
 
     @property
@@ -175,10 +167,10 @@ class RemoteSender:
 
     def _reset(self) -> None:
         """The sender restarted: what it had not finished will not come any more."""
-        self._give_up(list(self.objects), "the sender restarted")
+        self.give_up(list(self.objects), "the sender restarted")
         self.receiver.ports.notify(SenderReset(self.node))
-        self._synced = False
-        self._cycle = self._feedback = None
+        self.synced = False
+        self._cycle = self.feedback = None
         self._rewound_at = -1
 
     def _period(self) -> float:
@@ -198,7 +190,7 @@ class RemoteSender:
             self.receiver.ports.notify(SenderSilent(self.node))
             return
         self._idle_at = now + period
-        self._check((self.at.object_id, self.at.block, self.at.symbol), now)
+        self.check((self.at.object_id, self.at.block, self.at.symbol), now)
 
     # -- places ----------------------------------------------------------------------------------------------------
 
@@ -219,7 +211,7 @@ class RemoteSender:
         """Is anything missing before `place`?"""
         return bool(self.objects) and next(needs_before(self.objects, place), None) is not None
 
-    def _move(self, message: NormMessage, object_id: int, block: int, symbol: int, sequence: int) -> None:
+    def move(self, message: NormMessage, object_id: int, block: int, symbol: int, sequence: int) -> None:
         """Stand at this place; in the sender's own `Position` when it is the same, so that the fast path fits again."""
         after = message.after
         if after is not None:
@@ -229,7 +221,13 @@ class RemoteSender:
             sequence = after.sequence
         self.at = Position(object_id, block, symbol, sequence)
 
-    def _open_through(self, object_id: int) -> None:
+    def join(self, object_id: int) -> None:
+        """Begin with this object; what came before it is of no interest."""
+        self.synced = True
+        self.objects[object_id] = None
+        self.at = Position(object_id, 0, 0, self.at.sequence)
+
+    def open_through(self, object_id: int) -> None:
         """The sender has come to this object: everything before it was sent, and what did not come is missing."""
         self._finish_current()
         first = (self.at.object_id + 1) & 0xFFFF
@@ -237,11 +235,12 @@ class RemoteSender:
         window = self.receiver.config.window
         if count + len(self.objects) >= window:
             oldest = [key for key in self.objects if ahead(object_id, key) >= window]
-            self._give_up(oldest, "outside the window")
+            self.give_up(oldest, "outside the window")
             skipped = max(count - window + 1, 0)
             first, count = (first + skipped) & 0xFFFF, count - skipped
         for step in range(count + 1):
             self.objects[(first + step) & 0xFFFF] = None
+        self.at = Position(object_id, 0, 0, self.at.sequence)
 
     def _finish_current(self) -> None:
         at = self.at
@@ -251,44 +250,7 @@ class RemoteSender:
 
     # -- content ---------------------------------------------------------------------------------------------------
 
-    def _sync(self, message: Data | Info) -> bool:
-        """Join at the first object whose beginning is heard (NRL's policy CURRENT), or with a sender that has just begun."""
-        if self._synced:
-            return True
-        part = 0
-        if isinstance(message, Data):
-            part = message.block if message.fti is None else message.fti.partition.first(message.block)
-        if not self._join_start(message, part) and not message.flags & FLAG_REPAIR and not part:
-            self._join(message.object_id)
-        return self._synced
-
-    def _join_start(self, message: Data | Info | Flush, part: int) -> bool:
-        """Join at object 0 if the sender's few messages so far hold no more than this object's `part` and those before it.
-
-        Otherwise a receiver that was there all the time, but lost the one INFO or DATA message it may join at, would miss a
-        small object without a word. A sender's ids and sequence numbers begin at 0, NRL's too.
-        """
-        if message.object_id + part <= message.sequence < JUST_BEGUN:
-            self._join(0)
-        return self._synced
-
-    def _join(self, object_id: int) -> None:
-        self._synced = True
-        self.objects[object_id] = None
-        self.at = Position(object_id, 0, 0, self.at.sequence)
-
-    def _locate(self, message: Data | Info) -> int | None:
-        """How far the message's object is before (< 0) or at (0) the front, after opening what is new; None: not for us."""
-        if message.flags & FLAG_STREAM or not self._sync(message):
-            return None
-        order = ahead(message.object_id, self.at.object_id)
-        if order > 0:
-            self._open_through(message.object_id)
-            self.at = Position(message.object_id, 0, 0, self.at.sequence)
-            order = 0
-        return order
-
-    def _item(self, message: Data | Info) -> Incoming | None:
+    def item_of(self, message: Data | Info) -> Incoming | None:
         """The object of the message if it is incomplete; opened with its first message."""
         key = message.object_id
         item = self.objects.get(key)
@@ -310,56 +272,7 @@ class RemoteSender:
         self._fec_id, self._segment, self.parity = fti.fec_id, fti.segment, item.usable_parity
         return item
 
-    def _on_info(self, message: Info, sequence: int, now: float) -> bool:
-        order = self._locate(message)
-        if order is None:
-            return False
-        item = self._item(message)
-        at = self.at
-        self._move(message, at.object_id, at.block, at.symbol, sequence)
-        if item is not None and item.info is None:
-            item.info = message.payload
-            self.receiver.ports.notify(InfoReceived(self.node, message.object_id, message.payload))
-            self._complete(item)
-        if message.flags & FLAG_REPAIR:
-            self._rewind((message.object_id, 0, 0), now)
-        self._check((message.object_id, 0, 0), now)
-        return True
-
-    def _on_data(self, message: Data, sequence: int, now: float) -> bool:
-        order = self._locate(message)
-        if order is None:
-            return False
-        item = self._item(message)
-        fti = item.fti if item is not None else message.fti
-        if fti is None or not _fits(message, fti):
-            self.receiver.ignored += 1
-            return False
-        block, symbol, length = message.block, message.symbol, fti.partition.length(message.block)
-        at = self.at
-        front = (at.block, at.symbol)
-        fresh = order == 0 and ((block, symbol) >= front if symbol < length else block >= at.block)
-        smooth = fresh and (block, symbol) == front
-        if fresh:
-            to_block, to_symbol = (block, symbol) if symbol < length else (block + 1, 0)
-            if item is not None and (to_block, to_symbol) != front:
-                item.skip(*front, to_block, to_symbol)
-            if symbol < length:
-                to_block, to_symbol = (block, symbol + 1) if symbol + 1 < length else (block + 1, 0)
-            self._move(message, message.object_id, to_block, to_symbol, sequence)
-        else:
-            self._move(message, at.object_id, at.block, at.symbol, sequence)
-        self._take(item, message, length, fresh)
-        if smooth and symbol:
-            return True
-        # Parity sent unasked comes right behind its block and is no step back.
-        trailing = symbol >= length and (block + 1, 0) == front
-        if message.flags & FLAG_REPAIR or not (fresh or trailing):
-            self._rewind((message.object_id, block, symbol), now)
-        self._check((message.object_id, block, 0), now)
-        return True
-
-    def _take(self, item: Incoming | None, message: Data, length: int, fresh: bool) -> None:
+    def take(self, item: Incoming | None, message: Data, length: int, fresh: bool) -> None:
         """Put the symbol where it belongs."""
         if item is None:
             self.receiver.duplicates += not fresh
@@ -381,6 +294,12 @@ class RemoteSender:
         elif not fresh or self.at.block >= item.fti.partition.blocks:
             self._complete(item)
 
+    def inform(self, item: Incoming, info: bytes) -> None:
+        """The object's information came."""
+        item.info = info
+        self.receiver.ports.notify(InfoReceived(self.node, item.object_id, info))
+        self._complete(item)
+
     def _complete(self, item: Incoming) -> None:
         """Hand the object over if nothing is missing and nothing is to come."""
         if not item.clean:
@@ -400,9 +319,9 @@ class RemoteSender:
             self._cycle.relax()
 
     def _abort(self, item: Incoming, reason: str) -> None:
-        self._give_up([item.object_id], reason)
+        self.give_up([item.object_id], reason)
 
-    def _give_up(self, keys: list[int], reason: str) -> None:
+    def give_up(self, keys: list[int], reason: str) -> None:
         """These objects will not be complete."""
         for key in keys:
             item = self.objects.pop(key)
@@ -414,54 +333,9 @@ class RemoteSender:
             self.receiver.objects_aborted += 1
             self.receiver.ports.notify(ObjectAborted(self.node, key, reason))
 
-    # -- commands --------------------------------------------------------------------------------------------------
-
-    def _on_flush(self, message: Flush, sequence: int, now: float) -> bool:
-        part = 0 if message.block >= EMPTY_BLOCK else message.block
-        if not self._synced and not self._join_start(message, part):
-            return False
-        order = ahead(message.object_id, self.at.object_id)
-        if order > 0:
-            self._open_through(message.object_id)
-            self.at = Position(message.object_id, 0, 0, self.at.sequence)
-        at = self.at
-        block, symbol = at.block, at.symbol
-        item = self.objects.get(at.object_id)
-        if order >= 0:
-            # A flush goes through the end of a block; of an object of which nothing came it tells at least that much.
-            to = message.block + 1
-            if item is not None:
-                to = min(to, item.fti.partition.blocks)
-                if to > block:
-                    item.skip(block, symbol, to, 0)
-            if to > block:
-                block, symbol = to, 0
-        self._move(message, at.object_id, block, symbol, sequence)
-        if self.objects:
-            self._check((message.object_id, message.block + 1, 0), now)
-        return True
-
-    def _on_squelch(self, message: Squelch, sequence: int, now: float) -> bool:
-        if not self._synced:
-            return False
-        gone = [key for key in self.objects if ahead(key, message.object_id) < 0 or key in message.invalid]
-        if ahead(message.object_id, self.at.object_id) > 0:
-            self.at = Position(message.object_id, 0, 0, self.at.sequence)
-            self.objects[message.object_id] = None
-        self._give_up(gone, "squelched")
-        at = self.at
-        self._move(message, at.object_id, at.block, at.symbol, sequence)
-        return True
-
-    def _on_probe(self, message: Probe, sequence: int, now: float) -> bool:
-        if self._feedback is None:
-            self._feedback = Feedback()
-        self._feedback.probed(message, now, self.grtt, self.backoff, self.gsize, self.receiver.ports.rng)
-        return False
-
     # -- feedback --------------------------------------------------------------------------------------------------
 
-    def _check(self, place: Place, now: float) -> None:
+    def check(self, place: Place, now: float) -> None:
         """Begin to ask for what is missing before `place`."""
         if self._cycle is None:
             if not self.lacks_before(place):
@@ -469,7 +343,8 @@ class RemoteSender:
             self._cycle = NackCycle(self)
         self._cycle.check(now, place)
 
-    def _rewind(self, place: Place, now: float) -> None:
+    def rewind(self, place: Place, now: float) -> None:
+        """The sender sent something again, from `place`."""
         self._rewound = place
         self._rewound_at = self.at.sequence
         if self._cycle is not None:
@@ -480,43 +355,18 @@ class RemoteSender:
         receiver = self.receiver
         assert self.origin is not None
         echo = (0, 0)
-        if self._feedback is not None:
-            echo = self._feedback.echo(now)
-            self._feedback.answered(now, self.grtt, self.backoff)
+        if self.feedback is not None:
+            echo = self.feedback.echo(now)
+            self.feedback.answered(now, self.grtt, self.backoff)
         for requests in contents_for(needs, self._fec_id, self._segment):
             receiver.nacks_sent += 1
             receiver.say(Nack(receiver.node, 0, self.node, self.origin.instance_id, *echo, requests))
 
     def _send_ack(self, now: float) -> None:
-        receiver, feedback = self.receiver, self._feedback
+        receiver, feedback = self.receiver, self.feedback
         assert feedback is not None
         assert self.origin is not None
         echo = feedback.echo(now)
         feedback.answered(now, self.grtt, self.backoff)
         receiver.acks_sent += 1
         receiver.say(Ack(receiver.node, 0, self.node, self.origin.instance_id, ACK_CC, 0, *echo))
-
-
-ACK_CC = 1
-
-HANDLERS: dict[type[NormMessage], Callable[[RemoteSender, Any, int, float], bool]] = {
-    Data: RemoteSender._on_data,
-    Info: RemoteSender._on_info,
-    Flush: RemoteSender._on_flush,
-    Squelch: RemoteSender._on_squelch,
-    Probe: RemoteSender._on_probe,
-}
-"""Each returns True when it has moved `at` itself."""
-
-
-def _fits(message: Data, fti: Fti) -> bool:
-    """Is the symbol one of its object, with the right number of bytes?"""
-    if message.fti is not None and message.fti is not fti and message.fti != fti:
-        return False
-    partition = fti.partition
-    if message.block >= partition.blocks:
-        return False
-    length = partition.length(message.block)
-    if message.symbol >= length:
-        return message.symbol - length < fti.parity and message.length == partition.vector(message.block)
-    return message.length == partition.payload(partition.first(message.block) + message.symbol)

@@ -1,0 +1,173 @@
+"""How each message of a sender changes what a receiver knows of it (RFC 5740 5.3): one function per message.
+
+A function is given the sender as the receiver sees it, the message, the sequence number that comes next, and the time. It
+returns True when it has moved `remote.at` itself.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from protocols.norm.feedback import Feedback
+from protocols.norm.messages import FLAG_REPAIR, FLAG_STREAM, Data, Flush, Fti, Info, NormMessage, Probe, Squelch
+from protocols.serial import ahead
+
+if TYPE_CHECKING:
+    from protocols.norm.remote import RemoteSender
+
+__all__ = ["HANDLERS"]
+
+JUST_BEGUN = 64
+"""A sender that has sent fewer messages than this has just begun: to catch up costs at most as many repairs."""
+EMPTY_BLOCK = 0xFFFF
+"""From this block number on a FLUSH may speak of an object without any symbol."""
+
+
+# -- joining -----------------------------------------------------------------------------------------------------------
+
+
+def _joined(remote: "RemoteSender", message: Data | Info) -> bool:
+    """Join at the first object whose beginning is heard (NRL's policy CURRENT), or with a sender that has just begun."""
+    if remote.synced:
+        return True
+    part = 0
+    if isinstance(message, Data):
+        part = message.block if message.fti is None else message.fti.partition.first(message.block)
+    if not _joined_start(remote, message, part) and not message.flags & FLAG_REPAIR and not part:
+        remote.join(message.object_id)
+    return remote.synced
+
+
+def _joined_start(remote: "RemoteSender", message: Data | Info | Flush, part: int) -> bool:
+    """Join at object 0 if the sender's few messages so far can hold no more than this object's `part` and those before it.
+
+    Otherwise a receiver that was there all the time, but lost the one INFO or DATA message it may join at, would miss a
+    small object without a word. A sender's ids and sequence numbers begin at 0, NRL's too.
+    """
+    if message.object_id + part <= message.sequence < JUST_BEGUN:
+        remote.join(0)
+    return remote.synced
+
+
+def _reached(remote: "RemoteSender", object_id: int) -> bool:
+    """Bring the front to this object if it is new; True when the object is at the front."""
+    order = ahead(object_id, remote.at.object_id)
+    if order > 0:
+        remote.open_through(object_id)
+    return order >= 0
+
+
+# -- content -----------------------------------------------------------------------------------------------------------
+
+
+def on_info(remote: "RemoteSender", message: Info, sequence: int, now: float) -> bool:
+    """NORM_INFO: the object's information, and the news that the object began."""
+    if message.flags & FLAG_STREAM or not _joined(remote, message):
+        return False
+    _reached(remote, message.object_id)
+    item = remote.item_of(message)
+    at = remote.at
+    remote.move(message, at.object_id, at.block, at.symbol, sequence)
+    if item is not None and item.info is None:
+        remote.inform(item, message.payload)
+    place = (message.object_id, 0, 0)
+    if message.flags & FLAG_REPAIR:
+        remote.rewind(place, now)
+    remote.check(place, now)
+    return True
+
+
+def on_data(remote: "RemoteSender", message: Data, sequence: int, now: float) -> bool:
+    """NORM_DATA: a symbol, and the news that everything before it was sent."""
+    if message.flags & FLAG_STREAM or not _joined(remote, message):
+        return False
+    at_front = _reached(remote, message.object_id)
+    item = remote.item_of(message)
+    fti = item.fti if item is not None else message.fti
+    if fti is None or not _fits(message, fti):
+        remote.receiver.ignored += 1
+        return False
+    block, symbol, length = message.block, message.symbol, fti.partition.length(message.block)
+    front = (remote.at.block, remote.at.symbol)
+    # Source symbols of a block are sent in order, and parity behind them all.
+    start, end = ((block, symbol), (block, symbol + 1)) if symbol < length else ((block + 1, 0), (block + 1, 0))
+    if end[1] == length:
+        end = (block + 1, 0)
+    fresh = at_front and (start >= front if symbol < length else start > front)
+    smooth = fresh and start == front
+    if fresh and item is not None and not smooth:
+        item.skip(*front, *start)
+    remote.move(message, remote.at.object_id, *(end if fresh else front), sequence)
+    remote.take(item, message, length, fresh)
+    if smooth and symbol:
+        return True
+    # Parity sent unasked comes right behind its block and is no step back.
+    trailing = symbol >= length and start == front
+    if message.flags & FLAG_REPAIR or not (fresh or trailing):
+        remote.rewind((message.object_id, block, symbol), now)
+    remote.check((message.object_id, block, 0), now)
+    return True
+
+
+def _fits(message: Data, fti: Fti) -> bool:
+    """Is the symbol one of its object, with the right number of bytes?"""
+    if message.fti is not None and message.fti is not fti and message.fti != fti:
+        return False
+    partition = fti.partition
+    if message.block >= partition.blocks:
+        return False
+    length = partition.length(message.block)
+    if message.symbol >= length:
+        return message.symbol - length < fti.parity and message.length == partition.vector(message.block)
+    return message.length == partition.payload(partition.first(message.block) + message.symbol)
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+
+
+def on_flush(remote: "RemoteSender", message: Flush, sequence: int, now: float) -> bool:
+    """CMD(FLUSH): everything through the end of this block was sent."""
+    part = 0 if message.block >= EMPTY_BLOCK else message.block
+    if not remote.synced and not _joined_start(remote, message, part):
+        return False
+    at_front = _reached(remote, message.object_id)
+    at = remote.at
+    block, symbol = at.block, at.symbol
+    if at_front:
+        to = message.block + 1
+        item = remote.objects.get(at.object_id)
+        if item is not None:
+            to = min(to, item.fti.partition.blocks)
+            if to > block:
+                item.skip(block, symbol, to, 0)
+        if to > block:
+            block, symbol = to, 0
+    remote.move(message, at.object_id, block, symbol, sequence)
+    remote.check((message.object_id, message.block + 1, 0), now)
+    return True
+
+
+def on_squelch(remote: "RemoteSender", message: Squelch, sequence: int, now: float) -> bool:
+    """CMD(SQUELCH): what comes before this object will not be repaired, nor what is listed."""
+    if not remote.synced:
+        return False
+    if ahead(message.object_id, remote.at.object_id) > 0:
+        remote.open_through(message.object_id)
+    remote.give_up([key for key in remote.objects if ahead(key, message.object_id) < 0 or key in message.invalid], "squelched")
+    return False
+
+
+def on_probe(remote: "RemoteSender", message: Probe, sequence: int, now: float) -> bool:
+    """CMD(CC): note the sender's clock, and answer in time."""
+    if remote.feedback is None:
+        remote.feedback = Feedback()
+    remote.feedback.probed(message, now, remote.grtt, remote.backoff, remote.gsize, remote.receiver.ports.rng)
+    return False
+
+
+HANDLERS: dict[type[NormMessage], Callable[["RemoteSender", Any, int, float], bool]] = {
+    Data: on_data,
+    Info: on_info,
+    Flush: on_flush,
+    Squelch: on_squelch,
+    Probe: on_probe,
+}
