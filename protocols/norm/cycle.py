@@ -28,13 +28,13 @@ class NackCycle:
     but the times stand, so that a need which comes up before `expiry` and nobody asked for still speaks at `expiry`.
     """
 
-    __slots__ = ("_demands", "_expiry", "_holdoff", "_noted", "_quiet", "_remote", "due")
+    __slots__ = ("_asked", "_expiry", "_holdoff", "_noted", "_quiet", "_remote", "due")
 
     def __init__(self, remote: "RemoteSender") -> None:
         self._remote = remote
         self._expiry = self._holdoff = -inf
         self._noted: Place = (0, 0, 0)
-        self._demands: list[Demand] = []
+        self._asked: Demand | None = None
         self._quiet = False
         self.due = inf
 
@@ -57,7 +57,7 @@ class NackCycle:
         rest = factor + 2 if factor or remote.parity else 1
         self._holdoff = self._expiry + rest * remote.grtt
         self._noted = remote.place()
-        self._demands = []
+        self._asked = None
         self._quiet = False
         if wait > 0.0:
             self.due = self._expiry
@@ -73,7 +73,7 @@ class NackCycle:
         needs = list(needs_before(remote.objects, place))
         if not needs:
             self._holdoff = now
-        elif self._demands and all(is_covered(need, self._demands) for need in needs):
+        elif self._is_covered(place):
             remote.receiver.nacks_suppressed += 1
         else:
             remote.send_nack(needs, now)
@@ -82,14 +82,14 @@ class NackCycle:
         """Another receiver asked for this."""
         if now >= self._expiry or self._quiet:
             return
-        self._demands.append(demand)
+        self._asked = demand if self._asked is None else self._asked.merged(demand)
         if self._is_covered(self._remote.boundary()):
             self._quiet = True
             self.due = inf
             self._remote.receiver.nacks_suppressed += 1
 
     def _is_covered(self, place: Place) -> bool:
-        return all(is_covered(need, self._demands) for need in needs_before(self._remote.objects, place))
+        return self._asked is not None and is_covered(self._remote.objects, place, self._asked)
 
     def rewind(self, place: Place, now: float) -> None:
         """The sender sends a repair at `place`. If it went back there, a request for anything earlier was lost."""

@@ -38,11 +38,20 @@ class Demand:
             ahead(first, object_id) <= 0 <= ahead(last, object_id) for first, last in self.infos
         )
 
-    def has_block(self, object_id: int, block: int) -> bool:
-        """Is the whole block asked for, alone or with the whole object?"""
-        return self.has_object(object_id) or any(
-            owner == object_id and first <= block <= last for owner, first, last in self.blocks
-        )
+    def has_blocks(self, object_id: int, first: int, last: int) -> bool:
+        """Are all these blocks asked for as a whole?"""
+        return any(owner == object_id and low <= first and last <= high for owner, low, high in self.blocks)
+
+    def merged(self, other: "Demand") -> "Demand":
+        """What either asks for."""
+        both = Demand()
+        both.objects = self.objects + other.objects
+        both.infos = self.infos + other.infos
+        both.blocks = self.blocks + other.blocks
+        both.symbols = dict(self.symbols)
+        for key, mask in other.symbols.items():
+            both.symbols[key] = both.symbols.get(key, 0) | mask
+        return both
 
     def add(self, request: Request, fec_id: int) -> None:
         """Sort in one repair request. An item of another fec_id ends it, as in NRL NORM."""

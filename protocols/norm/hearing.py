@@ -96,6 +96,7 @@ def on_data(remote: "RemoteSender", message: Data, sequence: int, now: float) ->
     smooth = fresh and start == front
     if fresh and item is not None and not smooth:
         item.skip(*front, *start)
+        remote.whole = False
     remote.move(message, remote.at.object_id, *(end if fresh else front), sequence)
     remote.take(item, message, length, fresh)
     if smooth and symbol:
@@ -132,13 +133,14 @@ def on_flush(remote: "RemoteSender", message: Flush, sequence: int, now: float) 
     at_front = _reached(remote, message.object_id)
     at = remote.at
     block, symbol = at.block, at.symbol
-    if at_front:
+    if at_front and at.object_id in remote.objects:
         to = message.block + 1
         item = remote.objects.get(at.object_id)
         if item is not None:
             to = min(to, item.fti.partition.blocks)
             if to > block:
                 item.skip(block, symbol, to, 0)
+                remote.whole = False
         if to > block:
             block, symbol = to, 0
     remote.move(message, at.object_id, block, symbol, sequence)

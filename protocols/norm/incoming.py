@@ -47,6 +47,10 @@ class Incoming:
         """Mask of the parity symbols received of a block, bit 0 for the first."""
         return self._parity.get(block, 0) if self._parity else 0
 
+    def shortage(self, block: int) -> int:
+        """How many symbols more the block needs."""
+        return self.missing(block).bit_count() - self.parity_of(block).bit_count()
+
     # -- what is missing ---------------------------------------------------------------------------------------------
 
     def skip(self, block: int, symbol: int, to_block: int, to_symbol: int) -> None:

@@ -103,6 +103,8 @@ class NormMessage(Message):
 
     __slots__ = ()
     before: "Position | None" = None
+    repeats: bool = False
+    """Has it nothing new for a receiver at `before` that lacks nothing? Only messages with positions say so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +181,7 @@ class Data(NormMessage):
     """The position before this message, when a receiver exactly there has nothing to do but to move to `after`."""
     before: Position | None = field(default=None, compare=False, repr=False)
     after: Position | None = field(default=None, compare=False, repr=False)
+    repeats: bool = field(default=False, compare=False, repr=False)
 
 
 @dataclass(slots=True)
@@ -209,6 +212,7 @@ class Command(NormMessage):
     token: Position | None = field(default=None, compare=False, repr=False, kw_only=True)
     before: Position | None = field(default=None, compare=False, repr=False, kw_only=True)
     after: Position | None = field(default=None, compare=False, repr=False, kw_only=True)
+    repeats: bool = field(default=False, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(slots=True)

@@ -29,17 +29,13 @@ MOST_NACKS = 4
 
 @dataclass(slots=True)
 class Need:
-    """One thing missing: an object, an object's information, a range of blocks, or symbols of one block.
-
-    `mask` names encoding symbols; with `any_parity` they stand for as many parity symbols, whichever.
-    """
+    """One thing missing: an object, an object's information, a range of blocks, or the symbols `mask` of one block."""
 
     level: int
     object_id: int
     block: int = 0
     last: int = 0
     mask: int = 0
-    any_parity: bool = False
     length: int = 0
 
 
@@ -78,37 +74,50 @@ def _of_object(item: Incoming, block: int, symbol: int) -> Iterator[Need]:
 def _of_block(item: Incoming, block: int) -> Need:
     """Symbols of a block that was wholly sent: as many parity symbols as are short, or, beyond them, source symbols by name."""
     length, parity = item.fti.partition.length(block), item.usable_parity
-    missing, unheard = item.missing(block), ~item.parity_of(block) & (1 << parity) - 1
-    short = missing.bit_count() - (parity - unheard.bit_count())
-    need = Need(LEVEL_SEGMENT, item.object_id, block, length=length)
+    unheard = ~item.parity_of(block) & (1 << parity) - 1
+    short = item.shortage(block)
     if short <= unheard.bit_count():
-        need.mask, need.any_parity = lowest(unheard, short) << length, True
+        mask = lowest(unheard, short) << length
     else:
-        need.mask = without_lowest(missing, parity) | unheard << length
-    return need
+        mask = without_lowest(item.missing(block), parity) | unheard << length
+    return Need(LEVEL_SEGMENT, item.object_id, block, mask=mask, length=length)
 
 
-def is_covered(need: Need, demands: Iterable[Demand]) -> bool:
-    """Will the repair of what others asked for give this receiver what it needs?"""
-    key, block = need.object_id, need.block
-    mask = need.mask
-    for demand in demands:
-        if need.level == LEVEL_OBJECT:
-            if demand.has_object(key):
-                return True
-        elif need.level == LEVEL_INFO:
-            if demand.has_info(key):
-                return True
-        elif demand.has_block(key, block) and (need.level == LEVEL_SEGMENT or demand.has_block(key, need.last)):
-            return True
-        elif need.level == LEVEL_SEGMENT:
-            asked = demand.symbols.get((key, block), 0)
-            if need.any_parity and (asked >> need.length).bit_count() >= mask.bit_count():
-                return True
-            mask &= ~asked
-            if not mask:
-                return True
-    return False
+def is_covered(objects: Mapping[int, Incoming | None], place: Place, asked: Demand) -> bool:
+    """Will the repair of what others asked for bring everything missing before `place`?"""
+    object_id, block, symbol = place
+    for key, item in objects.items():
+        order = ahead(key, object_id)
+        if order > 0 or (order == 0 and not (block or symbol)):
+            continue
+        if asked.objects and asked.has_object(key):
+            continue
+        if item is None:
+            return False
+        limit = (block, symbol) if order == 0 else (item.fti.partition.blocks, 0)
+        if not item.clean and not _is_object_covered(item, limit, asked):
+            return False
+    return True
+
+
+def _is_object_covered(item: Incoming, limit: tuple[int, int], asked: Demand) -> bool:
+    key, (end, symbol) = item.object_id, limit
+    if item.wants_info and item.info is None and not asked.has_info(key):
+        return False
+    for first, last in item.absent or ():
+        if first < end and not asked.has_blocks(key, first, min(last, end - 1)):
+            return False
+    for block, missing in (item.gaps or {}).items():
+        mask = asked.symbols.get((key, block), 0)
+        if block == end and not item.usable_parity:
+            if missing & (1 << symbol) - 1 & ~mask:
+                return False
+        elif block < end and (mask >> item.fti.partition.length(block)).bit_count() < item.shortage(block):
+            # Not as many parity symbols as are short; perhaps the very symbols this receiver would name.
+            same = not _of_block(item, block).mask & ~mask
+            if not same and not asked.has_blocks(key, block, block):
+                return False
+    return True
 
 
 # -- as requests -------------------------------------------------------------------------------------------------------

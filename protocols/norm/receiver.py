@@ -1,5 +1,7 @@
 """The NORM receiver (RFC 5740 5.3): one machine for a node that only receives, whoever sends."""
 
+from math import inf
+
 from protocols.events import SenderHeard
 from protocols.machine import Address, Group, Machine, Message, Packet, Ports
 from protocols.norm.config import NormConfig
@@ -51,25 +53,37 @@ class NormReceiver(Machine):
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """A message of a sender, or the feedback of another receiver."""
         remote = self._remote
-        if message.token is remote.at:
+        at = remote.at
+        if message.token is at:
             remote.at = message.after
             remote.heard = now
-            return
-        if isinstance(message, (Data, Info, Command)):
+        elif isinstance(message, (Nack, Ack)):
+            if message.sender_id != remote.node:
+                self._overhear(message, now)
+            elif remote.speaks_at < inf:
+                remote.overhear(message, now)
+                self._settle()
+        elif isinstance(message, (Data, Info, Command)):
+            # Repairs and flushes are of no use to most receivers: a shorter way for who stands where the sender stands.
+            known = message.repeats and message.before is at and message.origin is remote.origin
+            if known and remote.repeat(message, now):
+                if remote.speaks_at < inf or not remote.whole:
+                    self._settle()
+                return
             if message.origin.source_id != self.node:
                 self._remote_of(message.origin.source_id).hear(message, now)
                 self._settle()
-        elif isinstance(message, (Nack, Ack)):
-            known = self._known(message.sender_id)
-            if known is not None:
-                known.overhear(message, now)
-                self._settle()
+
+    def _overhear(self, message: Nack | Ack, now: float) -> None:
+        known = self._others.get(message.sender_id) if self._others else None
+        if known is not None:
+            known.overhear(message, now)
+            self._settle()
 
     def wake(self, now: float) -> None:
         """Speak if it is time."""
         for remote in self._remotes():
-            if remote.due <= now:
-                remote.wake(now)
+            remote.wake(now)
         self._settle()
 
     def counts(self) -> dict[str, int]:
@@ -96,11 +110,6 @@ class NormReceiver(Machine):
     def _remotes(self) -> list[RemoteSender]:
         return [self._remote, *(self._others or {}).values()] if self._remote.node != NOBODY else []
 
-    def _known(self, node: int) -> RemoteSender | None:
-        if self._remote.node == node:
-            return self._remote
-        return self._others.get(node) if self._others else None
-
     def _remote_of(self, node: int) -> RemoteSender:
         """The sender `node`, which becomes the one heard last."""
         remote = self._remote
@@ -118,8 +127,8 @@ class NormReceiver(Machine):
         return known
 
     def _settle(self) -> None:
-        due = self._remote.due
+        due = self._remote.settle()
         if self._others:
-            due = min(due, *(remote.due for remote in self._others.values()))
+            due = min(due, *(remote.settle() for remote in self._others.values()))
         if due != self.deadline:
             self._due(due)

@@ -16,6 +16,7 @@ from protocols.norm.messages import (
     Ack,
     Command,
     Data,
+    Flush,
     Info,
     Nack,
     NormMessage,
@@ -67,7 +68,9 @@ class RemoteSender:
         "origin",
         "parity",
         "receiver",
+        "speaks_at",
         "synced",
+        "whole",
     )
 
     def __init__(self, receiver: "NormReceiver", node: int) -> None:
@@ -80,6 +83,10 @@ class RemoteSender:
         self.parity = 0
         self.heard = -inf
         self.lost = 0
+        self.speaks_at = inf
+        """When a NACK or an answer to a probe is due."""
+        self.whole = True
+        """Is nothing missing of what was sent?"""
         self.at = Position(0, 0, 0, 0)
         self.objects: dict[int, Incoming | None] = {}
         self._base = 0
@@ -116,6 +123,28 @@ class RemoteSender:
             return
         self.move(message, self.at.object_id, self.at.block, self.at.symbol, sequence)
 
+    def repeat(self, message: Data | Info | Command, now: float) -> bool:
+        """The shorter way for a repeated message to one who stands where its sender stands; False when it is not enough."""
+        assert message.after is not None
+        if isinstance(message, Flush):
+            self.heard = now
+            self.at = message.after
+            self.check((message.object_id, message.block + 1, 0), now)
+            return True
+        assert isinstance(message, Data)
+        item = self.objects.get(message.object_id) if not self.whole else None
+        if item is None and not self.whole and message.object_id in self.objects:
+            return False
+        self.heard = now
+        self.at = message.after
+        if item is not None and item.missing(message.block):
+            self.take(item, message, message.block_length, False)
+        else:
+            self.receiver.duplicates += 1
+        self.rewind((message.object_id, message.block, message.symbol), now)
+        self.check((message.object_id, message.block, 0), now)
+        return True
+
     def overhear(self, message: Nack | Ack, now: float) -> None:
         """Another receiver's feedback to this sender."""
         if self.origin is None or message.instance_id != self.origin.instance_id:
@@ -134,15 +163,15 @@ class RemoteSender:
         if self._idle_at <= now:
             self._check_activity(now)
 
-    @property
-    def due(self) -> float:
-        """When `wake` is wanted."""
-        due = self._idle_at
-        if self._cycle is not None and self._cycle.due < due:
+    def settle(self) -> float:
+        """After every input: bring `speaks_at` up to date; when `wake` is wanted."""
+        due = inf
+        if self._cycle is not None:
             due = self._cycle.due
         if self.feedback is not None and self.feedback.due < due:
             due = self.feedback.due
-        return due
+        self.speaks_at = due
+        return due if due < self._idle_at else self._idle_at
 
     @property
     def received(self) -> int:
@@ -209,7 +238,7 @@ class RemoteSender:
 
     def lacks_before(self, place: Place) -> bool:
         """Is anything missing before `place`?"""
-        return bool(self.objects) and next(needs_before(self.objects, place), None) is not None
+        return not self.whole and next(needs_before(self.objects, place), None) is not None
 
     def move(self, message: NormMessage, object_id: int, block: int, symbol: int, sequence: int) -> None:
         """Stand at this place; in the sender's own `Position` when it is the same, so that the fast path fits again."""
@@ -224,6 +253,7 @@ class RemoteSender:
     def join(self, object_id: int) -> None:
         """Begin with this object; what came before it is of no interest."""
         self.synced = True
+        self.whole = False
         self.objects[object_id] = None
         self.at = Position(object_id, 0, 0, self.at.sequence)
 
@@ -240,6 +270,7 @@ class RemoteSender:
             first, count = (first + skipped) & 0xFFFF, count - skipped
         for step in range(count + 1):
             self.objects[(first + step) & 0xFFFF] = None
+        self.whole = False
         self.at = Position(object_id, 0, 0, self.at.sequence)
 
     def _finish_current(self) -> None:
@@ -262,6 +293,7 @@ class RemoteSender:
         sink = self.receiver.ports.accept(offer)
         if sink is None:
             del self.objects[key]
+            self._judge()
             return None
         item = self.objects[key] = Incoming(key, fti, sink, bool(message.flags & FLAG_INFO))
         partition, at = fti.partition, self.at
@@ -269,6 +301,7 @@ class RemoteSender:
             item.skip(0, 0, partition.blocks, 0)
         else:
             item.skip(0, 0, at.block, at.symbol)
+        self._judge()
         self._fec_id, self._segment, self.parity = fti.fec_id, fti.segment, item.usable_parity
         return item
 
@@ -315,7 +348,12 @@ class RemoteSender:
             self.receiver.objects_received += 1
             event = ObjectReceived(self.node, item.object_id, item.fti.object_size, item.info or b"")
             self.receiver.ports.notify(event)
-        if self._cycle is not None and all(other is not None and other.clean for other in self.objects.values()):
+        self._judge()
+
+    def _judge(self) -> None:
+        """Is everything there that was sent? Then there is nothing to ask for."""
+        self.whole = all(item is not None and item.clean for item in self.objects.values())
+        if self.whole and self._cycle is not None:
             self._cycle.relax()
 
     def _abort(self, item: Incoming, reason: str) -> None:
@@ -332,11 +370,14 @@ class RemoteSender:
                     reason = f"{reason}; sink: {error}"
             self.receiver.objects_aborted += 1
             self.receiver.ports.notify(ObjectAborted(self.node, key, reason))
+        self._judge()
 
     # -- feedback --------------------------------------------------------------------------------------------------
 
     def check(self, place: Place, now: float) -> None:
         """Begin to ask for what is missing before `place`."""
+        if self.whole:
+            return
         if self._cycle is None:
             if not self.lacks_before(place):
                 return

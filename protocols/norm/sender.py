@@ -385,6 +385,7 @@ class NormSender(Sender):
         if item.counted:
             if repair:
                 self._link(message, None)
+                message.repeats = True
             elif symbol < length:
                 self._link(
                     message, (item.object_id, block, symbol + 1) if symbol + 1 < length else (item.object_id, block + 1, 0)
@@ -401,7 +402,10 @@ class NormSender(Sender):
         return message
 
     def _link(self, message: Data | Info | Command, place: tuple[int, int, int] | None) -> None:
-        """Tie a message of counted content into the chain of positions that receivers follow by identity."""
+        """Tie a message of counted content into the chain of positions that receivers follow by identity.
+
+        A message that does not move the place is given None.
+        """
         position = self._position
         if place is None:
             place = (position.object_id, position.block, position.symbol) if position else self._place
@@ -437,6 +441,7 @@ class NormSender(Sender):
             symbol = length - 1
         message = Flush(origin, self._number(), fec, item.object_id, block, symbol, length)
         self._link_command(message)
+        message.repeats = message.after is not None
         return message
 
     def _make_squelch(self) -> Squelch:

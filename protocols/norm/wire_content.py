@@ -69,7 +69,7 @@ class _Flow:
 
 def content_size(message: Data | Info) -> int:
     """UDP payload bytes of a message, whether its content is there or only accounted for."""
-    size = 16 + message.length + id_size(message.fec_id) if type(message) is Data else 16 + len(message.payload)
+    size = 16 + message.length + id_size(message.fec_id) if isinstance(message, Data) else 16 + len(message.payload)
     fti = message.fti
     if fti is not None:
         size += 12 if fti.fec_id == 5 else 16

@@ -1,0 +1,40 @@
+"""What a test may need from the machine, looked for once."""
+
+import ctypes
+import shutil
+from functools import cache
+
+from emu.doctor import KERNEL, check_kernel, check_tools
+from emu.world import inside
+from protocols.errors import UnsupportedError
+
+__all__ = ["missing"]
+
+_APT = "sudo apt-get install -y --no-install-recommends"
+
+
+@cache
+def missing(name: str) -> str | None:
+    """Why `name` ("emulation", "libnorm1", "tshark") is not to be had and how to get it; None when it is there."""
+    return {"emulation": _emulation, "libnorm1": _libnorm1, "tshark": _tshark}[name]()
+
+
+def _emulation() -> str | None:
+    try:
+        check_tools()
+        inside(lambda: check_kernel(KERNEL))
+    except UnsupportedError as error:
+        return str(error)
+    return None
+
+
+def _libnorm1() -> str | None:
+    try:
+        ctypes.CDLL("libnorm.so.1")
+    except OSError:
+        return f"needs NRL's NORM library: {_APT} libnorm1"
+    return None
+
+
+def _tshark() -> str | None:
+    return None if shutil.which("tshark") else f"needs tshark: {_APT} tshark"
