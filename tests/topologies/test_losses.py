@@ -1,0 +1,136 @@
+"""Keyed losses: one link, many links, Python and numpy agree to the bit, and the numbers are Bernoulli's."""
+
+from math import sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from protocols.rng import extend, key_of
+from topologies.channels import Bernoulli, Channel, Loss, Perfect
+from topologies.losses import WINDOW, BundleLoss, LinkLoss, Odds, member_keys
+
+KEY = key_of(1, "loss", "s1", "r")
+LOSS: TypeAdapter[Channel] = TypeAdapter(Loss)
+GOLDEN_FIRST = [10, 16, 40, 55, 56, 92, 118, 137, 152, 156, 160, 208]
+GOLDEN_REPEAT = [18, 19, 39, 43, 60, 64, 97, 103, 117, 224, 245]
+GOLDEN_CONTROL = [7, 10, 24, 34, 37, 58, 85, 88, 89, 98]
+
+
+def links(count: int, p: float) -> list[LinkLoss]:
+    """The single links a bundle stands for."""
+    return [LinkLoss(extend(KEY, member), p) for member in range(count)]
+
+
+def test_keys_of_members_are_those_of_the_pure_function() -> None:
+    assert member_keys(KEY, 50).tolist() == [extend(KEY, member) for member in range(50)]
+
+
+@pytest.mark.parametrize("p", [1e-12, 0.001, 0.01, 0.2, 0.5, 0.97, 1.0])
+@pytest.mark.parametrize("count", [1, 5, 40])
+def test_a_bundle_loses_what_its_links_lose_one_by_one(count: int, p: float) -> None:
+    bundle, single = BundleLoss(member_keys(KEY, count), p), links(count, p)
+    for identity in [*range(600), *range(1 << 40, (1 << 40) + 300), *range(100), None, None, 2**64 - 1, 2**64 - 1]:
+        assert list(bundle.losers(identity)) == [m for m, link in enumerate(single) if link.lost(identity)]
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["all", "but one", "one"]),
+        st.one_of(st.none(), st.integers(0, 12), st.integers(2**63, 2**63 + 3)),
+        st.integers(0, 29),
+    ),
+    max_size=60,
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(STEPS, st.sampled_from([6, 30]))
+def test_links_that_saw_other_traffic_keep_their_own_count(steps: list[tuple[str, int | None, int]], count: int) -> None:
+    bundle, single = BundleLoss(member_keys(KEY, count), 0.4), links(count, 0.4)
+    for what, identity, member in steps:
+        member %= count
+        if what == "one":
+            assert bundle.lost(identity, member) == single[member].lost(identity)
+            continue
+        skip = member if what == "but one" else -1
+        right = [m for m, link in enumerate(single) if m != skip and link.lost(identity)]
+        assert list(bundle.losers(identity, skip)) == right
+
+
+def test_first_losses_do_not_depend_on_order_or_on_what_else_comes() -> None:
+    ordered, shuffled = LinkLoss(KEY, 0.1), LinkLoss(KEY, 0.1)
+    right = {identity: ordered.lost(identity) for identity in range(2000)}
+    for identity in sorted(range(2000), key=lambda i: extend(7, i)):
+        shuffled.lost(None)
+        assert shuffled.lost(identity) == right[identity]
+        shuffled.lost(identity)
+
+
+def test_a_forgotten_window_is_drawn_to_the_same() -> None:
+    link, bundle = LinkLoss(KEY, 0.1), BundleLoss(member_keys(KEY, 30), 0.1)
+    even = [(link.lost(i), list(bundle.losers(i))) for i in range(0, 256 * 60, 256)]
+    again, other = LinkLoss(KEY, 0.1), BundleLoss(member_keys(KEY, 30), 0.1)
+    assert [(again.lost(i), list(other.losers(i))) for i in reversed(range(0, 256 * 60, 256))] == even[::-1]
+    assert [link.lost(1 + i) for i in range(0, 256 * 60, 256)] == [again.lost(1 + i) for i in range(0, 256 * 60, 256)]
+
+
+@pytest.mark.parametrize("p", [0.003, 0.01, 0.2, 0.7])
+def test_the_rate_of_first_losses_repeats_and_controls_is_p(p: float) -> None:
+    count, packets = 200, 2560
+    bundle = BundleLoss(member_keys(KEY, count), p)
+    # Standard error of a share of n independent draws: sqrt(p (1 - p) / n).
+    for identities in (range(packets), range(packets), [None] * packets):
+        lost = sum(len(bundle.losers(identity)) for identity in identities)
+        assert lost / (count * packets) == pytest.approx(p, abs=4.5 * sqrt(p * (1 - p) / (count * packets)))
+
+
+def test_losses_are_independent_within_and_across_windows() -> None:
+    p, n = 0.2, 200_000
+    link = LinkLoss(KEY, p)
+    lost = np.array([link.lost(identity) for identity in range(n)])
+    for lag in (1, 2, WINDOW):
+        both = float(np.mean(lost[:-lag] & lost[lag:]))
+        assert both == pytest.approx(p * p, abs=4.5 * sqrt(p * p * (1 - p * p) / n))
+
+
+def test_losses_of_sibling_links_are_independent() -> None:
+    p, n = 0.2, 50_000
+    a, b = links(2, p)
+    both = sum(a.lost(i) & b.lost(i) for i in range(n)) / n
+    assert both == pytest.approx(p * p, abs=4.5 * sqrt(p * p * (1 - p * p) / n))
+
+
+def test_thresholds_are_the_powers_of_the_pass_probability() -> None:
+    odds = Odds(0.01)
+    for run in range(WINDOW):
+        assert odds.ascending[WINDOW - 1 - run] / 2**64 == pytest.approx(0.99 ** (run + 1), rel=1e-12)
+
+
+def test_tiny_probabilities_are_not_rounded_to_nothing() -> None:
+    assert 2**64 - Odds(2.0**-60).passing == 16
+
+
+def test_the_numbers_are_what_they_always_were() -> None:
+    # These are part of every stored fingerprint. A change here changes all of them.
+    link = LinkLoss(KEY, 0.05)
+    assert [i for i in range(256) if link.lost(i)] == GOLDEN_FIRST
+    assert [i for i in range(256) if link.lost(i)] == GOLDEN_REPEAT
+    assert [i for i in range(100) if link.lost(None)] == GOLDEN_CONTROL
+
+
+def test_channels_are_written_short_or_in_full() -> None:
+    assert LOSS.validate_python("1%") == Bernoulli(p=0.01)
+    assert LOSS.validate_python(0.5) == Bernoulli(p=0.5)
+    assert LOSS.validate_python({"model": "bernoulli", "p": "2%"}) == Bernoulli(p=0.02)
+    assert LOSS.validate_python({"model": "perfect"}) == Perfect()
+
+
+def test_what_never_loses_has_no_sampler() -> None:
+    for channel in (Perfect(), Bernoulli(p=0.0)):
+        assert channel.link(KEY) is None
+        assert channel.bundle(KEY, 3) is None
+    assert Bernoulli(p=0.1).link(KEY) is not None
+    assert Bernoulli(p=0.1).bundle(KEY, 3) is not None

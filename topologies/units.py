@@ -1,0 +1,167 @@
+"""Quantities as people write them: `10Mbit`, `5ms`, `1%`, `1MB`, to the plain numbers used inside and back.
+
+Inside: rates in bytes per second, durations in seconds, sizes in bytes, fractions from 0 to 1. A bare number is bit/s,
+seconds, bytes or a fraction. `parse_*` raise `ConfigError`; the annotated types `Rate Duration Size Fraction` are the same
+functions for pydantic models, with a JSON Schema that shows number or string.
+"""
+
+import re
+from collections.abc import Callable
+from fractions import Fraction as Exact
+from math import inf
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from protocols.errors import ConfigError
+
+__all__ = [
+    "Duration",
+    "Fraction",
+    "Rate",
+    "Size",
+    "format_duration",
+    "format_fraction",
+    "format_rate",
+    "format_size",
+    "parse_duration",
+    "parse_fraction",
+    "parse_rate",
+    "parse_size",
+]
+
+_RATES = {"bit": Exact(1), "kbit": Exact(10**3), "Mbit": Exact(10**6), "Gbit": Exact(10**9), "Tbit": Exact(10**12)}
+_DURATIONS = {
+    "ns": Exact(1, 10**9),
+    "us": Exact(1, 10**6),
+    "ms": Exact(1, 10**3),
+    "s": Exact(1),
+    "min": Exact(60),
+    "h": Exact(3600),
+}
+_SIZES = {
+    "B": Exact(1),
+    "kB": Exact(10**3),
+    "MB": Exact(10**6),
+    "GB": Exact(10**9),
+    "TB": Exact(10**12),
+    "KiB": Exact(2**10),
+    "kiB": Exact(2**10),
+    "MiB": Exact(2**20),
+    "GiB": Exact(2**30),
+    "TiB": Exact(2**40),
+}
+_FRACTIONS = {"%": Exact(1, 100)}
+_NUMBER = r"[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]{1,2})?|\.[0-9]+(?:[eE][-+]?[0-9]{1,2})?"
+_SHAPE = re.compile(rf"\s*({_NUMBER})\s*([A-Za-z%]*)\s*")
+
+
+def _exact(value: object, units: dict[str, Exact], noun: str, like: str) -> Exact:
+    """The quantity written, without rounding: 5ms becomes the float nearest to 0.005, and 1.001kB is 1001 bytes."""
+    wrong = f"{value!r} is not a {noun}; like {like}"
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if not 0 <= value < 1e99:
+            raise ConfigError(wrong)
+        return Exact(value)
+    match = _SHAPE.fullmatch(value) if isinstance(value, str) else None
+    if match is None or (match[2] and match[2] not in units):
+        raise ConfigError(wrong)
+    return Exact(match[1]) * (units[match[2]] if match[2] else 1)
+
+
+def parse_rate(value: object) -> float:
+    """Bytes per second of "10Mbit", "1.5Gbit", or of a bare number of bits per second; positive."""
+    rate = float(_exact(value, _RATES, "rate", "10Mbit or 64kbit") / 8)
+    if rate == 0:
+        raise ConfigError(f"{value!r} is not a rate; more than 0, like 10Mbit or 64kbit")
+    return rate
+
+
+def parse_duration(value: object) -> float:
+    """Seconds of "5ms", "20us", or of a bare number of seconds."""
+    return float(_exact(value, _DURATIONS, "duration", "5ms or 1s"))
+
+
+def parse_size(value: object) -> int:
+    """Bytes of "1MB", "60kB", "1MiB", or of a bare number of bytes; whole."""
+    octets = _exact(value, _SIZES, "size", "60kB or 1MiB")
+    if octets.denominator != 1:
+        raise ConfigError(f"{value!r} is not a size; a whole number of bytes, like 60kB or 1MiB")
+    return octets.numerator
+
+
+def parse_fraction(value: object) -> float:
+    """A number from 0 to 1, of "1%" or of a bare fraction."""
+    fraction = _exact(value, _FRACTIONS, "fraction", "1% or 0.01, from 0 to 1")
+    if fraction > 1:
+        raise ConfigError(f"{value!r} is not a fraction; like 1% or 0.01, from 0 to 1")
+    return float(fraction)
+
+
+def _shortest(value: float, units: dict[str, Exact]) -> str:
+    """`value` in the largest unit that leaves at least 1."""
+    name, factor = next(iter(units.items()))
+    for other, candidate in units.items():
+        if candidate <= value:
+            name, factor = other, candidate
+    return f"{value / float(factor):.12g}{name}"
+
+
+def format_rate(rate: float) -> str:
+    """ "10Mbit" of 1250000.0 bytes per second."""
+    return "unlimited" if rate == inf else _shortest(rate * 8, _RATES)
+
+
+def format_duration(duration: float) -> str:
+    """ "5ms" of 0.005 seconds."""
+    return "never" if duration == inf else "0s" if duration == 0 else _shortest(duration, _DURATIONS)
+
+
+def format_size(octets: int) -> str:
+    """ "60kB" of 60000 bytes."""
+    return _shortest(octets, {name: unit for name, unit in _SIZES.items() if "i" not in name})
+
+
+def format_fraction(fraction: float) -> str:
+    """ "1%" of 0.01."""
+    return f"{fraction * 100:.12g}%"
+
+
+def _validator(parse: Callable[[object], Any]) -> BeforeValidator:
+    """`parse` for pydantic, its error text unchanged."""
+
+    def validate(value: object) -> Any:
+        try:
+            return parse(value)
+        except ConfigError as error:
+            raise PydanticCustomError("quantity", "{text}", {"text": str(error)}) from None
+
+    return BeforeValidator(validate)
+
+
+def _schema(units: dict[str, Exact], description: str) -> WithJsonSchema:
+    names = "|".join(units)
+    pattern = rf"^\s*({_NUMBER})\s*({names})?\s*$"
+    return WithJsonSchema(
+        {"anyOf": [{"type": "string", "pattern": pattern}, {"type": "number", "minimum": 0}], "description": description}
+    )
+
+
+Rate: TypeAlias = Annotated[
+    float,
+    _validator(parse_rate),
+    PlainSerializer(lambda rate: rate * 8),
+    _schema(_RATES, "a rate like 10Mbit; a bare number is bit/s"),
+]
+"""Bytes per second, written like 10Mbit; dumped as bit/s, so that what was dumped means the same when read again."""
+Duration: TypeAlias = Annotated[
+    float, _validator(parse_duration), _schema(_DURATIONS, "a duration like 5ms; a bare number is seconds")
+]
+"""Seconds, written like 5ms."""
+Size: TypeAlias = Annotated[int, _validator(parse_size), _schema(_SIZES, "a size like 60kB or 1MiB; a bare number is bytes")]
+"""Bytes, written like 60kB."""
+Fraction: TypeAlias = Annotated[
+    float, _validator(parse_fraction), _schema(_FRACTIONS, "a fraction like 1% or 0.01, from 0 to 1")
+]
+"""From 0 to 1, written like 1%."""
