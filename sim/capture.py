@@ -1,0 +1,76 @@
+"""The fingerprint of a run: one hash that is equal when everything a protocol or an application could notice is equal."""
+
+import struct
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from hashlib import blake2b
+
+from protocols.events import Event
+from protocols.traffic import Traffic
+
+__all__ = ["Fingerprint"]
+
+_STAMP = struct.Struct("<dII")
+_NUMBER = struct.Struct("<q")
+
+
+@lru_cache(maxsize=256)
+def _text(event: Event) -> bytes:
+    """Receivers are told equal things, so the text of an event is made once."""
+    return b"E" + repr(event).encode()
+
+
+class Fingerprint:
+    """BLAKE2b (16 bytes) over a run, the same on every machine, Python and PYTHONHASHSEED, and in both wire modes.
+
+    Hashed are records, each as time (little-endian double), node (32 bits: place in `Topology.hosts`), length of the rest (32
+    bits), then the rest: for a control packet sent (identity None) "C", its UDP payload in bytes (64 bits), its kind; for an
+    event told to an application "E" and the `repr` of the event. Records come in order of time; those of one instant in order
+    of node, and those of one node as they happened. At the end come the records of the end time: per node that runs a machine
+    "M" and the sorted items of `counts()`, then as node 2**32 - 1 "T" and the sorted items of the totals of traffic.
+    """
+
+    def __init__(self) -> None:
+        self._hash = blake2b(digest_size=16)
+        self._instant = 0.0
+        self._records: list[tuple[int, bytes]] = []
+
+    def control(self, now: float, node: int, kind: str, size: int) -> None:
+        """A control packet was sent."""
+        if now != self._instant:
+            self._close(now)
+        self._records.append((node, b"C" + _NUMBER.pack(size) + kind.encode()))
+
+    def told(self, now: float, node: int, event: Event) -> None:
+        """An application heard an event."""
+        if now != self._instant:
+            self._close(now)
+        self._records.append((node, _text(event)))
+
+    def _close(self, now: float) -> None:
+        self._write(self._hash)
+        self._records.clear()
+        self._instant = now
+
+    def _write(self, onto: blake2b) -> None:
+        records = self._records
+        if len(records) > 1:
+            records.sort(key=lambda record: record[0])
+        now, pack = self._instant, _STAMP.pack
+        onto.update(b"".join([pack(now, node, len(rest)) + rest for node, rest in records]))
+
+    def hexdigest(self, end: float, counts: Iterable[tuple[int, Mapping[str, int]]], traffic: Traffic) -> str:
+        """The fingerprint of the run so far, which may go on; `counts` in order of node."""
+        total = self._hash.copy()
+        self._write(total)
+        for node, counted in counts:
+            total.update(_last(end, node, b"M", counted))
+        totals = {f"packets {kind}": n for kind, n in traffic.packets.items()}
+        totals |= {f"bytes {kind}": n for kind, n in traffic.octets.items()}
+        total.update(_last(end, 2**32 - 1, b"T", totals))
+        return total.hexdigest()
+
+
+def _last(end: float, node: int, letter: bytes, counted: Mapping[str, int]) -> bytes:
+    rest = letter + repr(sorted(counted.items())).encode()
+    return _STAMP.pack(end, node, len(rest)) + rest

@@ -1,0 +1,181 @@
+"""A simulated host: runs one machine, and is its ports."""
+
+from collections.abc import Callable
+from math import inf
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from protocols.errors import UsageError
+from protocols.events import Event
+from protocols.machine import Address, Group, Machine, Message, Offer, Packet, Ports, Sink
+from protocols.rng import Rng, key_of
+
+if TYPE_CHECKING:
+    from sim.leaf import Leaf
+    from sim.network import Flight
+
+__all__ = ["IDLE", "SimHost"]
+
+T = TypeVar("T")
+
+
+def _refuse(offer: Offer) -> None:
+    """Nobody wants any object."""
+    del offer
+
+
+class _Idle(Machine):
+    """Stands where no machine runs yet, so that nobody has to ask."""
+
+    __slots__ = ()
+
+    def start(self, now: float) -> None:
+        """Nothing."""
+
+    def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """Nothing."""
+
+    def wake(self, now: float) -> None:
+        """Nothing."""
+
+    def counts(self) -> dict[str, int]:
+        """Nothing."""
+        return {}
+
+
+IDLE = _Idle(cast(Ports, None))
+
+
+class SimHost:
+    """Implements `Host` and `Ports`. Made by `Network.host`; small, because there may be a million.
+
+    `rng` is the stream `key_of(seed, "node", name)`, made when it is first asked for.
+    """
+
+    __slots__ = ("accept", "armed", "events", "leaf", "machine", "on_event", "place", "rng")
+    rng: Rng
+    trace: Callable[[str, object], None] | None = None
+
+    def __init__(self, leaf: "Leaf", place: int) -> None:
+        self.leaf = leaf
+        self.place = place
+        """In `Topology.hosts`."""
+        self.machine: Machine = IDLE
+        self.armed = inf
+        """When the pending wake-up comes."""
+        self.events: list[Event] | None = None
+        """What the application is not told yet."""
+        self.on_event: Callable[[Event], None] = cast("Callable[[Event], None]", None)
+        self.accept: Callable[[Offer], Sink | None] = _refuse
+
+    def __getattr__(self, name: str) -> Rng:
+        if name != "rng":
+            raise AttributeError(name)
+        self.rng = Rng(key_of(self.leaf.network.seed, "node", self.name))
+        return self.rng
+
+    @property
+    def member(self) -> int:
+        """The place within a counted group; 0 for a plain host."""
+        return self.place - self.leaf.base
+
+    @property
+    def name(self) -> str:
+        """As in `Topology.hosts`."""
+        leaf = self.leaf
+        return f"{leaf.name}{self.place - leaf.base + 1}" if leaf.counted else leaf.name
+
+    @property
+    def now(self) -> float:
+        """Seconds since the run began."""
+        return float(self.leaf.network.env.now)
+
+    # Host
+
+    def run(
+        self, machine: Machine, on_event: Callable[[Event], None], accept: Callable[[Offer], Sink | None] | None = None
+    ) -> None:
+        """Start the machine; UsageError when one runs already."""
+        if self.machine is not IDLE:
+            raise UsageError(f"{self.name} runs a machine already")
+        self.machine = machine
+        self.on_event = on_event
+        if accept is not None:
+            self.accept = accept
+        self._input(machine.start)
+        if machine.deadline < self.armed:
+            # A machine may set its first deadline while it is made, before the host knows it.
+            self.alarm(machine.deadline)
+            self.leaf.network.settle()
+
+    def call(self, verb: Callable[..., T], *args: object) -> T:
+        """`verb(*args, now)`; events the application has not heard yet come first."""
+        self.drain()
+        return self._input(verb, *args)
+
+    def later(self, when: float, action: Callable[[], None]) -> None:
+        """Run `action()` at `when`, or now if that is past."""
+        self.leaf.network.later(when, action)
+
+    def _input(self, verb: Callable[..., T], *args: object) -> T:
+        """One input of the machine, and what it causes."""
+        network = self.leaf.network
+        nested = network.busy
+        network.busy = True
+        try:
+            result = verb(*args, self.now)
+            self.drain()
+        finally:
+            network.busy = nested
+        if not nested:
+            network.settle()
+        return result
+
+    def drain(self) -> None:
+        """Tell the application everything; it may call meanwhile, and is then told the rest first."""
+        if self.events is None:
+            return
+        network = self.leaf.network
+        now = network.env.now
+        while self.events:
+            event = self.events.pop(0)
+            network.fingerprinter.told(now, self.place, event)
+            self.on_event(event)
+        self.events = None
+        network.told = True
+
+    def arrive(self, flight: "Flight", out: object, now: float) -> None:
+        """A packet for this host alone is there; `out` is empty."""
+        del out
+        route = flight.route
+        if route.target is self or self.leaf.listens(route.to, self.place):
+            self.leaf.network.deliveries += 1
+            self.machine.receive(flight.message, flight.host.name, route.to, now)
+
+    # Ports
+
+    def send(self, packet: Packet) -> bool:
+        """Put a packet on the host's link now. Never full: the queue of the link is the limit."""
+        self.leaf.network.transmit(self, packet)
+        return False
+
+    def notify(self, event: Event) -> None:
+        """Keep an event for the application until this input is over."""
+        if self.events is None:
+            self.events = [event]
+            self.leaf.network.spoke.append(self)
+        else:
+            self.events.append(event)
+
+    def alarm(self, when: float) -> None:
+        """The machine wants to be woken earlier."""
+        if when < self.armed:
+            self.armed = when
+            self.leaf.network.timers.fresh.append((when, self.place))
+
+    def join(self, group: Group) -> None:
+        """Hear what is sent to the group, from the next packet that arrives."""
+        self.leaf.join(self, group)
+
+    def leave(self, group: Group) -> None:
+        """Hear it no more, from the next packet that arrives."""
+        self.leaf.leave(self, group)

@@ -1,0 +1,196 @@
+"""Links: an analytic drop-tail queue, serialisation and propagation, then loss. No event is spent on any of them.
+
+Packets must be offered in order of time. What arrives is written into `landings`: time -> list of (place, members left out).
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from heapq import merge
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from topologies.spec import LinkSpec
+
+if TYPE_CHECKING:
+    from sim.leaf import Leaf
+    from sim.network import Flight
+
+__all__ = ["Bundle", "Fifo", "Landings", "Link"]
+
+Landings: TypeAlias = dict[float, list[tuple[Any, Sequence[int]]]]
+
+
+class Fifo:
+    """One output port: `limit` packets may wait behind the one being sent."""
+
+    __slots__ = ("delay", "departures", "free_at", "limit", "overhead", "rate")
+
+    def __init__(self, spec: LinkSpec) -> None:
+        self.rate = spec.rate
+        self.delay = spec.delay
+        self.overhead = spec.overhead
+        self.limit = spec.queue
+        self.free_at = 0.0
+        self.departures: deque[float] | None = None if spec.queue is None else deque()
+
+    def offer(self, size: int, now: float) -> float:
+        """When a packet of `size` bytes offered now arrives at the other end; -1.0 when the queue is full."""
+        departures = self.departures
+        if departures is not None:
+            while departures and departures[0] <= now:
+                departures.popleft()
+            # The first of those not yet gone is in service; only the others wait.
+            if len(departures) > self.limit:  # type: ignore[operator]
+                return -1.0
+        start = self.free_at
+        if start < now:  # noqa: PLR1730 (half the cost of max, on the path of every packet)
+            start = now
+        self.free_at = start = start + (size + self.overhead) / self.rate
+        if departures is not None:
+            departures.append(start)
+        return start + self.delay
+
+    def fork(self) -> "Fifo":
+        """A port in the same state that goes its own way."""
+        twin = Fifo.__new__(Fifo)
+        for name in Fifo.__slots__:
+            setattr(twin, name, getattr(self, name))
+        if self.departures is not None:
+            twin.departures = self.departures.copy()
+        return twin
+
+
+class Link:
+    """One direction of a link that stands alone, to a switch or a plain host (`head`)."""
+
+    __slots__ = ("dropped", "fifo", "head", "lost", "offered", "sampler")
+
+    def __init__(self, spec: LinkSpec, head: Any, key: int) -> None:
+        self.head = head
+        self.fifo = Fifo(spec)
+        self.sampler = spec.loss.link(key)
+        self.offered = self.dropped = self.lost = 0
+
+    def carry(self, flight: "Flight", now: float, landings: Landings) -> None:
+        """Take a packet at its near end."""
+        self.offered += 1
+        lost = self.sampler is not None and self.sampler.lost(flight.identity)
+        when = self.fifo.offer(flight.size, now)
+        if when < 0.0:
+            self.dropped += 1
+        elif lost:
+            self.lost += 1
+        elif when in landings:
+            landings[when].append((self.head, ()))
+        else:
+            landings[when] = [(self.head, ())]
+
+    def lost_by(self, member: int) -> int:
+        """Packets that did not come to the other end, by loss or a full queue; `member` is 0."""
+        del member
+        return self.lost + self.dropped
+
+
+class Bundle:
+    """The last hops to a counted group of equal leaves: N links that share one state as long as they carry the same.
+
+    A multicast does not come back to the member that sent it and a unicast goes to one member, so these see other traffic than
+    their siblings. Such a *stray* keeps a port of its own until it and the others are idle; then they are equal again.
+    """
+
+    __slots__ = ("dropped", "fifo", "head", "losses", "lost", "member_drops", "offered", "sampler", "shared_drops", "strays")
+
+    def __init__(self, spec: LinkSpec, head: "Leaf", key: int) -> None:
+        self.head = head
+        self.fifo = Fifo(spec)
+        self.sampler = spec.loss.bundle(key, head.count)
+        self.strays: dict[int, Fifo] = {}
+        self.offered = self.dropped = self.lost = 0
+        # Per member: losses in a table made when one is lost; drops as what all share and what differs.
+        self.losses: list[int] | None = None
+        self.shared_drops = 0
+        self.member_drops: dict[int, int] = {}
+
+    def carry(self, flight: "Flight", now: float, landings: Landings) -> None:
+        """Take a packet at the near end of every link it is for."""
+        route, head = flight.route, self.head
+        if route.target is not None:
+            self._carry_one(flight, route.target.member, now, landings)
+            return
+        skip = flight.host.member if route.home is head else -1
+        self.offered += head.count - (skip >= 0)
+        losers: Sequence[int] = () if self.sampler is None else self.sampler.losers(flight.identity, skip)
+        if skip >= 0 or self.strays:
+            self._carry_apart(flight, skip, losers, now, landings)
+            return
+        when = self.fifo.offer(flight.size, now)
+        if when < 0.0:
+            self.shared_drops += 1
+            self.dropped += head.count
+            return
+        if losers:
+            self._count_lost(losers)
+        if len(losers) < head.count:
+            landings.setdefault(when, []).append((head, losers))
+
+    def lost_by(self, member: int) -> int:
+        """Packets that one member missed on its link, by loss or a full queue."""
+        losses = 0 if self.losses is None else self.losses[member]
+        return losses + self.shared_drops + self.member_drops.get(member, 0)
+
+    def _count_lost(self, losers: Sequence[int]) -> None:
+        losses = self.losses
+        if losses is None:
+            losses = self.losses = [0] * self.head.count
+        for member in losers:
+            losses[member] += 1
+        self.lost += len(losers)
+
+    def _carry_one(self, flight: "Flight", member: int, now: float, landings: Landings) -> None:
+        self.offered += 1
+        self._rejoin(now)
+        lost = self.sampler is not None and self.sampler.lost(flight.identity, member)
+        if member not in self.strays:
+            self.strays[member] = self.fifo.fork()
+        self._single(flight, member, lost, now, landings)
+
+    def _single(self, flight: "Flight", member: int, lost: bool, now: float, landings: Landings) -> None:
+        """Send to one member through its own port."""
+        when = self.strays[member].offer(flight.size, now)
+        if when < 0.0:
+            self.dropped += 1
+            self.member_drops[member] = self.member_drops.get(member, 0) + 1
+        elif lost:
+            self._count_lost((member,))
+        else:
+            landings.setdefault(when, []).append((self.head.host(member), ()))
+
+    def _rejoin(self, now: float) -> None:
+        """Strays that are idle while the others are idle are no strays any more."""
+        if self.strays and self.fifo.free_at <= now:
+            self.strays = {member: port for member, port in self.strays.items() if port.free_at > now}
+
+    def _carry_apart(self, flight: "Flight", skip: int, losers: Sequence[int], now: float, landings: Landings) -> None:
+        """`carry` when some members are strays, or one is left out because it is the sender."""
+        self._rejoin(now)
+        if skip >= 0 and skip not in self.strays:
+            self.strays[skip] = self.fifo.fork()
+        apart = sorted(self.strays)
+        lost_apart = set(losers).intersection(apart)
+        for member in apart:
+            if member != skip:
+                self._single(flight, member, member in lost_apart, now, landings)
+        when = self.fifo.offer(flight.size, now)
+        if when < 0.0:
+            self._drop_shared(apart)
+            return
+        losers = [member for member in losers if member not in lost_apart]
+        self._count_lost(losers)
+        out = list(merge(losers, apart))
+        if len(out) < self.head.count:
+            landings.setdefault(when, []).append((self.head, out))
+
+    def _drop_shared(self, apart: Sequence[int]) -> None:
+        self.shared_drops += 1
+        self.dropped += self.head.count - len(apart)
+        for member in apart:
+            self.member_drops[member] = self.member_drops.get(member, 0) - 1

@@ -1,0 +1,339 @@
+"""A topology that runs: hosts, links and switches in a SimPy environment."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from math import inf
+from operator import attrgetter
+from typing import cast
+
+from simpy import Environment
+
+from protocols.errors import UsageError
+from protocols.machine import Address, Codec, Group, Message, Packet
+from protocols.rng import extend, key_of
+from protocols.traffic import Traffic
+from sim.capture import Fingerprint
+from sim.engine import ARRIVAL, Occurrence, Timers, post
+from sim.host import IDLE, SimHost
+from sim.leaf import Leaf, Switch
+from sim.link import Bundle, Landings, Link
+from topologies.spec import Topology
+from topologies.trees import distribution, forwarding
+
+__all__ = ["Flight", "LinkCounts", "Network", "Route"]
+
+_place_of = attrgetter("place")
+
+
+class Flight:
+    """One packet on its way: what all its copies share."""
+
+    __slots__ = ("host", "identity", "message", "order", "route", "size")
+
+    def __init__(self, message: Message, identity: int | None, size: int, host: SimHost, route: "Route", order: int) -> None:
+        self.message = message
+        self.identity = identity
+        self.size = size
+        self.host = host
+        """Who sent it."""
+        self.route = route
+        self.order = order
+        """Orders arrivals of one instant; counts up with each that is posted."""
+
+
+class Route:
+    """The way from one leaf to one address; `links` are the next links at each switch, found when first needed."""
+
+    __slots__ = ("first", "home", "links", "root", "target", "to")
+
+    def __init__(self, home: Leaf, to: Address, target: SimHost | None, root: str, first: Sequence[Link]) -> None:
+        self.home = home
+        self.to = to
+        self.target = target
+        self.root = root
+        """Graph node the tree begins at."""
+        self.first = first
+        """The links a plain host sends on."""
+        self.links: dict[str, Sequence[Link | Bundle]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class LinkCounts:
+    """What became of the packets of one direction of a link; for a counted group, of all members' links together."""
+
+    near: str
+    far: str
+    offered: int
+    dropped: int
+    """By a full queue."""
+    lost: int
+
+
+class Network:
+    """Runs machines on the hosts of a topology.
+
+    With `codec` (a factory) every packet is encoded and decoded once on its way, and its size is checked; without, receivers
+    get the very object that was sent. `environment` may be shared with a user's own SimPy processes. Everything that happens
+    is a function of topology, machines and `seed`.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        *,
+        seed: int,
+        codec: Callable[[], Codec] | None = None,
+        environment: Environment | None = None,
+    ) -> None:
+        self.topology = topology
+        self.seed = seed
+        self.env = environment if environment is not None else Environment(0.0)
+        self.traffic = Traffic()
+        self.fingerprinter = Fingerprint()
+        self.events = 0
+        """SimPy events processed by `run`."""
+        self.deliveries = 0
+        """Packets handed to machines."""
+        self.spoke: list[SimHost] = []
+        """Hosts with events their applications have not heard."""
+        self.told = False
+        self.busy = False
+        """Is an input under way, after which `settle` comes?"""
+        self._codec = codec() if codec is not None else None
+        self._hosts: list[SimHost | None] = [None] * sum(map(topology.size, topology.host_nodes))
+        self.timers = Timers(self.env, self._hosts, self.settle)
+        self._queue = cast("list[tuple[float, int, int, Occurrence]]", self.env._queue)
+        self._fresh = self.timers.fresh
+        self._serial = 0
+        self._over: Callable[[], bool] | None = None
+        self._finished = False
+        self._landed = (self._on_landing,)
+        self._due = (self._on_due,)
+        self._build()
+
+    # Building
+
+    def _build(self) -> None:
+        topology = self.topology
+        self._forwarding = forwarding(topology)
+        self._trees: dict[tuple[str, Address], dict[str, tuple[str, ...]]] = {}
+        self._routes: dict[Address, list[Route]] = {}
+        self._switches = {name: Switch(self, name) for name in topology.switches}
+        self._leaves = {
+            name: Leaf(self, name, topology.base(name), topology.size(name), topology.node(name).count is not None)
+            for name in topology.host_nodes
+        }
+        self._inlets: dict[str, list[Link | Bundle]] = {name: [] for name in topology.host_nodes}
+        for near, far, _ in topology.links:
+            self._build_link(near, far)
+
+    def _build_link(self, near: str, far: str) -> None:
+        """One direction; those from members of a counted group are made when a member first sends."""
+        leaf = self._leaves.get(near)
+        if leaf is not None and leaf.counted:
+            return
+        head = self._leaves.get(far)
+        spec, key = self.topology.link(near, far), self._loss_key(near, far)
+        link: Link | Bundle
+        if head is not None and head.counted:
+            link = Bundle(spec, head, key)
+        else:
+            link = Link(spec, self._switches[far] if head is None else head, key)
+        if leaf is not None:
+            leaf.uplinks[far] = cast(Link, link)
+        else:
+            self._switches[near].links[far] = link
+        if head is not None:
+            self._inlets[far].append(link)
+
+    def _loss_key(self, near: str, far: str) -> int:
+        return key_of(self.seed, "loss", near, far)
+
+    def make_member_uplink(self, leaf: Leaf, member: int) -> Link:
+        """The link from one member of a counted group to its switch."""
+        (far,) = self.topology.graph.successors(leaf.name)
+        key = extend(self._loss_key(leaf.name, far), member)
+        return Link(self.topology.link(leaf.name, far), self._switches[far], key)
+
+    def host(self, name: str) -> SimHost:
+        """The host of this name (`Topology.hosts`); UsageError when there is none."""
+        node, member = self.topology.member(name)
+        return self._leaves[node].host(member)
+
+    def host_at(self, place: int, leaf: Leaf) -> SimHost:
+        """The host at a place in `Topology.hosts`, made when first asked for."""
+        host = self._hosts[place]
+        if host is None:
+            host = self._hosts[place] = SimHost(leaf, place)
+        return host
+
+    # Routes
+
+    def _route(self, leaf: Leaf, to: Address) -> Route:
+        target = None if isinstance(to, Group) else self.host(str(to))
+        neighbours = list(self.topology.graph.successors(leaf.name))
+        root = neighbours[0] if len(neighbours) == 1 else leaf.name
+        first: Sequence[Link] = () if leaf.counted else list(leaf.uplinks.values())
+        if len(neighbours) > 1:
+            members = self.topology.host_nodes if target is None else (target.leaf.name,)
+            tree = distribution(self.topology, leaf.name, members, self._forwarding)
+            first = [leaf.uplinks[far] for far in tree[leaf.name]]
+        route = leaf.routes[to] = Route(leaf, to, target, root, first)
+        self._routes.setdefault(to, []).append(route)
+        return route
+
+    def forget_routes(self, group: Group) -> None:
+        """The group is now listened to by other leaves: its trees are found again when needed."""
+        for root, to in [key for key in self._trees if key[1] == group]:
+            del self._trees[root, to]
+        for route in self._routes.get(group, ()):
+            route.links = {}
+
+    def next_links(self, route: Route, switch: Switch) -> Sequence[Link | Bundle]:
+        """The links a packet takes from a switch; never back to the plain host that sent it."""
+        key = (route.root, route.to)
+        tree = self._trees.get(key)
+        if tree is None:
+            tree = self._trees[key] = self._tree(route)
+        home = route.home
+        back = "" if home.counted else home.name
+        links = route.links[switch.name] = [switch.links[far] for far in tree.get(switch.name, ()) if far != back]
+        return links
+
+    def _tree(self, route: Route) -> dict[str, tuple[str, ...]]:
+        if route.target is not None:
+            members = [route.target.leaf.name]
+        else:
+            found = ((leaf.name, leaf.audiences.get(route.to)) for leaf in self._leaves.values())
+            members = [name for name, audience in found if audience is not None and audience.present]
+        return distribution(self.topology, route.root, members, self._forwarding)
+
+    # Moving packets
+
+    def transmit(self, host: SimHost, packet: Packet) -> None:
+        """A machine sends: onto the first link, now."""
+        message, size, to = packet.message, packet.size, packet.to
+        identity = message.identity
+        now = self.env._now
+        self.traffic.count(message, size)
+        if identity is None:
+            self.fingerprinter.control(now, host.place, message.kind, size)
+        if self._codec is not None:
+            message = self._through_wire(message, size)
+        leaf = host.leaf
+        route = leaf.route
+        if route is None or route.to is not to:
+            route = leaf.route = leaf.routes.get(to) or self._route(leaf, to)
+        if route.target is host:
+            raise UsageError(f"{host.name} sends to itself")
+        self._serial = serial = self._serial + 1
+        flight = Flight(message, identity, size, host, route, (host.place + 1) << 80 | serial << 24)
+        self.forward(flight, (leaf.member_uplink(host.member),) if leaf.counted else route.first, now)
+
+    def _through_wire(self, message: Message, size: int) -> Message:
+        assert self._codec is not None
+        data = self._codec.encode(message)
+        assert len(data) == size, f"{message.kind} says it has {size} bytes, and has {len(data)}"
+        return self._codec.decode(data)
+
+    def forward(self, flight: Flight, links: Sequence[Link | Bundle], now: float) -> None:
+        """Offer a packet to links: one SimPy event for each distinct time at which copies arrive."""
+        landings: Landings = {}
+        for link in links:
+            link.carry(flight, now, landings)
+        for when, places in landings.items():
+            flight.order = order = flight.order + 1
+            heappush(self._queue, (when, ARRIVAL, order, Occurrence(self._landed, (flight, places))))
+
+    def _on_landing(self, occurrence: Occurrence) -> None:
+        flight, places = occurrence.content
+        now = self.env._now
+        self.busy = True
+        for place, out in places:
+            place.arrive(flight, out, now)
+        if self.spoke or self._fresh:
+            self.settle()
+        else:
+            self.busy = False
+
+    # Time
+
+    def later(self, when: float, action: Callable[[], None]) -> None:
+        """Run `action()` at `when`, or now if that is past."""
+        post(self.env, max(when, self.env.now), ARRIVAL, next(self.env._eid), Occurrence(self._due, action))
+
+    def _on_due(self, occurrence: Occurrence) -> None:
+        self.busy = True
+        occurrence.content()
+        self.told = True
+        self.settle()
+
+    def settle(self) -> None:
+        """After the inputs of one moment: applications hear their events in order of place, timers are set."""
+        self.busy = True
+        while self.spoke:
+            spoke, self.spoke = self.spoke, []
+            if len(spoke) > 1:
+                spoke.sort(key=_place_of)
+            for host in spoke:
+                host.drain()
+        self.timers.flush()
+        self.busy = False
+        if self.told:
+            self.told = False
+            if self._over is not None and self._over():
+                self._finished = True
+
+    def run(self, until: float = inf, over: Callable[[], bool] | None = None) -> None:
+        """Until `over()` is true, `until`, or nothing is left to happen; may be called again to go on.
+
+        `over` is asked at the beginning and whenever applications were told something or a `later` action was done. Events at
+        exactly `until` are left for the next call; time then stands at `until`.
+        """
+        env, queue = self.env, self._queue
+        self._over = over
+        self._finished = over is not None and over()
+        while queue and queue[0][0] < until and not self._finished:
+            self.events += 1
+            if type(queue[0][3]) is Occurrence:
+                # What `env.step()` does, without what our own events never need.
+                env._now, _, _, occurrence = heappop(queue)
+                callbacks, occurrence.callbacks = occurrence.callbacks, ()
+                callbacks[0](occurrence)
+            else:
+                env.step()
+        self._over = None
+        if not self._finished and env.now < until < inf:
+            env.run(until)
+
+    # What came out
+
+    def fingerprint(self) -> str:
+        """See `sim.capture.Fingerprint`."""
+        running = [host for host in self._hosts if host is not None and host.machine is not IDLE]
+        counts: Iterator[tuple[int, dict[str, int]]] = ((host.place, host.machine.counts()) for host in running)
+        return self.fingerprinter.hexdigest(self.env.now, counts, self.traffic)
+
+    def links(self) -> list[LinkCounts]:
+        """Counts of every direction of every link, in the order of the topology."""
+        return [self._counts(near, far) for near, far, _ in self.topology.links]
+
+    def _counts(self, near: str, far: str) -> LinkCounts:
+        leaf = self._leaves.get(near)
+        parts: list[Link | Bundle]
+        if leaf is None:
+            parts = [self._switches[near].links[far]]
+        else:
+            parts = list(leaf.uplinks.values()) if leaf.counted else [leaf.uplinks[far]]
+        sums = (sum(part.offered for part in parts), sum(part.dropped for part in parts), sum(part.lost for part in parts))
+        return LinkCounts(near, far, *sums)
+
+    def lost(self, name: str) -> int:
+        """Packets that never came to this host over its own link, by loss or a full queue."""
+        member = self.topology.member(name).place
+        return sum(inlet.lost_by(member) for inlet in self.inlets(name))
+
+    def inlets(self, name: str) -> Sequence[Link | Bundle]:
+        """The links that end at this host; members of a counted group share one bundle."""
+        return self._inlets[self.topology.member(name).node]

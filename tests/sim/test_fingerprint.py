@@ -1,0 +1,137 @@
+"""The fingerprint: equal for equal runs whatever carries them, different for different ones."""
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from protocols.events import ObjectSent
+from protocols.registry import Protocol, names, protocol
+from protocols.traffic import Traffic
+from sim.capture import Fingerprint
+from sim.network import Network
+from tests.sim.probes import GROUP, Note, probe_on
+from tests.sim.runs import Session
+from tests.support.content import pattern
+from tests.support.toy import TOY
+from topologies.generators import AnyTopology
+from topologies.spec import Topology
+
+ANY: TypeAdapter[Any] = TypeAdapter(AnyTopology)
+PROTOCOLS: dict[str, Protocol] = {"toy": TOY, **{name: protocol(name) for name in names()}}
+STAR = {"kind": "star", "receivers": 6, "link": {"rate": "10Mbit", "delay": "5ms", "down": {"loss": "10%"}}}
+
+
+def fingerprint(written: dict[str, Any], name: str = "toy", *, seed: int = 1, wire: bool = False, size: int = 60_000) -> str:
+    """Of a run with default settings."""
+    topology: Topology = ANY.validate_python(written).build()
+    session = Session(topology, PROTOCOLS[name], PROTOCOLS[name].config(), seed=seed, wire=wire)
+    session.send(size)
+    return session.run().network.fingerprint()
+
+
+LOSSES = st.sampled_from(["0%", "1%", "10%", "30%"])
+LINKS = st.fixed_dictionaries(
+    {
+        "rate": st.sampled_from([None, "10Mbit", "2Mbit"]),
+        "delay": st.sampled_from(["0ms", "1ms", "20ms"]),
+        "queue": st.sampled_from([None, 5, 50]),
+        "down": st.fixed_dictionaries({"loss": LOSSES}),
+        "up": st.fixed_dictionaries({"loss": LOSSES}),
+    }
+)
+TOPOLOGIES = st.one_of(
+    st.fixed_dictionaries({"kind": st.just("star"), "receivers": st.integers(1, 30), "trunk": LINKS, "link": LINKS}),
+    st.fixed_dictionaries({"kind": st.just("lan"), "receivers": st.integers(1, 5), "link": LINKS}),
+    st.fixed_dictionaries({"kind": st.just("chain"), "switches": st.integers(1, 3), "trunk": LINKS, "link": LINKS}),
+    st.fixed_dictionaries({"kind": st.just("tree"), "depth": st.integers(1, 3), "trunk": LINKS, "link": LINKS}),
+)
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_bytes_and_objects_leave_the_same_fingerprint(name: str) -> None:
+    @settings(deadline=None, max_examples=25, derandomize=True)
+    @given(TOPOLOGIES, st.integers(0, 3), st.sampled_from([0, 1, 1400, 30_000]))
+    def check(written: dict[str, Any], seed: int, size: int) -> None:
+        objects = fingerprint(written, name, seed=seed, size=size)
+        assert fingerprint(written, name, seed=seed, size=size, wire=True) == objects
+
+    check()
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_another_seed_leaves_another_fingerprint(name: str) -> None:
+    assert len({fingerprint(STAR, name, seed=seed) for seed in (1, 2, 3, 1)}) == 3
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_the_fingerprint_does_not_depend_on_the_hash_seed(name: str) -> None:
+    code = f"from tests.sim.test_fingerprint import STAR, fingerprint; print(fingerprint(STAR, {name!r}))"
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        for seed in ("1", "22")
+    ]
+    assert runs == [fingerprint(STAR, name)] * 2
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_what_arrives_is_what_was_sent(name: str) -> None:
+    topology: Topology = ANY.validate_python(STAR).build()
+    session = Session(topology, PROTOCOLS[name], PROTOCOLS[name].config(), wire=True)
+    session.send(40_000)
+    session.run()
+    assert {host: len(events) for host, events in session.received.items()} == dict.fromkeys(topology.hosts[1:], 1)
+    right = pattern(40_000)
+    assert all(sink.info is not None and bytes(sink.content) == right for (sink,) in session.sinks.values())
+
+
+def test_records_of_one_instant_are_hashed_in_order_of_node() -> None:
+    one, other, third = Fingerprint(), Fingerprint(), Fingerprint()
+    for node in (1, 2):
+        one.control(1.0, node, "nack", 10)
+        one.told(1.0, node, ObjectSent(node))
+    for node in (2, 1):
+        other.control(1.0, node, "nack", 10)
+        other.told(1.0, node, ObjectSent(node))
+    for node in (2, 1):
+        third.told(1.0, node, ObjectSent(node))
+        third.control(1.0, node, "nack", 10)
+    hashes = [known.hexdigest(2.0, [], Traffic()) for known in (one, other, third)]
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
+def test_counts_traffic_and_the_end_are_part_of_it() -> None:
+    traffic = Traffic()
+    traffic.count(Note(1), 10)
+    known = Fingerprint()
+    right = known.hexdigest(1.0, [(0, {"a": 1})], Traffic())
+    assert known.hexdigest(1.0, [(0, {"a": 1})], Traffic()) == right
+    assert known.hexdigest(1.5, [(0, {"a": 1})], Traffic()) != right
+    assert known.hexdigest(1.0, [(0, {"a": 2})], Traffic()) != right
+    assert known.hexdigest(1.0, [(1, {"a": 1})], Traffic()) != right
+    assert known.hexdigest(1.0, [(0, {"a": 1})], traffic) != right
+
+
+def test_the_fingerprint_of_a_fixed_run_is_what_it_always_was() -> None:
+    # A change here means that every stored fingerprint changes.
+    network = Network(ANY.validate_python(STAR).build(), seed=1)
+    probes = {name: probe_on(network, name) for name in network.topology.hosts}
+    for name, probe in probes.items():
+        host = network.host(name)
+        script = [(0.001 * n, n, 500 + n, GROUP, n if n % 5 else None) for n in range(200)] if name == "sender" else []
+        probe.script = [*script, (0.1 + host.rng.uniform(), 0, 100, GROUP, None)]
+        probe.on_receive = lambda message, now, host=host: host.notify(ObjectSent(message.number))
+        host.call(probe.expect, probe.script[0][0])
+    network.run(2.0)
+    assert network.fingerprint() == "ed55961b75c67a0479bef413eb2be744"

@@ -1,0 +1,173 @@
+"""The host keeps the rules of the contract: order of events, timers, livelock."""
+
+from math import inf
+
+import pytest
+
+from protocols.errors import LivelockError, UsageError
+from protocols.events import Event, ObjectSent
+from protocols.rng import Rng, key_of
+from sim.network import Network
+from tests.sim.probes import GROUP, Probe, probe_on
+from topologies.generators import Star
+
+
+def star(receivers: int = 3) -> Network:
+    """A star of perfect links."""
+    return Network(Star(receivers=receivers).build(), seed=1)
+
+
+def test_events_come_before_the_next_input_even_from_within_an_event() -> None:
+    network = star()
+    order: list[str] = []
+    host = network.host("sender")
+
+    def on_event(event: Event) -> None:
+        assert isinstance(event, ObjectSent)
+        order.append(f"told {event.object_id}")
+        if event.object_id == 1:
+            order.append("call")
+            host.call(probe.shout, 3)
+            order.append("called")
+
+    probe = probe_on(network, "sender", on_event=on_event)
+
+    def both(now: float) -> None:
+        probe.shout(1, now)
+        probe.shout(2, now)
+
+    host.call(both)
+    assert order == ["told 1", "call", "told 2", "told 3", "called"]
+
+
+def test_applications_hear_in_order_of_place() -> None:
+    network = star(5)
+    told: list[int] = []
+    for place, name in enumerate(network.topology.hosts):
+        probe = probe_on(network, name, on_event=lambda event, place=place: told.append(place))  # type: ignore[misc]
+        probe.on_receive = lambda message, now, probe=probe: probe.ports.notify(ObjectSent(0))
+    network.host("r3").call(lambda now: network.host("r3").machine.say(1))  # type: ignore[attr-defined]
+    network.run()
+    assert told == [0, 1, 2, 4, 5]
+
+
+def test_a_call_answers_what_the_verb_answers() -> None:
+    network = star()
+    probe_on(network, "r1")
+    assert network.host("r1").call(lambda a, b, now: (a, b, now), 1, 2) == (1, 2, 0.0)
+
+
+def test_a_verb_that_raises_leaves_the_host_usable() -> None:
+    network = star()
+    probe = probe_on(network, "sender")
+    with pytest.raises(ZeroDivisionError):
+        network.host("sender").call(lambda now: 1 // 0)
+    network.host("sender").call(probe.expect, 2.0)
+    network.run()
+    assert probe.woken == [2.0]
+
+
+def test_a_host_runs_one_machine() -> None:
+    network = star()
+    probe = probe_on(network, "r1")
+    with pytest.raises(UsageError, match="r1 runs a machine already"):
+        network.host("r1").run(probe, lambda event: None)
+
+
+def test_each_host_has_its_own_dice_by_name() -> None:
+    network = star()
+    assert network.host("r2").rng.uniform() == Rng(key_of(1, "node", "r2")).uniform()
+    assert network.host("r2").rng is network.host("r2").rng
+
+
+def test_nobody_wants_objects_unless_told() -> None:
+    network = star()
+    assert network.host("r1").accept(None) is None  # type: ignore[arg-type]
+
+
+def test_a_machine_is_woken_at_its_deadline_moved_back_and_forth() -> None:
+    network = star()
+    probe = probe_on(network, "r1")
+    host = network.host("r1")
+    for when in (5.0, 3.0, 9.0, 4.0, inf, 7.0, 6.0, 8.0):
+        host.call(probe.expect, when)
+    network.run(7.5)
+    assert probe.woken == []
+    assert probe.deadline == 8.0
+    network.run()
+    assert probe.woken == [8.0]
+
+
+def test_a_deadline_that_is_past_is_now() -> None:
+    network = star()
+    probe = probe_on(network, "r1")
+    network.run(5.0)
+    network.host("r1").call(probe.expect, 2.0)
+    network.run()
+    assert probe.woken == [5.0]
+
+
+def test_timers_of_one_instant_go_in_order_of_place_after_arrivals() -> None:
+    network = star(3)
+    order: list[str] = []
+    probes = {name: probe_on(network, name) for name in network.topology.hosts}
+    for name in ("r3", "r1", "r2"):
+        probes[name].script = [(1.0, 1, 10, "sender", None)]
+        network.host(name).call(probes[name].expect, 1.0)
+    probes["r1"].on_receive = lambda message, now: order.append("arrival")
+    probes["sender"].on_receive = lambda message, now: order.append(str(probes["sender"].heard[-1][2]))
+    sender = network.host("sender")
+    sender.later(1.0, lambda: sender.call(lambda now: probes["sender"].say(0, to="r1")))
+    network.run()
+    assert order == ["arrival", "r1", "r2", "r3"]
+
+
+class Stuck(Probe):
+    """Wants to be woken for ever."""
+
+    __slots__ = ()
+
+    def wake(self, now: float) -> None:
+        """Leave the deadline where it is."""
+
+
+def test_a_machine_that_hangs_is_named_instead_of_hanging_the_run() -> None:
+    network = star()
+    stuck = Stuck(network.host("r2"), [(1.0, 1, 10, GROUP, None)])
+    network.host("r2").run(stuck, lambda event: None)
+    with pytest.raises(LivelockError, match=r"r2 asks at 1\.0 to be woken at 1\.0"):
+        network.run()
+
+
+def test_a_deadline_set_while_the_machine_is_made_counts() -> None:
+    class Early(Probe):
+        __slots__ = ()
+
+        def start(self, now: float) -> None:
+            """Nothing: the deadline is set already."""
+
+    network = star()
+    host = network.host("r1")
+    early = Early(host)
+    early.deadline = 2.0
+    host.run(early, lambda event: None)
+    network.run()
+    assert early.woken == [2.0]
+
+
+@pytest.mark.parametrize("count", [20, 20_000])
+def test_a_storm_of_timers_that_is_called_off_costs_a_few_events(count: int) -> None:
+    network = star(count)
+    probes = [probe_on(network, name) for name in network.topology.hosts[1:]]
+    for probe in probes:
+        probe.on_receive = lambda message, now, probe=probe: probe._due(
+            now + 1 + probe.ports.rng.uniform() if message.number == 0 else inf
+        )
+    sender = probe_on(network, "sender")
+    host = network.host("sender")
+    for when, number in ((0.0, 0), (1.0, 1), (5.0, 2)):
+        host.later(when, lambda number=number: host.call(lambda now: sender.say(number)))  # type: ignore[misc]
+    network.run()
+    assert all(probe.woken == [] for probe in probes)
+    # Three actions, three packets of two events each, and the timers' own.
+    assert network.events <= 12

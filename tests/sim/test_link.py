@@ -1,0 +1,162 @@
+"""Queue, serialisation, propagation: against closed forms and a naive queue."""
+
+from collections import deque
+from typing import Any
+
+import networkx as nx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protocols.machine import Address
+from sim.link import Bundle, Fifo
+from sim.network import Network
+from tests.sim.probes import GROUP, probe_on
+from topologies.generators import Star
+from topologies.spec import Graph, LinkSpec, NodeSpec, Topology
+
+
+def test_packets_queue_behind_one_another() -> None:
+    # 1000 + 42 bytes at 10420 bytes per second take 0.1 s.
+    fifo = Fifo(LinkSpec(rate=10_420.0, delay=0.5))
+    assert [fifo.offer(1000, now) for now in (0.0, 0.0, 0.05, 1.0)] == pytest.approx([0.6, 0.7, 0.8, 1.6])
+
+
+def test_a_perfect_link_takes_no_time() -> None:
+    fifo = Fifo(LinkSpec())
+    assert [fifo.offer(1000, now) for now in (0.0, 0.0, 3.0)] == [0.0, 0.0, 3.0]
+
+
+@pytest.mark.parametrize("limit", [0, 1, 3])
+def test_a_full_queue_drops_what_comes_behind_the_one_in_service(limit: int) -> None:
+    fifo = Fifo(LinkSpec(rate=100.0, queue=limit, overhead=0))
+    arrivals = [fifo.offer(100, 0.0) for _ in range(6)]
+    assert arrivals == [1.0 + n if n <= limit else -1.0 for n in range(6)]
+    # At 1.0 the first is gone, and there is room for one more.
+    assert [fifo.offer(100, 1.0) >= 0 for _ in range(2)] == [True, False]
+
+
+def naive(offers: list[tuple[float, int]], rate: float, limit: int) -> list[float]:
+    """Drop-tail as an event loop would do it: walk through time, departure by departure."""
+    waiting: deque[tuple[int, int]] = deque()
+    service: tuple[float, int] | None = None
+    out = [-1.0] * len(offers)
+
+    def advance(now: float) -> None:
+        nonlocal service
+        while service is not None and service[0] <= now:
+            end, which = service
+            out[which] = end
+            service = None
+            if waiting:
+                which, size = waiting.popleft()
+                service = (end + size / rate, which)
+
+    for which, (now, size) in enumerate(offers):
+        advance(now)
+        if service is None:
+            service = (now + size / rate, which)
+        elif len(waiting) < limit:
+            waiting.append((which, size))
+    advance(1e9)
+    return out
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0.0, 0.1, 0.5, 1.0, 3.0]), st.integers(1, 400)), max_size=40),
+    st.integers(0, 4),
+)
+def test_the_analytic_queue_does_what_an_event_loop_does(steps: list[tuple[float, int]], limit: int) -> None:
+    now, offers = 0.0, []
+    for gap, size in steps:
+        now += gap
+        offers.append((now, size))
+    fifo = Fifo(LinkSpec(rate=100.0, queue=limit, overhead=0))
+    assert [fifo.offer(size, when) for when, size in offers] == naive(offers, 100.0, limit)
+
+
+def star(count: int, **link: Any) -> Topology:
+    """A star with a counted group."""
+    return Star.model_validate({"kind": "star", "receivers": count, "link": link}).build()
+
+
+def plain_star(count: int, spec: LinkSpec) -> Topology:
+    """The same star with every receiver a node of its own."""
+    graph: Graph = nx.DiGraph()
+    graph.add_node("sender", node=NodeSpec("host"))
+    graph.add_node("s1", node=NodeSpec("switch"))
+    names = ["sender", *(f"r{n}" for n in range(1, count + 1))]
+    for name in names:
+        if name != "sender":
+            graph.add_node(name, node=NodeSpec("host"))
+        own = LinkSpec() if name == "sender" else spec
+        graph.add_edge(name, "s1", link=own)
+        graph.add_edge("s1", name, link=own)
+    return Topology(graph)
+
+
+WHO = ["sender", "r1", "r2", "r3", "r4"]
+TALK = st.lists(
+    st.tuples(
+        st.sampled_from([0.0, 0.2, 0.7, 1.5, 4.0, 9.0]),
+        st.sampled_from(WHO),
+        st.sampled_from(["group", "group", "group", *WHO]),
+        st.sampled_from([58, 158, 358]),
+    ),
+    max_size=25,
+)
+
+
+def heard(topology: Topology, talk: list[tuple[float, str, str, int]]) -> dict[str, list[tuple[float, int, Address]]]:
+    """Who heard what when."""
+    network = Network(topology, seed=1)
+    scripts: dict[str, list[tuple[float, int, int, Address, int | None]]] = {name: [] for name in WHO}
+    now = 0.0
+    for number, (gap, who, to, size) in enumerate(talk):
+        now += gap
+        if to != who:
+            scripts[who].append((now, number, size, GROUP if to == "group" else to, number))
+    probes = {name: probe_on(network, name, scripts[name]) for name in WHO}
+    network.run()
+    return {name: sorted(probe.heard, key=lambda line: line[:2]) for name, probe in probes.items()}
+
+
+@settings(deadline=None, max_examples=150)
+@given(TALK, st.sampled_from([None, 0, 2]))
+def test_a_counted_group_behaves_as_its_members_would_one_by_one(
+    talk: list[tuple[float, str, str, int]], queue: int | None
+) -> None:
+    spec = LinkSpec(rate=100.0, delay=0.25, queue=queue)
+    grouped = heard(star(4, rate=800, delay=0.25, queue=queue), talk)
+    assert grouped == heard(plain_star(4, spec), talk)
+
+
+def test_members_that_saw_other_traffic_are_equal_again_when_idle() -> None:
+    network = Network(star(3, rate=800, delay=0), seed=1)
+    (bundle,) = network.inlets("r1")
+    assert isinstance(bundle, Bundle)
+    probes = [probe_on(network, name) for name in ("sender", "r1", "r2", "r3")]
+    network.host("r2").call(lambda now: probes[2].say(1, 58))
+    network.run(1.5)
+    assert list(bundle.strays) == [1]
+    network.host("sender").call(lambda now: probes[0].say(2, 58))
+    network.run(60.0)
+    network.host("sender").call(lambda now: probes[0].say(3, 58))
+    assert [len(probe.heard) for probe in probes] == [1, 2, 1, 2]
+    network.run(90.0)
+    assert list(bundle.strays) == []
+
+
+def test_drops_and_losses_are_counted_per_link_and_per_member() -> None:
+    topology = star(3, rate=800, queue=0, down={"loss": "100%"})
+    network = Network(topology, seed=1)
+    sender = probe_on(network, "sender", [(0.0, n, 58, GROUP, n) for n in range(4)])
+    for name in ("r1", "r2", "r3"):
+        probe_on(network, name)
+    network.run()
+    down = next(link for link in network.links() if (link.near, link.far) == ("s1", "r"))
+    # One is sent and lost, three find the one in service and no place to wait.
+    assert (down.offered, down.dropped, down.lost) == (12, 9, 3)
+    assert [network.lost(name) for name in ("r1", "r2", "r3")] == [4, 4, 4]
+    assert network.lost("sender") == 0
+    assert sender.heard == []
