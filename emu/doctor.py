@@ -1,0 +1,83 @@
+"""What this machine can emulate: small probes, each with the command that brings what is missing."""
+
+import importlib.util
+import shutil
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from protocols.errors import UnsupportedError
+
+__all__ = ["KERNEL", "LOSS", "Probe", "check_kernel", "check_tools", "run"]
+
+_APT = "sudo apt-get install -y --no-install-recommends"
+_TOOLS = {
+    "mnexec": "mininet",
+    "brctl": "bridge-utils",
+    "ifconfig": "net-tools",
+    "ethtool": "ethtool",
+    "ip": "iproute2",
+    "tc": "iproute2",
+}
+LOSS = "4,32 0 0 4294963256,53 0 1 {threshold},6 0 0 0,6 0 0 2"
+"""Classic BPF: load a random word; below the threshold the packet is dropped (2), else it goes on (0)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Commands that work on a kernel which has the feature; they leave nothing behind when they do."""
+
+    name: str
+    module: str
+    commands: tuple[str, ...]
+
+
+KERNEL = {
+    "veth": Probe("veth pairs", "veth", ("ip link add pv0 type veth peer name pv1", "ip link del pv0")),
+    "bridge": Probe("bridges", "bridge", ("ip link add pb0 type bridge", "ip link del pb0")),
+    "rate": Probe(
+        "the token bucket (tbf)",
+        "sch_tbf",
+        ("tc qdisc add dev lo root tbf rate 1mbit burst 4000 limit 4000", "tc qdisc del dev lo root"),
+    ),
+    "loss": Probe(
+        "random loss (clsact with a BPF filter)",
+        "sch_ingress cls_bpf",
+        (
+            "tc qdisc add dev lo clsact",
+            f"tc filter add dev lo ingress bpf da bytecode '{LOSS.format(threshold=1)}'",
+            "tc qdisc del dev lo clsact",
+        ),
+    ),
+}
+"""Probes by the feature they stand for; they change the network they run in, so they run inside a world."""
+
+
+def run(command: str, *, pid: int | None = None, stdin: str = "") -> str:
+    """Run a shell command, in the network namespace of process `pid` if given; its output. Raises CalledProcessError."""
+    full = ["sh", "-c", command] if pid is None else ["mnexec", "-a", str(pid), "sh", "-c", command]
+    return subprocess.run(full, input=stdin, capture_output=True, text=True, check=True).stdout
+
+
+def check_tools() -> None:
+    """UnsupportedError naming every program and package that emulation needs and this machine lacks."""
+    missing = sorted({package for tool, package in _TOOLS.items() if shutil.which(tool) is None})
+    if missing:
+        lacking = ", ".join(tool for tool in _TOOLS if shutil.which(tool) is None)
+        raise UnsupportedError(f"emulation needs {lacking}: {_APT} {' '.join(missing)}")
+    if importlib.util.find_spec("mininet") is None or importlib.util.find_spec("distutils") is None:
+        raise UnsupportedError("emulation needs the Python package mininet: pip install mininet setuptools")
+
+
+def check_kernel(features: Iterable[str]) -> None:
+    """UnsupportedError naming the first of `features` (keys of KERNEL) that this kernel lacks. Call it inside a world."""
+    for feature in features:
+        probe = KERNEL[feature]
+        for command in probe.commands:
+            try:
+                run(command)
+            except subprocess.CalledProcessError as error:
+                reason = error.stderr.strip().splitlines()[-1:] or ["no reason given"]
+                raise UnsupportedError(
+                    f"emulation needs {probe.name}, which this kernel lacks ({reason[0]}): sudo modprobe -a {probe.module}"
+                ) from None

@@ -1,0 +1,324 @@
+"""Runs one machine on real UDP sockets: the twin of `sim.host`.
+
+Everything happens in one thread, in the callbacks of one event loop. An exception of a machine or an application ends the
+loop and is raised by `Loop.run`; nothing vanishes in a log.
+"""
+
+import asyncio
+import ctypes
+import selectors
+import socket
+from collections import deque
+from collections.abc import Callable
+from ipaddress import IPv4Address
+from math import inf
+from typing import Any, TypeVar
+
+from emu.udp import SEGMENTS, Endpoint, Outbox, address_of, endpoint_of, open_receiver, open_transmitter, take
+from protocols.errors import LivelockError, UsageError, WireError
+from protocols.machine import Address, Codec, Event, Group, Machine, Offer, Packet, Sink
+from protocols.rng import Rng
+from protocols.traffic import Traffic
+
+__all__ = ["Loop", "UdpHost", "new_loop"]
+
+T = TypeVar("T")
+
+_PR_SET_TIMERSLACK = 29
+_AT_ONCE = 100
+"""Packets taken before timers get their turn."""
+_QUANTUM = 0.0005
+"""Wake-ups closer than this are taken together, so that a fast sender fills its batches."""
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """An event loop with exact timers that ends with the first error of a callback.
+
+    `select` keeps time to microseconds where `epoll` rounds to milliseconds; the kernel's timer slack goes for the same reason.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(selectors.SelectSelector())
+        self._failure: BaseException | None = None
+        self.set_exception_handler(Loop._failed)
+        ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(1), 0, 0, 0)
+
+    @staticmethod
+    def _failed(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        assert isinstance(loop, Loop)
+        if loop._failure is None:
+            loop._failure = context.get("exception") or RuntimeError(context["message"])
+        loop.stop()
+
+    def run(self, duration: float = inf) -> None:
+        """Run until `stop()` or for `duration` seconds, and raise what a callback raised."""
+        limit = None if duration == inf else self.call_later(duration, self.stop)
+        try:
+            self.run_forever()
+        finally:
+            if limit is not None:
+                limit.cancel()
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+
+
+def new_loop() -> Loop:
+    """A fresh loop for one or several hosts."""
+    return Loop()
+
+
+class UdpHost:
+    """One node on a real network: its sockets, its clock and the ports of its machine.
+
+    `interface` is a device name or an IPv4 address (None: where the system routes multicast), `port` where unicast to this
+    node arrives; groups carry their own port in their name. `buffers` is the size of the kernel's buffers in bytes, `burst` the
+    most packets in one system call, `loopback` lets other programs of this machine hear the multicast.
+
+    A `held` host can be started, and then it joins its groups, but time stands at 0 and nothing leaves until `begin`; so many
+    hosts begin together. `traffic` counts what was sent, `faults` what went wrong.
+    """
+
+    trace: Callable[[str, object], None] | None = None
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        codec: Codec,
+        *,
+        interface: str | None,
+        port: int,
+        rng: Rng,
+        ttl: int = 1,
+        buffers: int = 4 << 20,
+        burst: int = SEGMENTS,
+        loopback: bool = True,
+        held: bool = False,
+    ) -> None:
+        self.rng = rng
+        self.traffic = Traffic()
+        self.address = address_of(interface)
+        self._loop = loop
+        self._encode, self._decode = codec.encode, codec.decode
+        self._epoch = inf if held else loop.time()
+        self._waiting: list[tuple[float, Callable[[], None]]] = []
+        self._latest = 0.0
+        self._buffers = buffers
+        transmitter = open_transmitter(self.address, ttl, loopback, buffers)
+        self._own: Endpoint = transmitter.getsockname()
+        self._outbox = Outbox(transmitter, burst)
+        self._outbox.blocked = held
+        here = (self.address, port)
+        self._sockets: dict[Address, socket.socket] = {self._own: transmitter, here: open_receiver(here, self.address, buffers)}
+        self._drops: dict[Address, int] = {}
+        self._malformed = 0
+        self._events: deque[Event] = deque()
+        self._machine: Machine | None = None
+        self._on_event: Callable[[Event], None] | None = None
+        self._accept: Callable[[Offer], Sink | None] | None = None
+        self._busy = False
+        self._writing = held
+        self._armed = inf
+        self._timer: asyncio.TimerHandle | None = None
+
+    # What applications use -------------------------------------------------------------------------------------------
+
+    @property
+    def now(self) -> float:
+        """Seconds since the epoch; never decreases."""
+        self._latest = max(self._latest, self._loop.time() - self._epoch)
+        return self._latest
+
+    @property
+    def faults(self) -> dict[str, int]:
+        """Datagrams that were malformed, refused by the kernel when sent, dropped by the kernel before we read them."""
+        return {
+            "malformed": self._malformed,
+            "send_errors": self._outbox.errors,
+            "receive_drops": sum(self._drops.values()),
+        }
+
+    def run(
+        self, machine: Machine, on_event: Callable[[Event], None], accept: Callable[[Offer], Sink | None] | None = None
+    ) -> None:
+        """Start the machine; `loop.run()` keeps it going."""
+        if self._machine is not None:
+            raise UsageError("this host already runs a machine")
+        self._machine, self._on_event, self._accept = machine, on_event, accept
+        for to, sock in self._sockets.items():
+            self._loop.add_reader(sock, self._readable, sock, to)
+        self._input(machine.start)
+
+    def call(self, verb: Callable[..., T], *args: object) -> T:
+        """`verb(*args, now)` of the machine this host runs."""
+        if self._busy:
+            raise UsageError("host.call from inside the machine; call it from an event or a timer")
+        self._drain()
+        return self._input(verb, *args)
+
+    def later(self, when: float, action: Callable[[], None]) -> None:
+        """Run `action()` at `when` seconds since the epoch."""
+        if self._epoch == inf:
+            self._waiting.append((when, action))
+        else:
+            self._loop.call_at(self._epoch + when, action)
+
+    def begin(self, epoch: float) -> None:
+        """Let a held host go: `epoch` is the loop's time that counts as 0, the same for all hosts that share a clock."""
+        assert self._epoch == inf, "only a held host begins, and once"
+        self._epoch = epoch
+        self._arm(self._armed)
+        for when, action in self._waiting:
+            self.later(when, action)
+        self._waiting.clear()
+        self._loop.call_at(epoch, self._writable)
+
+    def close(self) -> None:
+        """Close the sockets and stop the timer. What the kernel has not taken yet is lost."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for sock in self._sockets.values():
+            self._loop.remove_reader(sock)
+            self._loop.remove_writer(sock)
+            sock.close()
+        self._sockets.clear()
+
+    # The ports of the machine ----------------------------------------------------------------------------------------
+
+    def send(self, packet: Packet) -> bool:
+        """Queue a packet; True when the kernel is full."""
+        to = packet.to
+        data = self._encode(packet.message)
+        self.traffic.count(packet.message, len(data))
+        self._outbox.push(data, endpoint_of(to.name) if type(to) is Group else to)  # type: ignore[arg-type]
+        return self._outbox.blocked
+
+    def notify(self, event: Event) -> None:
+        """Queue an event for the application."""
+        self._events.append(event)
+
+    def alarm(self, when: float) -> None:
+        """Wake the machine at `when`, if that is earlier than planned."""
+        if when < self._armed:
+            self._arm(when)
+
+    def join(self, group: Group) -> None:
+        """Hear what is sent to the group; a unicast "group" is this node's own port and needs no joining."""
+        where = endpoint_of(group.name)
+        if group in self._sockets:
+            return
+        if not IPv4Address(where[0]).is_multicast:
+            where = (self.address, where[1])
+            if where in self._sockets:
+                return
+        sock = self._sockets[group] = open_receiver(where, self.address, self._buffers)
+        self._loop.add_reader(sock, self._readable, sock, group)
+
+    def leave(self, group: Group) -> None:
+        """Hear the group no more."""
+        sock = self._sockets.pop(group, None)
+        if sock is not None:
+            self._loop.remove_reader(sock)
+            sock.close()
+
+    def accept(self, offer: Offer) -> Sink | None:
+        """Ask the application where an object goes."""
+        return None if self._accept is None else self._accept(offer)
+
+    # Inputs ----------------------------------------------------------------------------------------------------------
+
+    def _input(self, verb: Callable[..., T], *args: object) -> T:
+        self._busy = True
+        try:
+            answer = verb(*args, self.now)
+        finally:
+            self._busy = False
+        self._drain()
+        self._flush()
+        return answer
+
+    def _drain(self) -> None:
+        events = self._events
+        while events:
+            assert self._on_event is not None
+            self._on_event(events.popleft())
+
+    def _flush(self) -> None:
+        outbox = self._outbox
+        outbox.flush()
+        if outbox.blocked and not self._writing:
+            self._writing = True
+            self._loop.add_writer(self._sockets[self._own], self._writable)
+
+    def _writable(self) -> None:
+        self._outbox.retry()
+        if not self._outbox.blocked:
+            self._writing = False
+            self._loop.remove_writer(self._sockets[self._own])
+            assert self._machine is not None
+            self._input(self._machine.resume)
+
+    def _readable(self, sock: socket.socket, to: Address) -> None:
+        taken = 0
+        while taken < _AT_ONCE and sock.fileno() >= 0:
+            try:
+                data, segment, source, drops = take(sock)
+            except BlockingIOError:
+                break
+            except OSError:
+                # An earlier unicast packet of ours was refused by its receiver's machine (ICMP).
+                self._outbox.errors += 1
+                continue
+            if drops:
+                self._drops[to] = drops
+            if source != self._own:
+                self._deliver(data, segment, source, to)
+            taken += -(-len(data) // segment) if segment else 1
+
+    def _deliver(self, data: bytes, segment: int, source: Endpoint, to: Address) -> None:
+        """Every packet of one batch to the machine: the hot path."""
+        machine, decode, events = self._machine, self._decode, self._events
+        assert machine is not None
+        now = self.now
+        size = len(data)
+        for start in range(0, size, segment) if size > segment else (0,):
+            try:
+                message = decode(data[start : start + segment] if size > segment else data)
+            except WireError:
+                self._malformed += 1
+                continue
+            self._busy = True
+            try:
+                machine.receive(message, source, to, now)
+            finally:
+                self._busy = False
+            if events:
+                self._drain()
+                now = self.now
+        self._flush()
+
+    # The one timer ---------------------------------------------------------------------------------------------------
+
+    def _arm(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._armed = when
+        if when < inf and self._epoch < inf:
+            self._timer = self._loop.call_at(self._epoch + when, self._wake)
+
+    def _wake(self) -> None:
+        self._timer, self._armed = None, inf
+        machine, now = self._machine, self.now
+        assert machine is not None
+        if machine.deadline <= now:
+            self._input(self._woken)
+        self._arm(max(machine.deadline, now + _QUANTUM))
+
+    def _woken(self, now: float) -> None:
+        machine = self._machine
+        assert machine is not None
+        machine.wake(now)
+        # Before the application hears of it: what that asks for may well be due at once.
+        if machine.deadline <= now:
+            raise LivelockError(f"{type(machine).__name__} wants to wake at {machine.deadline}, and it is {now}")

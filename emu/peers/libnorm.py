@@ -1,0 +1,75 @@
+"""The C functions of NRL's libnorm1 we use, by ctypes. UnsupportedError when the library is not installed."""
+
+import ctypes
+from ctypes import POINTER, c_bool, c_char_p, c_double, c_int, c_int64, c_uint, c_uint8, c_uint16, c_uint32, c_void_p
+
+from protocols.errors import UnsupportedError
+
+__all__ = ["EVENTS", "NormEvent", "load"]
+
+EVENTS = (
+    *("INVALID", "TX_QUEUE_VACANCY", "TX_QUEUE_EMPTY", "TX_FLUSH_COMPLETED", "TX_WATERMARK_COMPLETED"),
+    *("TX_CMD_SENT", "TX_OBJECT_SENT", "TX_OBJECT_PURGED", "TX_RATE_CHANGED", "LOCAL_SENDER_CLOSED"),
+    *("REMOTE_SENDER_NEW", "REMOTE_SENDER_RESET", "REMOTE_SENDER_ADDRESS", "REMOTE_SENDER_ACTIVE"),
+    *("REMOTE_SENDER_INACTIVE", "REMOTE_SENDER_PURGED", "RX_CMD_NEW", "RX_OBJECT_NEW", "RX_OBJECT_INFO"),
+    *("RX_OBJECT_UPDATED", "RX_OBJECT_COMPLETED", "RX_OBJECT_ABORTED", "RX_ACK_REQUEST", "GRTT_UPDATED"),
+    *("CC_ACTIVE", "CC_INACTIVE", "ACKING_NODE_NEW", "SEND_ERROR", "USER_TIMEOUT"),
+)
+"""Names of the library's events, by number."""
+
+
+class NormEvent(ctypes.Structure):
+    """What NormGetNextEvent fills in: 32 bytes on a 64-bit machine."""
+
+    _fields_ = [("type", c_int), ("session", c_void_p), ("sender", c_void_p), ("object", c_void_p)]
+
+
+_SIGNATURES: dict[str, tuple[object, list[object]]] = {
+    "NormCreateInstance": (c_void_p, [c_bool]),
+    "NormDestroyInstance": (None, [c_void_p]),
+    "NormStopInstance": (None, [c_void_p]),
+    "NormSetCacheDirectory": (c_bool, [c_void_p, c_char_p]),
+    "NormGetNextEvent": (c_bool, [c_void_p, POINTER(NormEvent), c_bool]),
+    "NormGetDescriptor": (c_int, [c_void_p]),
+    "NormCreateSession": (c_void_p, [c_void_p, c_char_p, c_uint16, c_uint32]),
+    "NormSetMulticastInterface": (c_bool, [c_void_p, c_char_p]),
+    "NormSetTTL": (c_bool, [c_void_p, c_uint8]),
+    "NormSetMulticastLoopback": (c_bool, [c_void_p, c_bool]),
+    "NormSetRxPortReuse": (None, [c_void_p, c_bool, c_char_p, c_char_p, c_uint16]),
+    "NormSetTxLoss": (None, [c_void_p, c_double]),
+    "NormSetRxLoss": (None, [c_void_p, c_double]),
+    "NormStartSender": (c_bool, [c_void_p, c_uint16, c_uint32, c_uint16, c_uint16, c_uint16, c_uint8]),
+    "NormSetTxRate": (None, [c_void_p, c_double]),
+    "NormSetTxSocketBuffer": (c_bool, [c_void_p, c_uint]),
+    "NormSetTxCacheBounds": (None, [c_void_p, c_int64, c_uint32, c_uint32]),
+    "NormSetAutoParity": (None, [c_void_p, c_uint8]),
+    "NormSetGrttEstimate": (None, [c_void_p, c_double]),
+    "NormSetGrttMax": (None, [c_void_p, c_double]),
+    "NormSetBackoffFactor": (None, [c_void_p, c_double]),
+    "NormSetGroupSize": (None, [c_void_p, c_uint]),
+    "NormSetTxRobustFactor": (None, [c_void_p, c_int]),
+    "NormFileEnqueue": (c_void_p, [c_void_p, c_char_p, c_char_p, c_uint]),
+    "NormDataEnqueue": (c_void_p, [c_void_p, c_char_p, c_uint32, c_char_p, c_uint]),
+    "NormStartReceiver": (c_bool, [c_void_p, c_uint32]),
+    "NormSetRxSocketBuffer": (c_bool, [c_void_p, c_uint]),
+    "NormObjectGetType": (c_int, [c_void_p]),
+    "NormObjectGetSize": (c_int64, [c_void_p]),
+    "NormObjectGetInfoLength": (c_uint16, [c_void_p]),
+    "NormObjectGetInfo": (c_uint16, [c_void_p, c_char_p, c_uint16]),
+    "NormFileGetName": (c_bool, [c_void_p, c_char_p, c_uint]),
+    "NormDataAccessData": (c_void_p, [c_void_p]),
+}
+
+
+def load() -> ctypes.CDLL:
+    """The library, with the types of every function we call: handles have 64 bits, and ctypes would cut them."""
+    try:
+        library = ctypes.CDLL("libnorm.so.1")
+    except OSError:
+        raise UnsupportedError(
+            "NRL's NORM library is missing: sudo apt-get install -y --no-install-recommends libnorm1"
+        ) from None
+    for name, (result, arguments) in _SIGNATURES.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library

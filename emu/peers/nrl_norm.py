@@ -1,0 +1,308 @@
+"""NRL's own NORM implementation as a process: a sender or a receiver of data and file objects, for tests and benchmarks.
+
+    python -m emu.peers.nrl_norm send --iface eth0 --kind file --sizes 0 1 60000 --rate 10e6
+    python -m emu.peers.nrl_norm recv --iface eth0 --expect 3 --timeout 30
+
+Prints one JSON object per event, and at the end a SUMMARY. Exit code 0: everything expected happened. Object i of
+`--seed S` is `random.Random("S:i").randbytes(size)`, so both ends can compute its SHA-256. Rates are in bits per second here.
+"""
+
+import argparse
+import ctypes
+import hashlib
+import json
+import os
+import random
+import resource
+import select
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from emu.peers.libnorm import EVENTS, NormEvent, load
+from protocols.errors import UnsupportedError, UsageError
+
+__all__ = ["Peer", "content", "main"]
+
+_DATA = 1
+_LOOK = 0.05
+"""Longest wait for an event before the time is looked at again."""
+
+
+def content(seed: str, index: int, size: int) -> bytes:
+    """The bytes of an object."""
+    return random.Random(f"{seed}:{index}").randbytes(size)
+
+
+def _sha(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _emit(event: str, **fields: Any) -> None:
+    print(json.dumps({"event": event, "t": round(time.monotonic(), 6), **fields}), flush=True)  # noqa: T201 - it is a program
+
+
+def _cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+class Peer:
+    """One instance with one session; UnsupportedError without the library."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.lib = lib = load()
+        # The library draws back-off times from rand() and never seeds it: unseeded receivers would all draw the same.
+        seed = options.srand or int.from_bytes(os.urandom(4), "little")
+        ctypes.CDLL(None).srand(ctypes.c_uint(seed))
+        self.instance = lib.NormCreateInstance(False)
+        self.session = lib.NormCreateSession(self.instance, options.addr.encode(), options.port, options.node)
+        if not self.session:
+            raise UsageError(f"the library makes no session for {options.addr}:{options.port}")
+        if options.iface:
+            lib.NormSetMulticastInterface(self.session, options.iface.encode())
+        if options.loopback:
+            lib.NormSetMulticastLoopback(self.session, True)
+            lib.NormSetRxPortReuse(self.session, True, None, None, 0)
+        lib.NormSetTTL(self.session, options.ttl)
+        if options.tx_loss:
+            lib.NormSetTxLoss(self.session, options.tx_loss)
+        if options.rx_loss:
+            lib.NormSetRxLoss(self.session, options.rx_loss)
+        self.counts: dict[str, int] = {}
+        self._until = time.monotonic() + options.timeout
+
+    def events(self) -> Iterator[tuple[str, NormEvent]]:
+        """The library's events until the timeout; "" now and then, so that the caller can look at the time.
+
+        The handles in an event are valid until the next one is asked for.
+        """
+        event = NormEvent()
+        descriptor = self.lib.NormGetDescriptor(self.instance)
+        while time.monotonic() < self._until:
+            while self.lib.NormGetNextEvent(self.instance, ctypes.byref(event), False):
+                name = EVENTS[event.type] if 0 <= event.type < len(EVENTS) else str(event.type)
+                self.counts[name] = self.counts.get(name, 0) + 1
+                yield name, event
+            select.select([descriptor], [], [], _LOOK)
+            yield "", event
+
+    def close(self, ok: bool, **fields: Any) -> int:
+        """Print the summary and end the library; the exit code."""
+        _emit("SUMMARY", ok=ok, cpu=round(_cpu(), 4), events=self.counts, **fields)
+        self.lib.NormStopInstance(self.instance)
+        self.lib.NormDestroyInstance(self.instance)
+        return 0 if ok else 1
+
+
+class _Sending:
+    """The objects of a sender, handed over as the library has room. Data must live until the library is done with it."""
+
+    def __init__(self, peer: Peer, options: argparse.Namespace, folder: str) -> None:
+        self._peer, self._options, self._folder = peer, options, folder
+        self._waiting = list(enumerate(options.sizes * options.count))
+        self._kept: list[bytes] = []
+
+    @property
+    def complete(self) -> bool:
+        """Did the library take everything?"""
+        return not self._waiting
+
+    def push(self) -> None:
+        """Hand over what the library takes."""
+        while self._waiting:
+            index, size = self._waiting[0]
+            if not self._enqueue(index, size):
+                return
+            del self._waiting[0]
+
+    def _enqueue(self, index: int, size: int) -> bool:
+        lib, session, options = self._peer.lib, self._peer.session, self._options
+        name = f"{options.prefix}{index}".encode()
+        path = Path(self._folder, name.decode())
+        if options.kind == "file" and path.exists():
+            return bool(lib.NormFileEnqueue(session, str(path).encode(), name, len(name)))
+        data = content(options.seed, index, size)
+        _emit("TX_OBJECT", index=index, name=name.decode(), size=size, sha256=_sha(data))
+        if options.kind == "file":
+            path.write_bytes(data)
+            return bool(lib.NormFileEnqueue(session, str(path).encode(), name, len(name)))
+        self._kept.append(data)
+        return bool(lib.NormDataEnqueue(session, data, size, name, len(name)))
+
+
+def _tune_sender(peer: Peer, options: argparse.Namespace) -> None:
+    lib, session = peer.lib, peer.session
+    for value, function in (
+        (options.grtt_max, lib.NormSetGrttMax),
+        (options.grtt, lib.NormSetGrttEstimate),
+        (options.backoff, lib.NormSetBackoffFactor),
+        (options.gsize, lib.NormSetGroupSize),
+        (options.robust, lib.NormSetTxRobustFactor),
+        (options.auto_parity, lib.NormSetAutoParity),
+        (options.rate, lib.NormSetTxRate),
+    ):
+        if value is not None:
+            function(session, value)
+    shape = (options.segment, options.block, options.parity, options.fec_id)
+    if not lib.NormStartSender(session, options.instance, options.buffer, *shape):
+        raise UsageError(f"the library starts no sender with segment, block, parity, fec id {shape}")
+    # Room for everything at once: what is measured is the protocol and not the queue in front of it.
+    lib.NormSetTxCacheBounds(session, 1 << 30, 8, 4096)
+    lib.NormSetTxSocketBuffer(session, options.sockbuf)
+
+
+def _send(options: argparse.Namespace) -> int:
+    peer = Peer(options)
+    _tune_sender(peer, options)
+    time.sleep(options.start_delay)
+    _emit("START", role="send")
+    before, began, flushed = _cpu(), time.monotonic(), None
+    with tempfile.TemporaryDirectory() as folder:
+        sending = _Sending(peer, options, folder)
+        sending.push()
+        for name, _ in peer.events():
+            if name.startswith("TX_QUEUE") or not name:
+                sending.push()
+            if name == "TX_FLUSH_COMPLETED" and sending.complete:
+                flushed = time.monotonic() - began
+                break
+        return peer.close(flushed is not None, seconds=flushed, cpu_tx=round(_cpu() - before, 4))
+
+
+class _Receiving:
+    """What a receiver got, and when the first and the last of it came."""
+
+    def __init__(self, peer: Peer, options: argparse.Namespace) -> None:
+        self._peer, self._options = peer, options
+        self.completed = self.aborted = self.octets = 0
+        self.first = self.last = self.before = 0.0
+
+    def on(self, name: str, event: NormEvent) -> None:
+        """One event."""
+        if name == "RX_OBJECT_NEW" and not self.first:
+            self.first, self.before = time.monotonic(), _cpu()
+        elif name == "RX_OBJECT_COMPLETED":
+            self._complete(event.object)
+        elif name == "RX_OBJECT_ABORTED":
+            self.aborted += 1
+            _emit(name)
+
+    def _complete(self, handle: int) -> None:
+        lib = self._peer.lib
+        size = lib.NormObjectGetSize(handle)
+        self.completed += 1
+        self.octets += size
+        self.last = time.monotonic()
+        length = lib.NormObjectGetInfoLength(handle)
+        info = ctypes.create_string_buffer(length + 1)
+        lib.NormObjectGetInfo(handle, info, length)
+        digest = None if self._options.no_hash else _sha(self._content(handle, size))
+        _emit("RX_OBJECT_COMPLETED", name=info.raw[:length].decode("latin1"), size=size, sha256=digest)
+
+    def _content(self, handle: int, size: int) -> bytes:
+        lib = self._peer.lib
+        if lib.NormObjectGetType(handle) == _DATA:
+            return ctypes.string_at(lib.NormDataAccessData(handle), size) if size else b""
+        path = ctypes.create_string_buffer(4096)
+        lib.NormFileGetName(handle, path, 4096)
+        return Path(path.value.decode()).read_bytes()
+
+
+def _receive(options: argparse.Namespace) -> int:
+    peer = Peer(options)
+    with tempfile.TemporaryDirectory() as folder:
+        peer.lib.NormSetCacheDirectory(peer.instance, f"{folder}/".encode())
+        if not peer.lib.NormStartReceiver(peer.session, options.buffer):
+            raise UsageError("the library starts no receiver")
+        peer.lib.NormSetRxSocketBuffer(peer.session, options.sockbuf)
+        _emit("START", role="recv")
+        got = _Receiving(peer, options)
+        for name, event in peer.events():
+            got.on(name, event)
+            enough = options.expect and got.completed >= options.expect
+            if enough and time.monotonic() > got.last + options.linger:
+                break
+        seconds = got.last - got.first
+        ok = not options.expect or got.completed >= options.expect
+        return peer.close(
+            ok,
+            completed=got.completed,
+            aborted=got.aborted,
+            bytes=got.octets,
+            seconds=round(seconds, 6),
+            mbit_s=round(got.octets * 8e-6 / seconds, 3) if seconds > 0 else None,
+            cpu_rx=round(_cpu() - got.before, 4),
+        )
+
+
+def _number(text: str) -> int:
+    return int(float(text))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="NRL's NORM library as a test peer.")
+    roles = parser.add_subparsers(dest="role", required=True)
+    for role, node in (("send", 1), ("recv", 2)):
+        add = roles.add_parser(role).add_argument
+        add("--addr", default="239.7.7.7")
+        add("--port", type=int, default=6003)
+        add("--node", type=int, default=node)
+        add("--iface")
+        add("--ttl", type=int, default=1)
+        add("--loopback", action="store_true", help="talk to other programs of this machine")
+        add("--tx-loss", type=float, default=0.0, help="percent")
+        add("--rx-loss", type=float, default=0.0, help="percent")
+        add("--srand", type=int, default=0, help="seed of the library's dice; 0 for a random one")
+        add("--timeout", type=float, default=60.0)
+        add("--buffer", type=_number, default=64 << 20)
+        add("--sockbuf", type=_number, default=4 << 20)
+        (_sender_options if role == "send" else _receiver_options)(add)
+    return parser
+
+
+def _sender_options(add: Any) -> None:
+    add("--kind", choices=("data", "file"), default="data")
+    add("--sizes", type=_number, nargs="+", default=[10000])
+    add("--count", type=int, default=1, help="how often the sizes are repeated")
+    add("--seed", default="1")
+    add("--prefix", default="object-", help="object i is called PREFIXi")
+    add("--instance", type=int, default=1)
+    add("--segment", type=int, default=1400)
+    add("--block", type=int, default=64)
+    add("--parity", type=int, default=16)
+    add("--auto-parity", type=int)
+    add("--fec-id", type=int, default=5)
+    add("--rate", type=float, default=1e6)
+    add("--grtt", type=float)
+    add("--grtt-max", type=float)
+    add("--backoff", type=float)
+    add("--gsize", type=int)
+    add("--robust", type=int)
+    add("--start-delay", type=float, default=0.0)
+
+
+def _receiver_options(add: Any) -> None:
+    add("--expect", type=int, default=0, help="end after that many objects")
+    add("--linger", type=float, default=0.5, help="seconds to stay after the last")
+    add("--no-hash", action="store_true")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The program; its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        return _send(options) if options.role == "send" else _receive(options)
+    except UsageError as error:
+        _emit("ERROR", message=str(error))
+        return 2
+    except UnsupportedError as error:
+        _emit("ERROR", message=str(error))
+        return 3
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""What a link of a Topology becomes in the kernel: a token bucket for the rate, a BPF filter for random loss.
+
+Plans are made before anything is started, so what can't be done is refused first; after setting, everything is read back.
+Loss sits at the ingress of the far end, behind the place where super-packets are cut, so each packet is lost on its own.
+"""
+
+import json
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+from emu.doctor import LOSS, run
+from protocols.errors import UnsupportedError
+from topologies.channels import Bernoulli, Perfect
+from topologies.spec import LinkSpec
+from topologies.units import format_duration
+
+__all__ = ["Shape", "apply_loss", "apply_rate", "shape_of"]
+
+_KERNEL_OVERHEAD = 42
+_UNLIMITED = 1_000_000
+_SHORTEST_BURST = 3100
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One direction of one link. `rate` in bytes per second (inf: untouched), `queue` in packets, `threshold` p * 2**32."""
+
+    link: str
+    rate: float
+    queue: int
+    threshold: int
+
+    @property
+    def burst(self) -> int:
+        """Bytes the bucket may save up: at least two packets, and 1 ms of the rate to make up for late timers."""
+        return max(_SHORTEST_BURST, round(self.rate * 0.001))
+
+    def report(self) -> dict[str, Any]:
+        """What was set, in a form for results."""
+        report: dict[str, Any] = {"link": self.link}
+        if self.rate < inf:
+            queue = None if self.queue == _UNLIMITED else self.queue
+            report |= {"rate": self.rate, "queue": queue, "rate_by": "tbf + pfifo"}
+        if self.threshold:
+            report |= {"loss": self.threshold / 2**32, "loss_by": "cbpf"}
+        return report
+
+
+def shape_of(source: str, target: str, spec: LinkSpec) -> Shape:
+    """Plan one direction; UnsupportedError naming link and key for what can't be emulated yet."""
+    link = f"{source}-{target}"
+    if spec.delay:
+        delay = format_duration(spec.delay)
+        raise UnsupportedError(
+            f"link {link}: delay {delay} can't be emulated yet (it needs netem or a user-space link); "
+            "set delay to 0 or run it in the simulator"
+        )
+    if spec.rate < inf and spec.overhead != _KERNEL_OVERHEAD:
+        raise UnsupportedError(f"link {link}: overhead {spec.overhead} can't be emulated; the kernel counts {_KERNEL_OVERHEAD}")
+    return Shape(link, spec.rate, _UNLIMITED if spec.queue is None else spec.queue, _threshold(link, spec.loss))
+
+
+def _threshold(link: str, loss: object) -> int:
+    if isinstance(loss, Perfect):
+        return 0
+    if not isinstance(loss, Bernoulli):
+        raise UnsupportedError(f"link {link}: loss model {type(loss).__name__} can't be emulated yet; bernoulli can")
+    threshold = round(loss.p * 2**32)
+    if loss.p and not threshold:
+        raise UnsupportedError(f"link {link}: loss {loss.p:g} is below the kernel's resolution of {2**-32:g}")
+    # A random word is at most 2**32 - 1: "always" is one in four milliards short of always.
+    return min(threshold, 2**32 - 1)
+
+
+def apply_rate(shape: Shape, device: str, pid: int | None) -> None:
+    """Limit what leaves by `device` (in the namespace of process `pid`), and make sure that the kernel took it."""
+    if shape.rate == inf:
+        return
+    limit = 2**31 - 1
+    run(
+        f"tc qdisc add dev {device} root handle 1: tbf rate {round(shape.rate * 8)}bit burst {shape.burst} limit {limit} && "
+        f"tc qdisc add dev {device} parent 1:1 handle 10: pfifo limit {shape.queue}",
+        pid=pid,
+    )
+    found = {item["kind"]: item["options"] for item in json.loads(run(f"tc -j qdisc show dev {device}", pid=pid))}
+    bucket, queue = found.get("tbf", {}), found.get("pfifo", {})
+    if abs(bucket.get("rate", 0) - shape.rate) > 0.001 * shape.rate + 1 or queue.get("limit") != shape.queue:
+        raise UnsupportedError(f"link {shape.link}: rate {shape.rate:g} B/s was asked of the kernel and not taken: {found}")
+
+
+def apply_loss(shape: Shape, device: str, pid: int | None) -> None:
+    """Lose what arrives at `device` (in the namespace of process `pid`), and make sure that the kernel took it."""
+    if not shape.threshold:
+        return
+    run(
+        f"tc qdisc add dev {device} clsact && "
+        f"tc filter add dev {device} ingress protocol ip bpf da bytecode '{LOSS.format(threshold=shape.threshold)}'",
+        pid=pid,
+    )
+    found = run(f"tc filter show dev {device} ingress", pid=pid)
+    if LOSS.format(threshold=shape.threshold) not in found or "direct-action" not in found:
+        raise UnsupportedError(f"link {shape.link}: loss was asked of the kernel and not taken: {found.strip() or 'no filter'}")

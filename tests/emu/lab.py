@@ -1,0 +1,54 @@
+"""Programs on the hosts of an emulated network, for tests that need real processes. To be used inside a world."""
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from emu.network import Network, plan
+from topologies.spec import Topology
+
+__all__ = ["MCASTLAB", "NRL", "Lab"]
+
+MCASTLAB = [sys.executable, "-c", "from experiments.cli import main; main()"]
+NRL = [sys.executable, "-m", "emu.peers.nrl_norm"]
+
+
+class Lab:
+    """A network with processes on its hosts. They end with the world at the latest."""
+
+    def __init__(self, topology: Topology) -> None:
+        self.network = Network(plan(topology))
+        self._running: list[subprocess.Popen[str]] = []
+
+    def device(self, host: str) -> str:
+        """The host's only network device."""
+        return next(name for name in self._read(host, "dev").replace(":", " ").split() if name.endswith("-eth0"))
+
+    def start(self, host: str, command: list[str]) -> "subprocess.Popen[str]":
+        """Start a command on a host; its output is read by `end`."""
+        full = ["mnexec", "-a", str(self.network.pid(host)), *command]
+        self._running.append(subprocess.Popen(full, stdout=subprocess.PIPE, text=True))
+        return self._running[-1]
+
+    def joined(self, host: str, group: str) -> None:
+        """Wait until the host is a member of the group."""
+        # The kernel lists groups as numbers in the order of the machine's bytes.
+        number = f"{int.from_bytes(socket.inet_aton(group), sys.byteorder):08X}"
+        deadline = time.monotonic() + 15
+        while number not in self._read(host, "igmp"):
+            assert time.monotonic() < deadline, f"{host} does not join {group}"
+            time.sleep(0.01)
+
+    def _read(self, host: str, name: str) -> str:
+        return Path(f"/proc/{self.network.pid(host)}/net/{name}").read_text()
+
+    def end(self, process: "subprocess.Popen[str]", timeout: float = 40) -> list[dict[str, Any]]:
+        """Wait for a process and return the JSON lines it printed, with its exit code in the last one."""
+        output, _ = process.communicate(timeout=timeout)
+        lines: list[dict[str, Any]] = [json.loads(line) for line in output.splitlines()]
+        lines[-1]["code"] = process.returncode
+        return lines

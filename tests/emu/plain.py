@@ -1,0 +1,176 @@
+"""The smallest protocol there is, for tests of hosts: a sender counts, a receiver writes down what it hears."""
+
+import struct
+from dataclasses import dataclass
+from math import inf
+from typing import Any, ClassVar
+
+from protocols.errors import WireError
+from protocols.machine import Address, Codec, Event, Group, Host, Machine, Message, Packet, Ports
+
+__all__ = ["GROUP", "PORT", "Counted", "Done", "Hearing", "Listener", "NumberCodec", "Numbers", "Speaking"]
+
+PORT = 7001
+GROUP = Group(f"239.200.1.1:{PORT}")
+_HEAD = struct.Struct("!cQ")
+
+
+@dataclass(slots=True)
+class Counted(Message):
+    """A number, and bytes to make the packet long."""
+
+    kind: ClassVar[str] = "counted"
+    number: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Done(Event):
+    """The sender has sent everything."""
+
+
+class NumberCodec(Codec):
+    """Refuses everything that does not begin with "n"."""
+
+    def encode(self, message: Message) -> bytes:
+        """`size` bytes."""
+        assert isinstance(message, Counted)
+        return _HEAD.pack(b"n", message.number) + bytes(message.size - _HEAD.size)
+
+    def decode(self, data: bytes) -> Message:
+        """WireError for what is not ours."""
+        if len(data) < _HEAD.size or data[:1] != b"n":
+            raise WireError("not a number")
+        return Counted(_HEAD.unpack_from(data)[1], len(data))
+
+
+class Numbers(Machine):
+    """Sends `total` packets, `burst` at a time, at `rate` packets per second, the first after 10 ms."""
+
+    def __init__(self, ports: Ports, total: int, rate: float, burst: int = 1, size: int = 1400, to: Address = GROUP) -> None:
+        super().__init__(ports)
+        self.total, self.rate, self.burst, self.size, self.to = total, rate, burst, size, to
+        self.sent = self.fulls = 0
+        self.heard: list[int] = []
+        self._next = inf
+
+    def start(self, now: float) -> None:
+        """Join, so that what others say is heard and what we say could be."""
+        self.ports.join(GROUP)
+        self._next = now + 0.01
+        self._due(self._next)
+
+    def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """Write it down."""
+        assert isinstance(message, Counted)
+        self.heard.append(message.number)
+
+    def wake(self, now: float) -> None:
+        """Send all that is due, whole bursts."""
+        while self._next <= now and self.sent < self.total:
+            full = False
+            for _ in range(min(self.burst, self.total - self.sent)):
+                full = bool(self.ports.send(Packet(Counted(self.sent, self.size), self.size, self.to))) or full
+                self.sent += 1
+            self._next += self.burst / self.rate
+            if full:
+                self.fulls += 1
+                self._due(inf)
+                return
+        self._go_on()
+
+    def resume(self, now: float) -> None:
+        """Go on at the pace we were at; what the pause cost is lost."""
+        self._next = now
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if self.sent < self.total:
+            self._due(self._next)
+        else:
+            self._due(inf)
+            self.ports.notify(Done())
+
+    def counts(self) -> dict[str, int]:
+        """What was sent."""
+        return {"sent": self.sent, "fulls": self.fulls}
+
+
+class Listener(Machine):
+    """Writes down every number with its time, its source and where it was sent to."""
+
+    def __init__(self, ports: Ports, group: Group | None = GROUP) -> None:
+        super().__init__(ports)
+        self._group = group
+        self.numbers: list[int] = []
+        self.times: list[float] = []
+        self.sources: list[Address] = []
+        self.destinations: list[Address] = []
+
+    def start(self, now: float) -> None:
+        """Join, if there is a group."""
+        if self._group is not None:
+            self.ports.join(self._group)
+
+    def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """Write it down."""
+        assert isinstance(message, Counted)
+        self.numbers.append(message.number)
+        self.times.append(now)
+        self.sources.append(source)
+        self.destinations.append(to)
+
+    def wake(self, now: float) -> None:
+        """There is nothing to do."""
+
+    def counts(self) -> dict[str, int]:
+        """How many came."""
+        return {"heard": len(self.numbers)}
+
+
+class Speaking:
+    """A program that sends numbers."""
+
+    def __init__(self, total: int, rate: float, burst: int = 1, size: int = 1400) -> None:
+        self._wanted = (total, rate, burst, size)
+        self._done = False
+        self._machine: Numbers | None = None
+
+    def start(self, host: Host) -> None:
+        """Begin."""
+        self._machine = Numbers(host, *self._wanted)  # type: ignore[arg-type]
+        host.run(self._machine, self._on_event)
+
+    def _on_event(self, event: Event) -> None:
+        self._done = isinstance(event, Done)
+
+    def finished(self) -> bool:
+        """Was everything sent?"""
+        return self._done
+
+    def result(self) -> dict[str, Any]:
+        """What was sent, and what was heard, which should be nothing."""
+        assert self._machine is not None
+        return {**self._machine.counts(), "heard": len(self._machine.heard)}
+
+
+class Hearing:
+    """A program that listens; finished never."""
+
+    def __init__(self) -> None:
+        self._machine: Listener | None = None
+
+    def start(self, host: Host) -> None:
+        """Begin."""
+        self._machine = Listener(host)  # type: ignore[arg-type]
+        host.run(self._machine, lambda event: None)
+
+    def finished(self) -> bool:
+        """A listener has never enough."""
+        return False
+
+    def result(self) -> dict[str, Any]:
+        """Which numbers came, and how long after the first the last."""
+        assert self._machine is not None
+        times = self._machine.times
+        return {"numbers": self._machine.numbers, "seconds": times[-1] - times[0] if times else 0.0}

@@ -1,0 +1,86 @@
+"""Our NORM and NRL's understand each other: files of all sizes, both directions, losses, with and without parity.
+
+Each transfer goes to two receivers at once, one of ours and one of NRL's, over links that lose in both directions.
+"""
+
+import tempfile
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emu.peers.nrl_norm import content
+from emu.world import inside
+from tests.emu.lab import MCASTLAB, NRL, Lab
+from topologies.generators import Star
+
+pytestmark = [pytest.mark.emu, pytest.mark.peer]
+
+ADDRESS = "239.7.7.7"
+# A receiver takes part from the first object of which it hears anything, so the first must not be lost as a whole.
+SIZES = [60_000, 0, 1, 1400, 20_000_000]
+CODES = {"fec 5": (5, 16), "fec 129": (129, 16), "no parity": (5, 0)}
+
+
+def contents(sender: str, loss: float) -> dict[str, bytes]:
+    """The files of a transfer by name.
+
+    libnorm1 1.5.9 crashes when it is asked to repair an empty object, by its own receiver as by ours (half of the runs at 30 %
+    loss), so its empty files travel only where nothing is lost.
+    """
+    sizes = [size for size in SIZES if size or sender == "ours" or not loss]
+    return {f"object-{index}": content("1", index, size) for index, size in enumerate(sizes)}
+
+
+def transfers(sender: str, loss: float, files: dict[str, bytes]) -> list[dict[str, Any]]:
+    """One transfer for each code, on one network: the summaries of our receiver, NRL's receiver and the sender."""
+    lab = Lab(Star.model_validate({"receivers": 2, "link": {"loss": loss}}).build())
+    with tempfile.TemporaryDirectory() as folder:
+        for name, data in files.items():
+            Path(folder, name).write_bytes(data)
+        return [transfer(lab, sender, port, code, Path(folder), files) for port, code in enumerate(CODES.values(), 6003)]
+
+
+def transfer(lab: Lab, sender: str, port: int, code: tuple[int, int], folder: Path, files: dict[str, bytes]) -> dict[str, Any]:
+    """All files once, from a sender that is "ours" or "nrl's"."""
+    where = ["--group", f"{ADDRESS}:{port}", "--json"]
+    there = ["--addr", ADDRESS, "--port", str(port), "--iface"]
+    count, into = str(len(files)), folder / str(port)
+    ours = lab.start("r1", [*MCASTLAB, "recv", *where, "--dir", str(into), "--count", count, "--timeout", "30"])
+    nrls = lab.start("r2", [*NRL, "recv", *there, lab.device("r2"), "--node", "3", "--expect", count, "--timeout", "30"])
+    for host in ("r1", "r2"):
+        lab.joined(host, ADDRESS)
+    common = ["--robust", "15", "--backoff", "2", "--gsize", "10", "--timeout", "30", "--parity", str(code[1])]
+    if sender == "ours":
+        paths = [str(folder / name) for name in files]
+        command = [*MCASTLAB, "send", *paths, *where, *common, "--grtt", "20ms", "--rate", "250Mbit", "--fec", str(code[0])]
+    else:
+        sizes = ["--kind", "file", "--sizes", *(str(len(data)) for data in files.values())]
+        device = lab.device("sender")
+        command = [*NRL, "send", *there, device, *common, *sizes, "--grtt", "0.02", "--rate", "250e6", "--fec-id", str(code[0])]
+    sending = lab.start("sender", command)
+    return {
+        "sender": lab.end(sending)[-1],
+        "ours": lab.end(ours)[-1],
+        "nrls": {line["name"]: line["sha256"] for line in lab.end(nrls) if line["event"] == "RX_OBJECT_COMPLETED"},
+        "on disk": {path.name: sha256(path.read_bytes()).hexdigest() for path in into.iterdir()},
+    }
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.05, 0.2])
+@pytest.mark.parametrize("sender", ["ours", "nrl's"])
+def test_files_arrive_at_our_receiver_and_at_nrls(sender: str, loss: float) -> None:
+    files = contents(sender, loss)
+    digests = {name: sha256(data).hexdigest() for name, data in files.items()}
+    for code, result in zip(CODES, inside(lambda: transfers(sender, loss, files)), strict=True):
+        assert result["sender"]["ok"], (code, result["sender"])
+        assert result["on disk"] == digests, code
+        assert result["nrls"] == digests, code
+        summary = result["ours"]
+        assert (summary["code"], summary["ok"], summary["objects"]) == (0, True, len(files)), code
+        assert {row["name"]: row["sha256"] for row in summary["files"]} == digests, code
+        # About 14,500 packets: the standard error of the loss seen is 0.3 % at most, and of 20 % a few losses at the ends of
+        # the transfer are never noticed.
+        assert summary["loss"] == pytest.approx(loss, abs=0.015), code
+        assert (summary["nacks_sent"] > 0) == (loss > 0), code

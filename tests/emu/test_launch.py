@@ -1,0 +1,248 @@
+"""Whole emulations: Mininet hosts, bridges, rates, losses, one process per host, results."""
+
+import ctypes
+import json
+import os
+import signal
+import threading
+import time
+from importlib import import_module
+from itertools import pairwise
+from math import sqrt
+from typing import Any
+
+import pytest
+
+from emu.launch import Emulation, NodeReport, emulate
+from emu.node import Program
+from protocols.errors import UnsupportedError, UsageError
+from protocols.machine import Host
+from tests.emu.plain import PORT, Hearing, NumberCodec, Speaking
+from topologies.generators import Chain, Lan, Star, Tree
+from topologies.spec import Topology
+
+pytestmark = pytest.mark.emu
+
+
+def play(
+    topology: Topology, programs: dict[str, Program], *, duration: float = 20, until: str = "sender", seed: int = 1
+) -> Emulation:
+    """Emulate until the program on the host `until` is finished."""
+    return emulate(
+        topology,
+        programs,
+        codec=NumberCodec,
+        port=PORT,
+        duration=duration,
+        over=lambda finished: until in finished,
+        seed=seed,
+    )
+
+
+def star(receivers: int, **attributes: Any) -> Topology:
+    """A star with attributes as a user writes them."""
+    return Star.model_validate({"receivers": receivers, **attributes}).build()
+
+
+def numbers(report: NodeReport) -> list[int]:
+    """What a listener heard."""
+    assert report.error is None, report.error
+    assert report.result is not None
+    heard: list[int] = report.result["numbers"]
+    return heard
+
+
+def test_every_host_hears_the_group_and_results_come_back() -> None:
+    programs: dict[str, Program] = {"sender": Speaking(300, 2000), "r1": Hearing(), "r3": Hearing()}
+    began = time.monotonic()
+    run = play(star(3), programs)
+    assert time.monotonic() - began < 10
+    assert run.over
+    assert set(run.nodes) == {"sender", "r1", "r3"}
+    assert numbers(run.nodes["r1"]) == numbers(run.nodes["r3"]) == list(range(300))
+    sender = run.nodes["sender"]
+    assert sender.result == {"sent": 300, "fulls": 0, "heard": 0}
+    assert sender.packets == {"counted": 300}
+    assert sender.octets == {"counted": 420_000}
+    assert all(not any(report.faults.values()) for report in run.nodes.values())
+    assert all(report.cpu > 0 for report in run.nodes.values())
+    assert run.impairments == []
+    assert 0.15 <= run.elapsed < 5
+
+
+@pytest.mark.parametrize(
+    "topology",
+    [
+        Chain.model_validate({"switches": 3, "receivers": 1}).build(),
+        Tree.model_validate({"depth": 2, "fanout": 2, "receivers": 1}).build(),
+        Lan.model_validate({"receivers": 2}).build(),
+    ],
+    ids=["chain", "tree", "lan"],
+)
+def test_several_switches_carry_the_group_everywhere(topology: Topology) -> None:
+    programs: dict[str, Program] = {name: Hearing() for name in topology.hosts if name != "sender"}
+    run = play(topology, programs | {"sender": Speaking(50, 2000)})
+    for name in programs:
+        assert numbers(run.nodes[name]) == list(range(50))
+
+
+@pytest.fixture(scope="module")
+def lossy() -> Emulation:
+    """20,000 packets of a sender that hands the kernel 40 at a time, over links with different losses."""
+    topology = Star.model_validate({"receivers": 3, "link": {"down": {"loss": "10%"}}}).build()
+    return play(topology, {"sender": Speaking(20_000, 20_000, burst=40), **{f"r{i}": Hearing() for i in (1, 2, 3)}})
+
+
+@pytest.mark.parametrize("name", ["r1", "r2", "r3"])
+def test_the_realised_loss_is_the_loss_asked_for(lossy: Emulation, name: str) -> None:
+    total, p = 20_000, 0.1
+    lost = total - len(numbers(lossy.nodes[name]))
+    # Binomial: the standard error of the number of losses is 42 packets, 0.2 % of all.
+    assert abs(lost - total * p) < 4 * sqrt(total * p * (1 - p))
+
+
+@pytest.mark.parametrize("name", ["r1", "r2", "r3"])
+def test_packets_sent_in_one_call_are_lost_one_by_one(lossy: Emulation, name: str) -> None:
+    total, p = 20_000, 0.1
+    heard = [-1, *numbers(lossy.nodes[name]), total]
+    runs = [after - before - 1 for before, after in pairwise(heard) if after - before > 1]
+    # Runs of independent losses are geometric: mean 1 / (1 - p), standard error 0.008 for about 1800 runs. Were batches lost
+    # as a whole, the mean would be 40.
+    mean, error = 1 / (1 - p), sqrt(p) / (1 - p) / sqrt(len(runs))
+    assert abs(sum(runs) / len(runs) - mean) < 4 * error
+
+
+def test_links_lose_independently_of_each_other(lossy: Emulation) -> None:
+    total, p = 20_000, 0.1
+    lost = [set(range(total)) - set(numbers(lossy.nodes[name])) for name in ("r1", "r2")]
+    # Both lose a packet with probability p * p: 200 of 20,000, standard error 14.
+    assert abs(len(lost[0] & lost[1]) - total * p * p) < 4 * sqrt(total * p * p * (1 - p * p))
+
+
+def test_what_does_the_impairing_is_told(lossy: Emulation) -> None:
+    assert [item["link"] for item in lossy.impairments] == ["s1-r1", "s1-r2", "s1-r3"]
+    for item in lossy.impairments:
+        assert item["loss"] == pytest.approx(0.1, abs=1e-9)
+        assert item["loss_by"] == "cbpf"
+
+
+def test_the_rate_of_a_link_is_kept_and_its_queue_drops_what_is_too_much() -> None:
+    rate, queue, total = 20e6 / 8, 50, 2000
+    topology = star(1, trunk={"rate": "20Mbit", "queue": queue})
+    run = play(topology, {"sender": Speaking(total, 2500), "r1": Hearing()}, duration=3)
+    heard = numbers(run.nodes["r1"])
+    result = run.nodes["r1"].result
+    assert result is not None
+    # 2500 packets per second offered, 1442 bytes each on the link: 1733.7 per second go through.
+    assert (len(heard) - 1) / result["seconds"] == pytest.approx(rate / 1442, rel=0.05)
+    # Drop-tail: the queue fills before the first packet is lost, in (queue + 1) / (2500 - 1734) s.
+    first_lost = next(number for number, got in enumerate(heard) if number != got)
+    assert first_lost == pytest.approx((queue + 1) * 2500 / (2500 - rate / 1442), abs=25)
+    assert run.impairments == [
+        {"link": "sender-s1", "rate": rate, "queue": queue, "rate_by": "tbf + pfifo"},
+        {"link": "s1-sender", "rate": rate, "queue": queue, "rate_by": "tbf + pfifo"},
+    ]
+
+
+def test_a_run_ends_at_its_duration() -> None:
+    run = play(star(1), {"sender": Speaking(10_000, 100), "r1": Hearing()}, duration=0.3)
+    assert not run.over
+    assert 0.3 <= run.elapsed < 2
+    assert 20 <= len(numbers(run.nodes["r1"])) <= 35
+
+
+class Fragile(Hearing):
+    """A program that comes to grief a moment after the beginning."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self._how = how
+
+    def start(self, host: Host) -> None:
+        """Plan the end."""
+        super().start(host)
+        if self._how == "at once":
+            raise UsageError("never began")
+        host.later(0.02, self._end)
+
+    def _end(self) -> None:
+        if self._how == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise ZeroDivisionError("by accident")
+
+
+def test_a_node_that_dies_is_named_and_the_others_are_reported() -> None:
+    programs: dict[str, Program] = {f"r{i}": Fragile(how) for i, how in enumerate(("killed", "raises", "at once"), 1)}
+    run = play(star(4), programs | {"sender": Speaking(200, 2000), "r4": Hearing()})
+    assert run.over
+    assert run.nodes["r1"].error == "died by signal 9"
+    assert "ZeroDivisionError: by accident" in (run.nodes["r2"].error or "")
+    assert run.nodes["r3"].error == "never began"
+    assert numbers(run.nodes["r4"]) == list(range(200))
+
+
+def test_two_emulations_at_once_do_not_disturb_each_other() -> None:
+    runs: dict[int, Emulation] = {}
+
+    def one(seed: int) -> None:
+        runs[seed] = play(star(2), {"sender": Speaking(500 * seed, 2000), "r1": Hearing(), "r2": Hearing()}, seed=seed)
+
+    threads = [threading.Thread(target=one, args=(seed,)) for seed in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for seed, run in runs.items():
+        assert numbers(run.nodes["r1"]) == numbers(run.nodes["r2"]) == list(range(500 * seed))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "words"),
+    [
+        ({"trunk": {"down": {"delay": "10ms"}}}, r"link sender-s1: delay 10ms can't be emulated"),
+        ({"link": {"up": {"delay": "1s"}}}, r"link r1-s1: delay 1s can't be emulated"),
+        ({"link": {"loss": 1e-12}}, r"link s1-r1: loss 1e-12 is below"),
+    ],
+)
+def test_what_can_not_be_emulated_is_refused_by_link_and_key(attributes: dict[str, Any], words: str) -> None:
+    began = time.monotonic()
+    with pytest.raises(UnsupportedError, match=words):
+        play(star(2, **attributes), {"sender": Speaking(1, 1)})
+    assert time.monotonic() - began < 0.2
+
+
+def test_programs_live_on_hosts_of_the_topology() -> None:
+    with pytest.raises(UsageError, match="'r9' is no host"):
+        play(star(2), {"r9": Hearing()})
+    with pytest.raises(UsageError, match="at least one"):
+        play(star(2), {})
+
+
+def test_an_emulation_needs_no_rights() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("all other tests here run without rights already")
+    # A process without rights may not be able to read our libraries, so what it will need is loaded before.
+    for name in ("mininet.net", "mininet.nodelib"):
+        import_module(name)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+            # A process that gave up its rights does not own its own files in /proc until it says so.
+            ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)
+            topology = star(2, link={"rate": "50Mbit", "down": {"loss": "20%"}})
+            run = play(topology, {"sender": Speaking(1000, 2000), "r1": Hearing(), "r2": Hearing()})
+            os.write(writer, json.dumps([os.getuid(), len(numbers(run.nodes["r1"])), run.impairments]).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with open(reader) as pipe:
+        uid, heard, impairments = json.load(pipe)
+    os.waitpid(child, 0)
+    assert uid == 65534
+    assert len(impairments) == 4
+    # 1000 packets with 20 % loss: standard error 13.
+    assert abs(heard - 800) < 4 * 13

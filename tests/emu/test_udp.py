@@ -1,0 +1,181 @@
+"""Batches reach the wire whole, in order and once, whatever the kernel answers."""
+
+import errno
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emu.udp import SEGMENTS, Endpoint, Outbox, address_of, endpoint_of, open_receiver, open_transmitter, take
+from protocols.errors import UsageError
+
+HERE = ("127.0.0.1", 9)
+THERE = ("127.0.0.1", 10)
+
+
+class Kernel:
+    """Stands for a socket: notes every call, and answers as told (None: fine) until the answers run out."""
+
+    def __init__(self, *answers: OSError | None) -> None:
+        self.answers = iter(answers)
+        self.calls: list[tuple[str, list[bytes], Endpoint]] = []
+
+    def _take(self, call: str, packets: list[bytes], to: Endpoint) -> None:
+        answer = next(self.answers, None)
+        if answer is not None:
+            raise answer
+        self.calls.append((call, packets, to))
+
+    def sendmsg(self, packets: list[bytes], ancillary: object, flags: int, to: Endpoint) -> None:
+        """A batch."""
+        self._take("sendmsg", list(packets), to)
+
+    def sendto(self, packet: bytes, to: Endpoint) -> None:
+        """One packet."""
+        self._take("sendto", [packet], to)
+
+    @property
+    def packets(self) -> list[tuple[bytes, Endpoint]]:
+        """Everything that was sent, in order."""
+        return [(packet, to) for _, packets, to in self.calls for packet in packets]
+
+
+def outbox(kernel: Kernel, burst: int = SEGMENTS) -> Outbox:
+    """An outbox on the fake."""
+    return Outbox(kernel, burst)  # type: ignore[arg-type]
+
+
+def test_equal_packets_to_one_address_leave_in_one_call_and_the_last_may_be_shorter() -> None:
+    kernel = Kernel()
+    box = outbox(kernel)
+    for size in (100, 100, 60, 100):
+        box.push(bytes(size), HERE)
+    box.push(bytes(100), THERE)
+    box.flush()
+    assert [(call, [len(packet) for packet in packets], to) for call, packets, to in kernel.calls] == [
+        ("sendmsg", [100, 100, 60], HERE),
+        ("sendto", [100], HERE),
+        ("sendto", [100], THERE),
+    ]
+
+
+def test_a_batch_never_passes_the_burst_nor_the_largest_datagram() -> None:
+    kernel = Kernel()
+    box = outbox(kernel, burst=10)
+    for _ in range(25):
+        box.push(bytes(1400), HERE)
+    box.push(bytes(9000), HERE)
+    for _ in range(20):
+        box.push(bytes(9000), HERE)
+    box.flush()
+    assert [len(packets) for _, packets, _ in kernel.calls] == [10, 10, 5, 7, 7, 7]
+
+
+def test_a_kernel_that_can_not_segment_is_asked_once() -> None:
+    kernel = Kernel(OSError(errno.EINVAL, "no"))
+    box = outbox(kernel)
+    for number in range(4):
+        box.push(bytes([number]) * 100, HERE)
+    box.flush()
+    box.push(b"x" * 100, HERE)
+    box.push(b"y" * 100, HERE)
+    box.flush()
+    assert [call for call, _, _ in kernel.calls] == ["sendto"] * 6
+    assert [packet[:1] for packet, _ in kernel.packets] == [b"\0", b"\1", b"\2", b"\3", b"x", b"y"]
+    assert box.errors == 0
+
+
+def test_packets_the_kernel_refuses_for_good_are_counted_and_do_not_stop_the_rest() -> None:
+    kernel = Kernel(OSError(errno.ENETUNREACH, "no way"))
+    box = outbox(kernel, burst=1)
+    box.push(b"lost", HERE)
+    box.push(b"kept", HERE)
+    box.flush()
+    assert kernel.packets == [(b"kept", HERE)]
+    assert box.errors == 1
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 3), st.sampled_from([HERE, THERE])), max_size=40),
+    st.lists(st.sampled_from(["fine", "full", "no segments"]), max_size=60),
+    st.integers(1, 5),
+)
+def test_nothing_is_lost_doubled_or_reordered(pushes: list[tuple[int, Endpoint]], answers: list[str], burst: int) -> None:
+    errors = {"fine": None, "full": BlockingIOError(errno.EAGAIN, "full"), "no segments": OSError(errno.EINVAL, "no")}
+    # A kernel says EINVAL to a batch only; to a single packet it would be final.
+    kernel = Kernel(*(errors[answer] for answer in answers if answer != "no segments" or burst > 1))
+    kernel.sendto = lambda packet, to: single(kernel, packet, to)  # type: ignore[method-assign]
+    box = outbox(kernel, burst)
+    sent = []
+    for number, (size, to) in enumerate(pushes):
+        packet = bytes([number]) * size * 10
+        sent.append((packet, to))
+        box.push(packet, to)
+    box.flush()
+    while box.blocked:
+        box.retry()
+    assert kernel.packets == sent
+    assert box.errors == 0
+
+
+def single(kernel: Kernel, packet: bytes, to: Endpoint) -> None:
+    """One packet on a kernel whose answers about segments are for batches."""
+    answer = next(kernel.answers, None)
+    if isinstance(answer, BlockingIOError):
+        raise answer
+    kernel.calls.append(("sendto", [packet], to))
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """A transmitter and a receiver on the loopback device."""
+    out = open_transmitter("127.0.0.1", 0, True, 1 << 20)
+    into = open_receiver(("127.0.0.1", 0), "127.0.0.1", 1 << 20)
+    yield out, into
+    out.close()
+    into.close()
+
+
+@pytest.mark.parametrize("burst", [1, SEGMENTS])
+def test_real_sockets_carry_batches_unchanged(pair: tuple[socket.socket, socket.socket], burst: int) -> None:
+    out, into = pair
+    packets = [bytes([number]) * 1200 for number in range(45)] + [b"last"]
+    box = Outbox(out, burst)
+    for packet in packets:
+        box.push(packet, into.getsockname())
+    box.flush()
+    got: list[bytes] = []
+    while len(got) < len(packets):
+        data, segment, source, _ = take(into)
+        assert source == out.getsockname()
+        got += [data[start : start + segment] for start in range(0, len(data), segment)]
+    assert got == packets
+
+
+def test_kernel_drops_are_told(pair: tuple[socket.socket, socket.socket]) -> None:
+    out, into = pair
+    into.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 20_000)
+    for _ in range(200):
+        out.sendto(bytes(1000), into.getsockname())
+    with suppress(BlockingIOError):
+        while True:
+            take(into)
+    # The number comes with a packet that was let in after drops.
+    out.sendto(b"after", into.getsockname())
+    assert take(into)[3] > 100
+
+
+@pytest.mark.parametrize("name", ["239.1.1.1", "239.1.1.1:", "239.1.1.1:0", "239.1.1.1:65536", "host:1", ":1", "1.2.3:4"])
+def test_bad_groups_are_named(name: str) -> None:
+    with pytest.raises(UsageError, match="group"):
+        endpoint_of(name)
+
+
+def test_an_interface_is_a_device_or_an_address() -> None:
+    assert address_of("lo") == address_of("127.0.0.1") == "127.0.0.1"
+    with pytest.raises(UsageError, match=r"'nosuch0' is no device.*lo"):
+        address_of("nosuch0")

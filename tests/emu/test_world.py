@@ -1,0 +1,145 @@
+"""A world is private, tells what went wrong inside, and leaves nothing behind however it ends."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from emu.doctor import run
+from emu.world import WorldError, inside
+from protocols.errors import ConfigError
+
+pytestmark = pytest.mark.emu
+
+BUSY = """
+import os, sys, time
+from emu.network import Network, plan
+from emu.world import inside
+from topologies.generators import Lan
+
+def work():
+    network = Network(plan(Lan.model_validate({"receivers": 2}).build()))
+    print("built", os.readlink("/proc/self/ns/net"), flush=True)
+    time.sleep(600)
+
+inside(work)
+"""
+
+
+def test_a_world_sees_nothing_of_the_machine_outside() -> None:
+    devices, numbers, runs = inside(lambda: [os.listdir("/sys/class/net"), _processes(), os.listdir("/run")])
+    assert devices == ["lo"]
+    assert 1 in numbers
+    assert len(numbers) < 10
+    assert runs == []
+
+
+def _processes() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def test_the_loopback_device_of_a_world_works() -> None:
+    assert "1 received" in inside(lambda: run("ping -c 1 -W 1 127.0.0.1"))
+
+
+def test_what_work_returns_comes_back() -> None:
+    assert inside(lambda: {"a": [1, 2.5, None, "ä" * 100_000]}) == {"a": [1, 2.5, None, "ä" * 100_000]}
+
+
+def test_errors_of_ours_come_back_as_they_are() -> None:
+    def work() -> None:
+        raise ConfigError("rate: 0 is not allowed")
+
+    with pytest.raises(ConfigError, match="rate: 0 is not allowed"):
+        inside(work)
+
+
+@pytest.mark.parametrize("work", [lambda: 1 / 0, object, lambda: sys.exit(3)])
+def test_other_errors_come_back_with_their_traceback(work: Callable[[], object]) -> None:
+    with pytest.raises(WorldError, match=r"ZeroDivisionError|not JSON serializable|SystemExit"):
+        inside(work)
+
+
+def test_a_killed_worker_is_an_error() -> None:
+    with pytest.raises(WorldError, match="killed"):
+        inside(lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def test_worlds_live_side_by_side() -> None:
+    def work() -> list[str]:
+        run("ip link add samename type bridge")
+        return os.listdir("/sys/class/net")
+
+    def nested() -> list[list[str]]:
+        run("ip link add samename type bridge")
+        return [inside(work), os.listdir("/sys/class/net")]
+
+    assert [sorted(devices) for devices in inside(nested)] == [["lo", "samename"]] * 2
+
+
+def start_busy() -> tuple["subprocess.Popen[str]", str]:
+    """A process with a network in a world of its own, and the name of the network namespace."""
+    process = subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stdout is not None
+    word, namespace = process.stdout.readline().split()
+    assert word == "built"
+    return process, namespace
+
+
+def holders(namespace: str, seen: set[str]) -> list[str]:
+    """Processes in this network namespace, or in one that did not exist before."""
+    found = []
+    for name in os.listdir("/proc"):
+        try:
+            here = os.readlink(f"/proc/{name}/ns/net") if name.isdigit() else ""
+        except OSError:
+            continue
+        if here == namespace or (here and here not in seen):
+            found.append(name)
+    return found
+
+
+def namespaces() -> set[str]:
+    """Every network namespace some process lives in."""
+    found = set()
+    for name in os.listdir("/proc"):
+        try:
+            found.add(os.readlink(f"/proc/{name}/ns/net"))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_whatever_ends_the_caller_leaves_no_process_namespace_or_link(number: signal.Signals) -> None:
+    links = sorted(os.listdir("/sys/class/net"))
+    process, namespace = start_busy()
+    children = descendants(process.pid)
+    # Guard, process 1, worker, and one shell for each of three hosts and the switch at least.
+    assert len(children) >= 7
+    process.send_signal(number)
+    process.wait(10)
+    deadline = time.monotonic() + 10
+    while alive(children) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert alive(children) == []
+    assert namespace not in namespaces()
+    assert sorted(os.listdir("/sys/class/net")) == links
+
+
+def descendants(pid: int) -> list[int]:
+    """Every process below `pid`."""
+    below = []
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        below += [int(child), *descendants(int(child))]
+    return below
+
+
+def alive(pids: list[int]) -> list[int]:
+    """Those that still run."""
+    return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
