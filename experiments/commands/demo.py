@@ -1,0 +1,36 @@
+"""`mcastlab demo`: the same file in the simulator and in Mininet, side by side."""
+
+from pathlib import Path
+
+import typer
+
+from experiments import tables
+from experiments.scenario import load
+from protocols.errors import UnsupportedError
+
+__all__ = ["SCENARIO", "demo"]
+
+SCENARIO = Path(__file__).parents[1] / "scenarios" / "demo.yaml"
+
+
+def demo() -> int:
+    """Run one lossy file transfer in the simulator and in Mininet, and compare.
+
+    Where Mininet can't run, a line says why and what helps, and the simulator is shown alone.
+    """
+    # Both worlds are loaded here alone: they take longer than `send` and `recv` should take to start.
+    from experiments.run import run
+
+    scenario = load(SCENARIO)
+    with tables.working(f"{scenario.name} in the simulator"):
+        results = [run(scenario, "sim")]
+    missing = None
+    try:
+        with tables.working(f"{scenario.name} in Mininet"):
+            results.append(run(scenario, "emu"))
+    except UnsupportedError as error:
+        missing = str(error)
+    tables.compare(results, scenario)
+    if missing is not None:
+        typer.echo(f"Mininet can't run here: {missing}", err=True)
+    return 0 if all(result.completed for result in results) else 1

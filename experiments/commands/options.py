@@ -1,0 +1,36 @@
+"""Options that several commands share, and how their values become parameters."""
+
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+from experiments.protocol_choice import ProtocolChoice
+from protocols.errors import ConfigError, UsageError
+
+__all__ = ["Group", "Iface", "Json", "NodeId", "check_node", "norm_config"]
+
+HIGHEST_NODE = 0xFFFFFFFE
+
+Group: TypeAlias = Annotated[str, typer.Option("--group", help="Multicast address and port.", metavar="ADDR:PORT")]
+Iface: TypeAlias = Annotated[
+    str | None, typer.Option("--iface", help="Device or IPv4 address.  (default: the system's route)", metavar="IF")
+]
+NodeId: TypeAlias = Annotated[
+    int | None, typer.Option("--node", help="32-bit node id.  (default: from the interface's address)", metavar="N")
+]
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
+
+
+def check_node(node: int | None) -> None:
+    """0 and 2**32 - 1 have a meaning of their own in NORM."""
+    if node is not None and not 0 < node <= HIGHEST_NODE:
+        raise UsageError(f"--node: value {node!r} is not allowed; a whole number from 1 to {HIGHEST_NODE}")
+
+
+def norm_config(**given: Any) -> Any:
+    """NORM parameters from options as the user wrote them; errors name the option."""
+    try:
+        return ProtocolChoice.of("norm", given).config
+    except ConfigError as error:
+        key, _, why = str(error).removeprefix("protocol.").partition(": ")
+        raise ConfigError(f"--{key.replace('_', '-')}: {why}") from error

@@ -1,0 +1,14 @@
+"""`mcastlab schema`: what a scenario file may hold."""
+
+import json
+
+import typer
+
+from experiments import scenario
+
+__all__ = ["schema"]
+
+
+def schema() -> None:
+    """Print the JSON Schema of scenario files."""
+    typer.echo(json.dumps(scenario.schema(), indent=2))

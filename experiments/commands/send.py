@@ -1,0 +1,124 @@
+"""`mcastlab send`: files to a multicast group on a real network."""
+
+import os
+import secrets
+import time
+from math import inf
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from experiments.announcer import Announcer, Gauge, file_row, summary
+from experiments.commands.options import Group, Iface, Json, NodeId, check_node, norm_config
+from experiments.files import FileSource, Hasher
+from experiments.live import Live, live
+from experiments.program import Job, Node, SenderProgram
+from protocols import machine
+from protocols.machine import Content, Event
+from protocols.registry import protocol
+from topologies.units import format_duration, format_rate, format_size
+
+__all__ = ["send"]
+
+
+def send(
+    *,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files to send, in this order.", show_default=False)],
+    group: Group,
+    iface: Iface = None,
+    node: NodeId = None,
+    rate: Annotated[str, typer.Option(help="Transmission rate, UDP payload.", metavar="RATE")] = "10Mbit",
+    segment: Annotated[str, typer.Option(help="Payload bytes of one packet.", metavar="SIZE")] = "1400",
+    block: Annotated[int, typer.Option(help="Source segments per FEC block.", metavar="N")] = 64,
+    parity: Annotated[
+        int | None, typer.Option(help="Parity segments per block.  (default: 16; 0 with --fec 0)", metavar="N")
+    ] = None,
+    auto_parity: Annotated[int, typer.Option(help="Parity segments sent without being asked for.", metavar="N")] = 0,
+    fec: Annotated[int, typer.Option(help="FEC encoding id: 5, 129 or 0.", metavar="5|129|0")] = 5,
+    grtt: Annotated[str, typer.Option(help="First estimate of the group round-trip time.", metavar="TIME")] = "50ms",
+    backoff: Annotated[int, typer.Option(help="Back-off factor K of the receivers.", metavar="K")] = 4,
+    gsize: Annotated[int, typer.Option(help="Estimate of the group size.", metavar="N")] = 1000,
+    robust: Annotated[int, typer.Option(help="How often the end is announced.", metavar="N")] = 20,
+    ttl: Annotated[int, typer.Option(help="Routers the packets may pass, plus one.", min=0, max=255, metavar="N")] = 1,
+    timeout: Annotated[
+        float, typer.Option(help="Give up after so many seconds.  (default: never)", metavar="S", show_default=False)
+    ] = inf,
+    as_json: Json = False,
+) -> int:
+    """Send files to a multicast group by NORM and wait until nobody asks for repairs any more.
+
+    Exit code 0: everything was sent and flushed; 1: something could not be sent, or the time was over.
+    """
+    config = norm_config(
+        rate=rate,
+        segment=segment,
+        block=block,
+        parity=parity if parity is not None else 0 if fec == 0 else 16,
+        auto_parity=auto_parity,
+        fec=fec,
+        grtt=grtt,
+        backoff=backoff,
+        gsize=gsize,
+        robust=robust,
+    )
+    check_node(node)
+    sources = [FileSource(path) for path in files]
+    norm = protocol("norm")
+    with live(norm.codec(), group, iface, ttl, secrets.randbits(64)) as session:
+        instance = secrets.randbelow(0xFFFF) + 1
+        place = Node(norm, config, node or session.address_number, machine.Group(group), instance)
+        return _Sending(session, place, sources, as_json).run(timeout)
+
+
+class _Sending:
+    def __init__(self, session: Live, node: Node, sources: list[FileSource], as_json: bool) -> None:
+        self.session = session
+        self.config = node.config
+        self.sources = sources
+        jobs = [Job(0.0, Content(source, os.fsencode(source.path.name))) for source in sources]
+        self.program = SenderProgram(node, jobs, self._on_event)
+        self.says = Announcer("sending", as_json, self._measure)
+
+    def run(self, timeout: float) -> int:
+        hasher = Hasher()
+        digests = [hasher.hash(os.open(source.path, os.O_RDONLY | os.O_CLOEXEC)) for source in self.sources]
+        with self.says:
+            self.session.every(0.2, self.says.tick)
+            ending = self.session.play(self.program, timeout)
+        rows = [
+            file_row(source.path.name, source.size, digest.result())
+            for source, digest in zip(self.sources, digests, strict=True)
+        ]
+        hasher.close()
+        ok = self.program.finished() and not self.program.failures
+        self._conclude(ok, ending.word, rows, ending.seconds)
+        return 130 if ending.interrupted else int(not ok)
+
+    def _on_event(self, event: Event) -> None:
+        self.says.event(event, self.session.host.now)
+        if self.program.finished():
+            self.session.stop()
+
+    def _counts(self) -> dict[str, int]:
+        return self.program.machine.counts() if self.program.machine else {}
+
+    def _measure(self) -> Gauge:
+        counts = self._counts()
+        total = sum(source.size for source in self.sources)
+        return Gauge(min(total, counts.get("data_sent", 0) * self.config.segment), total, 0.0, counts.get("nacks_received", 0))
+
+    def _conclude(self, ok: bool, word: str, rows: list[dict[str, Any]], seconds: float) -> None:
+        counts = self._counts()
+        last = summary(ok=ok, files=rows, seconds=seconds, loss=0.0, sent=counts, cpu=time.process_time())
+        if self.says.as_json:
+            self.says.object("summary", **last)
+            return
+        for row in rows:
+            self.says.line(f"{row['sha256']}  {row['name']}  {format_size(row['size'])}")
+        for failure in self.program.failures:
+            self.says.line(f"failed: {failure}")
+        what = f"{last['objects']} files, {format_size(last['bytes'])}"
+        how = f"{format_duration(round(seconds, 3))} at {format_rate(self.config.rate)}"
+        heard = f"{last['nacks_received']} NACKs, {last['repairs']} repairs"
+        self.says.line(f"{'sent' if ok else word}: {what} in {how}; {heard}")

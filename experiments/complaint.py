@@ -1,0 +1,91 @@
+"""One clear line out of pydantic's report: which key, which value, what is allowed."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+__all__ = ["complaint"]
+
+LONGEST_VALUE = 80
+
+
+def complaint(error: ValidationError, data: object, schema: Mapping[str, Any]) -> str:
+    """`key.path: value 'x' is not allowed; <what is>` for the fault that lies deepest in `data`.
+
+    `schema` is the JSON Schema of what was validated; it knows the keys allowed beside an unknown one.
+    """
+    found = [(_path(item, data), item) for item in error.errors(include_url=False)]
+    path, item = max(found, key=lambda pair: len(pair[0]))
+    kind, context = item["type"], item.get("ctx", {})
+    if kind == "missing":
+        return f"{'.'.join(path)}: is missing; it has no default"
+    if kind in ("union_tag_not_found", "union_tag_invalid"):
+        tagged = ".".join((*path, context["discriminator"].strip("'")))
+        if kind == "union_tag_not_found":
+            return f"{tagged}: is missing; one of {_keys(schema, data, path)}"
+        return f"{tagged}: value {context['tag']!r} is not allowed; one of {context['expected_tags']}"
+    known = kind == "extra_forbidden" and f"unknown key, known here: {_keys(schema, data, path[:-1])}"
+    return f"{'.'.join(path) or 'scenario'}: value {_shown(item['input'])} is not allowed; {known or _allowed(item)}"
+
+
+def _path(item: ErrorDetails, data: object) -> tuple[str, ...]:
+    """The keys a user wrote: pydantic's location also holds tags of unions and names of validators."""
+    path: list[str] = []
+    for part in item["loc"]:
+        listed = isinstance(data, Sequence) and not isinstance(data, str) and isinstance(part, int) and part < len(data)
+        if listed or (isinstance(data, Mapping) and part in data):
+            data = data[part]  # type: ignore[index]
+        elif item["type"] != "missing" or part != item["loc"][-1]:
+            continue
+        path.append(str(part))
+    return tuple(path)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 3] + "..."
+
+
+def _allowed(item: ErrorDetails) -> str:
+    reason = item.get("ctx", {}).get("error")
+    text = str(reason) if reason is not None else item["msg"]
+    own = f"{item['input']!r} is not "
+    if text.startswith(own):
+        return "it is not " + text.removeprefix(own)
+    if item["type"] in ("model_type", "model_attributes_type", "dict_type"):
+        return "it should be a mapping of keys to values"
+    return re.sub("^(Input|Value) should", "it should", " ".join(text.split()))
+
+
+def _keys(schema: Mapping[str, Any], data: object, path: Sequence[str]) -> str:
+    """The keys the schema knows at `path`, or the kinds when the kind is not known yet."""
+    node = _resolve(schema, schema, data)
+    for part in path:
+        data = data[int(part)] if isinstance(data, Sequence) else data[part] if isinstance(data, Mapping) else None
+        inner = node.get("properties", {}).get(part) or node.get("items") or {}
+        node = _resolve(schema, inner, data)
+    if "oneOf" in node:
+        return ", ".join(node.get("discriminator", {}).get("mapping", {}))
+    return ", ".join(node.get("properties", {}))
+
+
+def _resolve(schema: Mapping[str, Any], node: Mapping[str, Any], data: object) -> Mapping[str, Any]:
+    """Follow references and the branch of a union that `data` belongs to."""
+    while True:
+        if "$ref" in node:
+            node = schema["$defs"][node["$ref"].rpartition("/")[2]]
+        elif "discriminator" in node and isinstance(data, Mapping) and "kind" in data:
+            node = {"$ref": node["discriminator"]["mapping"][data["kind"]]}
+        elif "anyOf" in node:
+            node = _branch(schema, node["anyOf"], data)
+        else:
+            return node
+
+
+def _branch(schema: Mapping[str, Any], branches: Sequence[Mapping[str, Any]], data: object) -> Mapping[str, Any]:
+    wanted = "items" if isinstance(data, Sequence) else "properties"
+    resolved = [_resolve(schema, branch, data) for branch in branches]
+    return next((node for node in resolved if wanted in node), {})

@@ -1,0 +1,250 @@
+"""Files as sources and sinks: read and written in blocks, never held whole.
+
+A received file has a temporary name until every byte is there. It is then given its final name in one step that can't
+replace anything, and hashed in a thread of its own.
+"""
+
+import os
+import secrets
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import count
+from pathlib import Path
+
+from experiments.names import safe_name
+from protocols.errors import UsageError
+from protocols.machine import Offer
+
+__all__ = ["FileSink", "FileSource", "Folder", "Hasher", "ScratchSink", "Stored"]
+
+COALESCE = 1 << 18
+MOST_PIECES = 512
+READ = 1 << 20
+
+
+class FileSource:
+    """A file to send, opened when it is first read. It must not shrink meanwhile: that is an OSError."""
+
+    __slots__ = ("_fd", "path", "size")
+
+    def __init__(self, path: Path) -> None:
+        if not path.is_file():
+            raise UsageError(f"{path}: is not a file")
+        if not os.access(path, os.R_OK):
+            raise UsageError(f"{path}: can't be read (no permission)")
+        self._fd = -1
+        self.path = path
+        self.size = path.stat().st_size
+
+    def read(self, offset: int, n: int) -> bytes:
+        """`n` bytes from `offset`."""
+        if n and self._fd < 0:
+            self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        data = os.pread(self._fd, n, offset) if n else b""
+        if len(data) != n:
+            raise OSError(f"{self.path}: {n} bytes at {offset} are not there any more")
+        return data
+
+    def close(self) -> None:
+        """Let the file go; another `read` would open it again."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+class Hasher:
+    """SHA-256 of files beside the event loop: one thread, files in order."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(1, "sha256")
+
+    def hash(self, fd: int) -> "Future[str]":
+        """The digest of a whole open file; the file is closed afterwards."""
+        return self._pool.submit(_sha256_and_close, fd)
+
+    def close(self) -> None:
+        """Wait for what was begun."""
+        self._pool.shutdown()
+
+
+def _sha256_and_close(fd: int) -> str:
+    total, offset = sha256(), 0
+    try:
+        while piece := os.pread(fd, READ, offset):
+            total.update(piece)
+            offset += len(piece)
+    finally:
+        os.close(fd)
+    return total.hexdigest()
+
+
+class _Spool:
+    """Content in a file descriptor; neighbouring segments go to the kernel together."""
+
+    __slots__ = ("_end", "_fd", "_pending", "_start", "size", "written")
+
+    def __init__(self, fd: int, size: int) -> None:
+        self.size = size
+        self.written = 0
+        self._fd = fd
+        self._pending: list[bytes] = []
+        self._start = self._end = 0
+
+    def write(self, offset: int, data: bytes | memoryview) -> None:
+        """Store a segment; one that lies outside the object is an OSError."""
+        end = offset + len(data)
+        if end > self.size:
+            raise OSError(f"segment [{offset}, {end}) lies outside an object of {self.size} bytes")
+        if offset != self._end or offset - self._start >= COALESCE or len(self._pending) >= MOST_PIECES:
+            self._flush()
+            self._start = offset
+        self._pending.append(bytes(data))
+        self._end = end
+        self.written += len(data)
+
+    def _flush(self) -> None:
+        if not self._pending:
+            return
+        left, offset = memoryview(b"".join(self._pending)), self._start
+        self._pending.clear()
+        while left:
+            n = os.pwrite(self._fd, left, offset)
+            left, offset = left[n:], offset + n
+        self._start = self._end
+
+    def read(self, offset: int, n: int) -> bytes:
+        """What was written there."""
+        self._flush()
+        data = os.pread(self._fd, n, offset)
+        if len(data) != n:
+            raise OSError(f"{n} bytes at {offset} were not written yet")
+        return data
+
+    def _complete(self) -> None:
+        self._flush()
+        if os.fstat(self._fd).st_size != self.size:
+            raise OSError(f"{os.fstat(self._fd).st_size} bytes are there, {self.size} were announced")
+
+
+class ScratchSink(_Spool):
+    """A sink on disk for content that is only compared: nameless, and gone when the process ends."""
+
+    __slots__ = ("_hasher", "digest")
+
+    def __init__(self, size: int, hasher: Hasher) -> None:
+        with tempfile.TemporaryFile() as file:
+            super().__init__(os.dup(file.fileno()), size)
+        self._hasher = hasher
+        self.digest: Future[str] | None = None
+
+    def commit(self, info: bytes) -> None:
+        """Have the content hashed."""
+        self._complete()
+        self.digest = self._hasher.hash(self._fd)
+
+    def abort(self) -> None:
+        """Give the space back."""
+        os.close(self._fd)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A file that arrived whole. `asked` is the name the sender gave it, made safe; `name` differs when that was taken."""
+
+    sender: int
+    object_id: int
+    name: str
+    asked: str
+    size: int
+    digest: "Future[str]"
+
+
+class FileSink(_Spool):
+    """A received file under a temporary name, until `commit` gives it its own."""
+
+    __slots__ = ("_folder", "_open", "_temporary", "offer")
+
+    def __init__(self, folder: "Folder", fd: int, temporary: str, offer: Offer) -> None:
+        super().__init__(fd, offer.size)
+        self.offer = offer
+        self._folder = folder
+        self._temporary = temporary
+        self._open = True
+
+    def commit(self, info: bytes) -> None:
+        """Rename the file to what `info` says and tell the folder."""
+        self._complete()
+        self._folder.store(self, self._temporary, info, self._fd)
+        self._open = False
+
+    def abort(self) -> None:
+        """Remove what came so far; harmless when the file is finished already."""
+        if self._open:
+            self._open = False
+            self._folder.discard(self, self._temporary)
+            os.close(self._fd)
+
+
+class Folder:
+    """Where received files go. Nothing a sender says leads out of it or, without `force`, replaces a file in it."""
+
+    def __init__(self, path: Path, *, force: bool, on_stored: Callable[[Stored], None]) -> None:
+        self.force = force
+        self.unfinished: dict[FileSink, None] = {}
+        self._hasher = Hasher()
+        self._on_stored = on_stored
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise UsageError(f"--dir: value {str(path)!r} is not allowed; a folder to write to ({error.strerror})") from error
+        if not os.access(path, os.W_OK | os.X_OK):
+            raise UsageError(f"--dir: value {str(path)!r} is not allowed; a folder to write to (no permission)")
+
+    def sink(self, offer: Offer) -> FileSink:
+        """A new file for an object that begins to arrive."""
+        temporary = f".mcastlab-{secrets.token_hex(8)}.part"
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        sink = FileSink(self, os.open(temporary, flags, 0o666, dir_fd=self._fd), temporary, offer)
+        self.unfinished[sink] = None
+        return sink
+
+    def store(self, sink: FileSink, temporary: str, info: bytes, fd: int) -> None:
+        """Give a complete file its name, then have it hashed (which closes `fd`)."""
+        offer = sink.offer
+        asked = safe_name(info, f"norm-{offer.sender}-{offer.object_id}")
+        name = self._place(temporary, asked)
+        del self.unfinished[sink]
+        self._on_stored(Stored(offer.sender, offer.object_id, name, asked, offer.size, self._hasher.hash(fd)))
+
+    def discard(self, sink: FileSink, temporary: str) -> None:
+        """Remove an unfinished file."""
+        del self.unfinished[sink]
+        os.unlink(temporary, dir_fd=self._fd)
+
+    def close(self) -> None:
+        """Remove what is unfinished and wait for the hashes."""
+        for sink in list(self.unfinished):
+            sink.abort()
+        self._hasher.close()
+        os.close(self._fd)
+
+    def _place(self, temporary: str, asked: str) -> str:
+        for n in count():
+            name = f"{asked}.{n}" if n else asked
+            try:
+                self._rename(temporary, name)
+            except (FileExistsError, IsADirectoryError):
+                continue
+            return name
+        raise AssertionError("unreachable: count() does not end")
+
+    def _rename(self, temporary: str, name: str) -> None:
+        if not self.force:
+            # Creating the name fails when it exists, whoever made it and however shortly ago; what is replaced is our own.
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            os.close(os.open(name, flags, 0o600, dir_fd=self._fd))
+        os.replace(temporary, name, src_dir_fd=self._fd, dst_dir_fd=self._fd)

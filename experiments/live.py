@@ -1,0 +1,97 @@
+"""One program on a real network interface: `mcastlab send` and `mcastlab recv`."""
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+from math import inf
+from typing import Protocol
+
+from emu.host import Loop, UdpHost, new_loop
+from emu.udp import endpoint_of
+from protocols.errors import UsageError
+from protocols.machine import Codec, Host
+from protocols.rng import Rng
+
+__all__ = ["Ending", "Live", "Player", "live"]
+
+BROADCAST = 0xFFFFFFFF
+
+
+class Player(Protocol):
+    """What `Live.play` needs of a program."""
+
+    def start(self, host: Host) -> None:
+        """Make the machine on the host and begin."""
+
+    def finished(self) -> bool:
+        """Is everything done?"""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Why playing ended, and after how many seconds."""
+
+    word: str
+    seconds: float
+
+    @property
+    def interrupted(self) -> bool:
+        """Was it Ctrl-C or a termination signal?"""
+        return self.word == "interrupted"
+
+
+class Live:
+    """A loop and a host on an interface. Made by `live`, which also ends it."""
+
+    def __init__(self, loop: Loop, host: UdpHost) -> None:
+        self.loop = loop
+        self.host = host
+        self._word = ""
+
+    @property
+    def address_number(self) -> int:
+        """The interface's IPv4 address as a number: where node ids come from."""
+        return int(IPv4Address(self.host.address))
+
+    def stop(self, word: str = "finished") -> None:
+        """End `play`; the first word counts."""
+        self._word = self._word or word
+        self.loop.stop()
+
+    def every(self, period: float, action: Callable[[], None]) -> None:
+        """Call `action` now and every `period` seconds."""
+
+        def again() -> None:
+            action()
+            self.loop.call_later(period, again)
+
+        again()
+
+    def play(self, program: Player, timeout: float = inf) -> Ending:
+        """Run the program until `stop`, a signal or `timeout` seconds."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self.loop.add_signal_handler(number, self.stop, "interrupted")
+        self.loop.call_soon(program.start, self.host)
+        self.loop.run(timeout)
+        return Ending(self._word or "timeout", self.host.now)
+
+
+@contextmanager
+def live(codec: Codec, group: str, interface: str | None, ttl: int, key: int) -> Iterator[Live]:
+    """A host in the session `group` ("ADDR:PORT") on a device or address (None: where the system routes multicast)."""
+    address, port = endpoint_of(group)
+    if not IPv4Address(address).is_multicast:
+        raise UsageError(
+            f"--group: value {group!r} is not allowed; a multicast address (224.0.0.0 to 239.255.255.255) and a port"
+        )
+    loop = new_loop()
+    try:
+        host = UdpHost(loop, codec, interface=interface, port=port, ttl=ttl, rng=Rng(key))
+        try:
+            yield Live(loop, host)
+        finally:
+            host.close()
+    finally:
+        loop.close()

@@ -1,0 +1,107 @@
+"""The result of a run: one JSON object with flat metrics and a row per receiver."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import fsum
+from typing import Any
+
+__all__ = ["Expected", "Result", "Row", "combine", "row_of"]
+
+Expected = Mapping[tuple[int, int], tuple[int, str | None]]
+"""What was sent: (sender, object id) -> (size, SHA-256; None when content is only accounted for)."""
+
+PROOFS = {True: "sha256", False: "erasure accounting"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One receiver: `equal` says whether all content equals what was sent, `proof` how that is known."""
+
+    name: str
+    objects: int
+    bytes: int
+    equal: bool
+    proof: str
+    completed_at: float | None
+    loss: float
+    nacks_sent: int
+    nacks_suppressed: int
+    aborted: int
+    duplicates: int
+    fault: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a run came to. `fingerprint` is None where the world does not repeat itself (emulation)."""
+
+    scenario: str
+    digest: str
+    backend: str
+    seed: int
+    completed: bool
+    fingerprint: str | None
+    metrics: dict[str, Any]
+    receivers: tuple[Row, ...]
+
+    def plain(self) -> dict[str, Any]:
+        """As plain values for JSON; the receivers as a list of objects."""
+        return {**{name: getattr(self, name) for name in _HEAD}, "receivers": [asdict(row) for row in self.receivers]}
+
+
+_HEAD = ("scenario", "digest", "backend", "seed", "completed", "fingerprint", "metrics")
+
+
+def row_of(name: str, result: Mapping[str, Any], expected: Expected, bytes_travel: bool) -> Row:
+    """The row of one receiver from what its program told; `fault` when the node died."""
+    received = {(sender, number): (size, digest) for sender, number, size, digest in result.get("received", ())}
+    counts = result.get("counts", {})
+    equal = received == dict(expected) and not result.get("duplicates", 0)
+    lost = counts.get("data_lost", 0)
+    heard = lost + counts.get("data_received", 0)
+    return Row(
+        name=name,
+        objects=len(received),
+        bytes=sum(size for size, _ in received.values()),
+        equal=equal,
+        proof=PROOFS[bytes_travel],
+        completed_at=result.get("last_at") if received.keys() == expected.keys() else None,
+        loss=lost / heard if heard else 0.0,
+        nacks_sent=counts.get("nacks_sent", 0),
+        nacks_suppressed=counts.get("nacks_suppressed", 0),
+        aborted=result.get("aborted", 0),
+        duplicates=result.get("duplicates", 0),
+        fault=result.get("fault"),
+    )
+
+
+def combine(
+    *,
+    rows: Sequence[Row],
+    senders: Iterable[Mapping[str, Any]],
+    packets: Mapping[str, int],
+    octets: Mapping[str, int],
+    expected: Expected,
+    began_at: float,
+) -> dict[str, Any]:
+    """Metrics of the whole run. Goodput: content per receiver, from `began_at` (first submission) to the last completion."""
+    content = sum(size for size, _ in expected.values())
+    finished = [row.completed_at for row in rows if row.completed_at is not None]
+    span = max(finished) - began_at if len(finished) == len(rows) else None
+    counts = [sender.get("counts", {}) for sender in senders]
+    sent = sum(octets.values())
+    return {
+        "receivers": len(rows),
+        "receivers_complete": sum(row.equal for row in rows),
+        "objects": len(expected),
+        "content_bytes": content,
+        "completion_time": span,
+        "goodput_mbit_s": content * 8e-6 / span if span else None,
+        "loss": fsum(row.loss for row in rows) / len(rows),
+        "nacks_sent": sum(row.nacks_sent for row in rows),
+        "nacks_suppressed": sum(row.nacks_suppressed for row in rows),
+        **{key: sum(each.get(key, 0) for each in counts) for key in ("nacks_received", "data_sent", "repairs_sent")},
+        "packets": {"total": sum(packets.values()), **dict(sorted(packets.items()))},
+        "bytes_sent": sent,
+        "overhead": sent / content if content else None,
+    }

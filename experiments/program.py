@@ -1,0 +1,223 @@
+"""What one node of a run does: the same object in the simulator, in Mininet and on a real network.
+
+A program makes its machine on the host it is given, acts only through `host.call` and `host.later`, and tells at the end what
+came out. It is slotted and small: there may be ten thousand receivers.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias, cast
+
+from experiments.content import Accounted, MemorySink
+from experiments.files import Hasher, ScratchSink
+from protocols.events import FlushCompleted, ObjectAborted, ObjectOpened, ObjectReceived, ObjectSent
+from protocols.machine import Content, Event, Group, Host, Machine, Offer, Ports, Sender, Sink
+from protocols.registry import Protocol
+
+__all__ = ["Job", "Node", "OnDisk", "ReceiverProgram", "SenderProgram", "accounted", "in_memory"]
+
+Key: TypeAlias = tuple[int, int]
+Sinks: TypeAlias = Callable[[Offer], Sink | None]
+ACCOUNTED = Accounted()
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What a program needs to make its machine; `id` is the 32-bit id of the node within the protocol."""
+
+    protocol: Protocol
+    config: Any
+    id: int
+    group: Group
+    instance: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Content handed to the sender at a time."""
+
+    at: float
+    content: Content
+
+
+class SenderProgram:
+    """Submits its jobs; finished when everything was sent and the flush after the last object is completed."""
+
+    __slots__ = ("_at_end", "_host", "_jobs", "_left", "_node", "ended_at", "failures", "machine", "sent", "watch")
+
+    def __init__(self, node: Node, jobs: Sequence[Job], watch: Callable[[Event], None] | None = None) -> None:
+        self._node = node
+        self._jobs = jobs
+        self._left = len(jobs)
+        self._at_end = 0
+        self._host: Host | None = None
+        self.machine: Sender | None = None
+        self.sent: dict[int, int] = {}
+        """Object id -> number of the job."""
+        self.failures: list[str] = []
+        self.ended_at: float | None = None
+        self.watch = watch
+
+    def start(self, host: Host) -> None:
+        """Make the sender on the host and plan the jobs."""
+        node = self._node
+        self._host = host
+        self.machine = node.protocol.make_sender(cast(Ports, host), node.config, node.id, node.group, node.instance)
+        host.run(self.machine, self._on_event)
+        for number, job in enumerate(self._jobs):
+            if job.at <= host.now:
+                self._submit(number)
+            else:
+                host.later(job.at, partial(self._submit, number))
+
+    def _submit(self, number: int) -> None:
+        assert self._host is not None
+        assert self.machine is not None
+        self._left -= 1
+        self.ended_at = None
+        self.sent[self._host.call(self.machine.submit, self._jobs[number].content)] = number
+
+    def _on_event(self, event: Event) -> None:
+        assert self._host is not None
+        if isinstance(event, ObjectSent):
+            self._at_end += 1
+        elif isinstance(event, ObjectAborted):
+            self._at_end += 1
+            self.failures.append(event.reason)
+        elif isinstance(event, FlushCompleted) and not self._left and self._at_end == len(self._jobs):
+            self.ended_at = self._host.now
+        if self.watch is not None:
+            self.watch(event)
+
+    def finished(self) -> bool:
+        """Is everything sent and flushed?"""
+        return self.ended_at is not None
+
+    def result(self) -> dict[str, Any]:
+        """What was sent, as plain values; counts as the protocol calls them."""
+        return {
+            "role": "sender",
+            "ended_at": self.ended_at,
+            "sent": sorted([object_id, number] for object_id, number in self.sent.items()),
+            "failures": self.failures,
+            "counts": {} if self.machine is None else self.machine.counts(),
+        }
+
+
+class ReceiverProgram:
+    """Takes the objects for which `sinks` has a place; finished when `expected` of them came (None: never)."""
+
+    __slots__ = (
+        "_expected",
+        "_host",
+        "_node",
+        "_open",
+        "_sinks",
+        "aborted",
+        "duplicates",
+        "first_at",
+        "last_at",
+        "machine",
+        "octets",
+        "received",
+        "watch",
+    )
+
+    def __init__(
+        self, node: Node, sinks: Sinks, expected: int | None = None, watch: Callable[[Event], None] | None = None
+    ) -> None:
+        self._node = node
+        self._sinks = sinks
+        self._expected = expected
+        self._host: Host | None = None
+        self._open: dict[Key, Sink] | None = None
+        self.machine: Machine | None = None
+        self.received: dict[Key, tuple[int, Sink | None]] | None = None
+        """(sender, object id) -> (size, sink); None until something came, because dictionaries are heavy."""
+        self.octets = self.aborted = self.duplicates = 0
+        self.first_at: float | None = None
+        self.last_at: float | None = None
+        self.watch = watch
+
+    def start(self, host: Host) -> None:
+        """Make the receiver on the host."""
+        node = self._node
+        self._host = host
+        self.machine = node.protocol.make_receiver(cast(Ports, host), node.config, node.id, node.group)
+        host.run(self.machine, self._on_event, self._accept)
+
+    def _accept(self, offer: Offer) -> Sink | None:
+        sink = self._sinks(offer)
+        if sink is not None and sink is not ACCOUNTED:
+            self._open = self._open or {}
+            self._open[offer.sender, offer.object_id] = sink
+        return sink
+
+    def _on_event(self, event: Event) -> None:
+        assert self._host is not None
+        if isinstance(event, ObjectReceived):
+            self._keep((event.sender, event.object_id), event.size)
+            self.last_at = self._host.now
+        elif isinstance(event, ObjectAborted):
+            self.aborted += 1
+        elif isinstance(event, ObjectOpened) and self.first_at is None:
+            self.first_at = self._host.now
+        if self.watch is not None:
+            self.watch(event)
+
+    def _keep(self, key: Key, size: int) -> None:
+        self.received = self.received or {}
+        if key in self.received:
+            self.duplicates += 1
+            return
+        self.received[key] = (size, self._open.pop(key, None) if self._open else None)
+        self.octets += size
+
+    def finished(self) -> bool:
+        """Is everything there that was expected?"""
+        return self._expected is not None and len(self.received or ()) >= self._expected
+
+    def result(self) -> dict[str, Any]:
+        """What came, as plain values: rows [sender, object id, size, SHA-256 or None]. Waits for hashes under way."""
+        came = sorted((self.received or {}).items())
+        return {
+            "role": "receiver",
+            "first_at": self.first_at,
+            "last_at": self.last_at,
+            "received": [[*key, size, _digest(sink)] for key, (size, sink) in came],
+            "duplicates": self.duplicates,
+            "aborted": self.aborted,
+            "counts": {} if self.machine is None else self.machine.counts(),
+        }
+
+
+def _digest(sink: Sink | None) -> str | None:
+    if isinstance(sink, MemorySink):
+        return sink.sha256
+    if isinstance(sink, ScratchSink):
+        return None if sink.digest is None else sink.digest.result()
+    return None
+
+
+def accounted(offer: Offer) -> Sink:
+    """Sinks for content without bytes."""
+    return ACCOUNTED
+
+
+def in_memory(offer: Offer) -> Sink:
+    """Sinks for simulated receivers of real bytes."""
+    return MemorySink(offer.size)
+
+
+class OnDisk:
+    """Sinks for emulated receivers; the hashing thread begins with the first object, after the node was forked."""
+
+    __slots__ = ("_hasher",)
+
+    def __init__(self) -> None:
+        self._hasher: Hasher | None = None
+
+    def __call__(self, offer: Offer) -> Sink:
+        self._hasher = self._hasher or Hasher()
+        return ScratchSink(offer.size, self._hasher)

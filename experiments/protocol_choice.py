@@ -1,0 +1,112 @@
+"""The protocol of a scenario: its name and parameters, checked against what the protocol itself says of them."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from math import inf
+from typing import Any
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+from protocols.errors import ConfigError
+from protocols.registry import names, protocol
+from protocols.settings import Setting, setting_of
+from topologies.units import format_rate, parse_duration, parse_rate, parse_size
+
+__all__ = ["ProtocolChoice"]
+
+READERS: dict[str, Callable[[Any], float]] = {"rate": parse_rate, "seconds": parse_duration, "bytes": parse_size}
+EXAMPLES = {"rate": "like 10Mbit", "seconds": "like 50ms", "bytes": "like 1400 or 16MB"}
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolChoice:
+    """A protocol by its registered name, and its frozen config."""
+
+    name: str
+    config: Any
+
+    @classmethod
+    def parse(cls, value: object) -> "ProtocolChoice":
+        """From what a user wrote: `{name: norm, rate: 20Mbit, ...}`. ConfigError names key, value and what is allowed."""
+        if isinstance(value, ProtocolChoice):
+            return value
+        if not isinstance(value, dict) or not isinstance(value.get("name"), str):
+            shown = value.get("name") if isinstance(value, dict) else value
+            key = "protocol.name" if isinstance(value, dict) else "protocol"
+            raise ConfigError(f"{key}: value {shown!r} is not allowed; it names a protocol: {', '.join(names())}")
+        if value["name"] not in names():
+            raise ConfigError(f"protocol.name: value {value['name']!r} is not allowed; one of {', '.join(names())}")
+        return cls.of(value["name"], {key: item for key, item in value.items() if key != "name"})
+
+    @classmethod
+    def of(cls, name: str, given: dict[str, object]) -> "ProtocolChoice":
+        """From a name and parameters as a user writes them."""
+        kind = protocol(name).config
+        known = {item.name: setting_of(item) for item in fields(kind)}
+        for key, item in given.items():
+            if key not in known:
+                allowed = ", ".join(("name", *known))
+                raise ConfigError(f"protocol.{key}: value {item!r} is not allowed; unknown key, known here: {allowed}")
+        read = {key: _read(key, item, known[key]) for key, item in given.items()}
+        try:
+            return cls(name, kind(**read))
+        except ConfigError as error:
+            key, _, why = str(error).partition(": ")
+            if key in given:
+                # The user's own words, not the number they were read as.
+                why = f"{given[key]!r} is not allowed; {why.partition(' is not allowed; ')[2]}"
+            raise ConfigError(f"protocol.{key}: value {why}") from error
+
+    def plain(self) -> dict[str, object]:
+        """Name and every parameter, in seconds, bytes and bytes per second."""
+        return {"name": self.name, **asdict(self.config)}
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            cls.parse, serialization=core_schema.plain_serializer_function_ser_schema(cls.plain)
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"oneOf": [_schema(name) for name in names()]}
+
+
+def _read(key: str, value: Any, known: Setting) -> Any:
+    """A value in the unit of its setting; whether it is in range the config says."""
+    reader = READERS.get(known.unit)
+    if reader is None:
+        return value
+    allowed = known.allowed
+    if known.unit == "rate":
+        allowed = f"a rate from {format_rate(known.low)} to {format_rate(known.high)}"
+    try:
+        number = reader(value)
+    except ConfigError as error:
+        example = EXAMPLES[known.unit]
+        raise ConfigError(f"protocol.{key}: value {value!r} is not allowed; {allowed}, {example}") from error
+    if not known.low <= number <= known.high:
+        raise ConfigError(f"protocol.{key}: value {value!r} is not allowed; {allowed}")
+    return number
+
+
+def _schema(name: str) -> dict[str, Any]:
+    properties: dict[str, Any] = {"name": {"const": name}}
+    for item in fields(protocol(name).config):
+        properties[item.name] = _property(setting_of(item), item.default)
+    return {"type": "object", "title": name, "properties": properties, "required": ["name"], "additionalProperties": False}
+
+
+def _property(known: Setting, default: Any) -> dict[str, Any]:
+    described = {"description": f"{known.help} ({known.source})" if known.source else known.help, "default": default}
+    if known.choices:
+        return {**described, "enum": list(known.choices)}
+    number: dict[str, Any] = {"type": "integer" if known.unit in ("count", "bytes") else "number"}
+    if known.unit != "rate":
+        # A bare number is bits per second as a user writes a rate, but bytes per second in the limits of the config.
+        number |= {"minimum": known.low} if known.low > -inf else {}
+        number |= {"maximum": known.high} if known.high < inf else {}
+    if known.unit in EXAMPLES:
+        return {**described, "anyOf": [number, {"type": "string"}], "examples": [EXAMPLES[known.unit].split()[-1]]}
+    return {**described, **number}

@@ -1,0 +1,81 @@
+"""Scenario files: YAML read strictly, and single values replaced from the command line."""
+
+from collections.abc import Hashable, Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from protocols.errors import ConfigError, UsageError
+
+__all__ = ["override", "read_yaml"]
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML in which a key said twice is an error; PyYAML takes the last one."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"key {key.value!r} is there twice", key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def _parse(text: str) -> Any:
+    # The loader derives from SafeLoader and makes plain values only.
+    return yaml.load(text, _Loader)
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The mapping in a YAML file; a fault is one line with file, line and column."""
+    try:
+        data = _parse(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path}: can't be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: is not UTF-8 text (byte {error.start})") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: {_where(error)}") from error
+    if not isinstance(data, dict):
+        raise ConfigError(f"{path}: a scenario is a mapping of keys to values, this is {type(data).__name__}")
+    return data
+
+
+def _where(error: yaml.YAMLError) -> str:
+    mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+    text = str(problem or error).replace("\n", " ")
+    return f"line {mark.line + 1}, column {mark.column + 1}: {text}" if mark else text
+
+
+def override(data: dict[str, Any], sets: Iterable[str]) -> None:
+    """Apply `key.path=value` in place; the value is YAML, a number in the path counts the items of a list from 0."""
+    for item in sets:
+        path, equals, text = item.partition("=")
+        keys = path.split(".")
+        if not equals or not all(keys):
+            raise UsageError(f"--set: {item!r} is not allowed; it reads key.path=value, like topology.link.loss=5%")
+        try:
+            value = _parse(text)
+        except yaml.YAMLError as error:
+            raise UsageError(f"--set: {item!r} is not allowed; the value is not YAML ({_where(error)})") from error
+        _put(data, keys, value, item)
+
+
+def _put(data: Any, keys: list[str], value: object, item: str) -> None:
+    for key in keys[:-1]:
+        data = data.setdefault(key, {}) if isinstance(data, dict) else data[_index(data, key, item)]
+    last = keys[-1]
+    if isinstance(data, dict):
+        data[last] = value
+    else:
+        data[_index(data, last, item)] = value
+
+
+def _index(data: object, key: str, item: str) -> int:
+    if not isinstance(data, list):
+        raise UsageError(f"--set: {item!r} is not allowed; above {key!r} stands the value {data!r}, which has no keys")
+    if not key.isdecimal() or int(key) >= len(data):
+        raise UsageError(f"--set: {item!r} is not allowed; {key!r} is not one of the list's items 0 to {len(data) - 1}")
+    return int(key)

@@ -1,0 +1,175 @@
+"""The command line: exit codes, one line for each mistake, and nothing but JSON where JSON was asked for."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments import run as running
+from experiments.cli import invoke
+from experiments.commands import demo
+from experiments.run import run
+from experiments.scenario import Scenario
+from protocols.errors import UnsupportedError, WireError
+
+SMALL = """
+name: small
+topology: {kind: star, receivers: 3, link: {rate: 100Mbit, down: {loss: 2%}}}
+protocol: {name: norm, rate: 10Mbit, grtt: 50ms, robust: 5}
+workload: {size: 60kB}
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> str:
+    path = tmp_path / "small.yaml"
+    path.write_text(SMALL, encoding="utf-8")
+    return str(path)
+
+
+def test_a_run_prints_one_json_object_and_nothing_else(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["run", scenario, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["completed"] is True
+    assert out.count("\n") == 1
+    assert err == ""
+
+
+def test_a_run_for_people_is_a_table_with_every_receiver(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["run", scenario]) == 0
+    out = capsys.readouterr().out
+    for word in ("3 of 3", "erasure accounting", "fingerprint", "r1", "r3", "s1-r: rate 100Mbit, loss model bernoulli p 0.02"):
+        assert word in out
+
+
+def test_seed_and_set_change_the_run(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    invoke(["run", scenario, "--json", "--seed", "7", "--set", "topology.receivers=4", "--set", "workload.size=1kB"])
+    result = json.loads(capsys.readouterr().out)
+    assert (result["seed"], len(result["receivers"]), result["metrics"]["content_bytes"]) == (7, 4, 1000)
+
+
+def test_an_incomplete_run_exits_1(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["run", scenario, "--json", "--set", "duration=10ms"]) == 1
+    assert json.loads(capsys.readouterr().out)["completed"] is False
+
+
+def test_out_gets_the_result_the_scenario_and_the_rows(
+    scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "a" / "b"
+    assert invoke(["run", scenario, "--json", "--out", str(out)]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert json.loads((out / "result.json").read_text()) == result
+    assert json.loads((out / "scenario.json").read_text())["protocol"]["rate"] == 1_250_000
+    with (out / "receivers.csv").open() as file:
+        assert [row["name"] for row in csv.DictReader(file)] == ["r1", "r2", "r3"]
+
+
+def test_rows_of_very_many_receivers_are_not_shown(scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    few = ["--set", "topology={kind: lan, receivers: 1001}", "--set", "workload.size=1kB"]
+    assert invoke(["run", scenario, *few]) == 0
+    assert "rows of 1001 receivers: not shown; --out DIR writes them" in capsys.readouterr().out
+    assert invoke(["run", scenario, *few, "--out", str(tmp_path / "o")]) == 0
+    assert len((tmp_path / "o" / "receivers.csv").read_text().splitlines()) == 1002
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["run", "missing.yaml"], "missing.yaml: can't be read (No such file or directory)"),
+        (["run", "{scenario}", "--set", "topology.receivers=0"], "small.yaml: topology.receivers: value 0 is not allowed; it"),
+        (["run", "{scenario}", "--on", "moon"], "--on: value 'moon' is not allowed; one of sim, emu"),
+        (["run", "{scenario}", "--seed", "-1"], "small.yaml: seed: value -1 is not allowed"),
+        (["run", "{scenario}", "--seed", "x"], "Invalid value for '--seed'"),
+        (["run", "{scenario}", "--out", "{scenario}"], "--out: value "),
+        (["run"], "Missing argument 'SCENARIO.yaml'"),
+        (["run", "{scenario}", "--nonsense"], "No such option: --nonsense"),
+        (["fly"], "No such command 'fly'"),
+        (["send", "missing.bin", "--group", "239.0.0.1:6003"], "missing.bin: is not a file"),
+        (["send", "{scenario}", "--group", "239.0.0.1"], "'239.0.0.1' is not an IPv4 address and a port"),
+        (["send", "{scenario}", "--group", "10.0.0.1:6003"], "--group: value '10.0.0.1:6003' is not allowed; a multicast"),
+        (["send", "{scenario}", "--group", "239.0.0.1:6003", "--iface", "nope0"], "iface: 'nope0' is no device"),
+        (["send", "{scenario}", "--group", "239.0.0.1:6003", "--rate", "fast"], "--rate: value 'fast' is not allowed; a rate"),
+        (["send", "{scenario}", "--group", "239.0.0.1:6003", "--auto-parity", "17"], "--auto-parity: value 17 is not allowed"),
+        (["send", "{scenario}", "--group", "239.0.0.1:6003", "--fec", "6"], "--fec: value 6 is not allowed; one of 0, 5, 129"),
+        (["send", "{scenario}", "--group", "239.0.0.1:6003", "--node", "0"], "--node: value 0 is not allowed"),
+        (["recv", "--group", "239.0.0.1:6003"], "Missing option '--dir'"),
+        (["recv", "--group", "239.0.0.1:6003", "--dir", "{scenario}", "--iface", "127.0.0.1"], "--dir: value "),
+        (["recv", "--group", "239.0.0.1:0", "--dir", "."], "the port of '239.0.0.1:0' is not a number from 1 to 65535"),
+    ],
+)
+def test_bad_input_exits_2_with_one_line(
+    arguments: list[str], line: str, scenario: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert invoke([argument.format(scenario=scenario) for argument in arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("mcastlab: ")
+    assert line in err
+
+
+def failing(error: BaseException) -> Any:
+    def fail(scenario: Scenario) -> None:
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (UnsupportedError("no namespaces; apt install them"), 3, "mcastlab: no namespaces; apt install them"),
+        (WireError("two\nlines"), 1, "mcastlab: two lines"),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+)
+def test_what_ends_a_run_decides_the_exit_code(
+    error: BaseException,
+    code: int,
+    line: str,
+    scenario: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setitem(running.BACKENDS, "emu", failing(error))
+    assert invoke(["run", scenario, "--on", "emu"]) == code
+    assert capsys.readouterr().err.strip() == line
+
+
+def test_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["schema"]) == 0
+    assert set(json.loads(capsys.readouterr().out)["required"]) == {"name", "topology", "protocol", "workload"}
+
+
+def test_version_is_a_number(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["--version"]) == 0
+    assert capsys.readouterr().out.strip()[0].isdigit()
+
+
+def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("run", "demo", "send", "recv", "schema"):
+        assert invoke([command, "--help"]) == 0
+    assert invoke(["--help"]) == 0
+    assert "Traceback" not in capsys.readouterr().out
+
+
+def test_the_demo_shows_the_simulator_where_mininet_can_not_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(running.BACKENDS, "emu", failing(UnsupportedError("no mnexec; apt-get install mininet")))
+    assert invoke(["demo"]) == 0
+    out, err = capsys.readouterr()
+    assert "simulator" in out
+    assert "4 of 4" in out
+    assert err == "Mininet can't run here: no mnexec; apt-get install mininet\n"
+
+
+def test_the_demo_puts_both_worlds_side_by_side(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(running.BACKENDS, "emu", lambda scenario: run(scenario, "sim"))
+    assert demo.SCENARIO.exists()
+    assert invoke(["demo"]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "complete receivers" in line]
+    assert line.count("4 of 4") == 2

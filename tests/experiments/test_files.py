@@ -1,0 +1,190 @@
+"""Files as sources and sinks, against what the file system itself shows."""
+
+import hashlib
+import os
+import resource
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from experiments.files import FileSource, Folder, Hasher, ScratchSink, Stored
+from protocols.errors import UsageError
+from protocols.machine import Offer
+
+
+def receive(folder: Folder, name: bytes, content: bytes, object_id: int = 0) -> None:
+    sink = folder.sink(Offer(7, object_id, len(content), True))
+    for start in range(0, len(content), 100):
+        sink.write(start, content[start : start + 100])
+    sink.commit(name)
+
+
+def open_folder(path: Path, force: bool = False) -> tuple[Folder, list[Stored]]:
+    stored: list[Stored] = []
+    return Folder(path, force=force, on_stored=stored.append), stored
+
+
+def test_a_file_appears_under_its_name_only_when_it_is_complete(tmp_path: Path) -> None:
+    folder, stored = open_folder(tmp_path)
+    sink = folder.sink(Offer(7, 0, 5, True))
+    sink.write(0, b"hel")
+    assert [path.name[0] for path in tmp_path.iterdir()] == ["."]
+    sink.write(3, b"lo")
+    sink.commit(b"greeting")
+    folder.close()
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("greeting", b"hello")]
+    assert stored[0].digest.result() == hashlib.sha256(b"hello").hexdigest()
+
+
+def test_a_file_that_is_not_complete_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+    folder, stored = open_folder(tmp_path)
+    sink = folder.sink(Offer(7, 0, 5, True))
+    sink.write(0, b"hel")
+    with pytest.raises(OSError, match="3 bytes are there, 5 were announced"):
+        sink.commit(b"greeting")
+    sink.abort()
+    sink.abort()
+    folder.close()
+    assert list(tmp_path.iterdir()) == []
+    assert stored == []
+
+
+def test_closing_the_folder_removes_what_is_unfinished(tmp_path: Path) -> None:
+    folder, _ = open_folder(tmp_path)
+    folder.sink(Offer(7, 0, 5, True)).write(0, b"hel")
+    folder.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_segment_outside_the_object_is_an_error_of_the_sink(tmp_path: Path) -> None:
+    folder, _ = open_folder(tmp_path)
+    with pytest.raises(OSError, match="outside"):
+        folder.sink(Offer(7, 0, 5, True)).write(3, b"more")
+    folder.close()
+
+
+def test_segments_come_in_any_order_and_are_read_back(tmp_path: Path) -> None:
+    folder, stored = open_folder(tmp_path)
+    content = bytes(range(256)) * 4
+    sink = folder.sink(Offer(7, 0, len(content), True))
+    for start in (512, 0, 768, 256):
+        sink.write(start, memoryview(content)[start : start + 256])
+        assert sink.read(start, 256) == content[start : start + 256]
+    sink.commit(b"x")
+    folder.close()
+    assert (tmp_path / stored[0].name).read_bytes() == content
+
+
+def test_a_taken_name_gets_a_number_and_the_old_file_stays(tmp_path: Path) -> None:
+    (tmp_path / "report").write_bytes(b"mine")
+    folder, stored = open_folder(tmp_path)
+    for number in range(3):
+        receive(folder, b"report", b"theirs %d" % number, number)
+    folder.close()
+    assert [(item.asked, item.name) for item in stored] == [("report", f"report.{n}") for n in (1, 2, 3)]
+    assert (tmp_path / "report").read_bytes() == b"mine"
+    assert (tmp_path / "report.2").read_bytes() == b"theirs 1"
+
+
+def test_force_replaces_a_file_but_neither_a_folder_nor_what_a_link_points_to(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "in", tmp_path / "outside"
+    inside.mkdir()
+    outside.write_bytes(b"precious")
+    (inside / "a").write_bytes(b"old")
+    (inside / "b").mkdir()
+    (inside / "c").symlink_to(outside)
+    folder, stored = open_folder(inside, force=True)
+    for name in (b"a", b"b", b"c"):
+        receive(folder, name, b"new")
+    folder.close()
+    assert [item.name for item in stored] == ["a", "b.1", "c"]
+    assert (inside / "a").read_bytes() == b"new"
+    assert outside.read_bytes() == b"precious"
+    assert not (inside / "c").is_symlink()
+
+
+def test_a_link_with_the_wanted_name_is_not_followed(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "in", tmp_path / "outside"
+    inside.mkdir()
+    (inside / "c").symlink_to(outside)
+    folder, stored = open_folder(inside)
+    receive(folder, b"c", b"new")
+    folder.close()
+    assert stored[0].name == "c.1"
+    assert not outside.exists()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.binary(max_size=60), min_size=1, max_size=6), st.booleans())
+def test_nothing_ever_leaves_the_folder_or_replaces_a_file(names: list[bytes], force: bool) -> None:
+    with TemporaryDirectory() as where:
+        home = Path(where)
+        inside = home / "in"
+        inside.mkdir()
+        (home / "outside").write_bytes(b"precious")
+        kept = {} if force else {"kept": b"mine"}
+        for old, content in kept.items():
+            (inside / old).write_bytes(content)
+        folder, stored = open_folder(inside, force)
+        for number, name in enumerate([*names, b"kept", b"../outside"]):
+            receive(folder, name, b"%d" % number, number)
+        folder.close()
+        assert sorted(path.name for path in home.iterdir()) == ["in", "outside"]
+        assert (home / "outside").read_bytes() == b"precious"
+        found = {path.name: path.read_bytes() for path in inside.iterdir()}
+        # Later ones replace earlier ones of the same name only with force; without it every one is there.
+        assert found == kept | {item.name: b"%d" % item.object_id for item in stored}
+        assert force or len({item.name for item in stored}) == len(names) + 2
+
+
+def test_a_folder_that_can_not_be_made_is_the_users_mistake(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match=r"--dir: .* is not allowed"):
+        open_folder(tmp_path / "file")
+
+
+def test_a_source_reads_in_blocks_and_tells_when_the_file_shrank(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(bytes(range(100)))
+    source = FileSource(path)
+    assert source.size == 100
+    assert source.read(0, 0) == b""
+    assert source.read(90, 10) == bytes(range(90, 100))
+    os.truncate(path, 50)
+    with pytest.raises(OSError, match="not there any more"):
+        source.read(40, 20)
+    source.close()
+
+
+@pytest.mark.parametrize("name", ["missing", "."])
+def test_what_is_no_file_is_the_users_mistake(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="is not a file"):
+        FileSource(tmp_path / name)
+
+
+def test_a_scratch_sink_leaves_no_file_and_knows_its_digest() -> None:
+    hasher, content = Hasher(), os.urandom(3_000_000)
+    sink = ScratchSink(len(content), hasher)
+    for start in range(0, len(content), 1400):
+        sink.write(start, content[start : start + 1400])
+    sink.commit(b"")
+    assert sink.digest is not None
+    assert sink.digest.result() == hashlib.sha256(content).hexdigest()
+    hasher.close()
+
+
+def test_a_big_file_does_not_stay_in_memory(tmp_path: Path) -> None:
+    size, piece = 256 << 20, bytes(1400)
+    folder, stored = open_folder(tmp_path)
+    sink = folder.sink(Offer(7, 0, size, True))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for start in range(0, size, len(piece)):
+        sink.write(start, piece[: size - start])
+    sink.commit(b"big")
+    folder.close()
+    stored[0].digest.result()
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+    assert grown < 16 << 20
