@@ -59,7 +59,7 @@ def _reached(remote: "RemoteSender", object_id: int) -> bool:
 # -- content -----------------------------------------------------------------------------------------------------------
 
 
-def on_info(remote: "RemoteSender", message: Info, sequence: int, now: float) -> bool:
+def _on_info(remote: "RemoteSender", message: Info, sequence: int, now: float) -> bool:
     """NORM_INFO: the object's information, and the news that the object began."""
     if message.flags & FLAG_STREAM or not _joined(remote, message):
         return False
@@ -76,7 +76,7 @@ def on_info(remote: "RemoteSender", message: Info, sequence: int, now: float) ->
     return True
 
 
-def on_data(remote: "RemoteSender", message: Data, sequence: int, now: float) -> bool:
+def _on_data(remote: "RemoteSender", message: Data, sequence: int, now: float) -> bool:
     """NORM_DATA: a symbol, and the news that everything before it was sent."""
     if message.flags & FLAG_STREAM or not _joined(remote, message):
         return False
@@ -125,7 +125,7 @@ def _fits(message: Data, fti: Fti) -> bool:
 # -- commands ----------------------------------------------------------------------------------------------------------
 
 
-def on_flush(remote: "RemoteSender", message: Flush, sequence: int, now: float) -> bool:
+def _on_flush(remote: "RemoteSender", message: Flush, sequence: int, now: float) -> bool:
     """CMD(FLUSH): everything through the end of this block was sent."""
     part = 0 if message.block >= EMPTY_BLOCK else message.block
     if not remote.synced and not _joined_start(remote, message, part):
@@ -148,7 +148,7 @@ def on_flush(remote: "RemoteSender", message: Flush, sequence: int, now: float) 
     return True
 
 
-def on_squelch(remote: "RemoteSender", message: Squelch, sequence: int, now: float) -> bool:
+def _on_squelch(remote: "RemoteSender", message: Squelch, sequence: int, now: float) -> bool:
     """CMD(SQUELCH): what comes before this object will not be repaired, nor what is listed."""
     if not remote.synced:
         return False
@@ -158,7 +158,7 @@ def on_squelch(remote: "RemoteSender", message: Squelch, sequence: int, now: flo
     return False
 
 
-def on_probe(remote: "RemoteSender", message: Probe, sequence: int, now: float) -> bool:
+def _on_probe(remote: "RemoteSender", message: Probe, sequence: int, now: float) -> bool:
     """CMD(CC): note the sender's clock, and answer in time."""
     if remote.feedback is None:
         remote.feedback = Feedback()
@@ -167,9 +167,9 @@ def on_probe(remote: "RemoteSender", message: Probe, sequence: int, now: float) 
 
 
 HANDLERS: dict[type[NormMessage], Callable[["RemoteSender", Any, int, float], bool]] = {
-    Data: on_data,
-    Info: on_info,
-    Flush: on_flush,
-    Squelch: on_squelch,
-    Probe: on_probe,
+    Data: _on_data,
+    Info: _on_info,
+    Flush: _on_flush,
+    Squelch: _on_squelch,
+    Probe: _on_probe,
 }

@@ -144,9 +144,11 @@ class NormSender(Sender):
             self._aggregate_at = inf
             self._holdoff = now + self._grtt.advertised
             self._activate()
-        if self._window.backlog:
-            self._admit(now)
         self._transmit(now)
+        if self._window.backlog:
+            # Last, for a probe just sent may have shortened the rest after which an object makes room.
+            self._admit(now)
+            self._transmit(now)
         self._schedule()
 
     def resume(self, now: float) -> None:
@@ -334,7 +336,7 @@ class NormSender(Sender):
             return None
         if self._flushes >= self._config.robust:
             self._flush_at = inf
-            self.ports.notify(FlushCompleted((self._next_id - 1) % IDS))
+            self.ports.notify(FlushCompleted(next(reversed(self._window.objects), 0)))
             return None
         self._flushes += 1
         self._flushes_sent += 1

@@ -43,7 +43,7 @@ class Window:
         if not self.objects:
             return inf
         oldest = next(iter(self.objects.values()))
-        return inf if oldest.unsent or oldest.repairing or oldest.wanted else oldest.active_at + rest
+        return inf if oldest.unsent or oldest.repairing or oldest.wanted or oldest.info_wanted else oldest.active_at + rest
 
     def drop(self, object_id: int) -> Outgoing:
         """Forget an object."""

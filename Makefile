@@ -1,0 +1,28 @@
+# make setup, demo, test, lint, clean. Another Python: make setup PYTHON=python3.12
+PYTHON ?=
+BIN := .venv/bin
+
+.PHONY: setup demo test lint format clean
+.DEFAULT_GOAL := setup
+
+setup: # .venv with the mcastlab command, and as root the system packages; quick when all is there
+	@scripts/setup $(PYTHON)
+
+demo: setup # one scenario in the simulator and in Mininet, side by side
+	@$(BIN)/mcastlab demo
+
+lint: setup # style and types
+	@$(BIN)/python -m ruff check --quiet
+	@$(BIN)/python -m ruff format --check --quiet || { echo "not formatted: run make format" >&2; exit 1; }
+	@$(BIN)/python -m mypy --no-error-summary
+
+format: setup # rewrite the code in the project's format
+	@$(BIN)/python -m ruff format --quiet
+	@$(BIN)/python -m ruff check --quiet --fix
+
+test: lint # everything
+	@$(BIN)/python -m pytest -q
+
+clean: # remove what the commands above made
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist out
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""What a program can check about the house itself."""

@@ -1,0 +1,112 @@
+"""Every command in the documentation runs.
+
+A block that begins with ```console is a script: its lines after `$ ` are commands (a `\\` at the end goes on in the next line),
+the other lines are shown output and not compared. The whole block runs in one shell, in a fresh folder where the repository's
+files are to be found, with `mcastlab` on the path, and has to end well. After the word console may stand:
+
+* `needs=emulation` or `needs=libnorm1`: skipped where that is missing;
+* `exit=1`: this is the code the block has to end with.
+
+`make NAME` is only looked up, and `git clone`, `cd`, `sudo` and `pip` are left out: they would set the machine up again.
+"""
+
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.needs import missing
+from tests.tidy.tree import ROOT, files, label
+
+SECONDS = 100
+LEFT_OUT = ("git clone", "cd ", "sudo ", "pip ", "apt")
+
+
+@dataclass(frozen=True)
+class Block:
+    """One console block of a page."""
+
+    page: Path
+    line: int
+    options: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{label(self.page)}:{self.line}"
+
+    @property
+    def commands(self) -> list[str]:
+        """The commands, continued lines joined."""
+        joined = re.sub(r"\\\n(> |  +)?", " ", self.text)
+        return [line[2:].strip() for line in joined.splitlines() if line.startswith("$ ")]
+
+    def option(self, name: str) -> list[str]:
+        """The values given for an option."""
+        return re.findall(rf"\b{name}=(\S+)", self.options)
+
+
+def blocks(page: Path) -> list[Block]:
+    """The console blocks of a page."""
+    text = page.read_text()
+    found = re.finditer(r"^```console([^\n]*)\n(.*?)^```", text, re.M | re.S)
+    return [Block(page, text.count("\n", 0, match.start()) + 1, match[1], match[2]) for match in found]
+
+
+BLOCKS = [block for page in files() if page.suffix == ".md" for block in blocks(page)]
+
+
+def script(commands: list[str]) -> str:
+    """The commands as one shell script that ends with the first failure and waits for what it started."""
+    lines = []
+    for command in commands:
+        if command.startswith("make"):
+            lines.append(f"make -C '{ROOT}' -n {command.removeprefix('make')} >/dev/null")
+        elif not command.startswith(LEFT_OUT):
+            lines.append(command)
+    # `wait` alone would forget the exit codes of what ran in the background.
+    return "\n".join([*lines, "for job in $(jobs -p); do wait $job; done"])
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=str)
+def test_commands_in_the_documentation_run(block: Block, tmp_path: Path) -> None:
+    for need in block.option("needs"):
+        if reason := missing(need):
+            pytest.skip(reason)
+    for name in ("protocols", "topologies", "sim", "emu", "experiments", "examples", "benchmarks", "tests", "docs"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    result = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script(block.commands)],
+        cwd=tmp_path,
+        env={"PATH": f"{sys.prefix}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    expected = int((block.option("exit") or ["0"])[0])
+    assert result.returncode == expected, f"{block.commands}\n{result.stdout[-2000:]}\n{result.stderr[-2000:]}"
+
+
+def test_commands_keep_their_packets_at_home() -> None:
+    talks = re.compile(r"mcastlab (send|recv)\b")
+    wrong = [
+        f"{block}: {command}"
+        for block in BLOCKS
+        for command in block.commands
+        if talks.search(command) and not re.search(r"--iface (lo|127\.)", command) and not block.option("needs")
+    ]
+    assert not wrong, "name the loopback device by --iface:\n" + "\n".join(wrong)
+
+
+def test_a_script_leaves_out_what_sets_the_machine_up() -> None:
+    assert "sudo" not in script(["sudo reboot", "git clone somewhere", "cd it"])
+    assert "-n  demo" in script(["make demo"])
+
+
+def test_continued_lines_are_one_command() -> None:
+    block = Block(ROOT / "README.md", 1, "", "$ a --b \\\n    --c\nshown\n$ d\n")
+    assert block.commands == ["a --b  --c", "d"]

@@ -1,0 +1,107 @@
+"""Imports point down only, protocols stay pure, and nobody else owns our names."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.tidy.tree import PACKAGES, ROOT, label, modules, parsed
+
+MAY_IMPORT: dict[str, tuple[str, ...]] = {
+    "protocols": (),
+    "topologies": ("protocols.errors", "protocols.rng"),
+    "sim": ("protocols", "topologies"),
+    "emu": ("protocols", "topologies"),
+    "experiments": ("protocols", "topologies", "sim", "emu"),
+}
+IMPURE = {
+    *("asyncio", "concurrent", "datetime", "io", "logging", "multiprocessing", "os", "pathlib", "random", "secrets"),
+    *("select", "selectors", "simpy", "socket", "subprocess", "sys", "threading", "time", "uuid", "networkx", "pydantic"),
+}
+"""What a protocol may not import: clocks, dice, the outside world."""
+
+
+def imported(path: Path) -> set[str]:
+    """Dotted names of everything a file imports, wherever in the file; relative imports are resolved."""
+    found = set()
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            parts = list(path.relative_to(ROOT).parts[: -node.level]) if node.level else []
+            base = ".".join([*parts, *([node.module] if node.module else [])])
+            found |= {f"{base}.{alias.name}" for alias in node.names}
+    return found
+
+
+def lies_in(name: str, place: str) -> bool:
+    """Is the dotted `name` the module `place` or something in it?"""
+    return name == place or name.startswith(place + ".")
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_imports_point_down(package: str) -> None:
+    allowed = (package, *MAY_IMPORT[package])
+    wrong = [
+        f"{label(path)} imports {name}"
+        for path in modules(package)
+        for name in sorted(imported(path))
+        if any(lies_in(name, other) for other in (*PACKAGES, "tests", "benchmarks"))
+        and not any(lies_in(name, place) for place in allowed)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_protocols_import_no_clock_no_dice_and_no_outside_world() -> None:
+    wrong = [
+        f"{label(path)} imports {name}"
+        for path in modules("protocols")
+        for name in sorted(imported(path))
+        if name.split(".")[0] in IMPURE
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_only_dissectors_import_scapy() -> None:
+    wrong = [
+        f"{label(path)} imports {name}"
+        for path in modules(*PACKAGES)
+        for name in sorted(imported(path))
+        if lies_in(name, "scapy") and path.name != "dissector.py"
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_dissectors_are_independent_of_the_codec() -> None:
+    wrong = [
+        f"{label(path)} imports {name}"
+        for path in modules("protocols")
+        for name in sorted(imported(path))
+        if path.name == "dissector.py" and ".wire" in name
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_protocols_open_no_files() -> None:
+    wrong = [
+        f"{label(path)}:{node.lineno}"
+        for path in modules("protocols")
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"open", "print", "input"}
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_nobody_else_owns_our_package_names(package: str) -> None:
+    places = {Path(entry or ".").resolve() for entry in sys.path}
+    owners = [
+        place / name for place in sorted(places - {ROOT}) for name in (package, package + ".py") if (place / name).exists()
+    ]
+    assert not owners, f"{package} is also at {owners}"
+
+
+def test_no_module_is_named_after_the_standard_library() -> None:
+    wrong = [label(path) for path in modules(*PACKAGES, "tests", "benchmarks") if path.stem in sys.stdlib_module_names]
+    assert not wrong, "\n".join(wrong)
