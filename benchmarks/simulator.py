@@ -169,30 +169,30 @@ def bytes_per_receiver(receivers: int, packets: int = 200) -> float:
     return (peak - before) / receivers
 
 
-def storm(receivers: int) -> dict[str, float]:
-    """One packet lost on the shared trunk: every receiver wants it, few NACKs are said, and it is repaired."""
-    link = {"rate": RATE * 8, "delay": "5ms"}
+def storm(receivers: int, packets: int = 64) -> dict[str, float]:
+    """One packet of a block lost on the shared trunk: every receiver wants it, few NACKs are said, and it is repaired."""
+    link = {"rate": RATE * 8, "delay": DELAY}
     topology = Star.model_validate({"kind": "star", "receivers": receivers, "trunk": link, "link": link}).build()
     network = Network(topology, seed=1)
     outcome = fill([network.host(name) for name in topology.hosts], 1)
     network.run(1e6, lambda: outcome.flushed)
     host = network.host("sender")
-    drop_next(host)
+    lose_next(host)
     sender = cast(NormSender, host.machine)
     outcome.flushed, outcome.received, before, events = False, 0, network.deliveries, network.events
-    host.call(sender.submit, Content(Extent(3 * 1400), b"", is_file=False))
+    host.call(sender.submit, Content(Extent(packets * 1400), b"", is_file=False))
     cpu = timed(lambda: network.run(1e6, lambda: outcome.received == receivers))
     deliveries = network.deliveries - before
     bare = best(bare_loop, receivers, 10)
     return {
         "events": network.events - events,
-        "nacks": network.traffic.packets.get("nack", 0),
+        "nacks": network.traffic.packets["nack"],
         "deliveries": deliveries,
-        "ratio_bare_loop": cpu / deliveries / bare.each,
+        "ratio_bare_loop": round(cpu / deliveries / bare.each, 1),
     }
 
 
-def drop_next(host: SimHost) -> None:
+def lose_next(host: SimHost) -> None:
     """The next content the host sends is lost on the trunk."""
     trunk = next(iter(host.leaf.uplinks.values()))
 

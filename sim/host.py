@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from protocols.errors import UsageError
 from protocols.events import Event
 from protocols.machine import Address, Group, Machine, Message, Offer, Packet, Ports, Sink
-from protocols.rng import Rng, key_of
+from protocols.rng import Rng, extend
 
 if TYPE_CHECKING:
     from sim.leaf import Leaf
@@ -48,7 +48,7 @@ IDLE = _Idle(cast(Ports, None))
 class SimHost:
     """Implements `Host` and `Ports`. Made by `Network.host`; small, because there may be a million.
 
-    `rng` is the stream `key_of(seed, "node", name)`, made when it is first asked for.
+    `rng` is the stream of `topologies.addressing.dice_key`, made when it is first asked for.
     """
 
     __slots__ = ("accept", "armed", "events", "leaf", "machine", "on_event", "place", "rng")
@@ -70,7 +70,8 @@ class SimHost:
     def __getattr__(self, name: str) -> Rng:
         if name != "rng":
             raise AttributeError(name)
-        self.rng = Rng(key_of(self.leaf.network.seed, "node", self.name))
+        leaf = self.leaf
+        self.rng = Rng(extend(leaf.dice_key, self.place - leaf.base) if leaf.counted else leaf.dice_key)
         return self.rng
 
     @property

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from protocols.machine import Address, Group, Machine, fan_out
+from protocols.rng import key_of
 from sim.host import SimHost
 from sim.link import Link
 
@@ -63,7 +64,19 @@ class Audience:
 class Leaf:
     """A graph node of kind host."""
 
-    __slots__ = ("_latest", "audiences", "base", "count", "counted", "name", "network", "route", "routes", "uplinks")
+    __slots__ = (
+        "_latest",
+        "audiences",
+        "base",
+        "count",
+        "counted",
+        "dice_key",
+        "name",
+        "network",
+        "route",
+        "routes",
+        "uplinks",
+    )
 
     def __init__(self, network: "Network", name: str, base: int, count: int, counted: bool) -> None:
         self.network = network
@@ -72,6 +85,7 @@ class Leaf:
         """Place in `Topology.hosts` of the first member."""
         self.count = count
         self.counted = counted
+        self.dice_key = key_of(network.seed, "node", name)
         self.audiences: dict[Address, Audience] = {}
         # The address and audience, and below the route, of the packet before: hashing an address costs more than comparing.
         self._latest: tuple[Address, Audience | None] = (None, None)

@@ -43,6 +43,13 @@ class Lab:
             assert time.monotonic() < deadline, f"{host} does not join {group}"
             time.sleep(0.01)
 
+    def listened(self, host: str) -> None:
+        """Wait until some program on the host captures packets."""
+        deadline = time.monotonic() + 15
+        while len(self._read(host, "packet").splitlines()) < 2:
+            assert time.monotonic() < deadline, f"nobody captures on {host}"
+            time.sleep(0.01)
+
     def _read(self, host: str, name: str) -> str:
         return Path(f"/proc/{self.network.pid(host)}/net/{name}").read_text()
 

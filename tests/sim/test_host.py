@@ -6,9 +6,10 @@ import pytest
 
 from protocols.errors import LivelockError, UsageError
 from protocols.events import Event, ObjectSent
-from protocols.rng import Rng, key_of
+from protocols.rng import key_of
 from sim.network import Network
 from tests.sim.probes import GROUP, Probe, probe_on
+from topologies.addressing import dice_key
 from topologies.generators import Star
 
 
@@ -74,10 +75,13 @@ def test_a_host_runs_one_machine() -> None:
         network.host("r1").run(probe, lambda event: None)
 
 
-def test_each_host_has_its_own_dice_by_name() -> None:
+def test_each_host_has_its_own_dice_the_same_in_both_worlds() -> None:
     network = star()
-    assert network.host("r2").rng.uniform() == Rng(key_of(1, "node", "r2")).uniform()
-    assert network.host("r2").rng is network.host("r2").rng
+    for name in network.topology.hosts:
+        assert network.host(name).rng.key == dice_key(network.topology, 1, name)
+        assert network.host(name).rng is network.host(name).rng
+    assert network.host("sender").rng.key == key_of(1, "node", "sender")
+    assert len({network.host(name).rng.key for name in network.topology.hosts}) == 4
 
 
 def test_nobody_wants_objects_unless_told() -> None:
