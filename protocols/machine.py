@@ -64,6 +64,8 @@ class Message:
     """Stable 64 bits naming the content carried (equal for every transmission of it), or None for control messages."""
     token: Any = None
     """For a receiver's fast path: whoever is exactly in this state has nothing to do but to move to `after`."""
+    calm: Any = None
+    """The same for whoever, besides, lacks nothing of what was sent."""
     after: Any = None
 
 

@@ -28,7 +28,7 @@ class NackCycle:
     but the times stand, so that a need which comes up before `expiry` and nobody asked for still speaks at `expiry`.
     """
 
-    __slots__ = ("_asked", "_expiry", "_holdoff", "_noted", "_quiet", "_remote", "due")
+    __slots__ = ("_asked", "_covered", "_expiry", "_holdoff", "_noted", "_quiet", "_remote", "due")
 
     def __init__(self, remote: "RemoteSender") -> None:
         self._remote = remote
@@ -36,15 +36,18 @@ class NackCycle:
         self._noted: Place = (0, 0, 0)
         self._asked: Demand | None = None
         self._quiet = False
+        self._covered: Place = (0, 0, 0)
         self.due = inf
 
     def check(self, now: float, place: Place) -> None:
         """Something may be missing before `place`: begin, unless a process is under way."""
         if now < self._expiry:
-            if self._quiet and not self._is_covered(place):
-                self._quiet = False
-                self.due = self._expiry
-                self._remote.receiver.nacks_suppressed -= 1
+            if self._quiet and is_before(self._covered, place):
+                self._covered = place
+                if not self._is_covered(place):
+                    self._quiet = False
+                    self.due = self._expiry
+                    self._remote.receiver.nacks_suppressed -= 1
         elif now >= self._holdoff and self._remote.lacks_before(place):
             self._begin(now)
 
@@ -56,7 +59,7 @@ class NackCycle:
         # Without back-off and parity an answer comes within one round trip.
         rest = factor + 2 if factor or remote.parity else 1
         self._holdoff = self._expiry + rest * remote.grtt
-        self._noted = remote.place()
+        self._noted = remote.at.place
         self._asked = None
         self._quiet = False
         if wait > 0.0:
@@ -69,7 +72,7 @@ class NackCycle:
         self.due = inf
         remote = self._remote
         place = remote.boundary()
-        self._noted = remote.place()
+        self._noted = remote.at.place
         needs = list(needs_before(remote.objects, place))
         if not needs:
             self._holdoff = now
@@ -83,7 +86,9 @@ class NackCycle:
         if now >= self._expiry or self._quiet:
             return
         self._asked = demand if self._asked is None else self._asked.merged(demand)
-        if self._is_covered(self._remote.boundary()):
+        place = self._remote.boundary()
+        if self._is_covered(place):
+            self._covered = place
             self._quiet = True
             self.due = inf
             self._remote.receiver.nacks_suppressed += 1
@@ -93,7 +98,8 @@ class NackCycle:
 
     def rewind(self, place: Place, now: float) -> None:
         """The sender sends a repair at `place`. If it went back there, a request for anything earlier was lost."""
-        if is_before(place, self._noted):
+        noted = self._noted
+        if place < noted if place[0] == noted[0] else is_before(place, noted):
             self._noted = place
             if self._expiry <= now < self._holdoff:
                 self._holdoff = now

@@ -65,12 +65,12 @@ def _on_info(remote: "RemoteSender", message: Info, sequence: int, now: float) -
         return False
     _reached(remote, message.object_id)
     item = remote.item_of(message)
-    at = remote.at
-    remote.move(message, at.object_id, at.block, at.symbol, sequence)
+    at, place = remote.at, (message.object_id, 0, 0)
+    repair = message.flags & FLAG_REPAIR
+    remote.move(message, (at.object_id, at.block, at.symbol), sequence, place if repair else None)
     if item is not None and item.info is None:
         remote.inform(item, message.payload)
-    place = (message.object_id, 0, 0)
-    if message.flags & FLAG_REPAIR:
+    if repair:
         remote.rewind(place, now)
     remote.check(place, now)
     return True
@@ -80,32 +80,34 @@ def _on_data(remote: "RemoteSender", message: Data, sequence: int, now: float) -
     """NORM_DATA: a symbol, and the news that everything before it was sent."""
     if message.flags & FLAG_STREAM or not _joined(remote, message):
         return False
-    at_front = _reached(remote, message.object_id)
-    item = remote.item_of(message)
+    key, block, symbol = message.object_id, message.block, message.symbol
+    at_front = key == remote.at.object_id or _reached(remote, key)
+    item = remote.objects.get(key) or remote.item_of(message)
     fti = item.fti if item is not None else message.fti
     if fti is None or not _fits(message, fti):
         remote.receiver.ignored += 1
         return False
-    block, symbol, length = message.block, message.symbol, fti.partition.length(message.block)
-    front = (remote.at.block, remote.at.symbol)
+    at, length = remote.at, fti.partition.length(block)
     # Source symbols of a block are sent in order, and parity behind them all.
-    start, end = ((block, symbol), (block, symbol + 1)) if symbol < length else ((block + 1, 0), (block + 1, 0))
-    if end[1] == length:
-        end = (block + 1, 0)
-    fresh = at_front and (start >= front if symbol < length else start > front)
-    smooth = fresh and start == front
-    if fresh and item is not None and not smooth:
-        item.skip(*front, *start)
-        remote.whole = False
-    remote.move(message, remote.at.object_id, *(end if fresh else front), sequence)
+    parity = symbol >= length
+    start = (block + 1, 0) if parity else (block, symbol)
+    front = (at.block, at.symbol)
+    fresh = at_front and (start > front if parity else start >= front)
+    repair = bool(message.flags & FLAG_REPAIR) or not (fresh or (parity and start == front))
+    place = (key, block, symbol) if repair else None
+    if not fresh:
+        remote.move(message, (at.object_id, *front), sequence, place)
+    else:
+        if start != front and item is not None:
+            item.skip(*front, *start)
+            remote.whole = False
+        end = start if parity else (block, symbol + 1) if symbol + 1 < length else (block + 1, 0)
+        remote.move(message, (key, *end), sequence, place)
     remote.take(item, message, length, fresh)
-    if smooth and symbol:
-        return True
-    # Parity sent unasked comes right behind its block and is no step back.
-    trailing = symbol >= length and start == front
-    if message.flags & FLAG_REPAIR or not (fresh or trailing):
-        remote.rewind((message.object_id, block, symbol), now)
-    remote.check((message.object_id, block, 0), now)
+    if place is not None:
+        remote.rewind(place, now)
+    if not (fresh and start == front and symbol):
+        remote.check((key, block, 0), now)
     return True
 
 
@@ -143,7 +145,7 @@ def _on_flush(remote: "RemoteSender", message: Flush, sequence: int, now: float)
                 remote.whole = False
         if to > block:
             block, symbol = to, 0
-    remote.move(message, at.object_id, block, symbol, sequence)
+    remote.move(message, (at.object_id, block, symbol), sequence)
     remote.check((message.object_id, message.block + 1, 0), now)
     return True
 

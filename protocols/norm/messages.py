@@ -86,25 +86,24 @@ class Fti:
 
 @dataclass(slots=True)
 class Position:
-    """The place after a message in a sender's order of first transmissions, and the sequence number that comes next.
+    """Where a sender stands after a message, and the sequence number that comes next.
 
-    `block`, `symbol` name the next source symbol never sent before; a finished object ends at block = number of blocks.
-    Immutable by agreement: all receivers that heard the same messages share one.
+    `object_id`, `block`, `symbol` name the next source symbol never sent before; a finished object ends at block = number of
+    blocks. `place` is where the sender transmits: there too, or at the repair it sent last. Immutable by agreement: all
+    receivers that heard the same messages share one.
     """
 
     object_id: int
     block: int
     symbol: int
     sequence: int
+    place: tuple[int, int, int]
 
 
 class NormMessage(Message):
-    """Base of all NORM messages. What a sender says lies between two positions; feedback has none."""
+    """Base of all NORM messages. What a sender says of counted content lies between two positions; feedback has none."""
 
     __slots__ = ()
-    before: "Position | None" = None
-    repeats: bool = False
-    """Has it nothing new for a receiver at `before` that lacks nothing? Only messages with positions say so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +177,8 @@ class Data(NormMessage):
     identity: int | None = None
     extensions: tuple[Extension, ...] = ()
     token: Position | None = field(default=None, compare=False, repr=False)
-    """The position before this message, when a receiver exactly there has nothing to do but to move to `after`."""
-    before: Position | None = field(default=None, compare=False, repr=False)
+    calm: Position | None = field(default=None, compare=False, repr=False)
     after: Position | None = field(default=None, compare=False, repr=False)
-    repeats: bool = field(default=False, compare=False, repr=False)
 
 
 @dataclass(slots=True)
@@ -198,8 +195,6 @@ class Info(NormMessage):
     payload: bytes
     identity: int | None = None
     extensions: tuple[Extension, ...] = ()
-    token: Position | None = field(default=None, compare=False, repr=False)
-    before: Position | None = field(default=None, compare=False, repr=False)
     after: Position | None = field(default=None, compare=False, repr=False)
 
 
@@ -209,10 +204,8 @@ class Command(NormMessage):
 
     origin: Origin
     sequence: int
-    token: Position | None = field(default=None, compare=False, repr=False, kw_only=True)
-    before: Position | None = field(default=None, compare=False, repr=False, kw_only=True)
+    calm: Position | None = field(default=None, compare=False, repr=False, kw_only=True)
     after: Position | None = field(default=None, compare=False, repr=False, kw_only=True)
-    repeats: bool = field(default=False, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(slots=True)

@@ -112,12 +112,22 @@ def _is_object_covered(item: Incoming, limit: tuple[int, int], asked: Demand) ->
         if block == end and not item.usable_parity:
             if missing & (1 << symbol) - 1 & ~mask:
                 return False
-        elif block < end and (mask >> item.fti.partition.length(block)).bit_count() < item.shortage(block):
-            # Not as many parity symbols as are short; perhaps the very symbols this receiver would name.
-            same = not _of_block(item, block).mask & ~mask
-            if not same and not asked.has_blocks(key, block, block):
-                return False
+        elif block < end and _gain(item, block, mask) < item.shortage(block) and not asked.has_blocks(key, block, block):
+            return False
     return True
+
+
+def _gain(item: Incoming, block: int, mask: int) -> int:
+    """How many useful symbols of a wholly sent block come when another asks for `mask`."""
+    length, heard = item.fti.partition.length(block), item.parity_of(block)
+    parity = mask >> length
+    if mask & (1 << length) - 1:
+        # Source symbols are named, so exactly what was asked for is sent.
+        return (item.missing(block) & mask).bit_count() + (parity & ~heard).bit_count()
+    # Parity is sent by count, from what was never sent; when that runs out, what was asked for is sent again.
+    spent = heard.bit_length()
+    left, count = item.usable_parity - spent, parity.bit_count()
+    return count if count <= left else left + (parity & ~heard & (1 << spent) - 1).bit_count()
 
 
 # -- as requests -------------------------------------------------------------------------------------------------------

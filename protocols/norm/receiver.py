@@ -57,22 +57,18 @@ class NormReceiver(Machine):
         if message.token is at:
             remote.at = message.after
             remote.heard = now
+        elif message.calm is at and remote.follow(message, now):
+            if remote.speaks_at < inf or not remote.whole:
+                self._settle()
         elif isinstance(message, (Nack, Ack)):
             if message.sender_id != remote.node:
                 self._overhear(message, now)
             elif remote.speaks_at < inf:
                 remote.overhear(message, now)
                 self._settle()
-        elif isinstance(message, (Data, Info, Command)):
-            # Repairs and flushes are of no use to most receivers: a shorter way for who stands where the sender stands.
-            known = message.repeats and message.before is at and message.origin is remote.origin
-            if known and remote.repeat(message, now):
-                if remote.speaks_at < inf or not remote.whole:
-                    self._settle()
-                return
-            if message.origin.source_id != self.node:
-                self._remote_of(message.origin.source_id).hear(message, now)
-                self._settle()
+        elif isinstance(message, (Data, Info, Command)) and message.origin.source_id != self.node:
+            self._remote_of(message.origin.source_id).hear(message, now)
+            self._settle()
 
     def _overhear(self, message: Nack | Ack, now: float) -> None:
         known = self._others.get(message.sender_id) if self._others else None

@@ -1,7 +1,7 @@
 """What a receiver knows of one sender: where it stands, what is missing, and how each of its messages changes that."""
 
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from protocols.events import InfoReceived, ObjectAborted, ObjectOpened, ObjectReceived, SenderReset, SenderSilent
 from protocols.machine import Offer
@@ -13,6 +13,7 @@ from protocols.norm.incoming import Incoming
 from protocols.norm.messages import (
     FLAG_FILE,
     FLAG_INFO,
+    FLAG_REPAIR,
     Ack,
     Command,
     Data,
@@ -23,7 +24,7 @@ from protocols.norm.messages import (
     Origin,
     Position,
 )
-from protocols.norm.needs import Need, Place, contents_for, needs_before
+from protocols.norm.needs import Need, Place, contents_for
 from protocols.norm.quantise import gsize_value, rtt_seconds
 from protocols.serial import ahead
 
@@ -52,8 +53,6 @@ class RemoteSender:
         "_cycle",
         "_fec_id",
         "_idle_at",
-        "_rewound",
-        "_rewound_at",
         "_segment",
         "_silences",
         "at",
@@ -87,14 +86,12 @@ class RemoteSender:
         """When a NACK or an answer to a probe is due."""
         self.whole = True
         """Is nothing missing of what was sent?"""
-        self.at = Position(0, 0, 0, 0)
+        self.at = Position(0, 0, 0, 0, (0, 0, 0))
         self.objects: dict[int, Incoming | None] = {}
         self._base = 0
         self.synced = False
         self._fec_id = 5
         self._segment = UNKNOWN_SEGMENT
-        self._rewound: Place = (0, 0, 0)
-        self._rewound_at = -1
         self._cycle: NackCycle | None = None
         self.feedback: Feedback | None = None
         self._idle_at = inf
@@ -121,28 +118,30 @@ class RemoteSender:
         handler = HANDLERS.get(type(message))
         if handler is not None and handler(self, message, sequence, now):
             return
-        self.move(message, self.at.object_id, self.at.block, self.at.symbol, sequence)
+        at = self.at
+        self.move(message, (at.object_id, at.block, at.symbol), sequence)
 
-    def repeat(self, message: Data | Info | Command, now: float) -> bool:
-        """The shorter way for a repeated message to one who stands where its sender stands; False when it is not enough."""
-        assert message.after is not None
-        if isinstance(message, Flush):
-            self.heard = now
-            self.at = message.after
-            self.check((message.object_id, message.block + 1, 0), now)
-            return True
-        assert isinstance(message, Data)
-        item = self.objects.get(message.object_id) if not self.whole else None
-        if item is None and not self.whole and message.object_id in self.objects:
-            return False
+    def follow(self, message: Any, now: float) -> bool:
+        """A `Data` or `Flush` that has little to say to who stands where its sender stands; False: it takes more than this."""
+        item = None
+        if not self.whole:
+            item = self.objects.get(message.object_id)
+            if item is None and message.object_id in self.objects:
+                return False
         self.heard = now
         self.at = message.after
-        if item is not None and item.missing(message.block):
-            self.take(item, message, message.block_length, False)
-        else:
-            self.receiver.duplicates += 1
-        self.rewind((message.object_id, message.block, message.symbol), now)
-        self.check((message.object_id, message.block, 0), now)
+        if type(message) is Data:
+            repair = message.flags & FLAG_REPAIR
+            if repair or message.symbol >= message.block_length:
+                if item is not None and item.missing(message.block):
+                    self.take(item, message, message.block_length, False)
+                else:
+                    self.receiver.duplicates += 1
+            if repair and not self.whole:
+                self.rewind(self.at.place, now)
+        if not self.whole:
+            # A flush goes through the end of its block.
+            self.check((message.object_id, message.block + (type(message) is Flush), 0), now)
         return True
 
     def overhear(self, message: Nack | Ack, now: float) -> None:
@@ -188,7 +187,7 @@ class RemoteSender:
             # Sequence numbers count from the first message heard; what an earlier instance sent stays counted.
             sequence = message.after.sequence - 1 if message.after is not None else message.sequence
             self._base += sequence - self.at.sequence
-            self.at = Position(0, 0, 0, sequence)
+            self.at = Position(0, 0, 0, sequence, (0, 0, 0))
         self.origin = origin
         self.grtt = rtt_seconds(origin.grtt)
         self.backoff = origin.backoff
@@ -200,7 +199,6 @@ class RemoteSender:
         self.receiver.ports.notify(SenderReset(self.node))
         self.synced = False
         self._cycle = self.feedback = None
-        self._rewound_at = -1
 
     def _period(self) -> float:
         return max(1.0, 2 * self.receiver.config.robust * self.grtt)
@@ -215,7 +213,7 @@ class RemoteSender:
         if self._silences >= SILENCES:
             self._idle_at = inf
             # A copy, so that the next message takes the slow path and starts the activity check again.
-            self.at = Position(self.at.object_id, self.at.block, self.at.symbol, self.at.sequence)
+            self.stand(self.at.object_id, self.at.block, self.at.symbol)
             self.receiver.ports.notify(SenderSilent(self.node))
             return
         self._idle_at = now + period
@@ -223,39 +221,47 @@ class RemoteSender:
 
     # -- places ----------------------------------------------------------------------------------------------------
 
-    def place(self) -> Place:
-        """Where the sender transmits: at its last repair, if that was the last message heard, else at the front."""
-        at = self.at
-        if self._rewound_at == at.sequence:
-            return self._rewound
-        return at.object_id, at.block, at.symbol
-
     def boundary(self) -> Place:
-        """Up to where a NACK asks: `place`, but not into a block still under way that parity can repair when it is over."""
-        object_id, block, symbol = self.place()
+        """Up to where a NACK asks: where the sender transmits, but not into a block that parity can repair when it is over."""
+        object_id, block, symbol = self.at.place
         item = self.objects.get(object_id)
         return (object_id, block, 0 if item is not None and item.usable_parity else symbol)
 
     def lacks_before(self, place: Place) -> bool:
         """Is anything missing before `place`?"""
-        return not self.whole and next(needs_before(self.objects, place), None) is not None
+        object_id, block, symbol = place
+        for key, item in self.objects.items():
+            order = ahead(key, object_id)
+            if order < 0 and (item is None or not item.clean):
+                return True
+            if order == 0 and (block or symbol) and (item is None or item.missing_before(block, symbol)):
+                return True
+        return False
 
-    def move(self, message: NormMessage, object_id: int, block: int, symbol: int, sequence: int) -> None:
-        """Stand at this place; in the sender's own `Position` when it is the same, so that the fast path fits again."""
-        after = message.after
+    def move(self, message: NormMessage, front: Place, sequence: int, place: Place | None = None) -> None:
+        """Stand at this front, the sender transmitting at `place` (None: there too).
+
+        In the sender's own `Position` when it has the same front, so that the fast path fits again.
+        """
+        # A receiver that has not joined takes no part in what is known of all that stand at the sender's position.
+        after = message.after if self.synced else None
         if after is not None:
-            if after.block == block and after.symbol == symbol and after.object_id == object_id:
+            if after.symbol == front[2] and after.block == front[1] and after.object_id == front[0]:
                 self.at = after
                 return
             sequence = after.sequence
-        self.at = Position(object_id, block, symbol, sequence)
+        self.at = Position(*front, sequence, place or front)
+
+    def stand(self, object_id: int, block: int = 0, symbol: int = 0) -> None:
+        """Stand at this front before the message under way has its say."""
+        self.at = Position(object_id, block, symbol, self.at.sequence, (object_id, block, symbol))
 
     def join(self, object_id: int) -> None:
         """Begin with this object; what came before it is of no interest."""
         self.synced = True
         self.whole = False
         self.objects[object_id] = None
-        self.at = Position(object_id, 0, 0, self.at.sequence)
+        self.stand(object_id)
 
     def open_through(self, object_id: int) -> None:
         """The sender has come to this object: everything before it was sent, and what did not come is missing."""
@@ -271,7 +277,7 @@ class RemoteSender:
         for step in range(count + 1):
             self.objects[(first + step) & 0xFFFF] = None
         self.whole = False
-        self.at = Position(object_id, 0, 0, self.at.sequence)
+        self.stand(object_id)
 
     def _finish_current(self) -> None:
         at = self.at
@@ -386,8 +392,6 @@ class RemoteSender:
 
     def rewind(self, place: Place, now: float) -> None:
         """The sender sent something again, from `place`."""
-        self._rewound = place
-        self._rewound_at = self.at.sequence
         if self._cycle is not None:
             self._cycle.rewind(place, now)
 

@@ -384,35 +384,34 @@ class NormSender(Sender):
             identity,
         )
         self._place = (item.object_id, block, symbol)
-        if item.counted:
-            if repair:
-                self._link(message, None)
-                message.repeats = True
-            elif symbol < length:
-                self._link(
-                    message, (item.object_id, block, symbol + 1) if symbol + 1 < length else (item.object_id, block + 1, 0)
-                )
-                # Receivers have something to check at the first symbol of a block, at the end of the object and when the
-                # advertised timing has changed.
-                inside = symbol and (symbol + 1 < length or block + 1 < item.partition.blocks)
-                if inside and self._said is self._origin:
-                    message.token = message.before
-            else:
-                self._link(message, (item.object_id, block + 1, 0))
-        else:
+        if not item.counted:
             self._position = None
+            return message
+        known = self._position if self._said is self._origin else None
+        if repair:
+            self._link(message, None, self._place)
+            message.calm = known
+            return message
+        front = (item.object_id, block, symbol + 1) if symbol + 1 < length else (item.object_id, block + 1, 0)
+        self._link(message, front)
+        if (block or symbol) and (symbol + 1 != length or block + 1 < item.partition.blocks):
+            # At both ends of an object every receiver has something to do; at the start of a block and with parity, those
+            # that lack something.
+            message.calm = known
+            message.token = known if 0 < symbol < length else None
         return message
 
-    def _link(self, message: Data | Info | Command, place: tuple[int, int, int] | None) -> None:
+    def _link(
+        self, message: Data | Info | Command, front: tuple[int, int, int] | None, place: tuple[int, int, int] | None = None
+    ) -> None:
         """Tie a message of counted content into the chain of positions that receivers follow by identity.
 
-        A message that does not move the place is given None.
+        `front` None leaves the front where it is; `place` is given for repairs.
         """
         position = self._position
-        if place is None:
-            place = (position.object_id, position.block, position.symbol) if position else self._place
-        message.before = position
-        message.after = self._position = Position(*place, self._ordinal)
+        if front is None:
+            front = (position.object_id, position.block, position.symbol) if position else self._place
+        message.after = self._position = Position(*front, self._ordinal, place or front)
 
     def _link_command(self, message: Command) -> None:
         if self._position is not None:
@@ -426,7 +425,7 @@ class NormSender(Sender):
         message = Info(origin, self._number(), item.flags | repair, fec_id, item.object_id, item.fti, content.info, identity)
         self._place = (item.object_id, 0, 0)
         if item.counted:
-            self._link(message, None if repair else self._place)
+            self._link(message, None if repair else self._place, self._place)
         else:
             self._position = None
         return message
@@ -441,9 +440,10 @@ class NormSender(Sender):
             block = item.partition.blocks - 1
             length = item.partition.length(block)
             symbol = length - 1
+        known = self._position if self._said is self._origin else None
         message = Flush(origin, self._number(), fec, item.object_id, block, symbol, length)
         self._link_command(message)
-        message.repeats = message.after is not None
+        message.calm = known
         return message
 
     def _make_squelch(self) -> Squelch:
