@@ -3,27 +3,43 @@
 import random
 from collections.abc import Callable, Generator
 from math import inf
-from typing import Any, cast
+from typing import Any
 
 import simpy
 
 from protocols.events import Event
-from protocols.machine import Address, Group, Machine, Offer, Packet, Ports, Sink
+from protocols.machine import Address, Group, Machine, Message, Offer, Packet, Sink
 from protocols.rng import Rng, key_of
 
-__all__ = ["TextbookHost", "TextbookStar"]
+__all__ = ["Lose", "TextbookHost", "TextbookStar", "at_random", "nothing"]
 
 Steps = Generator[simpy.Event, Any, None]
+Lose = Callable[[Message], bool]
 OVERHEAD = 42
+
+
+def nothing(message: Message) -> bool:
+    """A link that loses nothing."""
+    del message
+    return False
+
+
+def at_random(p: float) -> Callable[[str], Lose]:
+    """Links to receivers that lose with probability `p`, as one would write it."""
+
+    def lose(name: str) -> Lose:
+        dice = random.Random(name)
+        return nothing if name == "sender" else lambda message: dice.random() < p
+
+    return lose
 
 
 class TextbookLink:
     """A Store as queue, one process that serialises, and one process per packet that propagates it."""
 
-    def __init__(self, env: simpy.Environment, rate: float, delay: float, loss: float, deliver: Callable[[Any], None]) -> None:
-        self.env, self.rate, self.delay, self.loss, self.deliver = env, rate, delay, loss, deliver
+    def __init__(self, env: simpy.Environment, rate: float, delay: float, lose: Lose, deliver: Callable[[Any], None]) -> None:
+        self.env, self.rate, self.delay, self.lose, self.deliver = env, rate, delay, lose, deliver
         self.queue: Any = simpy.Store(env)
-        self.dice = random.Random(1)
         env.process(self.serialise())
 
     def serialise(self) -> Steps:
@@ -31,7 +47,7 @@ class TextbookLink:
         while True:
             item = yield self.queue.get()
             yield self.env.timeout((item[0].size + OVERHEAD) / self.rate)
-            if self.dice.random() >= self.loss:
+            if not self.lose(item[0].message):
                 self.env.process(self.propagate(item))
 
     def propagate(self, item: Any) -> Steps:
@@ -50,6 +66,8 @@ class TextbookHost:
         self.rng = Rng(key_of(1, "node", name))
         self.machine: Machine
         self.events: list[Event] = []
+        self.sent: list[tuple[float, str, str]] = []
+        """Control messages: when, from whom, of which kind."""
         self.groups: list[Group] = []
         self.accept: Callable[[Offer], Sink | None]
 
@@ -82,6 +100,8 @@ class TextbookHost:
 
     def send(self, packet: Packet) -> None:
         """Into the queue of the up-link."""
+        if packet.message.identity is None:
+            self.sent.append((self.star.env.now, self.name, packet.message.kind))
         self.star.up[self.name].queue.put((packet, self.name))
 
     def notify(self, event: Event) -> None:
@@ -104,25 +124,18 @@ class TextbookHost:
 class TextbookStar:
     """`sender` - switch - receivers, as `topologies.generators.Star`; `hosts` has the sender first."""
 
-    def __init__(self, receivers: int, rate: float, delay: float, loss: float) -> None:
-        self.env = simpy.Environment()
+    def __init__(self, receivers: int, rate: float, delay: float, lose: Callable[[str], Lose]) -> None:
+        env = self.env = simpy.Environment()
         self.deliveries = 0
         self.hosts = [TextbookHost(self, name) for name in ("sender", *(f"r{n}" for n in range(1, receivers + 1)))]
-        self.up = {host.name: TextbookLink(self.env, rate, delay, 0.0, self.switch) for host in self.hosts}
-        self.down = {
-            host.name: TextbookLink(self.env, rate, delay, loss if host.name != "sender" else 0.0, host.receive)
-            for host in self.hosts
-        }
+        self.up = {host.name: TextbookLink(env, rate, delay, nothing, self.switch) for host in self.hosts}
+        self.down = {host.name: TextbookLink(env, rate, delay, lose(host.name), host.receive) for host in self.hosts}
 
     def switch(self, item: tuple[Packet, Address]) -> None:
         """Copies to everybody but the source."""
         for name, link in self.down.items():
             if name != item[1]:
                 link.queue.put(item)
-
-    def ports(self) -> list[Ports]:
-        """The hosts, as machines know them."""
-        return [cast(Ports, host) for host in self.hosts]
 
     def run(self, over: Callable[[], bool]) -> None:
         """Until `over()`."""

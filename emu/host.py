@@ -90,7 +90,7 @@ class UdpHost:
         port: int,
         rng: Rng,
         ttl: int = 1,
-        buffers: int = 4 << 20,
+        buffers: int = 16 << 20,
         burst: int = SEGMENTS,
         loopback: bool = True,
         held: bool = False,
@@ -268,6 +268,7 @@ class UdpHost:
             except OSError:
                 # An earlier unicast packet of ours was refused by its receiver's machine (ICMP).
                 self._outbox.errors += 1
+                taken += 1
                 continue
             if drops:
                 self._drops[to] = drops

@@ -19,7 +19,7 @@ __all__ = ["Shape", "apply_loss", "apply_rate", "shape_of"]
 
 _KERNEL_OVERHEAD = 42
 _UNLIMITED = 1_000_000
-_SHORTEST_BURST = 3100
+_TWO_PACKETS, _EIGHT_PACKETS = 3100, 12_500
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class Shape:
 
     @property
     def burst(self) -> int:
-        """Bytes the bucket may save up: at least two packets, and 1 ms of the rate to make up for late timers."""
-        return max(_SHORTEST_BURST, round(self.rate * 0.001))
+        """Bytes the bucket may save up to make up for late timers: 4 ms of a slow rate, 1 ms of a fast one, two packets."""
+        return round(max(_TWO_PACKETS, min(self.rate * 0.004, _EIGHT_PACKETS), self.rate * 0.001))
 
     def report(self) -> dict[str, Any]:
         """What was set, in a form for results."""

@@ -1,8 +1,8 @@
 """What the simulator puts into SimPy's queue, and the timers of all machines behind one SimPy event.
 
-Order of things at one instant: first what users' processes do and packets arriving, then timers by place of the host. Packets
-that arrive at the same instant come in order of (place of the host that sent them, when that host sent them), which does not
-depend on how the engine groups its work.
+Order of things at one instant: first what users' processes and `later` actions do, then packets that arrive, then timers by
+place of the host. Packets of one instant come in order of (place of the host that sent them, when that host sent them), which
+does not depend on how the engine groups its work.
 """
 
 from collections.abc import Callable
@@ -69,47 +69,39 @@ class Timers:
                 heappush(heap, entry)
         fresh.clear()
         if heap and heap[0][0] < self._tick_at:
-            first = heap[0][0] if self._alive(heap[0]) else self._clear_front()
+            first = self._first()
             if first < self._tick_at:
                 self._post_tick(first)
 
-    def _alive(self, entry: tuple[float, int]) -> bool:
-        host = self._hosts[entry[1]]
-        assert host is not None
-        return host.armed == entry[0] and host.machine.deadline <= entry[0]
-
-    def _clear_front(self) -> float:
-        """Drop dead entries at the front, or all of them when there are many; the time of the first that lives."""
-        heap = self._heap
-        for _ in range(_BULK):
-            if not heap:
-                return inf
-            if self._alive(heap[0]):
-                return heap[0][0]
-            self._follow(heappop(heap))
-        entries = heap.copy()
-        heap.clear()
-        for entry in entries:
-            if self._alive(entry):
-                heap.append(entry)
-            else:
-                self._follow(entry, heap)
-        heapify(heap)
-        return heap[0][0] if heap else inf
-
-    def _follow(self, entry: tuple[float, int], heap: list[tuple[float, int]] | None = None) -> None:
-        """A dead entry goes; when its host's deadline only moved later, an entry for that takes its place."""
+    def _current(self, entry: tuple[float, int]) -> tuple[float, int] | None:
+        """The entry itself while it lives, the one in its place when the deadline only moved later, None when there is none."""
         when, place = entry
         host = self._hosts[place]
         assert host is not None
         if host.armed != when:
-            return
-        host.armed = later = host.machine.deadline
-        if later < inf:
-            if heap is None:
-                heappush(self._heap, (later, place))
-            else:
-                heap.append((later, place))
+            return None
+        later = host.machine.deadline
+        if later <= when:
+            return entry
+        host.armed = later
+        return (later, place) if later < inf else None
+
+    def _first(self) -> float:
+        """The time of the first entry that lives. Dead ones before it go, and all others too when these are many."""
+        heap = self._heap
+        for _ in range(_BULK):
+            if not heap:
+                return inf
+            entry = heap[0]
+            current = self._current(entry)
+            if current is entry:
+                return entry[0]
+            heappop(heap)
+            if current is not None:
+                heappush(heap, current)
+        heap[:] = [current for entry in heap if (current := self._current(entry)) is not None]
+        heapify(heap)
+        return heap[0][0] if heap else inf
 
     def _post_tick(self, when: float) -> None:
         tick = self._tick

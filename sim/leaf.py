@@ -86,6 +86,7 @@ class Leaf:
         self.count = count
         self.counted = counted
         self.dice_key = key_of(network.seed, "node", name)
+        """See `topologies.keys.dice_key`, which extends it for a member of a group."""
         self.audiences: dict[Address, Audience] = {}
         # The address and audience, and below the route, of the packet before: hashing an address costs more than comparing.
         self._latest: tuple[Address, Audience | None] = (None, None)

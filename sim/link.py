@@ -184,7 +184,8 @@ class Bundle:
             self._drop_shared(apart)
             return
         losers = [member for member in losers if member not in lost_apart]
-        self._count_lost(losers)
+        if losers:
+            self._count_lost(losers)
         out = list(merge(losers, apart))
         if len(out) < self.head.count:
             landings.setdefault(when, []).append((self.head, out))

@@ -11,13 +11,13 @@ from simpy import Environment
 
 from protocols.errors import UsageError
 from protocols.machine import Address, Codec, Group, Message, Packet
-from protocols.rng import extend, key_of
 from protocols.traffic import Traffic
 from sim.capture import Fingerprint
 from sim.engine import ARRIVAL, Occurrence, Timers, post
 from sim.host import IDLE, SimHost
 from sim.leaf import Leaf, Switch
 from sim.link import Bundle, Landings, Link
+from topologies.keys import loss_key, member_loss_key
 from topologies.spec import Topology
 from topologies.trees import distribution, forwarding
 
@@ -134,7 +134,7 @@ class Network:
         if leaf is not None and leaf.counted:
             return
         head = self._leaves.get(far)
-        spec, key = self.topology.link(near, far), self._loss_key(near, far)
+        spec, key = self.topology.link(near, far), loss_key(self.seed, near, far)
         link: Link | Bundle
         if head is not None and head.counted:
             link = Bundle(spec, head, key)
@@ -147,13 +147,10 @@ class Network:
         if head is not None:
             self._inlets[far].append(link)
 
-    def _loss_key(self, near: str, far: str) -> int:
-        return key_of(self.seed, "loss", near, far)
-
     def make_member_uplink(self, leaf: Leaf, member: int) -> Link:
         """The link from one member of a counted group to its switch."""
         (far,) = self.topology.graph.successors(leaf.name)
-        key = extend(self._loss_key(leaf.name, far), member)
+        key = member_loss_key(loss_key(self.seed, leaf.name, far), member)
         return Link(self.topology.link(leaf.name, far), self._switches[far], key)
 
     def host(self, name: str) -> SimHost:

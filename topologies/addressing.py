@@ -1,12 +1,11 @@
-"""What a host is called: IPv4 address, protocol node id, key of its dice; a group: multicast address. Both worlds agree."""
+"""Addresses: host name to IPv4 and to protocol node id, group name to a multicast address. The same in both worlds."""
 
 from hashlib import blake2b
 
 from protocols.errors import ConfigError
-from protocols.rng import extend, key_of
 from topologies.spec import Topology
 
-__all__ = ["PREFIX_LENGTH", "dice_key", "endpoint_of_group", "host_address", "node_id"]
+__all__ = ["PREFIX_LENGTH", "endpoint_of_group", "host_address", "node_id"]
 
 PREFIX_LENGTH = 8
 """Of the network all hosts are in."""
@@ -24,16 +23,6 @@ def host_address(topology: Topology, host: str) -> str:
 def node_id(topology: Topology, host: str) -> int:
     """The 32-bit node id a host has within a protocol: 1 for the first of `Topology.hosts`, counting on."""
     return topology.index(host) + 1
-
-
-def dice_key(topology: Topology, seed: int, host: str) -> int:
-    """The key of a host's stream of random numbers (`protocols.rng.Rng`). Part of every fingerprint.
-
-    `key_of(seed, "node", name)` of a plain host; that of the group's name, extended by the member's place, in a counted group.
-    """
-    node, place = topology.member(host)
-    key = key_of(seed, "node", node)
-    return key if topology.node(node).count is None else extend(key, place)
 
 
 def endpoint_of_group(name: str, port: int = 6003) -> str:

@@ -259,7 +259,7 @@ def _parser() -> argparse.ArgumentParser:
         add("--srand", type=int, default=0, help="seed of the library's dice; 0 for a random one")
         add("--timeout", type=float, default=60.0)
         add("--buffer", type=_number, default=64 << 20)
-        add("--sockbuf", type=_number, default=4 << 20)
+        add("--sockbuf", type=_number, default=16 << 20)
         (_sender_options if role == "send" else _receiver_options)(add)
     return parser
 

@@ -134,7 +134,9 @@ def test_the_rate_of_a_link_is_kept_and_its_queue_drops_what_is_too_much() -> No
     result = run.nodes["r1"].result
     assert result is not None
     # 2500 packets per second offered, 1442 bytes each on the link: 1733.7 per second go through.
-    assert (len(heard) - 1) / result["seconds"] == pytest.approx(rate / 1442, rel=0.05)
+    # Never more than 7 packets beyond that, which the bucket may save up; less when this machine's timers are late.
+    passed = result["seconds"] * rate / 1442
+    assert 0.9 * passed <= len(heard) <= passed + 1 + 7
     # Drop-tail: the queue fills before the first packet is lost, in (queue + 1) / (2500 - 1734) s.
     first_lost = next(number for number, got in enumerate(heard) if number != got)
     assert first_lost == pytest.approx((queue + 1) * 2500 / (2500 - rate / 1442), abs=25)
@@ -142,6 +144,19 @@ def test_the_rate_of_a_link_is_kept_and_its_queue_drops_what_is_too_much() -> No
         {"link": "sender-s1", "rate": rate, "queue": queue, "rate_by": "tbf + pfifo"},
         {"link": "s1-sender", "rate": rate, "queue": queue, "rate_by": "tbf + pfifo"},
     ]
+
+
+def test_a_sender_that_is_faster_than_its_link_is_told_and_loses_nothing() -> None:
+    total = 6000
+    topology = star(1, trunk={"rate": "50Mbit"})
+    speaking, hearing = Speaking(total, 200_000, burst=20), Hearing()
+    run = play(topology, {"sender": speaking, "r1": hearing}, until="r1", duration=total * 1442 / (50e6 / 8) + 0.5)
+    result = run.nodes["sender"].result
+    assert result is not None
+    # 6000 packets are more than the 4 MB of the socket's buffer, so the kernel said "full" and later "go on".
+    assert result["sent"] == total
+    assert result["fulls"] > 0
+    assert numbers(run.nodes["r1"]) == list(range(total))
 
 
 def test_a_run_ends_at_its_duration() -> None:

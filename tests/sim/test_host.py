@@ -9,8 +9,8 @@ from protocols.events import Event, ObjectSent
 from protocols.rng import key_of
 from sim.network import Network
 from tests.sim.probes import GROUP, Probe, probe_on
-from topologies.addressing import dice_key
 from topologies.generators import Star
+from topologies.keys import dice_key
 
 
 def star(receivers: int = 3) -> Network:

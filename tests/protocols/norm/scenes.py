@@ -100,7 +100,9 @@ class Voice:
 
     def info(self, object_id: int = 0, flags: int = 0) -> Info:
         """NORM_INFO."""
-        return Info(self.origin, self._number(), self.flags | flags, self.fti.fec_id, object_id, self.fti, self.info_bytes or b"")
+        return Info(
+            self.origin, self._number(), self.flags | flags, self.fti.fec_id, object_id, self.fti, self.info_bytes or b""
+        )
 
     def flush(self, object_id: int = 0) -> Flush:
         """CMD(FLUSH) at the end of an object."""

@@ -1,0 +1,154 @@
+"""Goodput of our NORM against NRL's libnorm1, between two network namespaces of this machine, in one run.
+
+    python -m benchmarks.norm_goodput [--json] [--size 64MB] [--rates 800Mbit 1600Mbit 2400Mbit]
+
+One data object goes from one sender to one receiver over a bridge, without loss, in segments of 1400 bytes; each implementation
+with itself, at each rate, and the best counts. Measured at the receiver, from its first event to its last byte. Without parity
+("plain") and with RS (64, 16), where the parity is never needed ("rs64_16").
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from emu.launch import emulate
+from emu.world import inside
+from experiments.program import Job, Node, ReceiverProgram, SenderProgram
+from protocols.machine import Content, Group, Offer
+from protocols.norm import NormConfig
+from protocols.registry import protocol
+from tests.emu.lab import NRL, Lab
+from topologies.generators import Star
+from topologies.units import format_rate, parse_rate, parse_size
+
+__all__ = ["main", "measure"]
+
+PORT = 6003
+GROUP = Group(f"239.7.7.9:{PORT}")
+CODES = {"plain": 0, "rs64_16": 16}
+TOPOLOGY = Star(receivers=1).build()
+GRTT, GRTT_MAX, BACKOFF, GSIZE = 0.005, 0.05, 4, 10
+LONGEST = 60.0
+
+
+class Memory:
+    """Content held in memory: as a source and as a sink."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._data = bytearray(size)
+        self._view = memoryview(self._data)
+
+    def read(self, offset: int, n: int) -> bytes:
+        """`n` bytes from `offset`."""
+        return bytes(self._view[offset : offset + n])
+
+    def write(self, offset: int, data: bytes | memoryview) -> None:
+        """Put a segment where it belongs."""
+        self._view[offset : offset + len(data)] = data
+
+    def commit(self, info: bytes) -> None:
+        """There is nothing to do."""
+
+    def abort(self) -> None:
+        """There is nothing to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Goodput in bytes per second at the configured rate (bytes per second), and CPU seconds of sender and receiver."""
+
+    rate: float
+    goodput: float
+    cpu_sender: float
+    cpu_receiver: float
+
+
+def ours(size: int, rate: float, parity: int) -> Measured:
+    """Our sender and our receiver, each in its own process."""
+    norm = protocol("norm")
+    config = NormConfig(
+        rate=rate, parity=parity, grtt=GRTT, grtt_max=GRTT_MAX, backoff=BACKOFF, gsize=GSIZE, buffer=2 * size, robust=5
+    )
+    content = Content(Memory(size), b"", is_file=False)
+    run = emulate(
+        TOPOLOGY,
+        {
+            "sender": SenderProgram(Node(norm, config, 1, GROUP), [Job(0.0, content)]),
+            "r1": ReceiverProgram(Node(norm, config, 2, GROUP), sink, expected=1),
+        },
+        codec=norm.codec,
+        port=PORT,
+        duration=LONGEST,
+        over=lambda finished: "r1" in finished,
+        seed=1,
+    )
+    sender, receiver = run.nodes["sender"], run.nodes["r1"]
+    result = receiver.result or {}
+    if not result.get("received"):
+        raise SystemExit(f"our receiver got nothing at {format_rate(rate)}: {receiver.error or sender.error or 'too slow'}")
+    return Measured(rate, size / (result["last_at"] - result["first_at"]), sender.cpu, receiver.cpu)
+
+
+def sink(offer: Offer) -> Memory:
+    """Where a received object goes."""
+    return Memory(offer.size)
+
+
+def nrls(size: int, rate: float, parity: int) -> Measured:
+    """The same with libnorm1."""
+
+    def work() -> list[dict[str, Any]]:
+        lab = Lab(TOPOLOGY)
+        common = ["--port", str(PORT), "--addr", GROUP.name.split(":")[0], "--timeout", str(LONGEST), "--iface"]
+        listen = ["--expect", "1", "--no-hash", "--linger", "0"]
+        receiver = lab.start("r1", [*NRL, "recv", *common, lab.device("r1"), *listen, "--buffer", str(2 * size)])
+        lab.joined("r1", GROUP.name.split(":")[0])
+        timing = ["--grtt", str(GRTT), "--grtt-max", str(GRTT_MAX), "--backoff", str(BACKOFF), "--gsize", str(GSIZE)]
+        speak = ["--sizes", str(size), "--rate", str(rate * 8), "--parity", str(parity), "--robust", "5", *timing]
+        sender = lab.start("sender", [*NRL, "send", *common, lab.device("sender"), *speak])
+        return [lab.end(receiver, LONGEST)[-1], lab.end(sender, LONGEST)[-1]]
+
+    receiver, sender = inside(work)
+    if not receiver["ok"]:
+        raise SystemExit(f"NRL's receiver got nothing at {format_rate(rate)}")
+    return Measured(rate, receiver["bytes"] / receiver["seconds"], sender["cpu_tx"], receiver["cpu_rx"])
+
+
+def measure(size: int, rates: list[float], say: Callable[[str], None]) -> dict[str, Any]:
+    """Everything; goodputs in Mbit/s."""
+    ratios: dict[str, dict[str, float]] = {}
+    rows = []
+    for name, parity in CODES.items():
+        best = {}
+        for who, run in (("ours", ours), ("nrl", nrls)):
+            results = [run(size, rate, parity) for rate in rates]
+            best[who] = max(results, key=lambda result: result.goodput)
+            for result in results:
+                row = {"who": who, "code": name, "rate": result.rate * 8e-6, "goodput": round(result.goodput * 8e-6, 1)}
+                rows.append(row | {"cpu_sender": result.cpu_sender, "cpu_receiver": result.cpu_receiver})
+                cpu = f"CPU {result.cpu_sender:.2f} + {result.cpu_receiver:.2f} s"
+                say(f"{name:8} {who:5} at {row['rate']:6.0f} Mbit/s: {row['goodput']:7.1f} Mbit/s  {cpu}")
+        ratios[name] = {"loss0_rx1": round(best["ours"].goodput / best["nrl"].goodput, 3)}
+        say(f"{name:8} ratio {ratios[name]['loss0_rx1']:.2f}")
+    return {"ratio_nrl": ratios, "size": size, "runs": rows}
+
+
+def main() -> int:
+    """The program."""
+    parser = argparse.ArgumentParser(description="Goodput of our NORM against NRL's.")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--size", type=parse_size, default=64_000_000)
+    parser.add_argument("--rates", type=parse_rate, nargs="+", default=[100e6, 200e6, 300e6])
+    options = parser.parse_args()
+    result = measure(options.size, options.rates, lambda line: print(line, file=sys.stderr, flush=True))
+    if options.json:
+        print(json.dumps(result))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,29 @@
+"""What the simulator may cost, in numbers that do not depend on the machine it runs on."""
+
+from benchmarks.simulator import bytes_per_receiver, measure_all, ours, storm
+
+
+def test_a_packet_costs_three_simpy_events_however_many_hear_it() -> None:
+    for receivers in (10, 500):
+        known = ours(receivers, 300)
+        # A timer, an arrival at the switch and one at the leaves; the rest is timers of receivers that lost something.
+        assert 3 <= known.events / known.packets < 4
+
+
+def test_a_receiver_costs_less_than_4_kb() -> None:
+    assert bytes_per_receiver(1000, 130) < 4096
+
+
+def test_a_storm_is_a_few_hundred_simpy_events() -> None:
+    known = storm(3000)
+    assert known["events"] <= 500
+    assert known["nacks"] <= 15
+    assert known["deliveries"] > 3000 * 64
+
+
+def test_the_benchmark_prints_what_it_promises() -> None:
+    found = measure_all({10: (40, 20), 20: (40, 20)}, crowd=50, caught=1000)
+    assert set(found["ratio_textbook"]) == {"10", "20"}
+    assert set(found["ratio_bare_loop"]) == {"20"}
+    assert set(found["bytes_per_receiver"]) == {"50"}
+    assert set(found["storm_1k"]) == {"events", "nacks", "deliveries", "ratio_bare_loop"}

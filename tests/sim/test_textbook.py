@@ -1,0 +1,90 @@
+"""The simulator against a second one: plain SimPy processes, one per link and packet, on the same keyed losses."""
+
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.textbook import Lose, TextbookStar, nothing
+from experiments.program import accounted
+from protocols.events import Event, FlushCompleted
+from protocols.machine import Content, Group, Message, Ports
+from protocols.norm import NormConfig, NormReceiver, NormSender
+from protocols.rng import Rng
+from sim.network import Network
+from tests.support.content import Extent
+from topologies.generators import Star
+from topologies.keys import dice_key, loss_key, member_loss_key
+from topologies.losses import LinkLoss
+from topologies.spec import Topology
+
+GROUP = Group("239.0.0.1:1")
+CONFIG = NormConfig(rate=250_000.0, segment=500, block=8, parity=4, grtt=0.05, robust=4, gsize=10)
+
+
+def play(hosts: list[Any], size: int, over: list[bool]) -> None:
+    """A sender on the first host, receivers on the others, one object."""
+
+    def on_event(event: Event) -> None:
+        if isinstance(event, FlushCompleted):
+            over.append(True)
+
+    for node, host in enumerate(hosts[1:], 2):
+        host.run(NormReceiver(cast(Ports, host), CONFIG, node, GROUP), on_event, accounted)
+    sender = NormSender(cast(Ports, hosts[0]), CONFIG, 1, GROUP, 1)
+    hosts[0].run(sender, on_event, accounted)
+    hosts[0].call(sender.submit, Content(Extent(size), b"", is_file=False))
+
+
+def keyed(topology: Topology, seed: int, p: float) -> Any:
+    """The losses of `topology` for a world that knows nothing of it."""
+
+    def lose(name: str) -> Lose:
+        if name == "sender" or not p:
+            return nothing
+        place = topology.member(name).place
+        loss = LinkLoss(member_loss_key(loss_key(seed, "s1", "r"), place), p)
+
+        def lost(message: Message) -> bool:
+            return loss.lost(message.identity)
+
+        return lost
+
+    return lose
+
+
+@settings(deadline=None, max_examples=40, derandomize=True)
+@given(
+    st.integers(1, 6),
+    st.sampled_from([0.0, 0.02, 0.2]),
+    st.sampled_from(["2500kbit", "10Mbit"]),
+    st.sampled_from(["1ms", "30ms"]),
+    st.sampled_from([0, 500, 30_000]),
+    st.integers(0, 5),
+)
+def test_both_simulators_tell_the_same_story(receivers: int, p: float, rate: str, delay: str, size: int, seed: int) -> None:
+    link = {"rate": rate, "delay": delay}
+    star = {"kind": "star", "receivers": receivers, "trunk": link, "link": {**link, "down": {"loss": p}}}
+    topology = Star.model_validate(star).build()
+    network, ended = Network(topology, seed=seed), [False]
+    sent: list[tuple[float, str, str]] = []
+    network.fingerprinter.control = (  # type: ignore[method-assign]
+        lambda now, node, kind, size: sent.append((now, topology.hosts[node], kind))
+    )
+    ours = [network.host(name) for name in topology.hosts]
+    play(ours, size, ended)
+    network.run(over=lambda: ended[-1])
+
+    spec = topology.link("r", "s1")
+    world, over = TextbookStar(receivers, spec.rate, spec.delay, keyed(topology, seed, p)), [False]
+    for host in world.hosts:
+        host.rng = Rng(dice_key(topology, seed, host.name))
+    play(world.hosts, size, over)
+    world.run(lambda: over[-1])
+
+    assert [host.machine.counts() for host in world.hosts] == [host.machine.counts() for host in ours]
+    theirs = sorted(line for host in world.hosts for line in host.sent)
+    assert [line[1:] for line in theirs] == [line[1:] for line in sorted(sent)]
+    assert [line[0] for line in theirs] == pytest.approx([line[0] for line in sorted(sent)], abs=1e-9)
+    assert world.env.now == pytest.approx(network.env.now, abs=1e-9)
