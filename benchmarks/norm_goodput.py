@@ -1,6 +1,6 @@
 """Goodput of our NORM against NRL's libnorm1, between two network namespaces of this machine, in one run.
 
-    python -m benchmarks.norm_goodput [--json] [--size 64MB] [--rates 800Mbit 1600Mbit 2400Mbit]
+    python -m benchmarks.norm_goodput [--json] [--size 64MB] [--rates 1200Mbit 1600Mbit 2000Mbit 2400Mbit]
 
 One data object goes from one sender to one receiver over a bridge, without loss, in segments of 1400 bytes; each implementation
 with itself, at each rate, and the best counts. Measured at the receiver, from its first event to its last byte. Without parity
@@ -14,9 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from emu.doctor import check_tools
 from emu.launch import emulate
+from emu.peers.libnorm import load
 from emu.world import inside
 from experiments.program import Job, Node, ReceiverProgram, SenderProgram
+from protocols.errors import UnsupportedError
 from protocols.machine import Content, Group, Offer
 from protocols.norm import NormConfig
 from protocols.registry import protocol
@@ -31,7 +34,7 @@ GROUP = Group(f"239.7.7.9:{PORT}")
 CODES = {"plain": 0, "rs64_16": 16}
 TOPOLOGY = Star(receivers=1).build()
 GRTT, GRTT_MAX, BACKOFF, GSIZE = 0.005, 0.05, 4, 10
-LONGEST = 60.0
+LONGEST = 20.0
 
 
 class Memory:
@@ -59,7 +62,10 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Goodput in bytes per second at the configured rate (bytes per second), and CPU seconds of sender and receiver."""
+    """Goodput in bytes per second at the configured rate (bytes per second), and CPU seconds of sender and receiver.
+
+    A transfer that does not end has goodput 0: a rate may be too high for this machine.
+    """
 
     rate: float
     goodput: float
@@ -71,7 +77,7 @@ def ours(size: int, rate: float, parity: int) -> Measured:
     """Our sender and our receiver, each in its own process."""
     norm = protocol("norm")
     config = NormConfig(
-        rate=rate, parity=parity, grtt=GRTT, grtt_max=GRTT_MAX, backoff=BACKOFF, gsize=GSIZE, buffer=2 * size, robust=5
+        rate=rate, parity=parity, grtt=GRTT, grtt_max=GRTT_MAX, backoff=BACKOFF, gsize=GSIZE, buffer=2 * size, robust=20
     )
     content = Content(Memory(size), b"", is_file=False)
     run = emulate(
@@ -88,9 +94,8 @@ def ours(size: int, rate: float, parity: int) -> Measured:
     )
     sender, receiver = run.nodes["sender"], run.nodes["r1"]
     result = receiver.result or {}
-    if not result.get("received"):
-        raise SystemExit(f"our receiver got nothing at {format_rate(rate)}: {receiver.error or sender.error or 'too slow'}")
-    return Measured(rate, size / (result["last_at"] - result["first_at"]), sender.cpu, receiver.cpu)
+    goodput = size / (result["last_at"] - result["first_at"]) if result.get("received") else 0.0
+    return Measured(rate, goodput, sender.cpu, receiver.cpu)
 
 
 def sink(offer: Offer) -> Memory:
@@ -108,14 +113,16 @@ def nrls(size: int, rate: float, parity: int) -> Measured:
         receiver = lab.start("r1", [*NRL, "recv", *common, lab.device("r1"), *listen, "--buffer", str(2 * size)])
         lab.joined("r1", GROUP.name.split(":")[0])
         timing = ["--grtt", str(GRTT), "--grtt-max", str(GRTT_MAX), "--backoff", str(BACKOFF), "--gsize", str(GSIZE)]
-        speak = ["--sizes", str(size), "--rate", str(rate * 8), "--parity", str(parity), "--robust", "5", *timing]
+        speak = ["--sizes", str(size), "--rate", str(rate * 8), "--parity", str(parity), "--robust", "20", *timing]
         sender = lab.start("sender", [*NRL, "send", *common, lab.device("sender"), *speak])
-        return [lab.end(receiver, LONGEST)[-1], lab.end(sender, LONGEST)[-1]]
+        return [lab.end(receiver, 2 * LONGEST)[-1], lab.end(sender, 2 * LONGEST)[-1]]
 
     receiver, sender = inside(work)
-    if not receiver["ok"]:
-        raise SystemExit(f"NRL's receiver got nothing at {format_rate(rate)}")
-    return Measured(rate, receiver["bytes"] / receiver["seconds"], sender["cpu_tx"], receiver["cpu_rx"])
+    goodput = receiver["bytes"] / receiver["seconds"] if receiver["ok"] else 0.0
+    return Measured(rate, goodput, sender["cpu_tx"], receiver["cpu_rx"])
+
+
+RUNS: dict[str, Callable[[int, float, int], Measured]] = {"ours": ours, "nrl": nrls}
 
 
 def measure(size: int, rates: list[float], say: Callable[[str], None]) -> dict[str, Any]:
@@ -123,16 +130,20 @@ def measure(size: int, rates: list[float], say: Callable[[str], None]) -> dict[s
     ratios: dict[str, dict[str, float]] = {}
     rows = []
     for name, parity in CODES.items():
-        best = {}
-        for who, run in (("ours", ours), ("nrl", nrls)):
-            results = [run(size, rate, parity) for rate in rates]
-            best[who] = max(results, key=lambda result: result.goodput)
-            for result in results:
-                row = {"who": who, "code": name, "rate": result.rate * 8e-6, "goodput": round(result.goodput * 8e-6, 1)}
+        best = dict.fromkeys(RUNS, 0.0)
+        # In turns, so that what else this machine does meets both.
+        for rate in rates:
+            for who, run in RUNS.items():
+                result = run(size, rate, parity)
+                goodput = round(result.goodput * 8e-6, 1)
+                best[who] = max(best[who], goodput)
+                row = {"who": who, "code": name, "rate": rate * 8e-6, "goodput": goodput}
                 rows.append(row | {"cpu_sender": result.cpu_sender, "cpu_receiver": result.cpu_receiver})
                 cpu = f"CPU {result.cpu_sender:.2f} + {result.cpu_receiver:.2f} s"
-                say(f"{name:8} {who:5} at {row['rate']:6.0f} Mbit/s: {row['goodput']:7.1f} Mbit/s  {cpu}")
-        ratios[name] = {"loss0_rx1": round(best["ours"].goodput / best["nrl"].goodput, 3)}
+                say(f"{name:8} {who:5} at {format_rate(rate):>8}: {goodput:7.1f} Mbit/s  {cpu}")
+        if not best["nrl"]:
+            raise SystemExit("libnorm1 completed no transfer: try lower --rates")
+        ratios[name] = {"loss0_rx1": round(best["ours"] / best["nrl"], 3)}
         say(f"{name:8} ratio {ratios[name]['loss0_rx1']:.2f}")
     return {"ratio_nrl": ratios, "size": size, "runs": rows}
 
@@ -142,8 +153,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Goodput of our NORM against NRL's.")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--size", type=parse_size, default=64_000_000)
-    parser.add_argument("--rates", type=parse_rate, nargs="+", default=[100e6, 200e6, 300e6])
+    parser.add_argument("--rates", type=parse_rate, nargs="+", default=[150e6, 200e6, 250e6, 300e6])
     options = parser.parse_args()
+    try:
+        load()
+        check_tools()
+    except UnsupportedError as error:
+        print(error, file=sys.stderr)
+        return 3
     result = measure(options.size, options.rates, lambda line: print(line, file=sys.stderr, flush=True))
     if options.json:
         print(json.dumps(result))

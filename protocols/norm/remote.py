@@ -209,6 +209,9 @@ class RemoteSender:
             self._silences = 0
             self._idle_at = self.heard + period
             return
+        if self.heard >= self._idle_at - period:
+            # It was heard at the very moment of the last check.
+            self._silences = 0
         self._silences += 1
         if self._silences >= SILENCES:
             self._idle_at = inf

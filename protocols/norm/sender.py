@@ -50,6 +50,7 @@ class NormSender(Sender):
     __slots__ = (
         "_acks_received",
         "_aggregate_at",
+        "_busy",
         "_cc_sequence",
         "_clear",
         "_config",
@@ -96,7 +97,7 @@ class NormSender(Sender):
         self._position: Position | None = None
         self._place = (0, 0, 0)
         self._clear = 0.0
-        self._full = False
+        self._busy = self._full = False
         self._aggregate_at = self._flush_at = self._probe_at = inf
         self._holdoff = -inf
         self._flushes = 0
@@ -251,7 +252,8 @@ class NormSender(Sender):
 
     def _transmit(self, now: float) -> None:
         """Send until the rate is used up, nothing is due or the network is full."""
-        self._clear = max(self._clear, now - CATCH_UP)
+        # Who had nothing to send has nothing to make up for.
+        self._clear = max(self._clear, now - CATCH_UP if self._busy else now)
         rate = self._config.rate
         while self._clear <= now and not self._full:
             if self._probe_at <= now:
@@ -259,11 +261,13 @@ class NormSender(Sender):
             else:
                 message = self._next(now)
             if message is None:
+                self._busy = False
                 return
             size = size_of(message)
             self._said = self._origin
             self._full = bool(self.ports.send(Packet(message, size, self._group)))
             self._clear += size / rate
+            self._busy = bool(self._repairs or self._unsent)
 
     def _next(self, now: float) -> NormMessage | None:
         message: NormMessage | None = None

@@ -7,10 +7,13 @@ from math import inf
 import pytest
 
 from emu.host import Loop, UdpHost, new_loop
+from emu.network import Network, plan
+from emu.world import enter_network, inside
 from protocols.errors import LivelockError, UsageError
 from protocols.machine import Address, Event, Group, Machine, Message, Ports
 from protocols.rng import Rng
-from tests.emu.plain import GROUP, Done, Listener, NumberCodec, Numbers
+from tests.emu.plain import GROUP, PORT, Done, Listener, NumberCodec, Numbers
+from topologies.generators import Star
 
 
 @pytest.fixture
@@ -55,7 +58,7 @@ def stopping(loop: Loop) -> Callable[[Event], None]:
     """An application that ends the run when an event comes, a little later so that what is under way arrives."""
 
     def on_event(event: Event) -> None:
-        loop.call_later(0.03, loop.stop)
+        loop.call_later(0.1, loop.stop)
 
     return on_event
 
@@ -90,6 +93,17 @@ def test_an_answer_to_the_source_of_a_packet_arrives(loop: Loop, make: Hosts) ->
     third.run(Numbers(third, total=3, rate=1000, to=ear.sources[0]), stopping(loop))
     loop.run(5)
     assert voice.heard == [0, 1, 2]
+
+
+def test_unicast_to_a_hosts_own_port_arrives_there(loop: Loop, make: Hosts) -> None:
+    speaking, hearing = make(), make()
+    (own,) = [where for where in hearing._sockets if where != hearing._own]
+    ear = Listener(hearing, Group(f"127.0.0.1:{own[1]}"))  # type: ignore[index]
+    hearing.run(ear, ignore)
+    speaking.run(Numbers(speaking, total=3, rate=1000, to=own), stopping(loop))
+    loop.run(5)
+    assert ear.numbers == [0, 1, 2]
+    assert set(ear.destinations) == {own}
 
 
 def test_a_group_left_is_heard_no_more(loop: Loop, make: Hosts) -> None:
@@ -243,3 +257,30 @@ def test_a_held_host_says_nothing_and_stays_at_time_zero_until_it_begins(loop: L
     loop.run(5)
     assert ear.numbers == [0, 1, 2]
     assert 0.001 <= times[0] < 0.02
+
+
+def slow_link(total: int) -> tuple[int, list[int], dict[str, int]]:
+    """A sender with a small buffer on a slow link, and a listener at its other end, both in one process."""
+    star = Star.model_validate({"receivers": 1, "trunk": {"rate": "20Mbit"}})
+    planned = plan(star.build())
+    network, loop = Network(planned), new_loop()
+    # A socket stays in the network it was made in, wherever its process goes.
+    enter_network(network.pid("r1"))
+    hearing = UdpHost(loop, NumberCodec(), interface=planned.addresses["r1"], port=PORT, rng=Rng(1))
+    ear = Listener(hearing)
+    hearing.run(ear, ignore)
+    enter_network(network.pid("sender"))
+    address = planned.addresses["sender"]
+    speaking = UdpHost(loop, NumberCodec(), interface=address, port=PORT, rng=Rng(2), buffers=100_000, burst=1)
+    voice = Numbers(speaking, total, rate=50_000, burst=10)
+    speaking.run(voice, stopping(loop))
+    loop.run(10)
+    return voice.fulls, ear.numbers, speaking.faults
+
+
+@pytest.mark.emu
+def test_a_sender_that_is_faster_than_its_link_is_told_and_loses_nothing() -> None:
+    fulls, heard, faults = inside(lambda: slow_link(500))
+    assert fulls > 0
+    assert heard == list(range(500))
+    assert not any(faults.values())

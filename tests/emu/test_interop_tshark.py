@@ -42,8 +42,8 @@ def test_every_message_of_a_session_is_well_formed_for_tshark() -> None:
         lines = read(f"{folder}/captured.pcapng")
     kinds = Counter(kind for kind, _ in lines)
     assert all(not malformed for _, malformed in lines)
-    # 1 INFO, 2 DATA, 3 CMD, 4 NACK, 5 ACK
-    assert set(kinds) == {"1", "2", "3", "4", "5"}
+    # 1 INFO, 2 DATA, 3 CMD, 4 NACK; an ACK (5) answers a probe, and there may have been none that arrived.
+    assert {"1", "2", "3", "4"} <= set(kinds) <= {"1", "2", "3", "4", "5"}
     assert kinds["2"] >= -(-SIZE // 1400)
 
 

@@ -146,19 +146,6 @@ def test_the_rate_of_a_link_is_kept_and_its_queue_drops_what_is_too_much() -> No
     ]
 
 
-def test_a_sender_that_is_faster_than_its_link_is_told_and_loses_nothing() -> None:
-    total = 6000
-    topology = star(1, trunk={"rate": "50Mbit"})
-    speaking, hearing = Speaking(total, 200_000, burst=20), Hearing()
-    run = play(topology, {"sender": speaking, "r1": hearing}, until="r1", duration=total * 1442 / (50e6 / 8) + 0.5)
-    result = run.nodes["sender"].result
-    assert result is not None
-    # 6000 packets are more than the 4 MB of the socket's buffer, so the kernel said "full" and later "go on".
-    assert result["sent"] == total
-    assert result["fulls"] > 0
-    assert numbers(run.nodes["r1"]) == list(range(total))
-
-
 def test_a_run_ends_at_its_duration() -> None:
     run = play(star(1), {"sender": Speaking(10_000, 100), "r1": Hearing()}, duration=0.3)
     assert not run.over

@@ -213,11 +213,11 @@ class Talker:
 
     def until(self, when: float, over: Callable[[], bool] = lambda: False) -> None:
         """Let time pass, with all the wake-ups the machine wants, up to `when` or until `over()`."""
-        while self.host.due <= when:
-            if over():
+        while not over():
+            if self.host.due > when:
+                self.host.turn(max(when, self.now))
                 return
             self.host.turn(max(self.host.due, self.now))
-        self.host.turn(max(when, self.now))
 
     def nack(self, *requests: Request, now: float | None = None, instance: int = 7, sender: int = 1, echo: int = 0) -> None:
         """A receiver asks for this; `echo` is its answer to a probe in microseconds of the sender's clock."""

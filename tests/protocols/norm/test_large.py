@@ -1,0 +1,40 @@
+"""An object of 1 GiB, accounted for: it arrives over lossy links, and neither end keeps much of it in mind."""
+
+import tracemalloc
+
+from experiments.content import Accounted
+from protocols.events import Event, FlushCompleted, ObjectReceived
+from protocols.machine import Content
+from protocols.norm import NormConfig, NormReceiver, NormSender
+from sim.network import Network
+from tests.protocols.norm.scenes import GROUP
+from tests.support.content import Extent
+from topologies.generators import Star
+
+GIB = 1 << 30
+
+
+def test_a_gibibyte_arrives_and_little_memory_is_needed() -> None:
+    link = {"rate": "2Gbit", "delay": "1ms", "down": {"loss": 0.02}}
+    network = Network(Star.model_validate({"kind": "star", "receivers": 2, "link": link}).build(), seed=1)
+    config = NormConfig(rate=1e8, segment=16_000, grtt=0.01, gsize=10)
+    told: list[Event] = []
+    for number, name in enumerate(("r1", "r2")):
+        host = network.host(name)
+        host.run(NormReceiver(host, config, 2 + number, GROUP), told.append, lambda offer: Accounted())
+    host = network.host("sender")
+    sender = NormSender(host, config, 1, GROUP)
+    done: list[Event] = []
+    host.run(sender, done.append)
+    tracemalloc.start()
+    host.call(sender.submit, Content(Extent(GIB), b"large"))
+    network.run(600.0, lambda: any(isinstance(event, FlushCompleted) for event in done))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    received = [event for event in told if isinstance(event, ObjectReceived)]
+    assert [(event.size, event.info) for event in received] == [(GIB, b"large")] * 2
+    counts = sender.counts()
+    assert counts["data_sent"] == -(-GIB // 16_000)
+    # 2 % of losses at two receivers: the blocks need a little more than two times that in parity.
+    assert 0.02 < counts["repairs_sent"] / counts["data_sent"] < 0.12
+    assert peak < 4_000_000

@@ -1,0 +1,566 @@
+"""The NORM sender: order, pacing, flushing, probing, and what happens to objects."""
+
+from math import inf
+from typing import Any
+
+import pytest
+
+from protocols.events import FlushCompleted, ObjectAborted, ObjectPurged, ObjectSent
+from protocols.machine import Content
+from protocols.norm.messages import (
+    FLAG_FILE,
+    FLAG_INFO,
+    FLAG_REPAIR,
+    Data,
+    Flush,
+    Info,
+    Probe,
+    Squelch,
+)
+from protocols.norm.wire import NormCodec
+from tests.protocols.norm.scenes import GROUP, GRTT, Talker, items, ranges
+from tests.support.content import Bytes, pattern
+
+LONG = 2400
+"""Bytes of three blocks."""
+FACTOR = 4
+
+
+def flushed(talker: Talker) -> bool:
+    return bool(talker.told(FlushCompleted))
+
+
+# -- order and content -----------------------------------------------------------------------------------------------------------
+
+
+def test_it_joins_its_group_and_without_probing_says_nothing_unasked() -> None:
+    talker = Talker()
+    assert talker.host.groups == [GROUP]
+    talker.until(1000.0)
+    assert not talker.said
+    assert talker.machine.deadline == inf
+
+
+def test_objects_go_out_in_order_each_with_its_information_first() -> None:
+    talker = Talker()
+    assert talker.submit(250, 100, info=b"name") == [0, 1]
+    talker.until(10.0)
+    kinds = [(message.kind, message.object_id) for _, _, message in talker.said if not isinstance(message, Flush)]
+    assert kinds == [("info", 0), *[("data", 0)] * 3, ("info", 1), ("data", 1)]
+    assert talker.symbols() == [(0, 0, 0), (0, 0, 1), (0, 0, 2), (1, 0, 0)]
+    assert talker.told(ObjectSent) == [ObjectSent(0), ObjectSent(1)]
+
+
+def test_all_goes_to_the_group_with_the_size_it_has_on_the_wire() -> None:
+    talker, codec = Talker(probing="active"), NormCodec()
+    talker.submit(LONG, info=b"name")
+    talker.until(10.0)
+    for packet in talker.host.packets:
+        assert packet.to == GROUP
+        assert packet.size == len(codec.encode(packet.message))
+
+
+def test_messages_are_numbered_without_holes() -> None:
+    talker = Talker(probing="active")
+    talker.submit(*[100] * 20, info=b"name")
+    talker.until(5.0)
+    assert [message.sequence for _, _, message in talker.said] == list(range(len(talker.said)))
+
+
+def test_data_carries_the_content_its_coding_and_its_flags() -> None:
+    talker = Talker()
+    talker.submit(2350, info=b"name")
+    talker.until(5.0)
+    made = talker.of(Data)
+    assert b"".join(data.payload or b"" for data in made) == pattern(2350, seed=1)
+    assert {data.flags for data in made} == {FLAG_FILE | FLAG_INFO}
+    (fti,) = {data.fti for data in made}
+    assert fti is not None
+    assert (fti.fec_id, fti.object_size, fti.segment, fti.block, fti.parity) == (5, 2350, 100, 8, 4)
+    (origin,) = {data.origin for data in made}
+    assert (origin.source_id, origin.instance_id, origin.backoff) == (1, 7, FACTOR)
+
+
+def test_without_information_there_is_no_info_message_but_for_an_empty_object() -> None:
+    talker = Talker()
+    talker.submit(100, 0)
+    talker.until(5.0)
+    assert [info.object_id for info in talker.of(Info)] == [1]
+    assert [data.flags & FLAG_INFO for data in talker.of(Data)] == [0]
+
+
+def test_automatic_parity_follows_its_block() -> None:
+    talker = Talker(auto_parity=2)
+    talker.submit(1600)
+    talker.until(5.0)
+    assert talker.symbols() == [(0, block, symbol) for block in range(2) for symbol in range(10)]
+    assert talker.machine.counts()["data_sent"] == 20
+
+
+# -- pacing ------------------------------------------------------------------------------------------------------------------------
+
+
+def test_each_message_waits_for_the_time_the_one_before_it_takes() -> None:
+    talker = Talker(rate=10_000.0)
+    talker.submit(LONG, info=b"name")
+    talker.until(1.0)
+    clear = 0.0
+    for when, size, _ in talker.said[:24]:
+        assert when == pytest.approx(clear, abs=1e-9)
+        clear = when + size / 10_000.0
+
+
+def test_a_submission_after_a_pause_is_sent_at_once_but_gains_nothing_by_the_pause() -> None:
+    talker = Talker(rate=10_000.0)
+    talker.submit(1000)
+    talker.until(50.0)
+    before = len(talker.said)
+    talker.submit(1000)
+    talker.until(50.05)
+    octets = sum(size for _, size, _ in talker.said[before:])
+    assert talker.said[before][0] == 50.0
+    # What may go out in 50 ms, the catch-up of 20 ms and one packet more.
+    assert octets <= 10_000 * (0.05 + 0.02) + 150
+
+
+def test_a_sender_woken_late_makes_up_for_a_fiftieth_of_a_second_at_most() -> None:
+    talker = Talker(rate=100_000.0)
+    talker.submit(20_000)
+    talker.until(0.01)
+    before = len(talker.said)
+    talker.host.turn(5.0)
+    octets = sum(size for _, size, _ in talker.said[before:])
+    assert 0.015 * 100_000 < octets <= 0.02 * 100_000 + 150
+
+
+def test_a_sender_woken_a_little_late_keeps_its_rate() -> None:
+    talker = Talker(rate=100_000.0)
+    talker.submit(20_000)
+    while len(talker.of(Data)) < 200:
+        talker.host.turn(talker.host.due + 0.003)
+    octets = sum(size for _, size, _ in talker.said)
+    assert talker.now == pytest.approx(octets / 100_000.0, abs=0.01)
+
+
+def test_after_full_it_is_silent_until_it_is_resumed() -> None:
+    talker = Talker()
+    talker.host.room = 5
+    talker.submit(LONG)
+    talker.until(3.0)
+    assert len(talker.said) == 5
+    talker.host.resume(3.0, 4)
+    talker.until(6.0)
+    assert len(talker.said) == 9
+    assert [when for when, _, _ in talker.said[5:]] == pytest.approx([3.0 + i * talker.said[5][1] / 1e6 for i in range(4)])
+    talker.host.resume(6.0)
+    talker.until(10.0)
+    assert talker.symbols() == [(0, b, s) for b in range(3) for s in range(8)]
+    assert flushed(talker)
+
+
+def test_feedback_is_heard_while_the_network_is_full() -> None:
+    talker = Talker()
+    talker.submit(LONG)
+    talker.until(1.0, lambda: len(talker.said) == 20)
+    talker.host.room = 1
+    talker.until(0.01)
+    talker.nack(items((0, 0, 8)))
+    talker.until(2.0)
+    talker.host.resume(2.0)
+    talker.until(4.0)
+    assert (0, 0, 8) in talker.symbols()
+
+
+# -- flushing ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_end_is_announced_robust_times_every_two_round_trips() -> None:
+    talker = Talker(robust=6)
+    talker.submit(LONG)
+    talker.until(10.0)
+    times = talker.times(Flush)
+    assert len(times) == 6
+    assert [b - a for a, b in zip(times, times[1:], strict=False)] == pytest.approx([2 * GRTT] * 5)
+    assert times[0] - talker.times(Data)[-1] < 0.001
+    assert {(flush.object_id, flush.block, flush.symbol) for flush in talker.of(Flush)} == {(0, 2, 7)}
+
+
+def test_completion_is_told_once_when_a_receiver_has_had_its_back_off() -> None:
+    talker = Talker()
+    talker.submit(LONG)
+    talker.until(talker.now + 10.0, lambda: flushed(talker))
+    assert talker.now - talker.times(Flush)[-1] == pytest.approx((FACTOR + 2) * GRTT)
+    talker.until(100.0)
+    assert talker.told(FlushCompleted) == [FlushCompleted(0)]
+    assert talker.machine.deadline == inf
+
+
+def test_new_content_begins_the_announcement_anew() -> None:
+    talker = Talker()
+    talker.submit(100)
+    talker.until(10.0, lambda: len(talker.of(Flush)) == 2)
+    talker.submit(100)
+    talker.until(20.0)
+    assert [flush.object_id for flush in talker.of(Flush)] == [0, 0, 1, 1, 1, 1]
+    assert talker.told(FlushCompleted) == [FlushCompleted(1)]
+
+
+def test_a_repair_begins_the_announcement_anew() -> None:
+    talker = Talker()
+    talker.submit(LONG)
+    talker.until(10.0, lambda: len(talker.of(Flush)) == 3)
+    talker.nack(items((0, 0, 8)))
+    talker.until(20.0)
+    assert len(talker.of(Flush)) == 3 + 4
+    assert len(talker.told(FlushCompleted)) == 1
+
+
+def test_while_requests_are_gathered_nothing_is_announced() -> None:
+    talker = Talker()
+    talker.submit(LONG)
+    talker.until(10.0, lambda: len(talker.of(Flush)) == 1)
+    asked = talker.now
+    talker.nack(items((0, 0, 8)))
+    talker.until(20.0, lambda: len(talker.of(Data)) == 25)
+    assert len(talker.of(Flush)) == 1
+    assert talker.now == pytest.approx(asked + (FACTOR + 1) * GRTT)
+
+
+def test_an_empty_objects_flush_names_the_symbol_before_the_first() -> None:
+    for fec, last in ((5, (0xFFFFFF, 0xFF)), (129, (0xFFFFFFFF, 0xFFFF)), (0, (0xFFFF, 0xFFFF))):
+        talker = Talker(fec=fec, parity=0)
+        talker.submit(0)
+        talker.until(5.0)
+        assert {(flush.block, flush.symbol) for flush in talker.of(Flush)} == {last}
+
+
+def test_each_of_several_rounds_is_completed() -> None:
+    talker = Talker()
+    for expected in range(3):
+        talker.submit(100)
+        talker.until(talker.now + 10.0)
+        assert [event.object_id for event in talker.told(FlushCompleted)] == list(range(expected + 1))
+
+
+# -- probing -----------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_first_probe_goes_out_at_once_and_then_it_rests_until_something_else_is_sent() -> None:
+    talker = Talker(probing="active")
+    talker.until(100.0)
+    assert talker.times(Probe) == [0.0]
+    assert talker.machine.deadline == inf
+    talker.submit(100)
+    talker.until(100.5)
+    assert talker.times(Probe)[:2] == pytest.approx([0.0, 100.0], abs=0.01)
+
+
+def test_probes_come_at_growing_intervals_while_content_is_sent() -> None:
+    talker = Talker(probing="active", rate=2000.0, probe_min=1.0, probe_max=3.0)
+    talker.submit(40_000)
+    talker.until(20.0)
+    times = talker.times(Probe)[:7]
+    gaps = [b - a for a, b in zip(times, times[1:], strict=False)]
+    assert gaps == pytest.approx([1.0, 1.5, 2.25, 3.0, 3.0, 3.0], abs=0.1)
+
+
+def test_probing_ends_with_the_content() -> None:
+    talker = Talker(probing="active", probe_min=0.01, probe_max=0.02)
+    talker.submit(1000)
+    talker.until(1000.0)
+    last = max(talker.times(Flush))
+    assert max(talker.times(Probe)) <= last + 0.5
+    assert talker.machine.deadline == inf
+
+
+@pytest.mark.parametrize(("probing", "rate", "count"), [("active", True, 1), ("passive", False, 1), ("none", False, 0)])
+def test_only_active_probes_ask_for_answers(probing: str, rate: bool, count: int) -> None:
+    talker = Talker(probing=probing)
+    talker.until(1.0)
+    probes = talker.of(Probe)
+    assert len(probes) == count
+    assert all((probe.rate is not None) == rate for probe in probes)
+
+
+def test_probes_are_numbered_and_carry_a_clock_that_is_never_zero() -> None:
+    talker = Talker(probing="active", rate=2000.0)
+    talker.submit(20_000)
+    talker.until(5.0)
+    found = [(probe.cc_sequence, probe.send_sec + probe.send_usec / 1e6) for probe in talker.of(Probe)]
+    times = talker.times(Probe)
+    assert [number for number, _ in found] == list(range(len(times)))
+    assert found[0][1] > 0.0
+    assert [clock - found[0][1] for _, clock in found] == pytest.approx([when - times[0] for when in times], abs=2e-6)
+
+
+def answer(talker: Talker, rtt: float) -> None:
+    """A receiver answers the last probe as if it had been `rtt` seconds under way."""
+    probe, when = talker.of(Probe)[-1], talker.times(Probe)[-1]
+    clock = probe.send_sec * 1_000_000 + probe.send_usec + round((talker.now - when) * 1e6)
+    talker.answer(clock - round(rtt * 1e6), talker.now)
+
+
+def test_answers_raise_and_lower_what_is_advertised() -> None:
+    talker = Talker(probing="active", rate=100_000.0, grtt=0.05, probe_min=0.2, probe_max=0.2)
+    talker.submit(300_000)
+    first = talker.machine.grtt
+    talker.until(0.1)
+    answer(talker, 0.4)
+    assert talker.machine.grtt == pytest.approx(0.25 * 0.05 + 0.75 * 0.4, rel=0.08)
+    talker.until(0.11)
+    assert talker.of(Data)[-1].origin.grtt > talker.of(Data)[0].origin.grtt
+    assert talker.machine.counts()["acks_received"] == 1
+    high = talker.machine.grtt
+    for i in range(20):
+        talker.until(0.3 + 0.2 * i)
+        answer(talker, 0.01)
+    assert talker.machine.grtt < 0.6 * high
+    assert talker.machine.grtt >= first * 0.2
+
+
+def test_a_nacks_echo_is_an_answer_too() -> None:
+    talker = Talker(probing="active", grtt=0.05)
+    talker.submit(LONG)
+    talker.until(0.1)
+    probe = talker.of(Probe)[0]
+    before = talker.machine.grtt
+    talker.nack(items((0, 0, 8)), echo=probe.send_sec * 1_000_000 + probe.send_usec - 400_000)
+    assert talker.machine.grtt > before
+
+
+def test_feedback_for_others_or_for_an_earlier_start_is_not_heard() -> None:
+    talker = Talker(probing="active")
+    talker.submit(LONG)
+    talker.until(0.5)
+    before = talker.machine.counts(), len(talker.of(Data)), talker.machine.grtt
+    talker.nack(items((0, 0, 8)), sender=2, echo=1)
+    talker.nack(items((0, 0, 8)), instance=6, echo=1)
+    talker.until(0.6)
+    after = talker.machine.counts()
+    assert (after["nacks_received"], len(talker.of(Data)), talker.machine.grtt) == (0, *before[1:])
+
+
+# -- objects -----------------------------------------------------------------------------------------------------------------------
+
+
+class Broken(Bytes):
+    """A source that fails, or ends early, from an offset on."""
+
+    def __init__(self, content: bytes, limit: int, *, short: bool) -> None:
+        super().__init__(content)
+        self.limit, self.short = limit, short
+
+    def read(self, offset: int, n: int) -> bytes:
+        """As the base class, before the limit."""
+        if offset + n > self.limit:
+            if self.short:
+                return super().read(offset, max(self.limit - offset, 0))
+            raise OSError(5, "broken disk")
+        return super().read(offset, n)
+
+
+@pytest.mark.parametrize("short", [False, True], ids=["fails", "ends-early"])
+@pytest.mark.parametrize("limit", [0, 1000])
+def test_a_source_that_fails_ends_its_object_and_nothing_else(limit: int, short: bool) -> None:
+    talker = Talker()
+    talker.submit(LONG)
+    talker.host.call(talker.machine.submit, Content(Broken(pattern(LONG), limit, short=short), b"name"))
+    talker.submit(LONG)
+    talker.until(10.0)
+    (event,) = talker.told(ObjectAborted)
+    assert (event.sender, event.object_id) == (1, 1)
+    assert event.reason.startswith("source: ")
+    assert [object_id for object_id, _, _ in talker.symbols()].count(1) == limit // 800 * 8
+    assert [event.object_id for event in talker.told(ObjectSent)] == [0, 2]
+    assert flushed(talker)
+    talker.nack(ranges((1, 0, 0), (1, 0, 7)))
+    talker.until(20.0)
+    assert [(squelch.object_id, squelch.invalid) for squelch in talker.of(Squelch)] == [(0, (1,))]
+
+
+def test_a_source_that_fails_at_a_repair_ends_its_object() -> None:
+    source = Broken(pattern(LONG), LONG, short=False)
+    talker = Talker()
+    talker.host.call(talker.machine.submit, Content(source, b""))
+    talker.until(5.0, lambda: bool(talker.of(Flush)))
+    source.limit = 0
+    talker.nack(items((0, 0, 3)))
+    talker.until(20.0)
+    assert [event.object_id for event in talker.told(ObjectAborted)] == [0]
+    assert len(talker.of(Data)) == 24
+
+
+def test_when_the_only_object_failed_it_still_comes_to_an_end() -> None:
+    talker = Talker()
+    talker.host.call(talker.machine.submit, Content(Broken(pattern(LONG), 800, short=False), b""))
+    talker.until(100.0)
+    assert [event.object_id for event in talker.told(ObjectAborted)] == [0]
+    assert talker.machine.deadline == inf
+
+
+def test_a_squelch_names_the_first_object_that_can_be_repaired() -> None:
+    talker = Talker(cache_min=2, cache_max=2)
+    talker.submit(*[100] * 5)
+    talker.until(20.0)
+    assert [event.object_id for event in talker.told(ObjectPurged)] == [0, 1, 2]
+    talker.nack(items((1, 0, 8)))
+    talker.until(talker.now + 5.0)
+    assert [(squelch.object_id, squelch.invalid) for squelch in talker.of(Squelch)] == [(3, ())]
+    talker.nack(items((3, 0, 8)))
+    talker.until(talker.now + 5.0)
+    assert len(talker.of(Squelch)) == 1
+
+
+def test_objects_wait_until_the_window_has_room() -> None:
+    talker = Talker(cache_min=2, cache_max=2, flow=2.0)
+    talker.submit(*[100] * 3)
+    talker.until(20.0)
+    sent = {data.object_id: when for when, _, data in talker.said if isinstance(data, Data)}
+    # The first object rests for flow * (K + 1) GRTT after its last packet.
+    assert sent[2] - sent[0] == pytest.approx(2.0 * (FACTOR + 1) * GRTT, rel=0.05)
+
+
+def test_a_request_keeps_an_object_from_being_forgotten() -> None:
+    talker = Talker(cache_min=2, cache_max=2, flow=2.0)
+    talker.submit(*[100] * 3)
+    talker.until(1.9 * (FACTOR + 1) * GRTT)
+    talker.nack(items((0, 0, 1)))
+    talker.until(20.0)
+    sent = [(when, data.object_id) for when, _, data in talker.said if isinstance(data, Data)]
+    repaired = next(when for when, object_id in sent[2:] if object_id == 0)
+    assert [when for when, object_id in sent if object_id == 2][0] > repaired
+
+
+def test_ids_go_round() -> None:
+    talker = Talker(rate=1e9, cache_min=1, cache_max=1, flow=0.1, backoff=0, parity=0)
+    talker.machine._next_id = 0xFFFE
+    assert talker.submit(100, 100, 100) == [0xFFFE, 0xFFFF, 0]
+    talker.until(5.0)
+    assert [object_id for object_id, _, _ in talker.symbols()] == [0xFFFE, 0xFFFF, 0]
+    assert talker.told(FlushCompleted) == [FlushCompleted(0)]
+
+
+# -- repairs -----------------------------------------------------------------------------------------------------------------------
+
+
+def ready(**settings: Any) -> Talker:
+    """A sender that has sent three blocks and begun to flush; `backoff` 4."""
+    talker = Talker(**settings)
+    talker.submit(LONG)
+    talker.until(10.0, lambda: bool(talker.of(Flush)))
+    return talker
+
+
+def test_requests_are_gathered_for_k_plus_one_round_trips() -> None:
+    talker = ready()
+    asked = talker.now
+    talker.nack(items((0, 1, 8)))
+    talker.nack(items((0, 0, 8), (0, 0, 9)), now=asked + FACTOR * GRTT)
+    talker.until(asked + (FACTOR + 1) * GRTT - 1e-6)
+    assert len(talker.of(Data)) == 24
+    talker.until(asked + 10 * GRTT)
+    assert talker.symbols(24) == [(0, 0, 8), (0, 0, 9), (0, 1, 8)]
+    assert talker.machine.counts()["repairs_sent"] == 3
+
+
+def test_repairs_are_marked_and_carry_parity_that_decodes() -> None:
+    talker = ready()
+    talker.nack(items((0, 1, 8)), ranges((0, 2, 1), (0, 2, 2)))
+    talker.until(5.0)
+    repairs = talker.of(Data)[24:]
+    assert all(data.flags & FLAG_REPAIR for data in repairs)
+    assert not any(data.flags & FLAG_REPAIR for data in talker.of(Data)[:24])
+    assert repairs[1].payload == talker.of(Data)[17].payload
+
+
+def test_without_back_off_and_parity_repairs_begin_at_once() -> None:
+    talker = ready(backoff=0, parity=0)
+    asked = talker.now
+    talker.nack(items((0, 1, 3)))
+    talker.until(asked + 0.001)
+    assert talker.symbols(24) == [(0, 1, 3)]
+
+
+def test_repairs_come_before_what_is_new() -> None:
+    talker = Talker(rate=20_000.0)
+    talker.submit(LONG, LONG)
+    talker.until(0.15)
+    sent = len(talker.of(Data))
+    assert 16 < sent < 30
+    talker.nack(items((0, 0, 8), (0, 0, 9)))
+    talker.until(10.0)
+    order = talker.symbols()
+    place = order.index((0, 0, 8))
+    assert order[place + 1] == (0, 0, 9)
+    assert order[place + 2] == (order[place - 1][0], order[place - 1][1], order[place - 1][2] + 1)
+    assert sorted(order) == sorted(set(order))
+
+
+def test_a_request_for_what_was_not_sent_yet_is_not_served_twice() -> None:
+    talker = Talker(rate=20_000.0)
+    talker.submit(LONG)
+    talker.until(0.02)
+    talker.nack(ranges((0, 2, 0), (0, 2, 7)))
+    talker.until(10.0)
+    assert talker.symbols() == [(0, b, s) for b in range(3) for s in range(8)]
+
+
+def test_during_the_hold_off_requests_for_what_was_just_repaired_are_dropped() -> None:
+    talker = ready()
+    talker.nack(items((0, 1, 8)))
+    talker.until(talker.now + 10.0, lambda: len(talker.of(Data)) == 25)
+    talker.nack(items((0, 1, 8)), now=talker.now + 0.5 * GRTT)
+    talker.nack(items((0, 0, 8)))
+    talker.until(talker.now + 1.0)
+    assert talker.symbols(24) == [(0, 1, 8)]
+
+
+def test_during_the_hold_off_requests_for_what_lies_ahead_are_served_at_once() -> None:
+    talker = ready()
+    talker.nack(items((0, 0, 8)))
+    talker.until(talker.now + 10.0, lambda: len(talker.of(Data)) == 25)
+    talker.nack(items((0, 2, 8)))
+    talker.until(talker.now + 0.001)
+    assert talker.symbols(24) == [(0, 0, 8), (0, 2, 8)]
+
+
+def test_after_the_hold_off_a_request_begins_a_new_round() -> None:
+    talker = ready()
+    talker.nack(items((0, 1, 8)))
+    talker.until(talker.now + 10.0, lambda: len(talker.of(Data)) == 25)
+    asked = talker.now + 1.001 * GRTT
+    talker.nack(items((0, 1, 9)), now=asked)
+    talker.until(asked + (FACTOR + 1) * GRTT + 0.001)
+    assert talker.symbols(24) == [(0, 1, 8), (0, 1, 9)]
+
+
+def test_information_is_sent_again() -> None:
+    talker = Talker()
+    talker.submit(LONG, info=b"name")
+    talker.until(10.0, lambda: bool(talker.of(Flush)))
+    talker.nack(items((0,), level=4))
+    talker.until(talker.now + 5.0)
+    first, second = talker.of(Info)
+    assert (first.flags & FLAG_REPAIR, second.flags & FLAG_REPAIR) == (0, FLAG_REPAIR)
+    assert second.payload == b"name"
+    assert len(talker.of(Data)) == 24
+
+
+def test_a_whole_object_is_sent_again_with_its_information() -> None:
+    talker = Talker()
+    talker.submit(LONG, info=b"name")
+    talker.until(10.0, lambda: bool(talker.of(Flush)))
+    talker.nack(items((0,), level=8))
+    talker.until(talker.now + 5.0)
+    assert len(talker.of(Info)) == 2
+    assert sorted(talker.symbols(24)) == sorted(talker.symbols()[:24])
+
+
+def test_an_endlessly_asking_receiver_gets_its_answers_and_the_session_still_ends() -> None:
+    talker = ready()
+    for _ in range(30):
+        talker.nack(ranges((0, 0, 8), (0, 0, 11)))
+        talker.until(talker.now + 8 * GRTT)
+    talker.until(talker.now + 20.0)
+    assert flushed(talker)
+    assert len(talker.of(Data)) - 24 <= 30 * 4
