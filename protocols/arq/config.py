@@ -32,9 +32,7 @@ class N1Config(AConfig):
     gather: float = setting(
         0.02, "seconds", 0.0, 1e6, help="how long the sender waits for further requests before it repeats a packet"
     )
-    hold: float = setting(
-        0.05, "seconds", 0.0, 1e6, help="requests for a packet are ignored for so long after it was repeated"
-    )
+    hold: float = setting(0.05, "seconds", 0.0, 1e6, help="requests for a packet are ignored for so long after it was repeated")
 
 
 @dataclass(frozen=True, slots=True)

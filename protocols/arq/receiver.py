@@ -48,7 +48,7 @@ class ArqReceiver(Machine):
             self.data_received += 1
             remote = self._remote_of(message)
             remote.hear(message, now)
-            self._on_data(message, source)
+            self._on_data(message, source, now)
         elif isinstance(message, End):
             remote = self._remote_of(message)
             remote.hear(message, now)
@@ -66,7 +66,8 @@ class ArqReceiver(Machine):
         """Speak if it is time."""
         for remote in self._remotes.values():
             remote.wake(now)
-        self._due(min((remote.due() for remote in self._remotes.values()), default=inf))
+        self._act(now)
+        self._due(self._soonest())
 
     def counts(self) -> dict[str, int]:
         """What was received."""
@@ -75,14 +76,21 @@ class ArqReceiver(Machine):
 
     # -- what the protocols do differently -------------------------------------------------------------------------
 
-    def _on_data(self, message: Data, source: Address) -> None:
+    def _on_data(self, message: Data, source: Address, now: float) -> None:
         """A unit came from `source`, new or not."""
 
     def _on_nack(self, remote: RemoteSender, nack: Nack, now: float) -> None:
         """Another receiver asks for a unit."""
 
-    def on_unit(self, remote: RemoteSender, message: Data) -> None:
+    def on_unit(self, message: Data) -> None:
         """A unit came for the first time."""
+
+    def _act(self, now: float) -> None:
+        """Whatever else is due."""
+
+    def _own_due(self) -> float:
+        """When `_act` is wanted."""
+        return inf
 
     @abstractmethod
     def want(self, remote: RemoteSender, key: Key, now: float) -> Want | None:
@@ -110,9 +118,12 @@ class ArqReceiver(Machine):
         return remote
 
     def _settle(self, remote: RemoteSender) -> None:
-        due = remote.due() if len(self._remotes) == 1 else min(other.due() for other in self._remotes.values())
+        due = min(remote.due(), self._own_due()) if len(self._remotes) == 1 else self._soonest()
         if due != self.deadline:
             self._due(due)
+
+    def _soonest(self) -> float:
+        return min(self._own_due(), *(remote.due() for remote in self._remotes.values())) if self._remotes else inf
 
     def _say(self, message: Ack | Nack, to: Address) -> None:
         self.ports.send(Packet(message, size_of(message), to))
@@ -131,7 +142,7 @@ class AckingReceiver(ArqReceiver):
         """What was received and said."""
         return {**super().counts(), "acks_sent": self._acks}
 
-    def _on_data(self, message: Data, source: Address) -> None:
+    def _on_data(self, message: Data, source: Address, now: float) -> None:
         self._acks += 1
         self._say(Ack(message.sender, message.instance, message.object_id, message.unit, self.node), source)
 

@@ -176,7 +176,7 @@ class RemoteSender:
         except OSError as error:
             self._give_up(message.object_id, f"sink: {error}")
             return
-        receiver.on_unit(self, message)
+        receiver.on_unit(message)
         if complete:
             self._close(message.object_id)
             receiver.objects_received += 1

@@ -6,6 +6,7 @@ that stays unanswered often enough; the sender of protocol A is finished when ev
 
 from abc import abstractmethod
 from heapq import heappop, heappush
+from itertools import takewhile
 from math import inf
 
 from protocols.arq.config import AConfig, N1Config
@@ -15,7 +16,7 @@ from protocols.arq.wire import size_of
 from protocols.events import FlushCompleted, ObjectAborted, ObjectPurged, ObjectSent
 from protocols.machine import Address, Content, Group, Message, Packet, Ports, Sender
 
-__all__ = ["AckedSender", "ArqSender", "NackedSender"]
+__all__ = ["AckedSender", "ArqSender", "AskedSender", "NackedSender"]
 
 CATCH_UP = 0.02
 """A sender woken late makes up for at most this much time (seconds) at once."""
@@ -191,19 +192,29 @@ class ArqSender(Sender):
         self.ports.notify(FlushCompleted(self._store.last))
 
 
-class NackedSender(ArqSender):
-    """The sender of N1 and N2: repeats what is asked for, once for all requests that come within `gather`."""
+class AskedSender(ArqSender):
+    """A sender that repeats what is asked for, and says END until that stays unanswered often enough.
 
-    __slots__ = ("_collecting", "_end_at", "_ends", "_ends_sent", "_held", "_nacks", "_settings", "_waits")
+    A repeated unit is not repeated again within `hold` seconds. After the last END receivers have `rest` seconds to ask.
+    """
 
-    def __init__(self, ports: Ports, config: N1Config, node: int, group: Group, instance: int) -> None:
+    __slots__ = ("_collecting", "_end_at", "_ends", "_ends_sent", "_held", "_hold", "_nacks", "_rest")
+
+    def __init__(
+        self, ports: Ports, config: AConfig, node: int, group: Group, instance: int, *, hold: float, rest: float
+    ) -> None:
         super().__init__(ports, config, node, group, instance)
-        self._settings = config
         self._nacks = self._ends = self._ends_sent = 0
         self._collecting: dict[Key, float] = {}
+        """Units asked for, and when to repeat them."""
         self._held: dict[Key, float] = {}
+        self._hold = hold
+        self._rest = rest
         self._end_at = -inf
-        self._waits = getattr(config, "window", 0.0) + config.timeout
+
+    @abstractmethod
+    def _delay(self) -> float:
+        """How long to wait before a unit is repeated."""
 
     def counts(self) -> dict[str, int]:
         """What was sent and heard."""
@@ -225,16 +236,10 @@ class NackedSender(ArqSender):
             self._finished = False
         self._ends, self._end_at = 0, -inf
         if now >= self._held.get(key, -inf) and key not in self._collecting and key not in self._repairs:
-            self._collecting[key] = now + self._settings.gather
+            self._collecting[key] = now + self._delay()
 
     def _expire(self, now: float) -> None:
-        # Requests come in order of time and all wait equally long.
-        ready = []
-        for key, when in self._collecting.items():
-            if when > now:
-                break
-            ready.append(key)
-        for key in ready:
+        for key in self._ready(now):
             del self._collecting[key]
             self._repairs[key] = None
         if len(self._held) > 4096:
@@ -242,8 +247,8 @@ class NackedSender(ArqSender):
 
     def _sent(self, key: Key, now: float) -> None:
         self._ends, self._end_at = 0, -inf
-        if self._settings.hold:
-            self._held[key] = now + self._settings.hold
+        if self._hold:
+            self._held[key] = now + self._hold
 
     def _idle(self, now: float) -> Message | None:
         if self._finished or self._collecting or now < self._end_at:
@@ -256,17 +261,46 @@ class NackedSender(ArqSender):
         self._ends_sent += 1
         last = self._ends >= self._config.robust
         # After the last one a receiver still has its wait before it can ask.
-        self._end_at = now + (2.0 * self._waits if last else self._config.timeout)
+        self._end_at = now + (self._rest if last else self._config.timeout)
         objects = self._store.objects
         units = objects[self._store.last].units if self._store.last in objects else 1
         return End(self._node, self._instance, self._store.last, units, self._store.first)
 
     def _timer(self) -> float:
         if self._collecting:
-            return next(iter(self._collecting.values()))
+            return self._soonest()
         if self._finished:
             return inf
         return self._end_at if self._ends else self._clear
+
+    def _ready(self, now: float) -> list[Key]:
+        """Units whose wait is over."""
+        return [key for key, when in self._collecting.items() if when <= now]
+
+    def _soonest(self) -> float:
+        """When the first wait is over."""
+        return min(self._collecting.values())
+
+
+class NackedSender(AskedSender):
+    """The sender of N1 and N2: one repair for all requests that come within `gather`."""
+
+    __slots__ = ("_gather",)
+
+    def __init__(self, ports: Ports, config: N1Config, node: int, group: Group, instance: int) -> None:
+        rest = 2.0 * (config.timeout + getattr(config, "window", 0.0))
+        super().__init__(ports, config, node, group, instance, hold=config.hold, rest=rest)
+        self._gather = config.gather
+
+    def _delay(self) -> float:
+        return self._gather
+
+    def _ready(self, now: float) -> list[Key]:
+        # All wait equally long, so they are in order of time.
+        return list(takewhile(lambda key: self._collecting[key] <= now, self._collecting))
+
+    def _soonest(self) -> float:
+        return next(iter(self._collecting.values()))
 
 
 class _Outstanding:
@@ -286,7 +320,7 @@ class AckedSender(ArqSender):
     It knows of those that acknowledged anything, and forgets who was silent for `robust` time-outs.
     """
 
-    __slots__ = ("_acks", "_heard", "_heap", "_outstanding", "_timeouts")
+    __slots__ = ("_acks", "_heap", "_heard", "_outstanding", "_timeouts")
 
     def __init__(self, ports: Ports, config: AConfig, node: int, group: Group, instance: int) -> None:
         super().__init__(ports, config, node, group, instance)

@@ -15,6 +15,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "a": {"rate": 1e6, "segment": 500, "timeout": 0.05, "robust": 10},
     "n1": {"rate": 1e6, "segment": 500, "timeout": 0.06, "gather": 0.01, "hold": 0.02, "robust": 10},
     "n2": {"rate": 1e6, "segment": 500, "timeout": 0.06, "gather": 0.0, "hold": 0.02, "window": 0.03, "robust": 10},
+    "srm": {"rate": 1e6, "segment": 500, "timeout": 0.06, "distance": 0.01, "robust": 12},
 }
 
 
