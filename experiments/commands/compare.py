@@ -42,7 +42,7 @@ def compare_command(
 ) -> int:
     """Run a scenario under several protocols on identical losses, and show paired differences.
 
-    Parameters: rate and segment are the scenario's for all; the rest are the scenario's for its own protocol, defaults for others.
+    Rate and segment are the scenario's for all; other parameters are the scenario's for its own protocol, else defaults.
 
     Exit code 0: every receiver had everything in every run; 1: not; 2: bad input; 3: this machine can't run it.
     """

@@ -13,6 +13,8 @@ __all__ = ["REFERENCES", "Entry", "Families", "Measure", "Measured", "Verdict", 
 
 REFERENCES = Path(__file__).parents[2] / "tests" / "vectors" / "reference.json"
 STANDARD_ERRORS = 4.0
+ROUNDING = 1e-7
+"""References have eight digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +38,12 @@ class Entry:
     tolerance: dict[str, Any]
 
     def allowance(self, name: str) -> float:
-        """By how much a value without standard error may differ."""
-        kind = self.tolerance["type"]
+        """By how much a value without standard error may differ; never less than the references are rounded by."""
+        kind, size = self.tolerance["type"], abs(self.values[name])
+        rounding = ROUNDING * size
         if kind in ("stat", "rel"):
-            return float(self.tolerance["rel" if kind == "stat" else "value"]) * abs(self.values[name])
-        return float(self.tolerance["value"]) if kind == "abs" else 1e-12 * abs(self.values[name])
+            return max(float(self.tolerance["rel" if kind == "stat" else "value"]) * size, rounding)
+        return max(float(self.tolerance["value"]), rounding)
 
 
 Measure: TypeAlias = Callable[[Entry, float], Mapping[str, Measured]]

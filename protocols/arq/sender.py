@@ -124,7 +124,7 @@ class ArqSender(Sender):
         """What to send when no content is due."""
 
     @abstractmethod
-    def _sent(self, key: Key, now: float) -> None:
+    def _sent(self, key: Key, repair: bool, now: float) -> None:
         """A unit was sent."""
 
     @abstractmethod
@@ -166,7 +166,7 @@ class ArqSender(Sender):
         except OSError as error:
             self._fail(item, f"source: {error}")
             return None
-        self._sent((item.object_id, unit), now)
+        self._sent((item.object_id, unit), repair, now)
         if repair:
             self._repairs_sent += 1
         else:
@@ -245,9 +245,9 @@ class AskedSender(ArqSender):
         if len(self._held) > 4096:
             self._held = {key: when for key, when in self._held.items() if when > now}
 
-    def _sent(self, key: Key, now: float) -> None:
+    def _sent(self, key: Key, repair: bool, now: float) -> None:
         self._ends, self._end_at = 0, -inf
-        if self._hold:
+        if repair and self._hold:
             self._held[key] = now + self._hold
 
     def _idle(self, now: float) -> Message | None:
@@ -345,7 +345,7 @@ class AckedSender(ArqSender):
         if known is not None:
             known.acked.add(message.node)
 
-    def _sent(self, key: Key, now: float) -> None:
+    def _sent(self, key: Key, repair: bool, now: float) -> None:
         known = self._outstanding.get(key)
         if known is None:
             known = self._outstanding[key] = _Outstanding()
