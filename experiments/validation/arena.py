@@ -1,8 +1,8 @@
 """The place where protocols are measured: a star in the simulator, with the assumptions of the theory and nothing else.
 
 Receivers `r1` to `rN` hang on one switch; `ear` hangs before the shared loss and hears everything that is sent, at the
-moments at which the receivers hear it. Losses of content are the simulator's own keyed draws; control packets pass, as the closed forms
-assume.
+moments at which the receivers hear it. Losses of content are the simulator's own keyed draws; control packets pass, as the
+closed forms assume.
 """
 
 from collections.abc import Callable, Sequence
