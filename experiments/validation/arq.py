@@ -53,9 +53,18 @@ def _samples(entry: Entry, effort: float, star: Star, least: int) -> list[int]:
 
 def _repetition(entry: Entry, effort: float) -> Mapping[str, Measured]:
     params = entry.params
-    loss, shared = params.get("p", params.get("p_tail")), params.get("p_shared", 0.0)
-    star = Star(params["R"], delay=DELAY, loss=loss, trunk_loss=shared)
+    loss = params["p"] if "p" in params else params["p_tail"]
+    star = Star(params["R"], delay=DELAY, loss=loss, trunk_loss=params.get("p_shared", 0.0))
     return {"value": mean_of([float(count) for count in _samples(entry, effort, star, 40)])}
+
+
+def _goodput(entry: Entry, effort: float) -> Mapping[str, Measured]:
+    """The share of first transmissions among all."""
+    params = entry.params
+    star = Star(params["R"], delay=DELAY, loss=params["p"])
+    packets = _budget(star.receivers, 2 / entry.values["value"], effort, 40)
+    sent = mean_of([float(count) for count in transmissions(star, packets, key_of(1, entry.id) % 2**32)])
+    return {"value": Measured(1.0 / sent.value, sent.error / sent.value**2)}
 
 
 def _rounds(entry: Entry, effort: float) -> Mapping[str, Measured]:
@@ -151,6 +160,7 @@ FAMILIES: Families = {
     "arq_nofec": _repetition,
     "arq_shared_loss": _repetition,
     "arq_rounds": _rounds,
+    "goodput_arq": _goodput,
     "tkp_counts": _counts,
     "tkp_throughput": _times,
 }

@@ -59,7 +59,8 @@ def _count(receivers: int, k: int, each: float, effort: float) -> int:
 def _integrated(entry: Entry, effort: float) -> Mapping[str, Measured]:
     params = entry.params
     k, receivers = params["k"], params["R"]
-    star = Star(receivers, delay=DELAY, loss=params.get("p", params.get("p_tail")), trunk_loss=params.get("p_shared", 0.0))
+    loss = params["p"] if "p" in params else params["p_tail"]
+    star = Star(receivers, delay=DELAY, loss=loss, trunk_loss=params.get("p_shared", 0.0))
     count = _count(receivers, k, entry.values["value"], effort)
     sent = blocks(star, k, 255 - k, params.get("a", 0), count, key_of(1, entry.id) % 2**32)
     return {"value": mean_of([len(symbols) / k for symbols in sent])}

@@ -27,7 +27,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One reference: `values` by name, nested names joined by dots; a single value is called "value"."""
+    """One reference: `values` by name, nested names and places in lists joined by dots; a single value is called "value"."""
 
     id: str
     family: str
@@ -96,6 +96,9 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, float]]:
     if isinstance(value, dict):
         for key, item in value.items():
             yield from _flat(f"{name}.{key}" if name else key, item)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _flat(f"{name}.{index}" if name else str(index), item)
     elif isinstance(value, (int, float)):
         yield name or "value", float(value)
 
