@@ -147,10 +147,14 @@ class SimHost:
     def arrive(self, flight: "Flight", out: object, now: float) -> None:
         """A packet for this host alone is there; `out` is empty."""
         del out
-        route = flight.route
-        if route.target is self or self.leaf.listens(route.to, self.place):
+        if self.hears(flight):
             self.leaf.network.deliveries += 1
-            self.machine.receive(flight.message, flight.host.name, route.to, now)
+            self.machine.receive(flight.message, flight.host.name, flight.route.to, now)
+
+    def hears(self, flight: "Flight") -> bool:
+        """Is the packet for this host, or does it listen to the group?"""
+        route = flight.route
+        return route.target is self or self.leaf.listens(route.to, self.place)
 
     # Ports
 

@@ -10,8 +10,8 @@ from sim.host import SimHost
 from sim.link import Link
 
 if TYPE_CHECKING:
-    from sim.link import Bundle
-    from sim.network import Flight, Network, Route
+
+    from sim.network import Flight, Hop, Network, Route
 
 __all__ = ["Audience", "Leaf", "Switch"]
 
@@ -165,7 +165,7 @@ class Switch:
     def __init__(self, network: "Network", name: str) -> None:
         self.network = network
         self.name = name
-        self.links: dict[str, Link | Bundle] = {}
+        self.links: dict[str, "Hop"] = {}
         """By neighbour."""
 
     def arrive(self, flight: "Flight", out: Sequence[int], now: float) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
 from operator import attrgetter
-from typing import cast
+from typing import TypeAlias, cast
 
 from simpy import Environment
 
@@ -17,11 +17,17 @@ from sim.engine import ARRIVAL, Occurrence, Timers, post
 from sim.host import IDLE, SimHost
 from sim.leaf import Leaf, Switch
 from sim.link import Bundle, Landings, Link
+from sim.strands import Strands
 from topologies.keys import loss_key, member_loss_key
 from topologies.spec import Topology
 from topologies.trees import distribution, forwarding
 
-__all__ = ["Flight", "LinkCounts", "Network", "Route"]
+__all__ = ["ENGINES", "Flight", "LinkCounts", "Network", "OnDelivery", "Route"]
+
+ENGINES = ("auto", "strict", "fast")
+OnDelivery: TypeAlias = Callable[[float, str, Message], None]
+"""Told the time, the receiving host and the message just before a machine is."""
+Hop: TypeAlias = Link | Bundle | Strands
 
 _place_of = attrgetter("place")
 
@@ -55,7 +61,7 @@ class Route:
         """Graph node the tree begins at."""
         self.first = first
         """The links a plain host sends on."""
-        self.links: dict[str, Sequence[Link | Bundle]] = {}
+        self.links: dict[str, Sequence[Hop]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +82,10 @@ class Network:
     With `codec` (a factory) every packet is encoded and decoded once on its way, and its size is checked; without, receivers
     get the very object that was sent. `environment` may be shared with a user's own SimPy processes. Everything that happens
     is a function of topology, machines and `seed`.
+
+    Two engines give equal fingerprints. `strict` spends one SimPy event on every delivery, keeps every link of a group apart and
+    asserts that no machine forgot to announce a deadline; `fast` groups what arrives together. `auto` is fast unless
+    `on_delivery`, which is told of every delivery in the order of time, needs strict.
     """
 
     def __init__(
@@ -85,7 +95,15 @@ class Network:
         seed: int,
         codec: Callable[[], Codec] | None = None,
         environment: Environment | None = None,
+        engine: str = "auto",
+        on_delivery: OnDelivery | None = None,
     ) -> None:
+        if engine not in ENGINES:
+            raise UsageError(f"engine: {engine!r} is not allowed; one of {', '.join(ENGINES)}")
+        if engine == "fast" and on_delivery is not None:
+            raise UsageError("on_delivery: the fast engine keeps no order between hosts; engine strict or auto")
+        self.strict = engine == "strict" or on_delivery is not None
+        self._on_delivery = on_delivery
         self.topology = topology
         self.seed = seed
         self.env = environment if environment is not None else Environment(0.0)
@@ -108,7 +126,8 @@ class Network:
         self._serial = 0
         self._over: Callable[[], bool] | None = None
         self._finished = False
-        self._landed = (self._on_landing,)
+        self._landed = (self._on_delivered if self.strict else self._on_landing,)
+        self.forward = self._forward_singly if self.strict else self._forward_grouped
         self._due = (self._on_due,)
         self._build()
 
@@ -124,7 +143,7 @@ class Network:
             name: Leaf(self, name, topology.base(name), topology.size(name), topology.node(name).count is not None)
             for name in topology.host_nodes
         }
-        self._inlets: dict[str, list[Link | Bundle]] = {name: [] for name in topology.host_nodes}
+        self._inlets: dict[str, list[Hop]] = {name: [] for name in topology.host_nodes}
         for near, far, _ in topology.links:
             self._build_link(near, far)
 
@@ -135,9 +154,9 @@ class Network:
             return
         head = self._leaves.get(far)
         spec, key = self.topology.link(near, far), loss_key(self.seed, near, far)
-        link: Link | Bundle
+        link: Hop
         if head is not None and head.counted:
-            link = Bundle(spec, head, key)
+            link = (Strands if self.strict else Bundle)(spec, head, key)
         else:
             link = Link(spec, self._switches[far] if head is None else head, key)
         if leaf is not None:
@@ -187,7 +206,7 @@ class Network:
         for route in self._routes.get(group, ()):
             route.links = {}
 
-    def next_links(self, route: Route, switch: Switch) -> Sequence[Link | Bundle]:
+    def next_links(self, route: Route, switch: Switch) -> Sequence[Hop]:
         """The links a packet takes from a switch; never back to the plain host that sent it."""
         key = (route.root, route.to)
         tree = self._trees.get(key)
@@ -234,7 +253,7 @@ class Network:
         assert len(data) == size, f"{message.kind} says it has {size} bytes, and has {len(data)}"
         return self._codec.decode(data)
 
-    def forward(self, flight: Flight, links: Sequence[Link | Bundle], now: float) -> None:
+    def _forward_grouped(self, flight: Flight, links: Sequence[Hop], now: float) -> None:
         """Offer a packet to links: one SimPy event for each distinct time at which copies arrive."""
         landings: Landings = {}
         for link in links:
@@ -253,6 +272,35 @@ class Network:
             self.settle()
         else:
             self.busy = False
+
+    # The strict engine
+
+    def _forward_singly(self, flight: Flight, links: Sequence[Hop], now: float) -> None:
+        """Offer a packet to links: one SimPy event for each place a copy gets to."""
+        landings: Landings = {}
+        for link in links:
+            link.carry(flight, now, landings)
+        for when, places in landings.items():
+            for place, _ in places:
+                flight.order = order = flight.order + 1
+                heappush(self._queue, (when, ARRIVAL, order, Occurrence(self._landed, (flight, place))))
+
+    def _on_delivered(self, occurrence: Occurrence) -> None:
+        flight, place = occurrence.content
+        now = self.env._now
+        self.busy = True
+        if isinstance(place, Switch):
+            place.arrive(flight, (), now)
+        else:
+            host = place.host(0) if isinstance(place, Leaf) else place
+            self._deliver(flight, host, now)
+            assert host.machine.deadline >= host.armed, f"{host.name} did not announce that its deadline moved earlier"
+        self.settle()
+
+    def _deliver(self, flight: Flight, host: SimHost, now: float) -> None:
+        if self._on_delivery is not None and host.hears(flight):
+            self._on_delivery(now, host.name, flight.message)
+        host.arrive(flight, (), now)
 
     # Time
 
@@ -318,7 +366,7 @@ class Network:
 
     def _counts(self, near: str, far: str) -> LinkCounts:
         leaf = self._leaves.get(near)
-        parts: list[Link | Bundle]
+        parts: list[Hop]
         if leaf is None:
             parts = [self._switches[near].links[far]]
         else:
@@ -331,6 +379,6 @@ class Network:
         member = self.topology.member(name).place
         return sum(inlet.lost_by(member) for inlet in self.inlets(name))
 
-    def inlets(self, name: str) -> Sequence[Link | Bundle]:
+    def inlets(self, name: str) -> Sequence[Hop]:
         """The links that end at this host; members of a counted group share one bundle."""
         return self._inlets[self.topology.member(name).node]
