@@ -130,6 +130,7 @@ class Timers:
             host.armed = inf
             later = machine.deadline
             if later <= now:
+                machine.alone()
                 machine.wake(now)
                 later = machine.deadline
                 if later <= now:

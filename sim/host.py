@@ -123,6 +123,7 @@ class SimHost:
         nested = network.busy
         network.busy = True
         try:
+            self.machine.alone()
             result = verb(*args, self.now)
             self.drain()
         finally:
@@ -149,6 +150,7 @@ class SimHost:
         del out
         if self.hears(flight):
             self.leaf.network.deliveries += 1
+            self.machine.alone()
             self.machine.receive(flight.message, flight.host.name, flight.route.to, now)
 
     def hears(self, flight: "Flight") -> bool:

@@ -180,6 +180,11 @@ class Data(NormMessage):
     calm: Position | None = field(default=None, compare=False, repr=False)
     after: Position | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def spare(self) -> bool:
+        """A repair or parity, of which who lacks nothing has no use."""
+        return bool(self.flags & FLAG_REPAIR) or self.symbol >= self.block_length
+
 
 @dataclass(slots=True)
 class Info(NormMessage):
@@ -293,6 +298,7 @@ class Nack(NormMessage):
     """NORM_NACK: `response_sec`, `response_usec` echo the last probe plus the time since, 0, 0 for none."""
 
     kind: ClassVar[str] = "nack"
+    is_feedback: ClassVar[bool] = True
     source_id: int
     sequence: int
     sender_id: int
@@ -311,6 +317,7 @@ class Ack(NormMessage):
     """NORM_ACK: type 1 answers CMD(CC), type 2 CMD(FLUSH) with the flushed payload id in `payload`."""
 
     kind: ClassVar[str] = "ack"
+    is_feedback: ClassVar[bool] = True
     source_id: int
     sequence: int
     sender_id: int

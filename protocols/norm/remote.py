@@ -3,6 +3,7 @@
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from protocols.crowd import Seat
 from protocols.events import InfoReceived, ObjectAborted, ObjectOpened, ObjectReceived, SenderReset, SenderSilent
 from protocols.machine import Offer
 from protocols.norm.cycle import NackCycle
@@ -41,7 +42,7 @@ SILENCES = 20
 """Activity periods without a word after which a sender counts as silent (RFC 5740 5.3, NRL's robust factor)."""
 
 
-class RemoteSender:
+class RemoteSender(Seat):
     """One sender as one receiver sees it.
 
     `at` is the place behind the last first transmission heard; `objects` holds what is incomplete of everything before it,
@@ -55,24 +56,21 @@ class RemoteSender:
         "_idle_at",
         "_segment",
         "_silences",
-        "at",
         "backoff",
         "feedback",
         "grtt",
         "gsize",
-        "heard",
         "lost",
         "node",
         "objects",
         "origin",
         "parity",
         "receiver",
-        "speaks_at",
         "synced",
-        "whole",
     )
 
     def __init__(self, receiver: "NormReceiver", node: int) -> None:
+        super().__init__(Position(0, 0, 0, 0, (0, 0, 0)))
         self.receiver = receiver
         self.node = node
         self.origin: Origin | None = None
@@ -82,11 +80,6 @@ class RemoteSender:
         self.parity = 0
         self.heard = -inf
         self.lost = 0
-        self.speaks_at = inf
-        """When a NACK or an answer to a probe is due."""
-        self.whole = True
-        """Is nothing missing of what was sent?"""
-        self.at = Position(0, 0, 0, 0, (0, 0, 0))
         self.objects: dict[int, Incoming | None] = {}
         self._base = 0
         self.synced = False
@@ -163,13 +156,13 @@ class RemoteSender:
             self._check_activity(now)
 
     def settle(self) -> float:
-        """After every input: bring `speaks_at` up to date; when `wake` is wanted."""
+        """After every input: when `wake` is wanted. Others matter while a NACK or an answer to a probe is due."""
         due = inf
         if self._cycle is not None:
             due = self._cycle.due
         if self.feedback is not None and self.feedback.due < due:
             due = self.feedback.due
-        self.speaks_at = due
+        self.attentive = due < inf
         return due if due < self._idle_at else self._idle_at
 
     @property
