@@ -6,7 +6,7 @@ machines that missed something until they stand where the others stand, those th
 those that may speak whenever others speak. The outcome is that of `fan_out`, which the strict engine proves.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -36,6 +36,13 @@ class Seat:
         """Does it matter what other machines say?"""
         self.pace: Crowd | None = None
 
+    def waits_for(self) -> Hashable:
+        """What the machine, idle but not whole, waits to hear of; None when every calm message may concern it.
+
+        Messages say of which waits they are no news (`Message.is_no_news`).
+        """
+        return None
+
 
 class Crowd:
     """The machines of one audience; made anew when the audience changes."""
@@ -48,9 +55,10 @@ class Crowd:
         self._heard = 0.0
         self._spare = 0
         self._strays: list[Machine] = list(machines)
-        # In step, but told singly: those that lack something when repairs come, the attentive when others speak, too.
+        # In step, but told singly: those that lack something when repairs come (by what they wait for), the attentive when
+        # others speak, too.
         # Who has left the crowd since is passed over.
-        self._lacking: list[Machine] = []
+        self._lacking: dict[Hashable, list[Machine]] = {}
         self._attentive: list[Machine] = []
         # May somebody be among the attentive twice?
         self._stale = False
@@ -72,7 +80,7 @@ class Crowd:
             if strays:
                 self._tell(strays, message, source, to, now)
         elif message.calm is at:
-            told = self._step_out()
+            told = self._step_out(message)
             deaf = [machines[place] for place in out]
             self._leave_behind(deaf)
             self._at = message.after
@@ -111,16 +119,33 @@ class Crowd:
                 self._let_go(machine.seat)
         self._strays += deaf
 
-    def _step_out(self) -> "list[Machine]":
-        """All that a repair may concern, out of step."""
+    def _step_out(self, message: "Message") -> "list[Machine]":
+        """All that a calm message may concern, out of step."""
         told, self._strays = self._strays, []
-        for group in (self._lacking, self._attentive):
+        lacking = self._lacking
+        groups = [lacking.pop(waits) for waits in list(lacking) if waits is None or not message.is_no_news(waits)]
+        groups.append(self._attentive)
+        self._attentive, self._stale = [], False
+        at, heard, spare = self._at, self._heard, self._spare
+        for group in groups:
             for machine in group:
-                if machine.seat.pace is self:
-                    self._let_go(machine.seat)
+                seat = machine.seat
+                if seat.pace is self:
+                    # As `_let_go`, without a call.
+                    seat.at = at
+                    seat.heard = heard
+                    seat.spare += spare
+                    seat.pace = None
                     told.append(machine)
-            group.clear()
         return told
+
+    def _lack(self, machine: "Machine") -> None:
+        waits = machine.seat.waits_for()
+        group = self._lacking.get(waits)
+        if group is None:
+            self._lacking[waits] = [machine]
+        else:
+            group.append(machine)
 
     def _tell(self, machines: "list[Machine]", message: "Message", source: "Address", to: "Address", now: float) -> None:
         """Tell machines that are out of step; who then stands where the others stand is in step."""
@@ -135,7 +160,7 @@ class Crowd:
             if seat.attentive:
                 self._attentive.append(machine)
             elif not seat.whole:
-                self._lacking.append(machine)
+                self._lack(machine)
 
     def _overhear(self, message: "Message", source: "Address", to: "Address", now: float, deaf: "list[Machine]") -> None:
         """Feedback moves nobody, and the others need not hear it."""
@@ -157,7 +182,7 @@ class Crowd:
             if seat.attentive:
                 self._attentive.append(machine)
             elif not seat.whole:
-                self._lacking.append(machine)
+                self._lack(machine)
 
     def _tell_all(self, message: "Message", source: "Address", to: "Address", now: float, deaf: "list[Machine]") -> None:
         machines = self._machines
@@ -165,7 +190,7 @@ class Crowd:
             if machine.seat.pace is not None:
                 machine.alone()
         self._strays = list(deaf)
-        self._lacking, self._attentive = [], []
+        self._lacking, self._attentive = {}, []
         self._at = message.after if message.after is not None else object()
         self._heard = now
         self._tell(_without(list(machines), deaf), message, source, to, now)

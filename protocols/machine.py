@@ -77,6 +77,10 @@ class Message:
         """Is it of no use to those who are calm?"""
         return False
 
+    def is_no_news(self, waits: Any) -> bool:
+        """Does a calm message do nothing more for an idle seat that waits for this (`Seat.waits_for`) than for a whole one?"""
+        return False
+
 
 class Packet:
     """A message on its way out: `size` is bytes of UDP payload."""

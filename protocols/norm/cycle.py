@@ -39,6 +39,10 @@ class NackCycle:
         self._covered: Place = (0, 0, 0)
         self.due = inf
 
+    def is_idle(self, now: float) -> bool:
+        """Is neither back-off nor hold-off under way? Then no repair changes anything here."""
+        return now >= self._expiry and now >= self._holdoff
+
     def check(self, now: float, place: Place) -> None:
         """Something may be missing before `place`: begin, unless a process is under way."""
         if now < self._expiry:

@@ -185,6 +185,10 @@ class Data(NormMessage):
         """A repair or parity, of which who lacks nothing has no use."""
         return bool(self.flags & FLAG_REPAIR) or self.symbol >= self.block_length
 
+    def is_no_news(self, waits: tuple[int, int]) -> bool:
+        """It is when it comes before the first block of which something is missing, or is the first symbol of that block."""
+        return waits[0] == self.object_id and (waits[1] > self.block or (waits[1] == self.block and not self.spare))
+
 
 @dataclass(slots=True)
 class Info(NormMessage):

@@ -165,6 +165,15 @@ class RemoteSender(Seat):
         self.attentive = due < inf
         return due if due < self._idle_at else self._idle_at
 
+    def waits_for(self) -> tuple[int, int] | None:
+        """(object, first incomplete block) when that is all that is missing, and no NACK process is under way."""
+        if len(self.objects) != 1 or (self._cycle is not None and not self._cycle.is_idle(self.heard)):
+            return None
+        ((key, item),) = self.objects.items()
+        if item is None or item.absent or not item.gaps or (item.wants_info and item.info is None):
+            return None
+        return key, min(item.gaps)
+
     @property
     def received(self) -> int:
         """Messages of this sender that arrived, by their sequence numbers."""
