@@ -37,11 +37,15 @@ class Seat:
         self.pace: Crowd | None = None
 
     def waits_for(self) -> Hashable:
-        """What the machine, idle but not whole, waits to hear of; None when every calm message may concern it.
+        """What the machine, idle but not whole, waits to hear of; None when that is not simple.
 
         Messages say of which waits they are no news (`Message.is_no_news`).
         """
         return None
+
+    def ignores(self, gist: Any, now: float) -> bool:
+        """Does a calm message of this `Message.gist` do nothing more than to a whole seat?"""
+        return False
 
 
 class Crowd:
@@ -80,7 +84,7 @@ class Crowd:
             if strays:
                 self._tell(strays, message, source, to, now)
         elif message.calm is at:
-            told = self._step_out(message)
+            told = self._step_out(message, now)
             deaf = [machines[place] for place in out]
             self._leave_behind(deaf)
             self._at = message.after
@@ -119,25 +123,36 @@ class Crowd:
                 self._let_go(machine.seat)
         self._strays += deaf
 
-    def _step_out(self, message: "Message") -> "list[Machine]":
-        """All that a calm message may concern, out of step."""
+    def _step_out(self, message: "Message", now: float) -> "list[Machine]":
+        """All that a calm message concerns, out of step."""
         told, self._strays = self._strays, []
-        lacking = self._lacking
-        groups = [lacking.pop(waits) for waits in list(lacking) if waits is None or not message.is_no_news(waits)]
-        groups.append(self._attentive)
+        lacking, gist = self._lacking, message.gist()
+        puzzled = lacking.pop(None, None)
+        if puzzled is not None:
+            left = [machine for machine in puzzled if machine.seat.pace is self and machine.seat.ignores(gist, now)]
+            if left:
+                lacking[None] = left
+                kept = set(left)
+                puzzled = [machine for machine in puzzled if machine not in kept]
+            self._free(puzzled, told)
+        for waits in [waits for waits in lacking if waits is not None and not message.is_no_news(waits)]:
+            self._free(lacking.pop(waits), told)
+        self._free(self._attentive, told)
         self._attentive, self._stale = [], False
-        at, heard, spare = self._at, self._heard, self._spare
-        for group in groups:
-            for machine in group:
-                seat = machine.seat
-                if seat.pace is self:
-                    # As `_let_go`, without a call.
-                    seat.at = at
-                    seat.heard = heard
-                    seat.spare += spare
-                    seat.pace = None
-                    told.append(machine)
         return told
+
+    def _free(self, group: "list[Machine]", told: "list[Machine]") -> None:
+        """Add to `told` those of the group that are in step, out of step."""
+        at, heard, spare = self._at, self._heard, self._spare
+        for machine in group:
+            seat = machine.seat
+            if seat.pace is self:
+                # As `_let_go`, without a call.
+                seat.at = at
+                seat.heard = heard
+                seat.spare += spare
+                seat.pace = None
+                told.append(machine)
 
     def _lack(self, machine: "Machine") -> None:
         waits = machine.seat.waits_for()

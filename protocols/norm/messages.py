@@ -5,7 +5,7 @@ Three small immutable parts are shared by many messages, and receivers compare t
 """
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from protocols.machine import Message
 from protocols.norm.partition import Partition
@@ -37,6 +37,7 @@ __all__ = [
     "Extension",
     "Flush",
     "Fti",
+    "Gist",
     "Command",
     "Info",
     "Item",
@@ -98,6 +99,10 @@ class Position:
     symbol: int
     sequence: int
     place: tuple[int, int, int]
+
+
+Gist: TypeAlias = tuple[int, int, tuple[int, int, int], tuple[int, int, int] | None]
+"""Of a calm message: object, block it may fill (-1: none), place before which all was sent, place the sender went back to."""
 
 
 class NormMessage(Message):
@@ -185,6 +190,13 @@ class Data(NormMessage):
         """A repair or parity, of which who lacks nothing has no use."""
         return bool(self.flags & FLAG_REPAIR) or self.symbol >= self.block_length
 
+    def gist(self) -> Gist:
+        """A repair or parity fills; a repair rewinds, too."""
+        reach = (self.object_id, self.block, 0)
+        if self.flags & FLAG_REPAIR and self.after is not None:
+            return self.object_id, self.block, reach, self.after.place
+        return self.object_id, self.block if self.spare else -1, reach, None
+
     def is_no_news(self, waits: tuple[int, int]) -> bool:
         """It is when it comes before the first block of which something is missing, or is the first symbol of that block."""
         return waits[0] == self.object_id and (waits[1] > self.block or (waits[1] == self.block and not self.spare))
@@ -229,6 +241,14 @@ class Flush(Command):
     block_length: int = 0
     acking: tuple[int, ...] = ()
     extensions: tuple[Extension, ...] = ()
+
+    def gist(self) -> Gist:
+        """It goes through the end of its block."""
+        return self.object_id, -1, (self.object_id, self.block + 1, 0), None
+
+    def is_no_news(self, waits: tuple[int, int]) -> bool:
+        """It is when it comes before the first block of which something is missing."""
+        return waits[0] == self.object_id and waits[1] > self.block
 
 
 @dataclass(slots=True)

@@ -60,6 +60,8 @@ class NormReceiver(Machine):
         elif message.calm is at and remote.follow(message, now):
             if remote.attentive or not remote.whole:
                 self._settle()
+        elif type(message) is Data and remote.leap(message, now):
+            self._settle()
         elif isinstance(message, (Nack, Ack)):
             if message.sender_id != remote.node:
                 self._overhear(message, now)

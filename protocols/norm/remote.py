@@ -19,6 +19,7 @@ from protocols.norm.messages import (
     Command,
     Data,
     Flush,
+    Gist,
     Info,
     Nack,
     NormMessage,
@@ -173,6 +174,37 @@ class RemoteSender(Seat):
         if item is None or item.absent or not item.gaps or (item.wants_info and item.info is None):
             return None
         return key, min(item.gaps)
+
+    def ignores(self, gist: Gist, now: float) -> bool:
+        """It does while a NACK process is under way that the message does not change, and its block lacks nothing."""
+        cycle = self._cycle
+        if cycle is None or len(self.objects) != 1:
+            return False
+        object_id, block, reach, back = gist
+        item = self.objects.get(object_id)
+        if item is None or item.absent or (item.gaps is not None and block in item.gaps):
+            return False
+        return cycle.ignores(reach, back, now)
+
+    def leap(self, message: Data, now: float) -> bool:
+        """A first transmission further on in the block where this receiver stands: what lies between was lost. False: else."""
+        at, after = self.at, message.after
+        key, block, symbol = message.object_id, message.block, message.symbol
+        if after is None or message.origin is not self.origin or at.object_id != key or at.block != block:
+            return False
+        if not at.symbol < symbol < message.block_length or message.flags & FLAG_REPAIR or self._idle_at == inf:
+            return False
+        item = self.objects.get(key)
+        gap = (message.sequence - at.sequence) & 0xFFFF
+        if item is None or gap >= 0x8000 or symbol + 1 == message.block_length or message.payload is not None:
+            return False
+        self.heard = now
+        self.lost += gap
+        item.skip(block, at.symbol, block, symbol)
+        self.whole = False
+        self.at = after
+        self.check((key, block, 0), now)
+        return True
 
     @property
     def received(self) -> int:
