@@ -7,6 +7,7 @@ Three small immutable parts are shared by many messages, and receivers compare t
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
+from protocols.fec import MAX_SYMBOLS
 from protocols.machine import Message
 from protocols.norm.partition import Partition
 
@@ -80,9 +81,12 @@ class Fti:
     m: int = 8
     """Bits per FEC symbol element; carried on the wire by fec_id 2 only."""
     partition: Partition = field(init=False, compare=False, repr=False)
+    usable: int = field(init=False, compare=False, repr=False)
+    """Parity symbols per block that this implementation can decode: none of GF(2^16) (fec_id 2 with m = 16)."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "partition", Partition(self.object_size, self.segment, self.block))
+        object.__setattr__(self, "usable", self.parity if self.m == 8 and self.block + self.parity <= MAX_SYMBOLS else 0)
 
 
 @dataclass(slots=True)

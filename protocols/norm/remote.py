@@ -262,7 +262,7 @@ class RemoteSender(Seat):
         """Up to where a NACK asks: where the sender transmits, but not into a block that parity can repair when it is over."""
         object_id, block, symbol = self.at.place
         item = self.objects.get(object_id)
-        return (object_id, block, 0 if item is not None and item.usable_parity else symbol)
+        return (object_id, block, 0 if item is not None and item.fti.usable else symbol)
 
     def lacks_before(self, place: Place) -> bool:
         """Is anything missing before `place`?"""
@@ -345,7 +345,7 @@ class RemoteSender(Seat):
         else:
             item.skip(0, 0, at.block, at.symbol)
         self._judge()
-        self._fec_id, self._segment, self.parity = fti.fec_id, fti.segment, item.usable_parity
+        self._fec_id, self._segment, self.parity = fti.fec_id, fti.segment, item.fti.usable
         return item
 
     def take(self, item: Incoming | None, message: Data, length: int, fresh: bool) -> None:
@@ -378,7 +378,7 @@ class RemoteSender(Seat):
 
     def _complete(self, item: Incoming) -> None:
         """Hand the object over if nothing is missing and nothing is to come."""
-        if not item.clean:
+        if item.gaps or not item.clean:
             return
         at = self.at
         if at.object_id != item.object_id or at.block >= item.fti.partition.blocks:
@@ -395,8 +395,12 @@ class RemoteSender(Seat):
 
     def _judge(self) -> None:
         """Is everything there that was sent? Then there is nothing to ask for."""
-        self.whole = all(item is not None and item.clean for item in self.objects.values())
-        if self.whole and self._cycle is not None:
+        for item in self.objects.values():
+            if item is None or item.gaps or not item.clean:
+                self.whole = False
+                return
+        self.whole = True
+        if self._cycle is not None:
             self._cycle.relax()
 
     def _abort(self, item: Incoming, reason: str) -> None:
