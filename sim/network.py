@@ -16,7 +16,7 @@ from sim.capture import Fingerprint
 from sim.engine import ARRIVAL, Occurrence, Timers, post
 from sim.host import IDLE, SimHost
 from sim.leaf import Leaf, Switch
-from sim.link import Bundle, Landings, Link
+from sim.link import Bundle, Landings, Link, Places
 from sim.strands import Strands
 from topologies.keys import loss_key, member_loss_key
 from topologies.spec import Topology
@@ -46,6 +46,17 @@ class Flight:
         self.route = route
         self.order = order
         """Orders arrivals of one instant; counts up with each that is posted."""
+
+
+class Landing(Occurrence):
+    """Copies of a packet that arrive at one time: `content` is the flight."""
+
+    __slots__ = ("places",)
+
+    def __init__(self, callbacks: "tuple[Callable[[Landing], None], ...]", flight: Flight, places: "Places") -> None:
+        self.callbacks = callbacks
+        self.content = flight
+        self.places = places
 
 
 class Route:
@@ -258,15 +269,17 @@ class Network:
         landings: Landings = {}
         for link in links:
             link.carry(flight, now, landings)
-        for when, places in landings.items():
-            flight.order = order = flight.order + 1
-            heappush(self._queue, (when, ARRIVAL, order, Occurrence(self._landed, (flight, places))))
+        order, queue = flight.order, self._queue
+        for when in landings:
+            order += 1
+            heappush(queue, (when, ARRIVAL, order, Landing(self._landed, flight, landings[when])))
+        flight.order = order
 
-    def _on_landing(self, occurrence: Occurrence) -> None:
-        flight, places = occurrence.content
+    def _on_landing(self, landing: "Landing") -> None:
+        flight = landing.content
         now = self.env._now
         self.busy = True
-        for place, out in places:
+        for place, out in landing.places:
             place.arrive(flight, out, now)
         if self.spoke or self._fresh:
             self.settle()
@@ -281,12 +294,12 @@ class Network:
         for link in links:
             link.carry(flight, now, landings)
         for when, places in landings.items():
-            for place, _ in places:
+            for place in places:
                 flight.order = order = flight.order + 1
-                heappush(self._queue, (when, ARRIVAL, order, Occurrence(self._landed, (flight, place))))
+                heappush(self._queue, (when, ARRIVAL, order, Landing(self._landed, flight, [place])))
 
-    def _on_delivered(self, occurrence: Occurrence) -> None:
-        flight, place = occurrence.content
+    def _on_delivered(self, landing: Landing) -> None:
+        flight, ((place, _),) = landing.content, landing.places
         now = self.env._now
         self.busy = True
         if isinstance(place, Switch):
@@ -341,11 +354,10 @@ class Network:
         self._finished = over is not None and over()
         while queue and queue[0][0] < until and not self._finished:
             self.events += 1
-            if type(queue[0][3]) is Occurrence:
+            if isinstance(queue[0][3], Occurrence):
                 # What `env.step()` does, without what our own events never need.
                 env._now, _, _, occurrence = heappop(queue)
-                callbacks, occurrence.callbacks = occurrence.callbacks, ()
-                callbacks[0](occurrence)
+                occurrence.callbacks[0](occurrence)
             else:
                 env.step()
         self._over = None
