@@ -69,9 +69,17 @@ class Timers:
                 heappush(heap, entry)
         fresh.clear()
         if heap and heap[0][0] < self._tick_at:
-            first = self._first()
-            if first < self._tick_at:
-                self._post_tick(first)
+            self._aim()
+
+    def _aim(self) -> None:
+        """See to it that SimPy comes back for the first entry that lives."""
+        when, place = self._heap[0]
+        host = self._hosts[place]
+        assert host is not None
+        if host.armed != when or host.machine.deadline > when:
+            when = self._first()
+        if when < self._tick_at:
+            self._post_tick(when)
 
     def _current(self, entry: tuple[float, int]) -> tuple[float, int] | None:
         """The entry itself while it lives, the one in its place when the deadline only moved later, None when there is none."""
@@ -130,7 +138,8 @@ class Timers:
             host.armed = inf
             later = machine.deadline
             if later <= now:
-                machine.alone()
+                if machine.seat.pace is not None:
+                    machine.alone()
                 machine.wake(now)
                 later = machine.deadline
                 if later <= now:

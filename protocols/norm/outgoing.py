@@ -41,6 +41,7 @@ class Outgoing:
         "info_wanted",
         "length",
         "object_id",
+        "packet",
         "partition",
         "repairs",
         "symbol",
@@ -58,6 +59,8 @@ class Outgoing:
         self.bases = (base_of(SOURCE_SYMBOL, source_id, object_id), base_of(PARITY_SYMBOL, source_id, object_id))
         self.counted = content.source.read(0, 0) is None
         self.block = self.symbol = 0
+        self.packet = 0
+        """Bytes of the packet of a full segment, once known."""
         self.length, self.first = self.partition.length(0), 0
         """Source symbols of the cursor's block, and the index within the object of its first."""
         self.active_at = 0.0

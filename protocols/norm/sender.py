@@ -253,14 +253,24 @@ class NormSender(Sender):
     def _transmit(self, now: float) -> None:
         """Send until the rate is used up, nothing is due or the network is full."""
         # Who had nothing to send has nothing to make up for.
-        self._clear = max(self._clear, now - CATCH_UP if self._busy else now)
+        least = now - CATCH_UP if self._busy else now
+        if self._clear < least:  # noqa: PLR1730 (on the path of every packet)
+            self._clear = least
         rate = self._config.rate
         while self._clear <= now and not self._full:
             message: NormMessage | None
             if self._probe_at <= now:
                 message = self._probe(now)
             elif self._said is self._origin and self._unsent and not self._repairs and self._squelch is None:
-                message = self._flow(self._unsent[0], now) or self._next(now)
+                item = self._unsent[0]
+                message = self._flow(item, now)
+                if message is not None:
+                    if not item.packet:
+                        item.packet = size_of(message)
+                    self._full = bool(self.ports.send(Packet(message, item.packet, self._group)))
+                    self._clear += item.packet / rate
+                    continue
+                message = self._next(now)
             else:
                 message = self._next(now)
             if message is None:
@@ -288,6 +298,7 @@ class NormSender(Sender):
         ordinal = self._ordinal
         self._ordinal = ordinal + 1
         self._data_sent += 1
+        self._busy = True
         object_id, fti = item.object_id, item.fti
         place = (object_id, block, after)
         self._place = place
@@ -392,9 +403,11 @@ class NormSender(Sender):
         return self._flush()
 
     def _schedule(self) -> None:
-        when = min(self._aggregate_at, self._probe_at)
+        aggregate, probe, clear = self._aggregate_at, self._probe_at, self._clear
+        when = aggregate if aggregate < probe else probe  # noqa: FURB136
         if self._repairs or self._unsent or self._squelch is not None:
-            when = min(when, self._clear)
+            if clear < when:
+                when = clear
         elif self._aggregate_at == inf and self._window.objects:
             idle = self._flush_at if self._flushes else self._clear
             when = min(when, max(idle, self._clear))
@@ -403,7 +416,9 @@ class NormSender(Sender):
             when = min(when, self._window.vacancy_at(rest))
         if self._full:
             when = self._aggregate_at
-        self._due(max(when, self._clear) if when == self._probe_at else when)
+        if when == probe and when < clear:
+            when = clear
+        self._due(when)
 
     # -- messages --------------------------------------------------------------------------------------------------
 
