@@ -127,32 +127,31 @@ class Crowd:
         """All that a calm message concerns, out of step."""
         told, self._strays = self._strays, []
         lacking, gist = self._lacking, message.gist()
-        puzzled = lacking.pop(None, None)
-        if puzzled is not None:
-            left = [machine for machine in puzzled if machine.seat.pace is self and machine.seat.ignores(gist, now)]
+        for waits in [waits for waits in lacking if waits is None or not message.is_no_news(waits)]:
+            left = self._free(lacking.pop(waits), told, gist, now)
             if left:
-                lacking[None] = left
-                kept = set(left)
-                puzzled = [machine for machine in puzzled if machine not in kept]
-            self._free(puzzled, told)
-        for waits in [waits for waits in lacking if waits is not None and not message.is_no_news(waits)]:
-            self._free(lacking.pop(waits), told)
-        self._free(self._attentive, told)
-        self._attentive, self._stale = [], False
+                lacking[waits] = left
+        self._attentive = self._free(self._attentive, told, gist, now)
         return told
 
-    def _free(self, group: "list[Machine]", told: "list[Machine]") -> None:
-        """Add to `told` those of the group that are in step, out of step."""
+    def _free(self, group: "list[Machine]", told: "list[Machine]", gist: Any, now: float) -> "list[Machine]":
+        """Add those of the group whom the message concerns to `told`, out of step; the others are returned."""
         at, heard, spare = self._at, self._heard, self._spare
+        left = []
         for machine in group:
             seat = machine.seat
-            if seat.pace is self:
-                # As `_let_go`, without a call.
-                seat.at = at
-                seat.heard = heard
-                seat.spare += spare
-                seat.pace = None
-                told.append(machine)
+            if seat.pace is not self:
+                continue
+            if seat.ignores(gist, now):
+                left.append(machine)
+                continue
+            # As `_let_go`, without a call.
+            seat.at = at
+            seat.heard = heard
+            seat.spare += spare
+            seat.pace = None
+            told.append(machine)
+        return left
 
     def _lack(self, machine: "Machine") -> None:
         waits = machine.seat.waits_for()

@@ -51,6 +51,8 @@ class Timers:
         self._env = env
         self._hosts = hosts
         self._settle = settle
+        self.spoke: list[SimHost] = []
+        """Hosts with events their applications have not heard."""
         self._heap: list[tuple[float, int]] = []
         self._tick_at = inf
         self._callbacks = (self._on_tick,)
@@ -147,4 +149,7 @@ class Timers:
             if later < host.armed:
                 host.armed = later
                 heappush(heap, (later, place))
-        self._settle()
+        if self.spoke or self.fresh:
+            self._settle()
+        elif heap:
+            self._aim()

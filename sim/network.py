@@ -125,8 +125,6 @@ class Network:
         """SimPy events processed by `run`."""
         self.deliveries = 0
         """Packets handed to machines."""
-        self.spoke: list[SimHost] = []
-        """Hosts with events their applications have not heard."""
         self.told = False
         self.busy = False
         """Is an input under way, after which `settle` comes?"""
@@ -134,7 +132,7 @@ class Network:
         self._hosts: list[SimHost | None] = [None] * sum(map(topology.size, topology.host_nodes))
         self.timers = Timers(self.env, self._hosts, self.settle)
         self._queue = cast("list[tuple[float, int, int, Occurrence]]", self.env._queue)
-        self._fresh = self.timers.fresh
+        self._fresh, self.spoke = self.timers.fresh, self.timers.spoke
         self._serial = 0
         self._over: Callable[[], bool] | None = None
         self._finished = False
@@ -338,9 +336,8 @@ class Network:
         """After the inputs of one moment: applications hear their events in order of place, timers are set."""
         self.busy = True
         while self.spoke:
-            spoke, self.spoke = self.spoke, []
-            if len(spoke) > 1:
-                spoke.sort(key=_place_of)
+            spoke = sorted(self.spoke, key=_place_of) if len(self.spoke) > 1 else self.spoke.copy()
+            self.spoke.clear()
             for host in spoke:
                 host.drain()
         self.timers.flush()
@@ -361,10 +358,11 @@ class Network:
         self._finished = over is not None and over()
         while queue and queue[0][0] < until and not self._finished:
             self.events += 1
-            if isinstance(queue[0][3], Occurrence):
+            event = queue[0][3]
+            if isinstance(event, Occurrence):
                 # What `env.step()` does, without what our own events never need.
-                env._now, _, _, occurrence = heappop(queue)
-                occurrence.callbacks[0](occurrence)
+                env._now = heappop(queue)[0]
+                event.callbacks[0](event)
             else:
                 env.step()
         self._over = None

@@ -49,7 +49,7 @@ class NackCycle:
         if now >= self._holdoff or (back is not None and (back[0] != noted[0] or back < noted)):
             return False
         covered = self._covered
-        return now >= self._expiry or (self._quiet and reach[0] == covered[0] and reach <= covered)
+        return now >= self._expiry or not self._quiet or (reach[0] == covered[0] and reach <= covered)
 
     def check(self, now: float, place: Place) -> None:
         """Something may be missing before `place`: begin, unless a process is under way."""

@@ -114,11 +114,12 @@ class NormReceiver(Machine):
         remote = self.seat
         if remote.node == node:
             return remote
-        if self._others is None:
-            self._others = {}
+        known = None
         if remote.node != NOBODY:
+            if self._others is None:
+                self._others = {}
             self._others[remote.node] = remote
-        known = self._others.pop(node, None)
+            known = self._others.pop(node, None)
         if known is None:
             known = RemoteSender(self, node)
             self.ports.notify(SenderHeard(node))
