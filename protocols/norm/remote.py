@@ -229,7 +229,7 @@ class RemoteSender(Seat):
         self.origin = origin
         self.grtt = rtt_seconds(origin.grtt)
         self.backoff = origin.backoff
-        self.gsize = float(gsize_value(origin.gsize))
+        self.gsize = gsize_value(origin.gsize)
 
     def _reset(self) -> None:
         """The sender restarted: what it had not finished will not come any more."""
