@@ -11,7 +11,6 @@ from sim.host import SimHost
 from sim.link import Link
 
 if TYPE_CHECKING:
-
     from sim.network import Flight, Hop, Network, Route
 
 CROWD = 4
@@ -179,7 +178,7 @@ class Switch:
     def __init__(self, network: "Network", name: str) -> None:
         self.network = network
         self.name = name
-        self.links: dict[str, "Hop"] = {}
+        self.links: dict[str, Hop] = {}
         """By neighbour."""
 
     def arrive(self, flight: "Flight", out: Sequence[int], now: float) -> None:

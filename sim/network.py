@@ -96,8 +96,8 @@ class Network:
     get the very object that was sent. `environment` may be shared with a user's own SimPy processes. Everything that happens
     is a function of topology, machines and `seed`.
 
-    Two engines give equal fingerprints. `strict` spends one SimPy event on every delivery, keeps every link of a group apart and
-    asserts that no machine forgot to announce a deadline; `fast` groups what arrives together. `auto` is fast unless
+    Two engines give equal fingerprints. `strict` spends one SimPy event on every delivery, keeps every link of a group apart
+    and asserts that no machine forgot to announce a deadline; `fast` groups what arrives together. `auto` is fast unless
     `on_delivery`, which is told of every delivery in the order of time, needs strict.
     """
 
@@ -359,7 +359,7 @@ class Network:
         self._over = over
         self._finished = over is not None and over()
         thresholds = gc.get_threshold()
-        # A run makes millions of short-lived objects and hardly a cycle: looking for cycles that often is a twentieth of its time.
+        # A run makes millions of short-lived objects and hardly a cycle; looking for cycles as usual is a twentieth of its time.
         gc.set_threshold(max(thresholds[0], GC_THRESHOLD), *thresholds[1:])
         try:
             while not self._finished and queue and queue[0][0] < until:
@@ -375,7 +375,8 @@ class Network:
             gc.set_threshold(*thresholds)
             self._over = None
         if not self._finished and env.now < until < inf:
-            env.run(until)
+            # Nothing is left to happen before; `env.run` would leave an event of its own behind.
+            env._now = until
 
     def step(self) -> bool:
         """Let the next thing happen; False when nothing is left to happen."""

@@ -1,7 +1,5 @@
 """The NORM receiver (RFC 5740 5.3): one machine for a node that only receives, whoever sends."""
 
-from math import inf
-
 from protocols.events import SenderHeard
 from protocols.machine import Address, Group, Machine, Message, Packet, Ports
 from protocols.norm.config import NormConfig

@@ -213,7 +213,8 @@ class RemoteSender(Seat):
     @property
     def received(self) -> int:
         """Messages of this sender that arrived, by their sequence numbers."""
-        return self.at.sequence - self._base - self.lost
+        at: Position = self.at
+        return at.sequence - self._base - self.lost
 
     # -- the sender's timing ---------------------------------------------------------------------------------------
 

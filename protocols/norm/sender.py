@@ -404,10 +404,9 @@ class NormSender(Sender):
 
     def _schedule(self) -> None:
         aggregate, probe, clear = self._aggregate_at, self._probe_at, self._clear
-        when = aggregate if aggregate < probe else probe  # noqa: FURB136
+        when = aggregate if aggregate < probe else probe
         if self._repairs or self._unsent or self._squelch is not None:
-            if clear < when:
-                when = clear
+            when = min(when, clear)
         elif self._aggregate_at == inf and self._window.objects:
             idle = self._flush_at if self._flushes else self._clear
             when = min(when, max(idle, self._clear))
