@@ -23,7 +23,7 @@ from topologies.keys import loss_key, member_loss_key
 from topologies.spec import Topology
 from topologies.trees import distribution, forwarding
 
-__all__ = ["ENGINES", "Flight", "LinkCounts", "Network", "OnDelivery", "Route"]
+__all__ = ["ENGINES", "Flight", "Landing", "LinkCounts", "Network", "OnDelivery", "Route"]
 
 GC_THRESHOLD = 50_000
 ENGINES = ("auto", "strict", "fast")
@@ -359,7 +359,7 @@ class Network:
         self._over = over
         self._finished = over is not None and over()
         thresholds = gc.get_threshold()
-        # A run makes millions of short-lived objects and hardly a cycle; looking for cycles as usual is a twentieth of its time.
+        # A run makes millions of short-lived objects and hardly a cycle; to look for cycles as usual costs a twentieth.
         gc.set_threshold(max(thresholds[0], GC_THRESHOLD), *thresholds[1:])
         try:
             while not self._finished and queue and queue[0][0] < until:

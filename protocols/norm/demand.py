@@ -12,7 +12,7 @@ from protocols.norm.messages import (
     Nack,
     Request,
 )
-from protocols.serial import ahead
+from protocols.serial import ahead, before
 
 __all__ = ["Demand", "demand_of"]
 
@@ -44,6 +44,14 @@ class Demand:
     def has_blocks(self, object_id: int, first: int, last: int) -> bool:
         """Are all these blocks asked for as a whole?"""
         return any(owner == object_id and low <= first and last <= high for owner, low, high in self.blocks)
+
+    def is_beyond(self, object_id: int, place: tuple[int, int, int]) -> bool:
+        """Is what is asked of this object beyond the place of transmission, so that no repair under way can serve it?"""
+        owner, block, _ = place
+        if object_id != owner:
+            return before(owner, object_id)
+        lowest = [key[1] for key in self.symbols if key[0] == owner] + [row[1] for row in self.blocks if row[0] == owner]
+        return not self.has_info(owner) and bool(lowest) and min(lowest) > block
 
     def merged(self, other: "Demand") -> "Demand":
         """What either asks for; shared, so not to be changed."""

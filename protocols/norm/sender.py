@@ -30,17 +30,16 @@ from protocols.norm.messages import (
 )
 from protocols.norm.outgoing import Outgoing, check_content
 from protocols.norm.quantise import gsize_code, rate_code
-from protocols.norm.window import Window
+from protocols.norm.window import IDS, Window
 from protocols.norm.wire import size_of
-from protocols.serial import ahead, before
 
 __all__ = ["NormSender"]
 
 CATCH_UP = 0.02
 """A sender woken late makes up for at most this much time (seconds) at once."""
+COUNTS = "data_sent repairs_sent objects_sent flushes_sent probes_sent squelches_sent nacks_received acks_received".split()
 CLOCK_OFFSET = 1_000_000
 """Probe times start at one second: an echo of 0, 0 means that no probe was heard."""
-IDS = 0x10000
 
 
 class NormSender(Sender):
@@ -160,16 +159,7 @@ class NormSender(Sender):
 
     def counts(self) -> dict[str, int]:
         """What was sent and heard."""
-        return {
-            "data_sent": self._data_sent,
-            "repairs_sent": self._repairs_sent,
-            "objects_sent": self._objects_sent,
-            "flushes_sent": self._flushes_sent,
-            "probes_sent": self._probes_sent,
-            "squelches_sent": self._squelches_sent,
-            "nacks_received": self._nacks_received,
-            "acks_received": self._acks_received,
-        }
+        return {name: getattr(self, f"_{name}") for name in COUNTS}
 
     @property
     def grtt(self) -> float:
@@ -189,8 +179,8 @@ class NormSender(Sender):
         demand = demand_of(nack, self._config.fec)
         held = now < self._holdoff
         wanted = False
-        for item in self._asked(demand):
-            if held and not self._is_ahead(item, demand):
+        for item in self._window.asked(demand):
+            if held and not demand.is_beyond(item.object_id, self._place):
                 continue
             if item.want(demand):
                 item.active_at = now
@@ -203,41 +193,14 @@ class NormSender(Sender):
             wait = (factor + 1) * self._grtt.advertised if factor or self._config.parity else 0.0
             self._aggregate_at = max(now + wait, self._clear)
 
-    def _asked(self, demand: Demand) -> list[Outgoing]:
-        """The objects of the window that the demand names, lowest first."""
-        objects = self._window.objects
-        named = {owner for owner, _ in demand.symbols} | {owner for owner, _, _ in demand.blocks}
-        if demand.objects or demand.infos:
-            return [item for key, item in objects.items() if key in named or demand.has_info(key)]
-        return [item for key, item in objects.items() if key in named]
-
-    def _is_ahead(self, item: Outgoing, demand: Demand) -> bool:
-        """Is what is asked of this object beyond the place of transmission, so that no repair under way can serve it?"""
-        owner, block, _ = self._place
-        if item.object_id != owner:
-            return before(owner, item.object_id)
-        lowest = [key[1] for key in demand.symbols if key[0] == owner] + [row[1] for row in demand.blocks if row[0] == owner]
-        return not demand.has_info(owner) and bool(lowest) and min(lowest) > block
-
     def _refuse(self, demand: Demand) -> None:
         """Objects asked for that can't be repaired any more are squelched (RFC 5740 4.2.3.3)."""
-        objects = self._window.objects
-        first = next(iter(objects), self._next_id)
-        ranges = demand.objects + demand.infos + [(owner, owner) for owner, *_ in (*demand.symbols, *demand.blocks)]
-        if any(before(low, first) for low, _ in ranges):
-            self._squelch = self._squelch or set()
-        span = (next(reversed(objects), first) - first) % IDS + 1
-        if objects and len(objects) < span:
-            holes = [key for key in ((first + i) % IDS for i in range(span)) if key not in objects]
-            gone = {key for key in holes if any(ahead(low, key) <= 0 <= ahead(high, key) for low, high in ranges)}
-            if gone:
-                self._squelch = gone | (self._squelch or set())
+        gone = self._window.refused(demand, self._next_id)
+        if gone is not None:
+            self._squelch = gone | (self._squelch or set())
 
     def _activate(self) -> None:
-        for item in self._window.objects.values():
-            if item.wanted or item.info_wanted:
-                item.activate()
-        self._repairs = [item for item in self._window.objects.values() if item.repairing]
+        self._repairs = self._window.activate()
 
     # -- sending ---------------------------------------------------------------------------------------------------
 
@@ -300,8 +263,7 @@ class NormSender(Sender):
         self._data_sent += 1
         self._busy = True
         object_id, fti = item.object_id, item.fti
-        place = (object_id, block, after)
-        self._place = place
+        place = self._place = (object_id, block, after)
         self._position = moved = Position(object_id, block, after, ordinal + 1, place)
         return Data(
             self._origin,
@@ -469,13 +431,11 @@ class NormSender(Sender):
         `front` None leaves the front where it is; `place` is given for repairs.
         """
         position = self._position
+        if position is None and isinstance(message, Command):
+            return
         if front is None:
             front = (position.object_id, position.block, position.symbol) if position else self._place
         message.after = self._position = Position(*front, self._ordinal, place or front)
-
-    def _link_command(self, message: Command) -> None:
-        if self._position is not None:
-            self._link(message, None)
 
     def _info(self, item: Outgoing, repair: int) -> Info:
         item.info_due = False
@@ -502,7 +462,7 @@ class NormSender(Sender):
             symbol = length - 1
         known = self._position if self._said is self._origin else None
         message = Flush(origin, self._number(), fec, item.object_id, block, symbol, length)
-        self._link_command(message)
+        self._link(message, None)
         message.calm = known
         return message
 
@@ -515,7 +475,7 @@ class NormSender(Sender):
             self._origin, self._number(), self._config.fec, first, 0, 0, length, tuple(invalid[: self._config.segment // 2])
         )
         self._squelches_sent += 1
-        self._link_command(message)
+        self._link(message, None)
         return message
 
     def _probe(self, now: float) -> NormMessage | None:
@@ -532,7 +492,7 @@ class NormSender(Sender):
         self._cc_sequence = (self._cc_sequence + 1) & 0xFFFF
         self._probes_sent += 1
         self._probed = self._ordinal
-        self._link_command(message)
+        self._link(message, None)
         return message
 
 
