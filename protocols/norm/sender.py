@@ -37,7 +37,7 @@ __all__ = ["NormSender"]
 
 CATCH_UP = 0.02
 """A sender woken late makes up for at most this much time (seconds) at once."""
-COUNTS = "data_sent repairs_sent objects_sent flushes_sent probes_sent squelches_sent nacks_received acks_received".split()
+SENT, HEARD = ("data", "repairs", "objects", "flushes", "probes", "squelches"), ("nacks", "acks")
 CLOCK_OFFSET = 1_000_000
 """Probe times start at one second: an echo of 0, 0 means that no probe was heard."""
 
@@ -159,7 +159,8 @@ class NormSender(Sender):
 
     def counts(self) -> dict[str, int]:
         """What was sent and heard."""
-        return {name: getattr(self, f"_{name}") for name in COUNTS}
+        names = [f"{name}_sent" for name in SENT] + [f"{name}_received" for name in HEARD]
+        return {name: getattr(self, f"_{name}") for name in names}
 
     @property
     def grtt(self) -> float:
@@ -185,19 +186,16 @@ class NormSender(Sender):
             if item.want(demand):
                 item.active_at = now
                 wanted = True
-        self._refuse(demand)
+        gone = self._window.refused(demand, self._next_id)
+        if gone is not None:
+            # What can't be repaired any more is squelched (RFC 5740 4.2.3.3).
+            self._squelch = gone | (self._squelch or set())
         if wanted and held:
             self._activate()
         elif wanted and self._aggregate_at == inf:
             factor = self._config.backoff
             wait = (factor + 1) * self._grtt.advertised if factor or self._config.parity else 0.0
             self._aggregate_at = max(now + wait, self._clear)
-
-    def _refuse(self, demand: Demand) -> None:
-        """Objects asked for that can't be repaired any more are squelched (RFC 5740 4.2.3.3)."""
-        gone = self._window.refused(demand, self._next_id)
-        if gone is not None:
-            self._squelch = gone | (self._squelch or set())
 
     def _activate(self) -> None:
         self._repairs = self._window.activate()
