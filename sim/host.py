@@ -137,7 +137,14 @@ class SimHost:
         if self.events is None:
             return
         network = self.leaf.network
-        now = network.env.now
+        now = network.env._now
+        if len(self.events) == 1:
+            # Nearly always: no list to be worked off.
+            event, self.events = self.events[0], None
+            network.fingerprinter.told(now, self.place, event)
+            self.on_event(event)
+            network.told = True
+            return
         while self.events:
             event = self.events.pop(0)
             network.fingerprinter.told(now, self.place, event)

@@ -10,7 +10,7 @@ from math import inf
 from protocols.events import FlushCompleted, ObjectAborted, ObjectPurged, ObjectSent
 from protocols.machine import Address, Content, Group, Message, Packet, Ports, Sender
 from protocols.norm.config import NormConfig
-from protocols.norm.demand import Demand, demand_of
+from protocols.norm.demand import demand_of
 from protocols.norm.grtt import GrttEstimator
 from protocols.norm.identity import info_identity
 from protocols.norm.messages import (
