@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
 from operator import attrgetter
-from typing import cast
+from typing import Any, cast
 
 from simpy import Environment
 
@@ -16,6 +16,7 @@ from sim.capture import Fingerprint
 from sim.engine import ARRIVAL, Occurrence, Timers, post
 from sim.host import IDLE, SimHost
 from sim.leaf import Leaf, Switch
+from sim.lines import LineBundle, LineLink
 from sim.link import Bundle, Landings, Link
 from topologies.keys import loss_key, member_loss_key
 from topologies.spec import Topology
@@ -66,8 +67,14 @@ class LinkCounts:
     far: str
     offered: int
     dropped: int
-    """By a full queue."""
+    """By the queue."""
     lost: int
+    corrupt: int
+    """Damaged, and dropped for it."""
+    marked: int
+    """Carried on with a mark of congestion."""
+    duplicated: int
+    """Carried on twice."""
 
 
 class Network:
@@ -137,9 +144,9 @@ class Network:
         spec, key = self.topology.link(near, far), loss_key(self.seed, near, far)
         link: Link | Bundle
         if head is not None and head.counted:
-            link = Bundle(spec, head, key)
+            link = (Bundle if spec.plain else LineBundle)(spec, head, key)
         else:
-            link = Link(spec, self._switches[far] if head is None else head, key)
+            link = (Link if spec.plain else LineLink)(spec, self._switches[far] if head is None else head, key)
         if leaf is not None:
             leaf.uplinks[far] = cast(Link, link)
         else:
@@ -151,7 +158,8 @@ class Network:
         """The link from one member of a counted group to its switch."""
         (far,) = self.topology.graph.successors(leaf.name)
         key = member_loss_key(loss_key(self.seed, leaf.name, far), member)
-        return Link(self.topology.link(leaf.name, far), self._switches[far], key)
+        spec = self.topology.link(leaf.name, far)
+        return (Link if spec.plain else LineLink)(spec, self._switches[far], key)
 
     def host(self, name: str) -> SimHost:
         """The host of this name (`Topology.hosts`); UsageError when there is none."""
@@ -243,6 +251,11 @@ class Network:
             flight.order = order = flight.order + 1
             heappush(self._queue, (when, ARRIVAL, order, Occurrence(self._landed, (flight, places))))
 
+    def land(self, flight: Flight, when: float, places: list[tuple[Any, Sequence[int]]]) -> None:
+        """A packet will come to `places`; for links that know so only after they took it."""
+        flight.order = order = flight.order + 1
+        heappush(self._queue, (when, ARRIVAL, order, Occurrence(self._landed, (flight, places))))
+
     def _on_landing(self, occurrence: Occurrence) -> None:
         flight, places = occurrence.content
         now = self.env._now
@@ -323,8 +336,8 @@ class Network:
             parts = [self._switches[near].links[far]]
         else:
             parts = list(leaf.uplinks.values()) if leaf.counted else [leaf.uplinks[far]]
-        sums = (sum(part.offered for part in parts), sum(part.dropped for part in parts), sum(part.lost for part in parts))
-        return LinkCounts(near, far, *sums)
+        rows = [(0,) * 6, *(part.counts() for part in parts)]
+        return LinkCounts(near, far, *map(sum, zip(*rows, strict=True)))
 
     def lost(self, name: str) -> int:
         """Packets that never came to this host over its own link, by loss or a full queue."""

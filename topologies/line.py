@@ -40,6 +40,13 @@ def frames_of(size: int, mtu: int | None) -> int:
     return -(-(size + _IP_AND_UDP - _IP) // room)
 
 
+@lru_cache(maxsize=256)
+def _odds_of_damage(corrupt: float, bit_errors: float, octets: int) -> float:
+    """That a packet has a wrong bit, which the UDP checksum finds."""
+    hit = -expm1(8 * octets * log1p(-bit_errors)) if bit_errors < 1 else 1.0
+    return 1 - (1 - corrupt) * (1 - hit)
+
+
 class Tally:
     """Counts how often each identity came."""
 
@@ -83,7 +90,6 @@ class Line:
     __slots__ = (
         "_channel",
         "_controls",
-        "_damage",
         "_key",
         "_last",
         "_port",
@@ -107,7 +113,6 @@ class Line:
         self._tally = Tally()
         self._controls = 0
         self._last = 0.0
-        self._damage = lru_cache(maxsize=64)(self._odds_of_damage)
         self.offered = self.lost = self.corrupt = self.duplicated = 0
 
     @property
@@ -166,14 +171,8 @@ class Line:
                 self._propagate(passage, end, arrivals)
         return arrivals
 
-    def _odds_of_damage(self, octets: int) -> float:
-        """That a packet has a wrong bit, which the UDP checksum finds."""
-        spec = self._spec
-        spared = -expm1(8 * octets * log1p(-spec.bit_errors)) if spec.bit_errors < 1 else 1.0
-        return 1 - (1 - spec.corrupt) * (1 - spared)
-
     def _damaged(self, passage: _Passage) -> bool:
-        odds = self._damage(passage.octets)
+        odds = _odds_of_damage(self._spec.corrupt, self._spec.bit_errors, passage.octets)
         return odds > 0 and unit(passage.key, _CORRUPTION) < odds
 
     def _propagate(self, passage: _Passage, end: float, arrivals: list[tuple[Any, float]]) -> None:

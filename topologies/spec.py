@@ -35,9 +35,9 @@ LEAST_MTU = 68
 class LinkSpec:
     """One direction of a link: `rate` in bytes per second, `delay` in seconds, `queue` in packets waiting (None: no limit).
 
-    A packet of `size` bytes of UDP payload takes (size + overhead) / rate to send. Loss comes after the queue. Where `discipline`
-    is given it stands for `queue`, and `jitter` for `delay`. `duplicate`, `corrupt` (a packet is damaged) and `bit_errors` (a bit
-    is) are probabilities; a packet of more than `mtu` bytes of IP travels in fragments and is lost with any of them.
+    A packet of `size` bytes of UDP payload takes (size + overhead) / rate to send. Loss comes after the queue. A `discipline`
+    stands for `queue`, a `jitter` for `delay`. `duplicate`, `corrupt` (a packet is damaged) and `bit_errors` (a bit is) are
+    probabilities; a packet of more than `mtu` bytes of IP travels in fragments and is lost with any of them.
     """
 
     rate: float = inf
