@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from experiments.commands.channel import channel
 from experiments.commands.demo import demo
 from experiments.commands.recv import recv
 from experiments.commands.run import run_command
@@ -25,6 +26,7 @@ app.command("demo")(demo)
 app.command("send")(send)
 app.command("recv")(recv)
 app.command("schema")(schema)
+app.add_typer(channel, name="channel")
 
 REFUSED: type[Exception] = typer.BadParameter.mro()[2]
 """ClickException: typer brings its own click in some versions, so there is no one place to import it from."""
