@@ -16,6 +16,7 @@ from experiments.commands.recv import recv
 from experiments.commands.run import run_command
 from experiments.commands.schema import schema
 from experiments.commands.send import send
+from experiments.commands.validate import validate_command
 from protocols.errors import McastlabError, UnsupportedError, UsageError
 
 __all__ = ["app", "invoke", "main"]
@@ -26,7 +27,11 @@ app.command("demo")(demo)
 app.command("send")(send)
 app.command("recv")(recv)
 app.command("schema")(schema)
+<<<<<<< HEAD
 app.add_typer(channel, name="channel")
+=======
+app.command("validate")(validate_command)
+>>>>>>> part-3C
 
 REFUSED: type[Exception] = typer.BadParameter.mro()[2]
 """ClickException: typer brings its own click in some versions, so there is no one place to import it from."""
