@@ -99,7 +99,7 @@ def test_a_request_names_the_senders_code_before_any_content_came(fec: int, pari
 
 @pytest.mark.parametrize("sequence", [LATE, 0x10000 - 3])
 def test_a_flush_of_a_sender_that_began_long_ago_is_no_reason_to_join(sequence: int) -> None:
-    listener, voice = Listener(), Voice(pattern(800), pattern(800), sequence=sequence)
+    listener, voice = Listener(), Voice(pattern(800), sequence=sequence)
     listener.hear(voice.flush(1))
     listener.until(5.0)
     assert not listener.nacks
