@@ -27,11 +27,8 @@ app.command("demo")(demo)
 app.command("send")(send)
 app.command("recv")(recv)
 app.command("schema")(schema)
-<<<<<<< HEAD
 app.add_typer(channel, name="channel")
-=======
 app.command("validate")(validate_command)
->>>>>>> part-3C
 
 REFUSED: type[Exception] = typer.BadParameter.mro()[2]
 """ClickException: typer brings its own click in some versions, so there is no one place to import it from."""

@@ -63,9 +63,9 @@ class LineLink(Link):
 
     __slots__ = ("_carrier",)
 
-    def __init__(self, spec: LinkSpec, head: Any, key: int) -> None:
+    def __init__(self, spec: LinkSpec, head: Any, key: int, network: "Network") -> None:
         self.head = head
-        self._carrier = _Carrier(Line(spec, key), head.network, head)
+        self._carrier = _Carrier(Line(spec, key), network, head)
 
     def carry(self, flight: "Flight", now: float, landings: Landings) -> None:
         """Take a packet at its near end."""
@@ -88,11 +88,10 @@ class LineBundle(Bundle):
 
     __slots__ = ("_carriers",)
 
-    def __init__(self, spec: LinkSpec, head: "Leaf", key: int) -> None:
+    def __init__(self, spec: LinkSpec, head: "Leaf", key: int, network: "Network") -> None:
         self.head = head
         self._carriers: list[_Carrier] = [
-            _Carrier(Line(spec, extend(key, member), member), head.network, _Member(head, member))
-            for member in range(head.count)
+            _Carrier(Line(spec, extend(key, member), member), network, _Member(head, member)) for member in range(head.count)
         ]
 
     def carry(self, flight: "Flight", now: float, landings: Landings) -> None:

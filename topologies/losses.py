@@ -169,7 +169,7 @@ class Siblings(ABC):
             losers = self._apart(losers, identity, occurrence, skip)
         return losers
 
-    def lost(self, identity: int | None, member: int = 0) -> bool:
+    def lost(self, identity: int | None, member: int) -> bool:
         """Does this one member lose the packet that comes on its link alone?"""
         if identity is None:
             self._controls[member] += np.uint64(1)
