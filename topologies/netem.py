@@ -6,7 +6,7 @@ from typing import Any
 
 from topologies.channels import Bernoulli, Channel, GilbertElliott, Perfect, Recorded
 from topologies.delays import DelayModel, NormalDelay, ParetoDelay, UniformDelay
-from topologies.queues import Codel, DropTail, Red
+from topologies.queues import Codel, DropTail, Red, TokenBucket
 from topologies.spec import LinkSpec
 
 __all__ = ["Netem", "netem_of"]
@@ -36,7 +36,7 @@ def netem_of(spec: LinkSpec, device: str) -> Netem:
         found.missing.append(f"bit_errors {spec.bit_errors:g}: netem damages packets and not bits; use corrupt")
     if spec.mtu is not None:
         found.commands.append(f"ip link set dev {device} mtu {spec.mtu}")
-    if spec.rate < inf:
+    if spec.rate < inf and not isinstance(spec.discipline, TokenBucket):
         words += ["rate", f"{round(spec.rate * 8)}bit"]
     # Without a word that says so, netem queues 1000 packets.
     found.commands.append(" ".join((f"tc qdisc add dev {device} root handle 1: netem", *words)))
@@ -113,6 +113,10 @@ def _queue(spec: LinkSpec, device: str, found: Netem) -> None:
     elif isinstance(model, DropTail):
         kind, limit = ("bfifo", model.bytes) if model.bytes is not None else ("pfifo", model.packets)
         found.commands.append(f"{begin} {kind} limit {limit if limit is not None else _UNLIMITED}")
+    elif isinstance(model, TokenBucket):
+        limit = _UNLIMITED * _MTU_ON_THE_LINE if model.packets is None else model.packets * _MTU_ON_THE_LINE
+        limit = limit if model.bytes is None else model.bytes
+        found.commands.append(f"{begin} tbf rate {round(spec.rate * 8)}bit burst {model.burst} limit {limit}")
     elif isinstance(model, Red):
         sizes = [count * _MTU_ON_THE_LINE for count in (model.packets, model.least, model.most)]
         burst = (2 * model.least + model.most) // 3 + 1

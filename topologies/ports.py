@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from protocols.rng import unit
 
-__all__ = ["CodelPort", "Departures", "Port", "RedPort", "TailPort"]
+__all__ = ["CodelPort", "Departures", "Port", "RedPort", "TailPort", "TokenPort"]
 
 Departures: TypeAlias = Sequence[tuple[Any, float]]
 
@@ -85,6 +85,39 @@ class TailPort(Port):
         if self._ends:
             self._octets += octets
         self.free_at = end = max(self.free_at, now) + octets / self.rate
+        self._ends.append((end, octets))
+        return ((entry, end),)
+
+
+class TokenPort(TailPort):
+    """A token bucket: a packet leaves, at once and whole, when as many bytes were saved up as it has; the bucket begins full."""
+
+    __slots__ = ("_at", "_bucket", "_tokens")
+
+    def __init__(self, rate: float, bucket: int, packets: int | None, octets: int | None) -> None:
+        super().__init__(rate, packets, octets)
+        self._bucket = bucket
+        self._tokens = float(bucket)
+        self._at = 0.0
+
+    def offer(self, entry: Any, octets: int, now: float) -> Departures:
+        """See `Port`. What is larger than the bucket is dropped."""
+        if octets > self._bucket:
+            self.dropped += 1
+            return ()
+        return super().offer(entry, octets, now)
+
+    def _send(self, entry: Any, octets: int, now: float) -> Departures:
+        if self._ends:
+            self._octets += octets
+        end = max(self.free_at, now)
+        if self.rate < inf:
+            saved = min(self._bucket, self._tokens + (end - self._at) * self.rate)
+            if saved < octets:
+                end += (octets - saved) / self.rate
+                saved = octets
+            self._tokens, self._at = saved - octets, end
+        self.free_at = end
         self._ends.append((end, octets))
         return ((entry, end),)
 

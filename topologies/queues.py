@@ -6,10 +6,10 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from topologies.choice import PLAIN_OR_MODEL
-from topologies.ports import CodelPort, Port, RedPort, TailPort
+from topologies.ports import CodelPort, Port, RedPort, TailPort, TokenPort
 from topologies.units import Duration, Fraction, Size
 
-__all__ = ["AnyQueue", "Codel", "Discipline", "DropTail", "Red"]
+__all__ = ["AnyQueue", "Codel", "Discipline", "DropTail", "Red", "TokenBucket"]
 
 Packets = Annotated[int, Field(strict=True, ge=0)]
 
@@ -35,6 +35,20 @@ class DropTail(_Discipline):
         """See `_Discipline`."""
         del key
         return TailPort(rate, self.packets, self.bytes)
+
+
+class TokenBucket(_Discipline):
+    """Lets `burst` bytes pass at once and then the link's rate, as the kernel's tbf; what waits is limited as in drop-tail."""
+
+    model: Literal["token-bucket"] = "token-bucket"
+    burst: Annotated[Size, Field(gt=0)] = Field(description="bytes saved up while nothing is sent; no packet may be larger")
+    packets: Packets | None = Field(default=None, description="packets that may wait; none: no limit")
+    bytes: Size | None = Field(default=None, description="bytes on the line that may wait; none: no limit")
+
+    def port(self, rate: float, key: int) -> Port:
+        """See `_Discipline`."""
+        del key
+        return TokenPort(rate, self.burst, self.packets, self.bytes)
 
 
 class Red(_Discipline):
@@ -78,7 +92,7 @@ class Codel(_Discipline):
         return CodelPort(rate, self.packets, target=self.target, interval=self.interval, ecn=self.ecn)
 
 
-Discipline: TypeAlias = DropTail | Red | Codel
+Discipline: TypeAlias = DropTail | TokenBucket | Red | Codel
 AnyQueue: TypeAlias = Annotated[
     Annotated[Packets | None, Tag("plain")] | Annotated[Annotated[Discipline, Discriminator("model")], Tag("model")],
     PLAIN_OR_MODEL,

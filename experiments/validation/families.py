@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator
 from types import ModuleType
 
-from experiments.validation import suppression
+from experiments.validation import channels, queues, suppression
 from experiments.validation.frame import Entry, Families, Measure, Verdict, judge
 from protocols.errors import UsageError
 
 __all__ = ["families", "select", "validate"]
 
-MODULES: tuple[ModuleType, ...] = (suppression,)
+MODULES: tuple[ModuleType, ...] = (suppression, channels, queues)
 """A new module of families is one more line here."""
 
 

@@ -25,7 +25,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One reference: `values` by name, nested names joined by dots; a single value is called "value"."""
+    """One reference: `values` by name, nested names joined by dots, those of a list numbered; a single value is "value"."""
 
     id: str
     family: str
@@ -90,9 +90,9 @@ def _entry(row: Mapping[str, Any]) -> Entry:
 
 
 def _flat(name: str, value: Any) -> Iterator[tuple[str, float]]:
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield from _flat(f"{name}.{key}" if name else key, item)
+    if isinstance(value, (dict, list)):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _flat(f"{name}.{key}" if name else str(key), item)
     elif isinstance(value, (int, float)):
         yield name or "value", float(value)
 
