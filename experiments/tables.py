@@ -137,7 +137,7 @@ def _plain_or_model(plain: Callable[[Any], str]) -> Callable[[Any], str]:
 
 
 def _model(value: dict[str, Any]) -> str:
-    return " ".join(str(item) if key == "model" else f"{key} {item}" for key, item in value.items() if item is not None)
+    return " ".join(f"{key} {item}" for key, item in value.items() if item is not None)
 
 
 _SHOWN: dict[str, Callable[[Any], str]] = {

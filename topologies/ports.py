@@ -90,7 +90,7 @@ class TailPort(Port):
 
 
 class TokenPort(TailPort):
-    """A token bucket: a packet leaves, at once and whole, when as many bytes were saved up as it has; the bucket begins full."""
+    """A token bucket, full at first: a packet leaves, at once and whole, when as many bytes were saved up as it has."""
 
     __slots__ = ("_at", "_bucket", "_tokens")
 
