@@ -277,9 +277,9 @@ CHANNELS: dict[str, type[Channel]] = {
 
 def _spell_out(value: Any) -> Any:
     """`1%` is short for `{model: bernoulli, p: 1%}`, and `{file: F}` for what stands in the file."""
-    if isinstance(value, dict) and value.keys() == {"file"}:
+    if isinstance(value, dict) and "file" in value:
         try:
-            return read_channel(value["file"])
+            return read_channel(value["file"]) | {key: item for key, item in value.items() if key != "file"}
         except ConfigError as error:
             raise ValueError(str(error)) from error
     return value if isinstance(value, (dict, BaseModel)) else {"model": "bernoulli", "p": value}
@@ -298,6 +298,15 @@ Loss: TypeAlias = Annotated[
                     "type": "object",
                     "properties": {"model": {"const": "scripted"}, "drops": {"type": "array", "items": {"type": "object"}}},
                     "required": ["model", "drops"],
+                },
+                {
+                    "type": "object",
+                    "properties": {
+                        "model": {"const": "gilbert-elliott"},
+                        "burst": {"type": "number", "minimum": 1},
+                        "gap": {"type": "number", "minimum": 1},
+                    },
+                    "required": ["model", "burst", "gap"],
                 },
                 {"type": "object", "properties": {"file": {"type": "string"}}, "required": ["file"]},
             ],

@@ -88,9 +88,16 @@ class ParetoDelay(_Delay):
         return self.least + scale * float((1 - u) ** (-1 / self.shape) - 1)
 
 
+def _or_file(schema: dict[str, Any]) -> None:
+    """The JSON Schema of `TraceDelay`, in which a file stands for samples."""
+    schema["properties"]["file"] = {"type": "string", "description": "a file with one delay to a line, instead of samples"}
+    schema["required"] = ["model"]
+
+
 class TraceDelay(_Delay):
     """Recorded delays, over and over: `samples`, or the `file` that has one to a line. A packet meets the one of its place."""
 
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=_or_file)
     model: Literal["trace"] = "trace"
     samples: tuple[Duration, ...] = Field(min_length=1)
 

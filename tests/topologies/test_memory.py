@@ -1,5 +1,6 @@
 """Losses with memory: keyed by what a packet is, the same for one link and for many."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -165,3 +166,12 @@ def test_the_numbers_are_what_they_always_were() -> None:
     assert [i for i in range(100) if link.lost(i)] == GOLDEN_FIRST
     assert [i for i in range(100) if link.lost(i)] == GOLDEN_REPEAT
     assert [i for i in range(60) if link.lost(None)] == GOLDEN_CONTROL
+
+
+def test_a_file_of_a_channel_may_be_amended(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("model: periodic\nevery: 7\n")
+    assert LOSS.validate_python({"file": str(file), "shift": True}) == channel("shifted")
+    file.write_text("every: 7\n")
+    with pytest.raises(ValueError, match="holds no channel"):
+        LOSS.validate_python({"file": str(file)})
