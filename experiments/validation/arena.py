@@ -13,8 +13,9 @@ import networkx as nx
 
 from experiments.content import Accounted, Extent
 from protocols.events import FlushCompleted
-from protocols.machine import Address, Content, Event, Group, Machine, Message, Ports
+from protocols.machine import Address, Content, Event, Group, Machine, Message, Ports, Sender
 from protocols.registry import protocol
+from sim.host import SimHost
 from sim.network import Network
 from topologies.channels import Bernoulli, Perfect
 from topologies.losses import BundleLoss, LinkLoss, member_keys
@@ -193,7 +194,7 @@ def play(
     network.host("sender").run(sender, heard)
     for when, size in jobs:
         content = Content(Extent(size))
-        network.later(when, partial(network.host("sender").call, sender.submit, content))
+        network.later(when, partial(_submit, network.host("sender"), sender, content))
     network.run(over=lambda: bool(ended))
     sums: dict[str, int] = {}
     complete = 0
@@ -203,6 +204,10 @@ def play(
         for key, count in counts.items():
             sums[key] = sums.get(key, 0) + count
     return Outcome(sender.counts(), sums, ear.heard, complete, network.env.now, network)
+
+
+def _submit(host: SimHost, sender: Sender, content: Content) -> None:
+    host.call(sender.submit, content)
 
 
 def _ignore(event: Event) -> None:
