@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from protocols.registry import protocol
@@ -12,14 +13,14 @@ from sim.link import Bundle, Link
 from sim.network import Network
 from tests.sim.probes import GROUP, probe_on
 from tests.sim.runs import Session
-from tests.sim.test_fingerprint import STAR, fingerprint
+from tests.sim.test_fingerprint import fingerprint
 from tests.sim.test_link import TALK, heard, plain_star, star
 from topologies.generators import AnyTopology
 from topologies.queues import Codel, DropTail
 from topologies.spec import LinkSpec, Topology
 
 ANY: TypeAdapter[Any] = TypeAdapter(AnyTopology)
-RICH = {
+RICH: dict[str, Any] = {
     "kind": "star",
     "receivers": 4,
     "trunk": {"rate": "10Mbit", "delay": {"model": "normal", "mean": "5ms", "sd": "1ms"}, "queue": {"model": "red"}},
@@ -59,9 +60,38 @@ def test_a_line_leaves_the_fingerprint_of_a_plain_link(monkeypatch: pytest.Monke
     assert [fingerprint(written, name) for name in ("toy", "norm")] == plain
 
 
+LINKS = st.fixed_dictionaries(
+    {"rate": st.sampled_from(["10Mbit", "2Mbit"]), "duplicate": st.sampled_from(["0%", "3%"])},
+    optional={
+        "delay": st.fixed_dictionaries(
+            {
+                "model": st.just("uniform"),
+                "least": st.just("1ms"),
+                "most": st.just("9ms"),
+                "order": st.sampled_from(["fifo", "free"]),
+            }
+        ),
+        "queue": st.sampled_from([{"model": name} for name in ("codel", "red")] + [{"model": "droptail", "bytes": "9kB"}]),
+        "corrupt": st.just("1%"),
+        "mtu": st.just(600),
+        "loss": st.sampled_from(
+            [{"model": "gilbert-elliott", "burst": 3, "gap": 30}, {"model": "periodic", "every": 9, "shift": True}]
+        ),
+    },
+)
+
+
 @pytest.mark.parametrize("name", ["toy", "norm"])
 def test_bytes_and_objects_leave_the_same_fingerprint(name: str) -> None:
-    assert fingerprint(RICH, name) == fingerprint(RICH, name, wire=True) != fingerprint(STAR, name)
+    @settings(deadline=None, max_examples=15, derandomize=True)
+    @given(LINKS, LINKS, st.integers(0, 3), st.sampled_from([1400, 30_000]))
+    @example(RICH["trunk"], RICH["link"], 1, 60_000)
+    def check(trunk: dict[str, Any], link: dict[str, Any], seed: int, size: int) -> None:
+        written = {"kind": "star", "receivers": 4, "trunk": trunk, "link": link}
+        objects = fingerprint(written, name, seed=seed, size=size)
+        assert fingerprint(written, name, seed=seed, size=size, wire=True) == objects
+
+    check()
 
 
 def test_links_are_plain_until_something_else_is_asked_of_them() -> None:
