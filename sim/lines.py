@@ -63,9 +63,24 @@ class LineLink(Link):
 
     __slots__ = ("_carrier",)
 
-    def __init__(self, spec: LinkSpec, head: Any, key: int, network: "Network") -> None:
+    def __init__(self, spec: LinkSpec, head: Any, key: int, network: "Network", member: int = 0) -> None:
         self.head = head
-        self._carrier = _Carrier(Line(spec, key), network, head)
+        self._carrier = _Carrier(Line(spec, key, member), network, head)
+
+    @property
+    def offered(self) -> int:  # type: ignore[override]
+        """Packets taken at the near end."""
+        return self._carrier.line.offered
+
+    @property
+    def dropped(self) -> int:  # type: ignore[override]
+        """Packets the queue dropped."""
+        return self._carrier.line.dropped
+
+    @property
+    def lost(self) -> int:  # type: ignore[override]
+        """Packets lost on the line."""
+        return self._carrier.line.lost
 
     def carry(self, flight: "Flight", now: float, landings: Landings) -> None:
         """Take a packet at its near end."""

@@ -146,7 +146,7 @@ class Network:
         if head is not None and head.counted:
             link = Bundle(spec, head, key) if spec.plain else LineBundle(spec, head, key, self)
         else:
-            link = self._single_link(near, far, key)
+            link = self._single_link(near, far, key, 0)
         if leaf is not None:
             leaf.uplinks[far] = cast(Link, link)
         else:
@@ -154,16 +154,16 @@ class Network:
         if head is not None:
             self._inlets[far].append(link)
 
-    def _single_link(self, near: str, far: str, key: int) -> Link:
+    def _single_link(self, near: str, far: str, key: int, member: int) -> Link:
         """A link that stands alone, to a switch or a plain host."""
         head, spec = self._leaves.get(far) or self._switches[far], self.topology.link(near, far)
-        return Link(spec, head, key) if spec.plain else LineLink(spec, head, key, self)
+        return Link(spec, head, key) if spec.plain else LineLink(spec, head, key, self, member)
 
     def make_member_uplink(self, leaf: Leaf, member: int) -> Link:
         """The link from one member of a counted group to its switch."""
         (far,) = self.topology.graph.successors(leaf.name)
         key = member_loss_key(loss_key(self.seed, leaf.name, far), member)
-        return self._single_link(leaf.name, far, key)
+        return self._single_link(leaf.name, far, key, member)
 
     def host(self, name: str) -> SimHost:
         """The host of this name (`Topology.hosts`); UsageError when there is none."""
