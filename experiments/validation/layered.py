@@ -81,7 +81,7 @@ def _layered(entry: Entry, effort: float) -> Mapping[str, Measured]:
     params = entry.params
     k, n, receivers = params["k"], params["n"], params["R"]
     cost = receivers * (4.0 + n * (1.0 / k + entry.values["value"] - n / k))
-    packets = max(int(effort * min(PACKETS, DRAWS / cost)) // k, 10) * k
+    packets = max(int(effort * min(PACKETS, DRAWS / cost)) // k, 50) * k
     star = Star(receivers, delay=DELAY, channel=Layered(p=params["p"], k=k, n=n))
     counts = transmissions(star, packets, key_of(1, entry.id) % 2**32)
     return {"value": mean_of([n / k * sum(counts[at : at + k]) / k for at in range(0, packets, k)])}

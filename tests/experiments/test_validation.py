@@ -102,4 +102,4 @@ def test_the_command_writes_json_and_the_page(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_what_differs_stands_out() -> None:
-    assert "**differs**" in page(judge(entry(0.01), {"value": Measured(11.0)}))
+    assert "**differs**" in page(judge(entry(0.01), {"value": Measured(11.0)}), 1.0)
