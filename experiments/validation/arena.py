@@ -1,7 +1,8 @@
 """The place where protocols are measured: a star in the simulator, with the assumptions of the theory and nothing else.
 
-Receivers `r1` to `rN` hang on one switch; `ear` hangs beside them and hears what they hear at the same moments. Losses of
-content are the simulator's own keyed draws; control packets pass, as the closed forms assume.
+Receivers `r1` to `rN` hang on one switch; `ear` hangs before the shared loss and hears everything that is sent, at the
+moments at which the receivers hear it. Losses of content are the simulator's own keyed draws; control packets pass, as the
+closed forms assume.
 """
 
 from collections.abc import Callable, Sequence
@@ -120,7 +121,7 @@ class Ear(Machine):
 
 @dataclass(frozen=True, slots=True)
 class Star:
-    """Links are free of rate limits. `delay` (seconds) is from the switch to each receiver, `trunk` from the sender to it."""
+    """Links without rate limit. `delay` (seconds): from the switch to each receiver, `trunk`: from the sender to the switch."""
 
     receivers: int
     delay: float = 0.0
@@ -128,18 +129,20 @@ class Star:
     loss: float = 0.0
     trunk_loss: float = 0.0
     lose: Callable[[int], bool] | None = None
-    """First transmissions that the trunk loses besides."""
+    """First transmissions that the trunk loses, instead of `trunk_loss`."""
 
     def build(self) -> Topology:
         """The topology; hosts `sender`, `ear` and `r1` to `rN`."""
         graph: nx.DiGraph[str] = nx.DiGraph()
-        graph.add_node("sender", node=NodeSpec("host"))
-        graph.add_node("s", node=NodeSpec("switch"))
-        graph.add_node("ear", node=NodeSpec("host"))
+        for name in ("sender", "ear"):
+            graph.add_node(name, node=NodeSpec("host"))
+        for name in ("s0", "s"):
+            graph.add_node(name, node=NodeSpec("switch"))
         graph.add_node("r", node=NodeSpec("host", self.receivers))
         shared = FirstLoss(lose=self.lose) if self.lose else ContentLoss(p=self.trunk_loss)
-        self._join(graph, "sender", "s", self.trunk, shared)
-        self._join(graph, "s", "ear", self.delay, Perfect())
+        self._join(graph, "sender", "s0", self.trunk, Perfect())
+        self._join(graph, "s0", "s", 0.0, shared)
+        self._join(graph, "s0", "ear", self.delay, Perfect())
         self._join(graph, "s", "r", self.delay, ContentLoss(p=self.loss))
         return Topology(graph)
 

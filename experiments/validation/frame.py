@@ -13,6 +13,8 @@ __all__ = ["REFERENCES", "Entry", "Families", "Measure", "Measured", "Verdict", 
 
 REFERENCES = Path(__file__).parents[2] / "tests" / "vectors" / "reference.json"
 STANDARD_ERRORS = 4.0
+ROUNDING = 1e-7
+"""References have eight digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One reference: `values` by name, nested names joined by dots, those of a list numbered; a single value is "value"."""
+    """One reference: `values` by name, nested names and places in lists joined by dots; a single value is called "value"."""
 
     id: str
     family: str
@@ -36,11 +38,12 @@ class Entry:
     tolerance: dict[str, Any]
 
     def allowance(self, name: str) -> float:
-        """By how much a value without standard error may differ."""
-        kind = self.tolerance["type"]
+        """By how much a value without standard error may differ; never less than the references are rounded by."""
+        kind, size = self.tolerance["type"], abs(self.values[name])
+        rounding = ROUNDING * size
         if kind in ("stat", "rel"):
-            return float(self.tolerance["rel" if kind == "stat" else "value"]) * abs(self.values[name])
-        return float(self.tolerance["value"]) if kind == "abs" else 1e-12 * abs(self.values[name])
+            return max(float(self.tolerance["rel" if kind == "stat" else "value"]) * size, rounding)
+        return max(float(self.tolerance["value"]), rounding)
 
 
 Measure: TypeAlias = Callable[[Entry, float], Mapping[str, Measured]]
@@ -90,9 +93,12 @@ def _entry(row: Mapping[str, Any]) -> Entry:
 
 
 def _flat(name: str, value: Any) -> Iterator[tuple[str, float]]:
-    if isinstance(value, (dict, list)):
-        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _flat(f"{name}.{key}" if name else str(key), item)
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _flat(f"{name}.{key}" if name else key, item)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _flat(f"{name}.{index}" if name else str(index), item)
     elif isinstance(value, (int, float)):
         yield name or "value", float(value)
 

@@ -64,7 +64,9 @@ def _is_odd(identity: int) -> bool:
 
 def _matters(message: Message) -> bool:
     """NACKs, and the packets by which a loss shows."""
-    return isinstance(message, Nack) or (isinstance(message, Data) and not message.flags & FLAG_REPAIR)
+    return isinstance(message, Nack) or (
+        isinstance(message, Data) and not message.flags & FLAG_REPAIR and message.object_id % 2 == 0
+    )
 
 
 def _measure(entry: Entry, effort: float) -> tuple[list[float], list[float]]:
