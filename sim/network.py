@@ -297,10 +297,10 @@ class Network:
             heappush(queue, (when, ARRIVAL, order, Landing(self._landed, flight, landings[when])))
         flight.order = order
 
-    def land(self, flight: Flight, when: float, places: list[tuple[Any, Sequence[int]]]) -> None:
-        """A packet will come to `places`; for links that know so only after they took it."""
+    def land(self, flight: Flight, when: float, place: Any) -> None:
+        """A packet will come to `place`; for links that know so only after they took it."""
         flight.order = order = flight.order + 1
-        heappush(self._queue, (when, ARRIVAL, order, Landing(self._landed, flight, places)))
+        heappush(self._queue, (when, ARRIVAL, order, Landing(self._landed, flight, [(place, ())])))
 
     def _on_landing(self, landing: "Landing") -> None:
         flight = landing.content
