@@ -10,11 +10,15 @@ from typing import Any
 
 from emu.launch import NodeReport, emulate
 from experiments.content import Extent, Generated, digest_of
+from experiments.faults import plan
+from experiments.invariants import Invariants
 from experiments.metrics import Result, combine, row_of
 from experiments.program import Job, Node, OnDisk, ReceiverProgram, SenderProgram, Sinks, accounted, in_memory
 from experiments.scenario import Scenario
+from experiments.silence import listen
+from experiments.storms import StormCounters
 from experiments.workload import FileWorkload
-from protocols.errors import UsageError
+from protocols.errors import UnsupportedError, UsageError
 from protocols.machine import Content, Group, Source
 from protocols.registry import protocol
 from sim.network import Network
@@ -40,7 +44,15 @@ def run(scenario: Scenario, backend: str = "sim") -> Result:
 class _Cast:
     """Who takes part: a program for each host. `bytes_travel`: contents are real, and so is their SHA-256."""
 
-    def __init__(self, scenario: Scenario, topology: Topology, group: str, bytes_travel: bool, sinks: Sinks) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        topology: Topology,
+        group: str,
+        bytes_travel: bool,
+        sinks: Sinks,
+        invariants: Invariants | None = None,
+    ) -> None:
         self.scenario = scenario
         self.topology = topology
         self.bytes_travel = bytes_travel
@@ -50,11 +62,11 @@ class _Cast:
         self.receivers: dict[str, ReceiverProgram] = {}
         kind, config, where = protocol(scenario.protocol.name), scenario.protocol.config, Group(group)
         for index, name in enumerate(topology.hosts):
-            node = Node(kind, config, index + 1, where)
+            node = Node(kind, config, index + 1, where, name=name)
             if name in self.works:
-                self.senders[name] = SenderProgram(node, self._jobs(name))
+                self.senders[name] = SenderProgram(node, self._jobs(name), invariants=invariants)
             else:
-                self.receivers[name] = ReceiverProgram(node, sinks)
+                self.receivers[name] = ReceiverProgram(node, sinks, invariants=invariants)
 
     def _jobs(self, sender: str) -> list[Job]:
         sources = self.sources[sender] = []
@@ -125,30 +137,37 @@ class _World:
 def _simulate(scenario: Scenario) -> Result:
     topology = scenario.build_topology()
     real = scenario.wire == "bytes"
-    cast = _Cast(scenario, topology, scenario.workload[0].group, real, in_memory if real else accounted)
+    invariants = Invariants(protocol(scenario.protocol.name).ordered)
+    cast = _Cast(scenario, topology, scenario.workload[0].group, real, in_memory if real else accounted, invariants)
     began = time.process_time()
     network = Network(topology, seed=scenario.seed, codec=protocol(scenario.protocol.name).codec if real else None)
+    storm = StormCounters(map(topology.index, scenario.senders))
+    network.observers.append(storm)
+    faults = plan(scenario.faults, network, dict(cast.programs())) if scenario.faults else None
     for name, program in cast.programs():
         program.start(network.host(name))
     network.run(until=scenario.duration, over=cast.over)
     told = {name: program.result() for name, program in cast.programs()}
     used = time.process_time() - began
-    return cast.result(
-        "sim",
-        told,
-        _World(
-            network.fingerprint(),
-            network.traffic.packets,
-            network.traffic.octets,
-            {
-                "duration": network.env.now,
-                "events": network.events,
-                "cpu_s": used,
-                "impairments": _simulated(network),
-                "faults": {},
-            },
+    metrics = {
+        "duration": network.env.now,
+        "events": network.events,
+        "cpu_s": used,
+        "impairments": _simulated(network),
+        "faults": {},
+        "injected": {**faults.counts, "dropped": faults.dropped} if faults else {},
+        "storm": storm.plain(
+            losses=sum(link.lost + link.dropped for link in network.links()),
+            duplicates=sum(row["counts"].get("duplicates", 0) for row in told.values()),
         ),
-    )
+    }
+    world = _World(network.fingerprint(), dict(network.traffic.packets), dict(network.traffic.octets), metrics)
+    result = cast.result("sim", told, world)
+    for name, program in cast.programs():
+        invariants.inspect(name, program.machine, told[name], network.env.now)
+    heard = result.completed and cast.over() and listen(network, faults, invariants)
+    result.metrics["invariants"] = invariants.plain(heard)
+    return result
 
 
 def _simulated(network: Network) -> list[dict[str, Any]]:
@@ -169,6 +188,10 @@ def _simulated(network: Network) -> list[dict[str, Any]]:
 
 
 def _emulate(scenario: Scenario) -> Result:
+    if scenario.faults:
+        raise UnsupportedError(
+            f"faults: Mininet can't do {scenario.faults[0].verb!r} yet; the simulator can (--on sim), or leave the faults out"
+        )
     topology = scenario.build_topology()
     cast = _Cast(scenario, topology, endpoint_of_group(scenario.workload[0].group, PORT), True, OnDisk())
     senders = set(scenario.senders)

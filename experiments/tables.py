@@ -75,9 +75,15 @@ def _summary(result: Result) -> dict[str, str]:
         "run ended after": _seconds(m["duration"]),
         "CPU time": _seconds(m["cpu_s"]),
         "events": "-" if m["events"] is None else str(m["events"]),
+        "violations": _violations(result),
         "faults": json.dumps(m["faults"]) if m["faults"] else "none",
         "fingerprint": result.fingerprint or "-",
     }
+
+
+def _violations(result: Result) -> str:
+    first = [f"{row['rule']}: {row['what']} ({row['host']} at {row['at']:.6g} s)" for row in result.violations[:3]]
+    return f"{result.metrics['invariants']['broken']}, first " + "; ".join(first) if first else "none"
 
 
 def compare(results: Sequence[Result], scenario: Scenario) -> None:

@@ -180,6 +180,11 @@ class Data(NormMessage):
     calm: Position | None = field(default=None, compare=False, repr=False)
     after: Position | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def repair(self) -> bool:
+        """Is it sent because somebody missed it?"""
+        return bool(self.flags & FLAG_REPAIR)
+
 
 @dataclass(slots=True)
 class Info(NormMessage):
@@ -196,6 +201,11 @@ class Info(NormMessage):
     identity: int | None = None
     extensions: tuple[Extension, ...] = ()
     after: Position | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def repair(self) -> bool:
+        """Is it sent because somebody missed it?"""
+        return bool(self.flags & FLAG_REPAIR)
 
 
 @dataclass(slots=True)

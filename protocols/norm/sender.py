@@ -171,6 +171,10 @@ class NormSender(Sender):
             "acks_received": self._acks_received,
         }
 
+    def held(self) -> dict[str, tuple[int, int]]:
+        """Objects kept for repair."""
+        return {"objects in the window": (len(self._window.objects), self._config.cache_max)}
+
     @property
     def grtt(self) -> float:
         """The advertised group round-trip time in seconds."""
