@@ -71,7 +71,7 @@ def search(
     """Run the scenario with `runs` random plans beside the faults it has, each with another seed; the first finding, shrunk."""
     base = parse(data, origin)
     topology, fixed = base.build_topology(), list(data.get("faults", ()))
-    span = run(base).metrics["duration"]
+    span = _span(base)
     for number in range(1, runs + 1):
         progress(number)
         plan = random_plan(Rng(key_of(seed, "search", number)), topology, span) if number > 1 else []
@@ -85,6 +85,14 @@ def search(
             small, verdict, tried = shrink(plan, verdict, check)
             return Finding({**drawn, "faults": fixed + small}, verdict, number, tried)
     return None
+
+
+def _span(base: Scenario) -> float:
+    """How long a run takes without the search's faults."""
+    try:
+        return float(run(base).metrics["duration"])
+    except RAISED:
+        return base.duration
 
 
 # -- plans ----------------------------------------------------------------------------------------------------------------
