@@ -12,8 +12,10 @@ LARGEST = 10_000
 """Hosts: in larger groups the timers of receivers that only make sure would cost more than the run."""
 LONGEST = 1e5
 """Seconds; protocols that probe now and then come to rest long before."""
-MOST = 200_000
-"""SimPy events in one look; who causes more does not come to rest."""
+PATIENCE = 64.0
+"""Seconds within which there may be much to do."""
+MOST = 3000
+"""SimPy events in one look after that; who causes more does not come to rest."""
 
 
 def listen(network: Network, faults: Faults | None, invariants: Invariants) -> bool:
@@ -31,7 +33,7 @@ def listen(network: Network, faults: Faults | None, invariants: Invariants) -> b
         network.run(until=network.env.now + span)
         if network.env.peek() == inf:
             return True
-        if network.events - events > MOST:
+        if span >= PATIENCE and network.events - events > MOST:
             break
         span *= 2
     kinds = [kind for kind, count in network.traffic.packets.items() if count > said.get(kind, 0)]

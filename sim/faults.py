@@ -62,10 +62,9 @@ class Faults:
         self.counts["flap"] += 1
         topology = self.network.topology
         for name, other in ((near, far), (far, near)):
-            if name not in topology.switches:
-                node = name if name in topology.host_nodes else topology.member(name).node
-                if list(topology.graph.successors(node)) == [other]:
-                    return self._isolate(members_of(topology, name))
+            node = name if name in topology.graph else topology.member(name).node
+            if topology.node(node).count is not None and topology.graph.has_edge(node, other):
+                return self._isolate(members_of(topology, name))
         if not topology.graph.has_edge(near, far):
             raise UsageError(f"{near!r} and {far!r} have no link")
         return self._cut_both(near, far)
