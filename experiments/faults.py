@@ -17,7 +17,7 @@ from sim.network import Network
 from topologies.spec import Topology
 from topologies.units import Duration, Rate, Size
 
-__all__ = ["VERBS", "Fault", "Mortal", "check", "plan"]
+__all__ = ["VERBS", "Fault", "Mortal", "Verb", "check", "plan"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,7 +157,7 @@ def _simulate(scenario: Scenario) -> Result:
         "faults": {},
         "injected": {**faults.counts, "dropped": faults.dropped} if faults else {},
         "storm": storm.plain(
-            losses=sum(link.lost + link.dropped for link in network.links()),
+            losses=sum(link.lost + link.dropped for link in network.links()) + (faults.dropped if faults else 0),
             duplicates=sum(row["counts"].get("duplicates", 0) for row in told.values()),
         ),
     }
