@@ -19,7 +19,7 @@ READY = Path(__file__).parents[2] / "experiments" / "scenarios"
 
 def storm(name: str, *sets: str) -> dict[str, Any]:
     """The metrics of a ready scenario."""
-    result = run(load(READY / f"storm-{name}.yaml", sets))
+    result = run(load(READY / f"{name}.yaml", sets))
     assert result.ok, name
     return result.metrics
 
@@ -68,7 +68,7 @@ def test_bins_widen_and_keep_their_sums() -> None:
 
 @pytest.mark.parametrize("receivers", [10, 1000])
 def test_a_shared_loss_is_asked_for_by_few_when_the_back_off_fits(receivers: int) -> None:
-    metrics = storm("shared-loss", f"topology.receivers={receivers}", f"protocol.gsize={10 * receivers}")
+    metrics = storm("large/storm-shared-loss", f"topology.receivers={receivers}", f"protocol.gsize={10 * receivers}")
     # Independent of the size of the group; RFC 5401 promises a handful.
     assert 1 <= metrics["storm"]["requests"] <= 15
     assert (metrics["storm"]["losses"], metrics["storm"]["repairs"]) == (1, 1)
@@ -76,20 +76,20 @@ def test_a_shared_loss_is_asked_for_by_few_when_the_back_off_fits(receivers: int
 
 
 def test_an_ill_set_back_off_makes_nearly_everybody_ask() -> None:
-    metrics = storm("ill-set")
+    metrics = storm("storm-ill-set")
     assert metrics["storm"]["requests_per_loss"] > 900
     assert metrics["storm"]["repairs"] == 1
 
 
 def test_a_slow_receiver_burdens_everybody() -> None:
-    slow, alone = storm("slow-receiver"), storm("slow-receiver", "faults=[]")
+    slow, alone = storm("storm-slow-receiver"), storm("storm-slow-receiver", "faults=[]")
     assert slow["storm"]["duplicates"] > 1000
     assert (alone["storm"]["duplicates"], alone["storm"]["time_to_quiet"]) == (0, None)
     assert slow["completion_time"] > 1.5 * alone["completion_time"]
 
 
 def test_repairs_beyond_the_rate_of_the_trunk_are_lost_like_the_rest() -> None:
-    over, under = storm("repairs"), storm("repairs", "protocol.rate=7Mbit")
+    over, under = storm("storm-repairs"), storm("storm-repairs", "protocol.rate=7Mbit")
     assert over["storm"]["repair_multiplicity"] > 1.8
     assert over["completion_time"] > 2 * under["completion_time"]
     assert under["storm"]["losses"] == 0
