@@ -52,13 +52,13 @@ class StormCounters:
         self._add(kind, now, size)
 
     def plain(self, *, losses: int, duplicates: int) -> dict[str, Any]:
-        """The counters, given how many packets links lost and how many content packets brought receivers nothing."""
+        """The counters, given how many packets were lost and how many content packets brought receivers nothing."""
         repairs = sum(self._repaired.values())
         began = self._first_request
         return {
             "losses": losses,
             "requests": self._requests,
-            "requests_per_loss": self._requests / losses if losses else None,
+            "requests_per_loss": self._requests / len(self._repaired) if repairs else None,
             "duplicates": duplicates,
             "repairs": repairs,
             "repair_multiplicity": repairs / len(self._repaired) if repairs else None,

@@ -87,8 +87,7 @@ def _storm(storm: dict[str, Any] | None) -> str:
     """How hard it was to repair what was lost."""
     if storm is None or storm["requests_per_loss"] is None:
         return "-"
-    times = storm["repair_multiplicity"]
-    sent = "no repairs" if times is None else f"each repair sent {times:.2f} times"
+    sent = f"each repair sent {storm['repair_multiplicity']:.2f} times"
     quiet = "never asked" if storm["time_to_quiet"] is None else f"quiet {storm['time_to_quiet']:.3f} s after the first request"
     return f"{storm['requests_per_loss']:.3g} requests per loss, {sent}, {storm['duplicates']} duplicates, {quiet}"
 
