@@ -10,13 +10,10 @@ from typing import Any
 
 from emu.launch import NodeReport, emulate
 from experiments.content import Extent, Generated, digest_of
-from experiments.faults import plan
-from experiments.invariants import Invariants
 from experiments.metrics import Result, combine, row_of
+from experiments.oversight import Oversight
 from experiments.program import Job, Node, OnDisk, ReceiverProgram, SenderProgram, Sinks, accounted, in_memory
 from experiments.scenario import Scenario
-from experiments.silence import listen
-from experiments.storms import StormCounters
 from experiments.workload import FileWorkload
 from protocols.errors import UnsupportedError, UsageError
 from protocols.machine import Content, Group, Source
@@ -44,15 +41,7 @@ def run(scenario: Scenario, backend: str = "sim") -> Result:
 class _Cast:
     """Who takes part: a program for each host. `bytes_travel`: contents are real, and so is their SHA-256."""
 
-    def __init__(
-        self,
-        scenario: Scenario,
-        topology: Topology,
-        group: str,
-        bytes_travel: bool,
-        sinks: Sinks,
-        invariants: Invariants | None = None,
-    ) -> None:
+    def __init__(self, scenario: Scenario, topology: Topology, group: str, bytes_travel: bool, sinks: Sinks) -> None:
         self.scenario = scenario
         self.topology = topology
         self.bytes_travel = bytes_travel
@@ -62,11 +51,11 @@ class _Cast:
         self.receivers: dict[str, ReceiverProgram] = {}
         kind, config, where = protocol(scenario.protocol.name), scenario.protocol.config, Group(group)
         for index, name in enumerate(topology.hosts):
-            node = Node(kind, config, index + 1, where, name=name)
+            node = Node(kind, config, index + 1, where)
             if name in self.works:
-                self.senders[name] = SenderProgram(node, self._jobs(name), invariants=invariants)
+                self.senders[name] = SenderProgram(node, self._jobs(name))
             else:
-                self.receivers[name] = ReceiverProgram(node, sinks, invariants=invariants)
+                self.receivers[name] = ReceiverProgram(node, sinks)
 
     def _jobs(self, sender: str) -> list[Job]:
         sources = self.sources[sender] = []
@@ -137,37 +126,33 @@ class _World:
 def _simulate(scenario: Scenario) -> Result:
     topology = scenario.build_topology()
     real = scenario.wire == "bytes"
-    invariants = Invariants(protocol(scenario.protocol.name).ordered)
-    cast = _Cast(scenario, topology, scenario.workload[0].group, real, in_memory if real else accounted, invariants)
+    cast = _Cast(scenario, topology, scenario.workload[0].group, real, in_memory if real else accounted)
     began = time.process_time()
     network = Network(topology, seed=scenario.seed, codec=protocol(scenario.protocol.name).codec if real else None)
-    storm = StormCounters(map(topology.index, scenario.senders))
-    network.observers.append(storm)
-    faults = plan(scenario.faults, network, dict(cast.programs())) if scenario.faults else None
+    oversight = Oversight(scenario, network, dict(cast.programs()))
     for name, program in cast.programs():
         program.start(network.host(name))
     network.run(until=scenario.duration, over=cast.over)
     told = {name: program.result() for name, program in cast.programs()}
     used = time.process_time() - began
-    metrics = {
-        "duration": network.env.now,
-        "events": network.events,
-        "cpu_s": used,
-        "impairments": _simulated(network),
-        "faults": {},
-        "injected": {**faults.counts, "dropped": faults.dropped} if faults else {},
-        "storm": storm.plain(
-            losses=sum(link.lost + link.dropped for link in network.links()) + (faults.dropped if faults else 0),
-            duplicates=sum(row["counts"].get("duplicates", 0) for row in told.values()),
+    result = cast.result(
+        "sim",
+        told,
+        _World(
+            network.fingerprint(),
+            dict(network.traffic.packets),
+            dict(network.traffic.octets),
+            {
+                "duration": network.env.now,
+                "events": network.events,
+                "cpu_s": used,
+                "impairments": _simulated(network),
+                "faults": {},
+                **oversight.metrics(told),
+            },
         ),
-    }
-    world = _World(network.fingerprint(), dict(network.traffic.packets), dict(network.traffic.octets), metrics)
-    result = cast.result("sim", told, world)
-    for name, program in cast.programs():
-        invariants.inspect(name, program.machine, told[name], network.env.now)
-    heard = result.completed and cast.over() and listen(network, faults, invariants)
-    result.metrics["invariants"] = invariants.plain(heard)
-    return result
+    )
+    return oversight.conclude(result, told, finished=cast.over())
 
 
 def _simulated(network: Network) -> list[dict[str, Any]]:
