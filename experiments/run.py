@@ -128,7 +128,8 @@ def _simulate(scenario: Scenario) -> Result:
     real = scenario.wire == "bytes"
     cast = _Cast(scenario, topology, scenario.workload[0].group, real, in_memory if real else accounted)
     began = time.process_time()
-    network = Network(topology, seed=scenario.seed, codec=protocol(scenario.protocol.name).codec if real else None)
+    codec = protocol(scenario.protocol.name).codec if real else None
+    network = Network(topology, seed=scenario.seed, codec=codec, engine=scenario.engine)
     oversight = Oversight(scenario, network, dict(cast.programs()))
     for name, program in cast.programs():
         program.start(network.host(name))

@@ -35,7 +35,7 @@ class Faults:
         self._cut_off = 0
         self._going: list[list[bool]] = []
         self._onwards = network.forward
-        network.forward = self._forward  # type: ignore[method-assign]
+        network.forward = self._forward
 
     @property
     def dropped(self) -> int:

@@ -1,4 +1,4 @@
-"""Whatever goes wrong, a run does not depend on how its packets are carried."""
+"""Whatever goes wrong, a run depends neither on the engine nor on how packets are carried."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ TOPOLOGIES: list[dict[str, Any]] = [
     {"kind": "chain", "switches": 3, "receivers": 2, "trunk": {"delay": "5ms", "down": {"loss": "2%"}}, "link": LOSSY},
     {"kind": "lan", "receivers": 5, "link": LOSSY},
 ]
-WAYS: list[dict[str, Any]] = [{"wire": "objects"}, {"wire": "bytes"}]
+WAYS: list[dict[str, Any]] = [{"engine": "fast"}, {"engine": "strict"}, {"wire": "bytes"}]
 
 
 @pytest.mark.parametrize("number", range(24))
