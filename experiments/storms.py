@@ -15,8 +15,8 @@ BINS = 64
 """Points of a curve at the most; the width of a bin doubles when they do not suffice."""
 SHORTEST = 2.0**-7
 """Seconds of the narrowest bin."""
-REQUESTS = ("nack", "request")
-"""Kinds of message that ask for repair."""
+REQUEST = "nack"
+"""The kind of message that asks for repair."""
 
 
 class StormCounters:
@@ -44,7 +44,7 @@ class StormCounters:
             return
         else:
             kind = "feedback"
-            if message.kind in REQUESTS:
+            if message.kind == REQUEST:
                 self._requests += 1
                 self._restless = now
                 if self._first_request is None:

@@ -77,8 +77,16 @@ def test_a_shared_loss_is_asked_for_by_few_when_the_back_off_fits(receivers: int
 
 def test_an_ill_set_back_off_makes_nearly_everybody_ask() -> None:
     metrics = storm("storm-ill-set")
-    assert metrics["storm"]["requests_per_loss"] > 900
+    assert metrics["storm"]["requests_per_loss"] > 180
     assert metrics["storm"]["repairs"] == 1
+
+
+def test_requests_to_the_sender_alone_are_never_suppressed_and_overflow_its_link() -> None:
+    metrics = storm("storm-unicast-nacks")
+    assert metrics["storm"]["requests_per_loss"] == metrics["storm"]["requests"] == 500
+    # One in service and a hundred that wait; what was lost besides is the one packet.
+    assert metrics["nacks_received"] == 101
+    assert metrics["storm"]["losses"] == 1 + 500 - 101
 
 
 def test_a_slow_receiver_burdens_everybody() -> None:
