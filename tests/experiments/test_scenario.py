@@ -184,7 +184,7 @@ def test_a_scenario_can_not_be_changed() -> None:
 
 
 def test_the_schema_describes_every_parameter_of_the_protocol() -> None:
-    norm = schema()["properties"]["protocol"]["oneOf"][0]["properties"]
+    (norm,) = [one["properties"] for one in schema()["properties"]["protocol"]["oneOf"] if one["title"] == "norm"]
     assert norm["fec"]["enum"] == [0, 5, 129]
     assert norm["block"] == {
         "description": "source symbols per FEC block (RFC 5052 9.1)",
