@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from experiments.commands.channel import channel
 from experiments.commands.compare import compare_command
 from experiments.commands.demo import demo
 from experiments.commands.recv import recv
@@ -30,6 +31,7 @@ app.command("send")(send)
 app.command("recv")(recv)
 app.command("schema")(schema)
 app.command("compare")(compare_command)
+app.add_typer(channel, name="channel")
 app.command("validate")(validate_command)
 
 REFUSED: type[Exception] = typer.BadParameter.mro()[2]

@@ -33,7 +33,7 @@ class Oversight:
         """At the end of the run, from what the programs told: the faults that happened, and the counters of storms."""
         faults = self._faults
         dropped = faults.dropped if faults is not None else 0
-        lost = sum(link.lost + link.dropped for link in self._network.links())
+        lost = sum(link.lost + link.dropped + link.corrupt for link in self._network.links())
         duplicates = sum(row["counts"].get("duplicates", 0) for row in told.values())
         return {
             "injected": {**faults.counts, "dropped": dropped} if faults is not None else {},
