@@ -327,10 +327,13 @@ class Network:
         heappush(self._queue, (when, ARRIVAL, order, Landing(self._landed, flight, [(place, ())])))
 
     def _on_landing(self, landing: "Landing") -> None:
-        flight = landing.content
+        flight, spoke = landing.content, self.spoke
         now = self.env._now
         self.busy = True
         for place, out in landing.places:
+            if spoke:
+                # Two copies of a packet may come to one host at once, and it is told of the first before it hears the second.
+                self._tell()
             place.arrive(flight, out, now)
         if self.spoke or self._fresh:
             self.settle()
@@ -381,17 +384,21 @@ class Network:
     def settle(self) -> None:
         """After the inputs of one moment: applications hear their events in order of place, timers are set."""
         self.busy = True
-        while self.spoke:
-            spoke = sorted(self.spoke, key=_place_of) if len(self.spoke) > 1 else self.spoke.copy()
-            self.spoke.clear()
-            for host in spoke:
-                host.drain()
+        self._tell()
         self.timers.flush()
         self.busy = False
         if self.told:
             self.told = False
             if self._over is not None and self._over():
                 self._finished = True
+
+    def _tell(self) -> None:
+        """Applications hear their events in order of place."""
+        while self.spoke:
+            spoke = sorted(self.spoke, key=_place_of) if len(self.spoke) > 1 else self.spoke.copy()
+            self.spoke.clear()
+            for host in spoke:
+                host.drain()
 
     def run(self, until: float = inf, over: Callable[[], bool] | None = None) -> None:
         """Until `over()` is true, `until`, or nothing is left to happen; may be called again to go on.
