@@ -26,6 +26,10 @@ test: lint # everything
 validate: setup # all of theory, measured; takes long and writes docs/validation.md
 	@$(BIN)/mcastlab validate --out docs/validation.md
 
+compiled: setup # the optional compiled build, in a folder of its own, compared with the pure one
+	@$(BIN)/python scripts/compiled.py build/compiled
+	@$(BIN)/python -m benchmarks.compiled build/compiled
+
 clean: # remove what the commands above made
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist out
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -19,7 +19,6 @@ class NormReceiver(Machine):
     `receive` begins with the fast path of the sender heard last: a message that is simply the next one moves a reference.
     """
 
-    seat: RemoteSender
     __slots__ = (
         "_group",
         "_others",
@@ -50,7 +49,7 @@ class NormReceiver(Machine):
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """A message of a sender, or the feedback of another receiver."""
-        remote = self.seat
+        remote: RemoteSender = self.seat
         at = remote.at
         if message.token is at:
             remote.at = message.after
@@ -109,7 +108,7 @@ class NormReceiver(Machine):
 
     def _remote_of(self, node: int) -> RemoteSender:
         """The sender `node`, which becomes the one heard last."""
-        remote = self.seat
+        remote: RemoteSender = self.seat
         if remote.node == node:
             return remote
         known = None
@@ -125,9 +124,10 @@ class NormReceiver(Machine):
         return known
 
     def _settle(self) -> None:
-        due = self.seat.settle()
+        seat: RemoteSender = self.seat
+        due = seat.settle()
         if self._others:
             due = min(due, *(remote.settle() for remote in self._others.values()))
-            self.seat.attentive = True
+            seat.attentive = True
         if due != self.deadline:
             self._due(due)
