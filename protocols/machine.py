@@ -101,6 +101,11 @@ class Message:
         """Does a calm message do nothing more for an idle seat that waits for this (`Seat.waits_for`) than for a whole one?"""
         return False
 
+    @property
+    def repair(self) -> bool:
+        """Is it sent because somebody missed it? For people who look at a run; no machine relies on it."""
+        return False
+
 
 class Packet:
     """A message on its way out: `size` is bytes of UDP payload."""
@@ -240,6 +245,10 @@ class Machine(ABC):
     @abstractmethod
     def counts(self) -> dict[str, int]:
         """What the machine counted, by name; a name means the same in every protocol (docs/protocols.md)."""
+
+    def held(self) -> dict[str, tuple[int, int]]:
+        """What it keeps now and the most it may keep by its own parameters, by name: for those who check that it does."""
+        return {}
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -193,6 +193,11 @@ class Data(NormMessage):
     after: Any = field(default=None, compare=False, repr=False)
 
     @property
+    def repair(self) -> bool:
+        """Is it sent because somebody missed it?"""
+        return bool(self.flags & FLAG_REPAIR)
+
+    @property
     def spare(self) -> bool:
         """A repair or parity, of which who lacks nothing has no use."""
         return bool(self.flags & FLAG_REPAIR) or self.symbol >= self.block_length
@@ -224,6 +229,11 @@ class Info(NormMessage):
     identity: int | None = None
     extensions: tuple[Extension, ...] = ()
     after: Any = field(default=None, compare=False, repr=False)
+
+    @property
+    def repair(self) -> bool:
+        """Is it sent because somebody missed it?"""
+        return bool(self.flags & FLAG_REPAIR)
 
 
 @dataclass(slots=True)

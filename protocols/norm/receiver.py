@@ -97,6 +97,15 @@ class NormReceiver(Machine):
             "objects_aborted": self.objects_aborted,
         }
 
+    def held(self) -> dict[str, tuple[int, int]]:
+        """Objects pending from one sender, and bytes of parity kept for one of them: the most of each."""
+        pending = [remote.objects for remote in self._remotes()]
+        items = [item for objects in pending for item in objects.values() if item is not None]
+        return {
+            "pending objects": (max(map(len, pending), default=0), self.config.window),
+            "bytes of parity": (max((item.held for item in items), default=0), self.config.buffer),
+        }
+
     def say(self, message: Nack | Ack) -> None:
         """Send feedback to the group."""
         self.ports.send(Packet(message, size_of(message), self._group))
