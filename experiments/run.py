@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain
 from math import inf
 from typing import Any
@@ -11,15 +11,16 @@ from typing import Any
 from emu.launch import NodeReport, emulate
 from experiments.content import Extent, Generated, digest_of
 from experiments.metrics import Result, combine, row_of
+from experiments.oversight import Oversight
 from experiments.program import Job, Node, OnDisk, ReceiverProgram, SenderProgram, Sinks, accounted, in_memory
 from experiments.scenario import Scenario
 from experiments.workload import FileWorkload
-from protocols.errors import UsageError
+from protocols.errors import UnsupportedError, UsageError
 from protocols.machine import Content, Group, Source
 from protocols.registry import protocol
 from sim.network import Network
 from topologies.addressing import endpoint_of_group, node_id
-from topologies.channels import Perfect
+from topologies.channels import Perfect, Recorded
 from topologies.spec import Topology
 
 __all__ = ["BACKENDS", "run"]
@@ -129,27 +130,35 @@ def _simulate(scenario: Scenario) -> Result:
     began = time.process_time()
     codec = protocol(scenario.protocol.name).codec if real else None
     network = Network(topology, seed=scenario.seed, codec=codec, engine=scenario.engine)
+    oversight = Oversight(scenario, network, dict(cast.programs()))
     for name, program in cast.programs():
         program.start(network.host(name))
     network.run(until=scenario.duration, over=cast.over)
     told = {name: program.result() for name, program in cast.programs()}
     used = time.process_time() - began
-    return cast.result(
+    result = cast.result(
         "sim",
         told,
         _World(
             network.fingerprint(),
-            network.traffic.packets,
-            network.traffic.octets,
+            dict(network.traffic.packets),
+            dict(network.traffic.octets),
             {
                 "duration": network.env.now,
                 "events": network.events,
                 "cpu_s": used,
                 "impairments": _simulated(network),
                 "faults": {},
+                **oversight.metrics(told),
             },
         ),
     )
+    return oversight.conclude(result, told, finished=cast.over())
+
+
+_OTHERS = ("duplicate", "corrupt", "bit_errors", "mtu")
+_COUNTS = ("offered", "dropped", "lost")
+_RARE = ("corrupt", "marked", "duplicated")
 
 
 def _simulated(network: Network) -> list[dict[str, Any]]:
@@ -159,17 +168,29 @@ def _simulated(network: Network) -> list[dict[str, Any]]:
         link = network.topology.link(counts.near, counts.far)
         row: dict[str, Any] = {"link": f"{counts.near}-{counts.far}"}
         if link.rate < inf:
-            row |= {"rate": link.rate, "queue": link.queue, "rate_by": "simulator"}
-        if link.delay:
-            row |= {"delay": link.delay, "delay_by": "simulator"}
+            queue = link.queue if link.discipline is None else link.discipline.model_dump()
+            row |= {"rate": link.rate, "queue": queue, "rate_by": "simulator"}
+        if link.delay or link.jitter is not None:
+            row |= {"delay": link.delay if link.jitter is None else link.jitter.model_dump(), "delay_by": "simulator"}
         if not isinstance(link.loss, Perfect):
-            row |= {"loss": link.loss.model_dump(), "loss_by": "simulator"}
+            row |= {
+                "loss": str(link.loss) if isinstance(link.loss, Recorded) else link.loss.model_dump(),
+                "loss_by": "simulator",
+            }
+        others = {key: value for key in _OTHERS if (value := getattr(link, key))}
+        if others:
+            row |= {"others": others, "others_by": "simulator"}
         if len(row) > 1:
-            rows.append(row | {"offered": counts.offered, "dropped": counts.dropped, "lost": counts.lost})
+            met = asdict(counts)
+            rows.append(row | {key: met[key] for key in _COUNTS} | {key: met[key] for key in _RARE if met[key]})
     return rows
 
 
 def _emulate(scenario: Scenario) -> Result:
+    if scenario.faults:
+        raise UnsupportedError(
+            f"faults: Mininet can't do {scenario.faults[0].verb!r} yet; the simulator can (--on sim), or leave the faults out"
+        )
     topology = scenario.build_topology()
     cast = _Cast(scenario, topology, endpoint_of_group(scenario.workload[0].group, PORT), True, OnDisk())
     senders = set(scenario.senders)

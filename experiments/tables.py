@@ -70,14 +70,31 @@ def _summary(result: Result) -> dict[str, str]:
         "loss seen": f"{m['loss']:.2%}",
         "NACKs sent": f"{m['nacks_sent']} ({m['nacks_suppressed']} suppressed)",
         "repairs": str(m["repairs_sent"]),
+        "storm": _storm(m.get("storm")),
         "packets": f"{m['packets']['total']} ({kinds})",
         "overhead": "-" if m["overhead"] is None else f"{m['overhead']:.3f}",
         "run ended after": _seconds(m["duration"]),
         "CPU time": _seconds(m["cpu_s"]),
         "events": "-" if m["events"] is None else str(m["events"]),
+        "injected": ", ".join(f"{name} {count}" for name, count in m.get("injected", {}).items()) or "nothing",
+        "violations": _violations(result),
         "faults": json.dumps(m["faults"]) if m["faults"] else "none",
         "fingerprint": result.fingerprint or "-",
     }
+
+
+def _storm(storm: dict[str, Any] | None) -> str:
+    """How hard it was to repair what was lost."""
+    if storm is None or storm["requests_per_loss"] is None:
+        return "-"
+    sent = f"each repair sent {storm['repair_multiplicity']:.2f} times"
+    quiet = "never asked" if storm["time_to_quiet"] is None else f"quiet {storm['time_to_quiet']:.3f} s after the first request"
+    return f"{storm['requests_per_loss']:.3g} requests per loss, {sent}, {storm['duplicates']} duplicates, {quiet}"
+
+
+def _violations(result: Result) -> str:
+    first = [f"{row['rule']}: {row['what']} ({row['host']} at {row['at']:.6g} s)" for row in result.violations[:3]]
+    return f"{result.metrics['invariants']['broken']}, first " + "; ".join(first) if first else "none"
 
 
 def compare(results: Sequence[Result], scenario: Scenario) -> None:
@@ -125,11 +142,28 @@ def _links(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 def _loss(value: Any) -> str:
     if isinstance(value, dict):
-        return " ".join(f"{key} {item}" for key, item in value.items())
-    return f"{value * 100:.6g}%"
+        return _model(value)
+    return value if isinstance(value, str) else f"{value * 100:.6g}%"
 
 
-_SHOWN: dict[str, Callable[[Any], str]] = {"rate": format_rate, "queue": str, "delay": format_duration, "loss": _loss}
+def _plain_or_model(plain: Callable[[Any], str]) -> Callable[[Any], str]:
+    def shown(value: Any) -> str:
+        return _model(value) if isinstance(value, dict) else plain(value)
+
+    return shown
+
+
+def _model(value: dict[str, Any]) -> str:
+    return " ".join(f"{key} {item}" for key, item in value.items() if item is not None)
+
+
+_SHOWN: dict[str, Callable[[Any], str]] = {
+    "rate": format_rate,
+    "queue": _plain_or_model(str),
+    "delay": _plain_or_model(format_duration),
+    "loss": _loss,
+    "others": _model,
+}
 
 
 def _receivers(rows: Sequence[Row]) -> Table:

@@ -6,24 +6,26 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
 from operator import attrgetter
-from typing import TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 from simpy import Environment
 
 from protocols.errors import UsageError
-from protocols.machine import Address, Codec, Group, Message, Packet
+from protocols.machine import Address, Codec, Group, Machine, Message, Packet
 from protocols.traffic import Traffic
 from sim.capture import Fingerprint
 from sim.engine import ARRIVAL, Occurrence, Timers, post
 from sim.host import IDLE, SimHost
 from sim.leaf import Leaf, Switch
+from sim.lines import LineBundle, LineLink, Member
 from sim.link import Bundle, Landings, Link, Places
+from sim.noise import Noise
 from sim.strands import Strands
 from topologies.keys import loss_key, member_loss_key
 from topologies.spec import Topology
 from topologies.trees import distribution, forwarding
 
-__all__ = ["ENGINES", "Flight", "Landing", "LinkCounts", "Network", "OnDelivery", "Route"]
+__all__ = ["ENGINES", "Flight", "Landing", "LinkCounts", "Network", "Observer", "OnDelivery", "Route"]
 
 GC_THRESHOLD = 50_000
 ENGINES = ("auto", "strict", "fast")
@@ -85,8 +87,21 @@ class LinkCounts:
     far: str
     offered: int
     dropped: int
-    """By a full queue."""
+    """By the queue."""
     lost: int
+    corrupt: int
+    """Damaged, and dropped for it."""
+    marked: int
+    """Carried on with a mark of congestion."""
+    duplicated: int
+    """Carried on twice."""
+
+
+class Observer(Protocol):
+    """Sees a run go by and changes nothing."""
+
+    def sent(self, now: float, host: SimHost, message: Message, size: int) -> None:
+        """A host put a packet on its link."""
 
 
 class Network:
@@ -130,6 +145,10 @@ class Network:
         self.told = False
         self.busy = False
         """Is an input under way, after which `settle` comes?"""
+        self.gates: dict[int, Machine] = {}
+        """The gates of hosts with faults (`sim.gate`), by place."""
+        self.observers: list[Observer] = []
+        """Who is told of every packet sent."""
         self._codec = codec() if codec is not None else None
         self._hosts: list[SimHost | None] = [None] * sum(map(topology.size, topology.host_nodes))
         self.timers = Timers(self.env, self._hosts, self.settle)
@@ -168,9 +187,12 @@ class Network:
         spec, key = self.topology.link(near, far), loss_key(self.seed, near, far)
         link: Hop
         if head is not None and head.counted:
-            link = (Strands if self.strict else Bundle)(spec, head, key)
+            if not spec.plain:
+                link = LineBundle(spec, head, key, self)
+            else:
+                link = (Strands if self.strict else Bundle)(spec, head, key)
         else:
-            link = Link(spec, self._switches[far] if head is None else head, key)
+            link = self._single_link(near, far, key, 0)
         if leaf is not None:
             leaf.uplinks[far] = cast(Link, link)
         else:
@@ -178,16 +200,31 @@ class Network:
         if head is not None:
             self._inlets[far].append(link)
 
+    def _single_link(self, near: str, far: str, key: int, member: int) -> Link:
+        """A link that stands alone, to a switch or a plain host."""
+        head, spec = self._leaves.get(far) or self._switches[far], self.topology.link(near, far)
+        return Link(spec, head, key) if spec.plain else LineLink(spec, head, key, self, member)
+
     def make_member_uplink(self, leaf: Leaf, member: int) -> Link:
         """The link from one member of a counted group to its switch."""
         (far,) = self.topology.graph.successors(leaf.name)
         key = member_loss_key(loss_key(self.seed, leaf.name, far), member)
-        return Link(self.topology.link(leaf.name, far), self._switches[far], key)
+        return self._single_link(leaf.name, far, key, member)
 
     def host(self, name: str) -> SimHost:
         """The host of this name (`Topology.hosts`); UsageError when there is none."""
         node, member = self.topology.member(name)
         return self._leaves[node].host(member)
+
+    @property
+    def leaves(self) -> list[Leaf]:
+        """The graph nodes that are hosts or groups of hosts."""
+        return list(self._leaves.values())
+
+    def plain_link(self, near: str, far: str) -> Hop:
+        """One direction of the link between two graph nodes, of which `near` is no counted group."""
+        leaf = self._leaves.get(near)
+        return self._switches[near].links[far] if leaf is None else leaf.uplinks[far]
 
     def host_at(self, place: int, leaf: Leaf) -> SimHost:
         """The host at a place in `Topology.hosts`, made when first asked for."""
@@ -253,7 +290,9 @@ class Network:
             self.traffic.count(message, size)
         if identity is None:
             self.fingerprinter.control(now, host.place, message.kind, size)
-        if self._codec is not None:
+        for observer in self.observers:
+            observer.sent(now, host, message, size)
+        if self._codec is not None and type(message) is not Noise:
             message = self._through_wire(message, size)
         leaf = host.leaf
         route = leaf.route
@@ -281,6 +320,11 @@ class Network:
             order += 1
             heappush(queue, (when, ARRIVAL, order, Landing(self._landed, flight, landings[when])))
         flight.order = order
+
+    def land(self, flight: Flight, when: float, place: Any) -> None:
+        """A packet will come to `place`; for links that know so only after they took it."""
+        flight.order = order = flight.order + 1
+        heappush(self._queue, (when, ARRIVAL, order, Landing(self._landed, flight, [(place, ())])))
 
     def _on_landing(self, landing: "Landing") -> None:
         flight = landing.content
@@ -312,7 +356,7 @@ class Network:
         if isinstance(place, Switch):
             place.arrive(flight, (), now)
         else:
-            host = place.host(0) if isinstance(place, Leaf) else place
+            host = place.host(0) if isinstance(place, Leaf) else place.host() if isinstance(place, Member) else place
             self._deliver(flight, host, now)
             assert host.machine.deadline >= host.armed, f"{host.name} did not announce that its deadline moved earlier"
         self.settle()
@@ -419,8 +463,8 @@ class Network:
             parts = [self._switches[near].links[far]]
         else:
             parts = list(leaf.uplinks.values()) if leaf.counted else [leaf.uplinks[far]]
-        sums = (sum(part.offered for part in parts), sum(part.dropped for part in parts), sum(part.lost for part in parts))
-        return LinkCounts(near, far, *sums)
+        rows = [(0,) * 6, *(part.counts() for part in parts)]
+        return LinkCounts(near, far, *map(sum, zip(*rows, strict=True)))
 
     def lost(self, name: str) -> int:
         """Packets that never came to this host over its own link, by loss or a full queue."""
