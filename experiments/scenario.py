@@ -21,6 +21,10 @@ from topologies.units import Duration
 __all__ = ["Scenario", "load", "parse", "schema"]
 
 
+LOOKS = ("capture", "trace", "series")
+"""Keys that only say what to write down of a run."""
+
+
 class Scenario(BaseModel):
     """Topology, protocol, workload, seed and duration of one run."""
 
@@ -34,6 +38,15 @@ class Scenario(BaseModel):
     duration: Duration = Field(default=60.0, gt=0.0, description="the run ends then at the latest")
     wire: Literal["objects", "bytes"] = Field(
         default="objects", description="simulator: hand message objects on, or encode and decode them at each link"
+    )
+    capture: tuple[str, ...] = Field(
+        default=(), description="pcapng of these nodes and links (like s1-r1) into the output folder; simulator only"
+    )
+    trace: bool | tuple[str, ...] = Field(
+        default=False, description="trace into the output folder: of everything, or of these hosts; simulator only"
+    )
+    series: Duration | None = Field(
+        default=None, gt=0.0, description="time series (Parquet) of this interval into the output folder; simulator only"
     )
 
     @model_validator(mode="after")
@@ -69,8 +82,12 @@ class Scenario(BaseModel):
         return self.model_dump(mode="python", by_alias=True)
 
     def digest(self) -> str:
-        """SHA-256 over the canonical JSON of `plain`: equal for scenarios that mean the same, on every machine."""
-        text = json.dumps(self.plain(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        """SHA-256 over the canonical JSON of `plain`: equal for scenarios that mean the same, on every machine.
+
+        What is only looked at changes nothing, so capture, trace and series are left out.
+        """
+        told = {key: value for key, value in self.plain().items() if key not in LOOKS}
+        text = json.dumps(told, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return sha256(text.encode()).hexdigest()
 
 

@@ -68,6 +68,16 @@ class Message:
     """The same for whoever, besides, lacks nothing of what was sent."""
     after: Any = None
 
+    @property
+    def repair(self) -> bool:
+        """Is it sent because somebody missed it? For people who look at a run; no machine relies on it."""
+        return False
+
+    @property
+    def brief(self) -> str:
+        """Which one it is, in a few characters for traces and drawings, e.g. "0.2.17"; what it asks for, of a request."""
+        return ""
+
 
 class Packet:
     """A message on its way out: `size` is bytes of UDP payload."""

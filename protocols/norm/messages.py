@@ -180,6 +180,18 @@ class Data(NormMessage):
     calm: Position | None = field(default=None, compare=False, repr=False)
     after: Position | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def repair(self) -> bool:
+        """Is it sent because somebody missed it?"""
+        return bool(self.flags & FLAG_REPAIR)
+
+    @property
+    def brief(self) -> str:
+        """Object, block and symbol; parity is counted from p0."""
+        parity = self.symbol - self.block_length
+        symbol = f"p{parity}" if self.block_length and parity >= 0 else str(self.symbol)
+        return f"{self.object_id}.{self.block}.{symbol}"
+
 
 @dataclass(slots=True)
 class Info(NormMessage):
@@ -196,6 +208,16 @@ class Info(NormMessage):
     identity: int | None = None
     extensions: tuple[Extension, ...] = ()
     after: Position | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def repair(self) -> bool:
+        """Is it sent because somebody missed it?"""
+        return bool(self.flags & FLAG_REPAIR)
+
+    @property
+    def brief(self) -> str:
+        """The object."""
+        return str(self.object_id)
 
 
 @dataclass(slots=True)
@@ -221,6 +243,11 @@ class Flush(Command):
     acking: tuple[int, ...] = ()
     extensions: tuple[Extension, ...] = ()
 
+    @property
+    def brief(self) -> str:
+        """The last symbol sent."""
+        return f"{self.object_id}.{self.block}.{self.symbol}"
+
 
 @dataclass(slots=True)
 class Eot(Command):
@@ -241,6 +268,11 @@ class Squelch(Command):
     block_length: int = 0
     invalid: tuple[int, ...] = ()
     extensions: tuple[Extension, ...] = ()
+
+    @property
+    def brief(self) -> str:
+        """The first block that can be repaired."""
+        return f"{self.object_id}.{self.block}"
 
 
 @dataclass(slots=True)
@@ -304,6 +336,24 @@ class Nack(NormMessage):
     extensions: tuple[Extension, ...] = ()
     demand: "Demand | None" = field(default=None, init=False, compare=False, repr=False)
     """`requests` sorted by level, kept by the first who needs it (`protocols.norm.demand`)."""
+
+    @property
+    def brief(self) -> str:
+        """The first symbols, blocks or objects asked for, and how many more entries there are."""
+        entries = [item for request in self.requests for item in _briefs(request)]
+        return ", ".join(entries[:_BRIEF]) + (f" +{len(entries) - _BRIEF}" if len(entries) > _BRIEF else "")
+
+
+_BRIEF = 2
+
+
+def _briefs(request: Request) -> list[str]:
+    """Each item of a request; a range is one."""
+    depth = 3 if request.level & LEVEL_SEGMENT else 2 if request.level & LEVEL_BLOCK else 1
+    names = [(str(item.object_id), str(item.block), str(item.symbol))[:depth] for item in request.items]
+    if request.form == FORM_RANGES:
+        return [f"{'.'.join(low)}-{high[-1]}" for low, high in zip(names[::2], names[1::2], strict=False)]
+    return [".".join(name) for name in names]
 
 
 @dataclass(slots=True)

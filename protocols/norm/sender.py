@@ -202,6 +202,8 @@ class NormSender(Sender):
             factor = self._config.backoff
             wait = (factor + 1) * self._grtt.advertised if factor or self._config.parity else 0.0
             self._aggregate_at = max(now + wait, self._clear)
+            if self.ports.trace is not None:
+                self.ports.trace("repair_aggregation", {"until": self._aggregate_at})
 
     def _asked(self, demand: Demand) -> list[Outgoing]:
         """The objects of the window that the demand names, lowest first."""
