@@ -11,10 +11,12 @@ from typing import Annotated
 import typer
 
 from experiments.commands.demo import demo
+from experiments.commands.ladder import ladder
 from experiments.commands.recv import recv
 from experiments.commands.run import run_command
 from experiments.commands.schema import schema
 from experiments.commands.send import send
+from experiments.commands.topo import topo
 from protocols.errors import McastlabError, UnsupportedError, UsageError
 
 __all__ = ["app", "invoke", "main"]
@@ -25,6 +27,8 @@ app.command("demo")(demo)
 app.command("send")(send)
 app.command("recv")(recv)
 app.command("schema")(schema)
+app.command("ladder")(ladder)
+app.command("topo")(topo)
 
 REFUSED: type[Exception] = typer.BadParameter.mro()[2]
 """ClickException: typer brings its own click in some versions, so there is no one place to import it from."""

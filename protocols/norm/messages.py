@@ -349,6 +349,8 @@ _BRIEF = 2
 
 def _briefs(request: Request) -> list[str]:
     """Each item of a request; a range is one."""
+    if request.level == LEVEL_INFO:
+        return [f"info {item.object_id}" for item in request.items]
     depth = 3 if request.level & LEVEL_SEGMENT else 2 if request.level & LEVEL_BLOCK else 1
     names = [(str(item.object_id), str(item.block), str(item.symbol))[:depth] for item in request.items]
     if request.form == FORM_RANGES:
