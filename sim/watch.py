@@ -4,8 +4,7 @@ Nothing here exists in a run that nobody watches: hosts and links that tell are 
 is built. A watched network goes a slower way to the same fingerprint.
 """
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import Any, NamedTuple, cast
 
@@ -75,13 +74,19 @@ class Watcher:
 
 
 class WatchedHost(SimHost):
-    """A host that tells what its machine says."""
+    """A host that tells what its machine says; see `_watched`."""
 
-    __slots__ = ("trace",)
+    __slots__ = ()
 
-    def __init__(self, leaf: Leaf, place: int, watchers: Sequence[Watcher]) -> None:
-        super().__init__(leaf, place)
-        self.trace = partial(_decided, self, watchers)
+    @property
+    def trace(self) -> Callable[[str, object], None]:  # type: ignore[override]
+        """The machine's port for decisions."""
+        return self._decide
+
+    def _decide(self, name: str, detail: object) -> None:
+        now = self.now
+        for watcher in cast(WatchedNetwork, self.leaf.network).watchers:
+            watcher.decided(now, self.name, name, detail)
 
     def send(self, packet: Packet) -> bool:
         """Tell, then send."""
@@ -100,10 +105,15 @@ class WatchedHost(SimHost):
         super().notify(event)
 
 
-def _decided(host: SimHost, watchers: Sequence[Watcher], name: str, detail: object) -> None:
-    now = host.now
-    for watcher in watchers:
-        watcher.decided(now, host.name, name, detail)
+_KINDS: dict[type[SimHost], type[SimHost]] = {}
+
+
+def _watched(kind: type[SimHost]) -> type[SimHost]:
+    """This kind of host, watched: of the same layout, so that a host made in the usual way can become one."""
+    if kind not in _KINDS:
+        bases = (WatchedHost,) if kind is SimHost else (WatchedHost, kind)
+        _KINDS[kind] = type(f"Watched{kind.__name__}", bases, {"__slots__": ()})
+    return _KINDS[kind]
 
 
 class Tap:
@@ -134,7 +144,7 @@ class Tap:
     def _fates(self, flight: Flight, mine: Landings, reason: str) -> list[Fate]:
         head = self.link.head
         if not isinstance(head, Leaf) or not head.counted:
-            return [Fate(head.name, when, "") for when in mine] or [Fate(head.name, inf, reason)]
+            return [Fate(self.far, when, "") for when in sorted(mine)] or [Fate(self.far, inf, reason)]
         target, home = flight.route.target, flight.route.home
         wanted = range(head.count) if target is None else range(target.member, target.member + 1)
         skip = flight.host.member if target is None and home is head else -1
@@ -180,7 +190,8 @@ class WatchedNetwork(Network):
         """The host at a place in `Topology.hosts`, made when first asked for."""
         host = self._hosts[place]
         if host is None:
-            host = self._hosts[place] = WatchedHost(leaf, place, self.watchers)
+            host = super().host_at(place, leaf)
+            host.__class__ = _watched(type(host))
         return host
 
     @property
