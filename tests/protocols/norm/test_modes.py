@@ -1,17 +1,17 @@
 """The same session with content as bytes through the codec, with bytes as objects, and with content only accounted for."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.events import Event, FlushCompleted, ObjectAborted, ObjectReceived, SenderSilent
+from protocols.events import FlushCompleted, ObjectAborted, ObjectReceived, SenderSilent
 from protocols.machine import Content
 from protocols.norm import NormCodec, NormReceiver, NormSender
-from tests.protocols.norm.scenes import GROUP, quick
+from tests.protocols.norm.scenes import GROUP, Listener, Talker, quick
 from tests.support.bench import Bench
 from tests.support.content import Bytes, Extent, MemorySink, pattern
 from tests.support.losses import randomly
@@ -24,7 +24,10 @@ class Plan:
     parameters: dict[str, Any]
     sizes: tuple[int, ...]
     info: bytes
-    receivers: int
+    joins: tuple[float, ...]
+    """When each receiver begins to listen."""
+    pause: float
+    """Seconds between the submissions."""
     loss: float
     seed: int
 
@@ -49,7 +52,9 @@ def plans(draw: st.DrawFn) -> Plan:
     }
     sizes = tuple(draw(st.lists(st.integers(0, 3000), min_size=1, max_size=4)))
     info = draw(st.sampled_from([b"", b"name"]))
-    return Plan(parameters, sizes, info, draw(st.integers(1, 3)), draw(st.floats(0.0, 0.4)), draw(st.integers(0, 2**32)))
+    joins = tuple(draw(st.lists(st.sampled_from([0.0, 0.0, 0.002, 0.3]), min_size=1, max_size=3)))
+    pause = draw(st.sampled_from([0.0, 0.001, 0.2]))
+    return Plan(parameters, sizes, info, joins, pause, draw(st.floats(0.0, 0.4)), draw(st.integers(0, 2**32)))
 
 
 Story = tuple[list[list[tuple[float, str]]], list[dict[str, int]]]
@@ -57,23 +62,29 @@ Story = tuple[list[list[tuple[float, str]]], list[dict[str, int]]]
 
 def play(plan: Plan, *, wire: bool, counted: bool) -> tuple[Story, Bench]:
     """(what everybody said, heard and counted; the bench)."""
-    names = ["sender", *(f"r{i}" for i in range(plan.receivers))]
+    names = ["sender", *(f"r{i}" for i in range(len(plan.joins)))]
     bench = Bench(names, drop=randomly(plan.loss, plan.seed), codec=NormCodec() if wire else None)
     config = quick(**plan.parameters)
-    for number, name in enumerate(names[1:]):
-        bench[name].run(NormReceiver(bench[name], config, 2 + number, GROUP))
+    for number, (name, when) in enumerate(zip(names[1:], plan.joins, strict=True)):
+        listener = bench[name]
+        listener.later(when, partial(listener.run, NormReceiver(listener, config, 2 + number, GROUP)))
+    bench.run(until=0.0)
     host = bench["sender"]
     sender = NormSender(host, config, 1, GROUP)
     host.run(sender)
+
+    def submit(content: Content) -> None:
+        host.call(sender.submit, content)
+
     for number, size in enumerate(plan.sizes):
         source = Extent(size) if counted else Bytes(pattern(size, number + 1))
-        host.call(sender.submit, Content(source, plan.info))
+        host.later(number * plan.pause, partial(submit, Content(source, plan.info)))
     bench.run(until=1e5)
     machines = [host.machine for host in bench.hosts.values()]
     return ([host.transcript for host in bench.hosts.values()], [m.counts() for m in machines if m]), bench
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(plan=plans())
 def test_bytes_objects_and_accounted_content_tell_the_same_story(plan: Plan) -> None:
     story, bench = play(plan, wire=True, counted=False)
@@ -97,14 +108,43 @@ def check_ends(plan: Plan, bench: Bench) -> None:
                 assert sink.info == plan.info
 
 
-def received(host_events: list[Event]) -> list[int]:
-    return sorted(event.object_id for event in host_events if isinstance(event, ObjectReceived))
-
-
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(plan=plans())
-def test_with_enough_announcements_every_receiver_gets_everything(plan: Plan) -> None:
+def test_with_enough_announcements_everybody_who_was_there_gets_everything(plan: Plan) -> None:
     parameters = {**plan.parameters, "robust": 40, "cache_max": 8, "cache_min": 8}
-    _, bench = play(Plan(parameters, plan.sizes, plan.info, plan.receivers, plan.loss / 2, plan.seed), wire=False, counted=False)
+    joins = tuple(0.0 for _ in plan.joins)
+    _, bench = play(replace(plan, parameters=parameters, joins=joins, loss=plan.loss / 2), wire=False, counted=True)
     for host in list(bench.hosts.values())[1:]:
-        assert received(host.events) == list(range(len(plan.sizes)))
+        received = sorted(event.object_id for event in host.events if isinstance(event, ObjectReceived))
+        assert received == list(range(len(plan.sizes)))
+
+
+def heard(talkers: list[Talker], drop: int) -> Listener:
+    """A receiver of what the talkers said one after the other, without every `drop`-th message."""
+    listener = Listener()
+    for talker in talkers:
+        start = listener.now
+        for number, (when, _, message) in enumerate(talker.said):
+            listener.until(start + when)
+            if number % drop != drop - 1:
+                listener.hear(message)
+    return listener
+
+
+def restarted(counted: bool) -> list[Talker]:
+    """A sender that is stopped in the middle, and begins anew as another instance."""
+    first, second = Talker(), Talker(instance=8)
+    for talker in (first, second):
+        talker.submit(1500, 2400, counted=counted)
+    first.until(0.003)
+    second.until(5.0)
+    return [first, second]
+
+
+def test_a_restart_tells_the_same_story_with_accounted_content() -> None:
+    for drop in (3, 7, 10**9):
+        stories = [heard(restarted(counted), drop).host.transcript for counted in (False, True)]
+        assert stories[0] == stories[1]
+    listener = heard(restarted(True), 10**9)
+    assert listener.received() == [0, 0, 1]
+    assert listener.aborted() == [(1, "the sender restarted")]
