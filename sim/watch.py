@@ -39,7 +39,7 @@ class Passage:
 
     __slots__ = ("far", "fates", "flight", "near", "now", "number", "spec")
 
-    def __init__(self, hop: "Tap", flight: Flight, now: float, fates: list[Fate]) -> None:
+    def __init__(self, hop: "_Tap", flight: Flight, now: float, fates: list[Fate]) -> None:
         self.near = hop.near
         self.far = hop.far
         self.spec = hop.spec
@@ -73,7 +73,7 @@ class Watcher:
         """The run is over; what would happen later does not happen."""
 
 
-class WatchedHost(SimHost):
+class _WatchedHost(SimHost):
     """A host that tells what its machine says; see `_watched`."""
 
     __slots__ = ()
@@ -111,12 +111,12 @@ _KINDS: dict[type[SimHost], type[SimHost]] = {}
 def _watched(kind: type[SimHost]) -> type[SimHost]:
     """This kind of host, watched: of the same layout, so that a host made in the usual way can become one."""
     if kind not in _KINDS:
-        bases = (WatchedHost,) if kind is SimHost else (WatchedHost, kind)
+        bases = (_WatchedHost,) if kind is SimHost else (_WatchedHost, kind)
         _KINDS[kind] = type(f"Watched{kind.__name__}", bases, {"__slots__": ()})
     return _KINDS[kind]
 
 
-class Tap:
+class _Tap:
     """Stands where a link or bundle stood, lets it do its work, and tells what it did; all else is the link's."""
 
     def __init__(self, link: Link | Bundle, near: str, far: str, spec: LinkSpec, watchers: Sequence[Watcher]) -> None:
@@ -184,7 +184,7 @@ class WatchedNetwork(Network):
         return self._tapped(link, self.topology.member_name(leaf.name, member), far, self.topology.link(leaf.name, far))
 
     def _tapped(self, link: Link, near: str, far: str, spec: LinkSpec) -> Link:
-        return cast(Link, Tap(link, near, far, spec, self.watchers))
+        return cast(Link, _Tap(link, near, far, spec, self.watchers))
 
     def host_at(self, place: int, leaf: Leaf) -> SimHost:
         """The host at a place in `Topology.hosts`, made when first asked for."""
