@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from protocols.events import Event, ObjectReceived
 from protocols.machine import Packet
-from sim.watch import QUEUE, Passage, Watcher
+from sim.watch import Passage, WatchedNetwork, Watcher
 
 __all__ = ["MEASURES", "Series", "SeriesRow"]
 
@@ -18,7 +18,8 @@ MEASURES = {
     "bytes_sent": "UDP payload sent by all hosts, of a kind; divided by the interval: the rate",
     "repairs_sent": "packets sent because somebody missed them, of a kind",
     "packets_lost": "packets lost by a link (of a counted group's links: by all)",
-    "packets_dropped": "packets dropped by a link's full queue",
+    "packets_dropped": "packets dropped by a link's queue",
+    "packets_corrupt": "packets damaged on a link, and dropped for it",
     "queue_bytes": "the most a packet that got through found waiting before it at a link, in bytes on the wire",
     "objects_received": "objects received by all hosts since the run began",
     "receivers_complete": "hosts that have received every object",
@@ -39,6 +40,12 @@ class Series(Watcher):
         self._waiting: dict[str, float] = {}
         self._objects: Counter[str] = Counter()
         self._complete = 0
+        self._network: WatchedNetwork | None = None
+        self._missed: Counter[tuple[str, str]] = Counter()
+
+    def begin(self, network: WatchedNetwork) -> None:
+        """Its links count what they lose."""
+        self._network = network
 
     def sent(self, now: float, host: str, packet: Packet, number: int) -> None:
         """Count by kind."""
@@ -49,16 +56,14 @@ class Series(Watcher):
         if packet.message.repair:
             self._sums["repairs_sent", kind] += 1
 
+    def offered(self, now: float) -> None:
+        """Close intervals before the link counts."""
+        self._advance(now)
+
     def passed(self, passage: Passage) -> None:
-        """Count what is lost, and see how long the others wait."""
-        self._advance(passage.now)
-        link = f"{passage.near}-{passage.far}"
-        transit = inf
-        for fate in passage.fates:
-            if fate.when < inf:
-                transit = min(transit, fate.when - passage.now)
-            else:
-                self._sums["packets_dropped" if fate.reason == QUEUE else "packets_lost", link] += 1
+        """See how long the packet waits."""
+        link = "-".join(passage.ends)
+        transit = min((fate.when for fate in passage.fates), default=inf) - passage.now
         spec = passage.spec
         if transit < inf and spec.rate < inf:
             waited = (transit - spec.delay) * spec.rate - (passage.flight.size + spec.overhead)
@@ -86,9 +91,20 @@ class Series(Watcher):
             self._until = self._ordinal * self._interval
 
     def _close(self, time: float) -> None:
+        self._count_missed()
         rows = [(measure, of, float(value)) for (measure, of), value in sorted(self._sums.items())]
         rows += [("queue_bytes", link, round(waited, 3)) for link, waited in sorted(self._waiting.items())]
         rows += [("objects_received", "", float(self._objects.total())), ("receivers_complete", "", float(self._complete))]
         self.rows += [(time, *row) for row in rows]
         self._sums.clear()
         self._waiting.clear()
+
+    def _count_missed(self) -> None:
+        """What links counted since the last time."""
+        assert self._network is not None
+        for near, far, _ in self._network.topology.links:
+            for name, count in self._network.missed((near, far)).items():
+                key = (f"packets_{name}", f"{near}-{far}")
+                if count > self._missed[key]:
+                    self._sums[key] = count - self._missed[key]
+                    self._missed[key] = count

@@ -98,7 +98,6 @@ class Sniffer(Watcher):
     """
 
     def __init__(self, topology: Topology, point: str, file: BinaryIO, encoder: Encoder) -> None:
-        self._topology = topology
         self._names = check_point(topology, point)
         self._encoder = encoder
         self._writer = PcapngWriter(file)
@@ -112,13 +111,21 @@ class Sniffer(Watcher):
             return
         (node,) = self._names
         if passage.near == node:
-            interface = f"{node}-{passage.far}"
+            interface = f"{node}-{passage.ends[1]}"
             self._keep(passage, passage.now, interface, OUTBOUND, _comment(passage, _missed(passage.fates)))
             return
         for fate in passage.fates:
             if fate.node == node and fate.when < inf:
-                near = _graph_node(self._topology, passage.near)
-                self._keep(passage, fate.when, f"{node}-{near}", INBOUND, _comment(passage, ""))
+                self._inbound(passage, passage.now, fate.when)
+
+    def came(self, now: float, passage: Passage, host: str) -> None:
+        """A link gave a packet out that it had kept."""
+        if self._names == (host,):
+            self._inbound(passage, now, now)
+
+    def _inbound(self, passage: Passage, now: float, when: float) -> None:
+        interface = f"{self._names[0]}-{passage.ends[0]}"
+        self._keep(passage, when, interface, INBOUND, _comment(passage, ""), now)
 
     def _on_link(self, passage: Passage) -> None:
         near, far = self._names
@@ -131,8 +138,11 @@ class Sniffer(Watcher):
             comment = _comment(passage, copies or fates[0].reason)
             self._keep(passage, passage.now, f"{near}-{far}", OUTBOUND if other == far else INBOUND, comment)
 
-    def _keep(self, passage: Passage, when: float, interface: str, direction: int, comment: str) -> None:
-        self._timeline.add(passage.now, when, direction, (interface, passage.flight, direction, comment))
+    def _keep(
+        self, passage: Passage, when: float, interface: str, direction: int, comment: str, now: float | None = None
+    ) -> None:
+        item = (interface, passage.flight, direction, comment)
+        self._timeline.add(passage.now if now is None else now, when, direction, item)
 
     def _write(self, when: float, item: tuple[str, Flight, int, str]) -> None:
         interface, flight, direction, comment = item
@@ -152,7 +162,7 @@ def _comment(passage: Passage, more: str) -> str:
 
 def _missed(fates: list[Fate]) -> str:
     """Why a packet that leaves a node does not come to the other end, and of a group, to whom."""
-    missed = [fate for fate in fates if fate.when == inf]
+    missed = [fate for fate in fates if fate.reason]
     if not missed:
         return ""
     if len(fates) == 1:

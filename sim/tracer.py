@@ -49,17 +49,20 @@ class Tracer(Watcher):
 
     def passed(self, passage: Passage) -> None:
         """A packet goes over a link: who gets it when, and who does not."""
-        flight, now = passage.flight, passage.now
-        source = flight.host.name
-        shown = {**_shown(flight.message, passage.number), "from": source}
+        now, shown = passage.now, _on_the_way(passage)
         for fate in passage.fates:
             if fate.node not in self._places:
                 continue
-            if fate.when == inf:
+            if fate.reason:
                 link = {"link": f"{passage.near}-{fate.node}", "to": fate.node, "reason": fate.reason}
                 self._add(now, now, fate.node, "packet_dropped", {**shown, **link})
-            elif fate.node in self._hosts:
+            elif fate.when < inf and fate.node in self._hosts:
                 self._add(now, fate.when, fate.node, "packet_received", shown)
+
+    def came(self, now: float, passage: Passage, host: str) -> None:
+        """A link gave a packet out that it had kept."""
+        if host in self._hosts:
+            self._add(now, now, host, "packet_received", _on_the_way(passage))
 
     def decided(self, now: float, host: str, name: str, detail: object) -> None:
         """A machine decided something."""
@@ -100,3 +103,7 @@ def _shown(message: Message, number: int) -> dict[str, Any]:
     if message.repair:
         shown["repair"] = True
     return shown
+
+
+def _on_the_way(passage: Passage) -> dict[str, Any]:
+    return {**_shown(passage.flight.message, passage.number), "from": passage.flight.host.name}

@@ -5,6 +5,7 @@ is built. A watched network goes a slower way to the same fingerprint.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from math import inf
 from typing import Any, NamedTuple, cast
 
@@ -13,17 +14,23 @@ from protocols.machine import Packet
 from sim.host import SimHost
 from sim.leaf import Leaf
 from sim.link import Bundle, Landings, Link
-from sim.network import Flight, Network
-from topologies.spec import LinkSpec
+from sim.network import Flight, LinkCounts, Network
 
-__all__ = ["EITHER", "LOSS", "QUEUE", "Fate", "Passage", "WatchedNetwork", "Watcher", "number_of"]
+__all__ = ["REASONS", "Fate", "Passage", "WatchedNetwork", "Watcher", "number_of"]
 
-LOSS, QUEUE, EITHER = "lost by the link", "dropped by a full queue", "lost by the link or dropped by its queue"
-"""Why a packet did not come to the other end. EITHER: members of a group may have missed it for different reasons."""
+REASONS = {"lost": "lost by the link", "dropped": "dropped by the queue", "corrupt": "damaged on the link"}
+"""Why a packet did not come to the other end, by the count of `LinkCounts` that says so.
+
+Where members of a group missed it for different reasons, all of these stand for each, joined by "or".
+"""
+_MISSED = [field.name for field in fields(LinkCounts) if field.name in REASONS]
 
 
 class Fate(NamedTuple):
-    """What became of one packet on one link: when it comes to `node`, or (`when` inf) why it does not."""
+    """What became of one packet on one link: when it comes to `node`, or (`when` inf) why it does not.
+
+    Without a reason it is not known yet: the link keeps the packet, and a host is told of by `Watcher.came` if it gets it.
+    """
 
     node: str
     when: float
@@ -33,15 +40,15 @@ class Fate(NamedTuple):
 class Passage:
     """One packet offered to one direction of a link, or to the links of a counted group, and what became of it.
 
-    `near` is a host or switch; `far` the graph node the link leads to, so that links of a group's members share a passage;
+    `near` is a host or switch, `ends` are the graph nodes the link joins, so that links to a group's members share a passage;
     `fates` name hosts and switches, in the order of the topology. `number` is the packet's own, the same on all its links.
     """
 
-    __slots__ = ("far", "fates", "flight", "near", "now", "number", "spec")
+    __slots__ = ("ends", "fates", "flight", "near", "now", "number", "spec")
 
     def __init__(self, hop: "_Tap", flight: Flight, now: float, fates: list[Fate]) -> None:
         self.near = hop.near
-        self.far = hop.far
+        self.ends = hop.ends
         self.spec = hop.spec
         self.flight = flight
         self.number = number_of(flight)
@@ -57,11 +64,20 @@ def number_of(flight: Flight) -> int:
 class Watcher:
     """Base of who looks on. Calls come in order of `now`; what a passage says of the time after `now` is known in advance."""
 
+    def begin(self, network: "WatchedNetwork") -> None:
+        """The network is there; nothing has happened yet."""
+
+    def offered(self, now: float) -> None:
+        """A packet is about to be offered to a link; `passed` follows."""
+
     def sent(self, now: float, host: str, packet: Packet, number: int) -> None:
         """A machine sends; the passages over the host's links follow."""
 
     def passed(self, passage: Passage) -> None:
         """A packet was offered to a link."""
+
+    def came(self, now: float, passage: Passage, host: str) -> None:
+        """A packet whose fate was not known came to a host after all."""
 
     def decided(self, now: float, host: str, name: str, detail: object) -> None:
         """A machine says what it decided, through `Ports.trace`."""
@@ -88,6 +104,11 @@ class _WatchedHost(SimHost):
         for watcher in cast(WatchedNetwork, self.leaf.network).watchers:
             watcher.decided(now, self.name, name, detail)
 
+    def arrive(self, flight: Flight, out: object, now: float) -> None:
+        """A packet for this host alone is there."""
+        cast(WatchedNetwork, self.leaf.network).came(flight, self.name, now)
+        super().arrive(flight, out, now)
+
     def send(self, packet: Packet) -> bool:
         """Tell, then send."""
         network = cast(WatchedNetwork, self.leaf.network)
@@ -105,46 +126,67 @@ class _WatchedHost(SimHost):
         super().notify(event)
 
 
-_KINDS: dict[type[SimHost], type[SimHost]] = {}
+class _WatchedLeaf(Leaf):
+    """A leaf that tells of packets nobody knew when they would come."""
+
+    __slots__ = ()
+
+    def arrive(self, flight: Flight, out: Sequence[int], now: float) -> None:
+        """A packet is there for all members but those of `out`."""
+        network = cast(WatchedNetwork, self.network)
+        if network.kept and flight.route.target is None:
+            left_out = frozenset(out)
+            for member in range(self.count):
+                if member not in left_out:
+                    network.came(flight, network.topology.member_name(self.name, member), now)
+        super().arrive(flight, out, now)
 
 
-def _watched(kind: type[SimHost]) -> type[SimHost]:
-    """This kind of host, watched: of the same layout, so that a host made in the usual way can become one."""
+_KINDS: dict[type, type] = {}
+
+
+def _watched(thing: object, mixin: type) -> None:
+    """Make a host or leaf of whatever kind a watched one. The layout is the same, so that it can become one in place."""
+    kind = type(thing)
     if kind not in _KINDS:
-        bases = (_WatchedHost,) if kind is SimHost else (_WatchedHost, kind)
+        bases = (mixin,) if issubclass(mixin, kind) else (mixin, kind)
         _KINDS[kind] = type(f"Watched{kind.__name__}", bases, {"__slots__": ()})
-    return _KINDS[kind]
+    thing.__class__ = _KINDS[kind]
 
 
 class _Tap:
     """Stands where a link or bundle stood, lets it do its work, and tells what it did; all else is the link's."""
 
-    def __init__(self, link: Link | Bundle, near: str, far: str, spec: LinkSpec, watchers: Sequence[Watcher]) -> None:
+    def __init__(self, link: Link | Bundle, near: str, ends: tuple[str, str], network: "WatchedNetwork") -> None:
         self.link = link
         self.near = near
-        self.far = far
-        self.spec = spec
-        self._watchers = watchers
+        self.ends = ends
+        self.spec = network.topology.link(*ends)
+        self._network = network
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.link, name)
 
     def carry(self, flight: Flight, now: float, landings: Landings) -> None:
         """Take a packet at the near end."""
-        link, mine = self.link, cast(Landings, {})
-        lost, dropped = link.lost, link.dropped
-        link.carry(flight, now, mine)
+        network, mine = self._network, cast(Landings, {})
+        for watcher in network.watchers:
+            watcher.offered(now)
+        before = network.missed(self.ends)
+        self.link.carry(flight, now, mine)
         for when, places in mine.items():
             landings.setdefault(when, []).extend(places)
-        reason = LOSS if link.dropped == dropped else QUEUE if link.lost == lost else EITHER
-        passage = Passage(self, flight, now, self._fates(flight, mine, reason))
-        for watcher in self._watchers:
+        reasons = [REASONS[name] for name, count in network.missed(self.ends).items() if count > before[name]]
+        passage = Passage(self, flight, now, self._fates(flight, mine, " or ".join(reasons)))
+        if not reasons:
+            network.keep(passage)
+        for watcher in network.watchers:
             watcher.passed(passage)
 
     def _fates(self, flight: Flight, mine: Landings, reason: str) -> list[Fate]:
         head = self.link.head
         if not isinstance(head, Leaf) or not head.counted:
-            return [Fate(self.far, when, "") for when in sorted(mine)] or [Fate(self.far, inf, reason)]
+            return [Fate(self.ends[1], when, "") for when in sorted(mine)] or [Fate(self.ends[1], inf, reason)]
         target, home = flight.route.target, flight.route.home
         wanted = range(head.count) if target is None else range(target.member, target.member + 1)
         skip = flight.host.member if target is None and home is head else -1
@@ -169,30 +211,51 @@ class WatchedNetwork(Network):
 
     def __init__(self, *args: Any, watchers: Sequence[Watcher], **options: Any) -> None:
         self.watchers = watchers
+        self.kept: dict[tuple[int, str], Passage] = {}
+        """Passages that were not over when the packet was offered, by its number and the host it may come to."""
         super().__init__(*args, **options)
+        for leaf in self._leaves.values():
+            _watched(leaf, _WatchedLeaf)
+        for watcher in watchers:
+            watcher.begin(self)
 
     def _build_link(self, near: str, far: str) -> None:
         super()._build_link(near, far)
         links = cast("dict[str, Link]", self._switches[near].links if near in self._switches else self._leaves[near].uplinks)
         if far in links:
-            links[far] = self._tapped(links[far], near, far, self.topology.link(near, far))
+            links[far] = cast(Link, _Tap(links[far], near, (near, far), self))
 
     def make_member_uplink(self, leaf: Leaf, member: int) -> Link:
         """The link from one member of a counted group to its switch."""
         link = super().make_member_uplink(leaf, member)
         (far,) = self.topology.graph.successors(leaf.name)
-        return self._tapped(link, self.topology.member_name(leaf.name, member), far, self.topology.link(leaf.name, far))
-
-    def _tapped(self, link: Link, near: str, far: str, spec: LinkSpec) -> Link:
-        return cast(Link, _Tap(link, near, far, spec, self.watchers))
+        return cast(Link, _Tap(link, self.topology.member_name(leaf.name, member), (leaf.name, far), self))
 
     def host_at(self, place: int, leaf: Leaf) -> SimHost:
         """The host at a place in `Topology.hosts`, made when first asked for."""
         host = self._hosts[place]
         if host is None:
             host = super().host_at(place, leaf)
-            host.__class__ = _watched(type(host))
+            _watched(host, _WatchedHost)
         return host
+
+    def missed(self, ends: tuple[str, str]) -> dict[str, int]:
+        """How many packets one direction of a link has not carried to its end so far, by the counts of REASONS it has."""
+        counts = self._counts(*ends)
+        return {name: getattr(counts, name) for name in _MISSED}
+
+    def keep(self, passage: Passage) -> None:
+        """Remember to whom a packet may yet come."""
+        for fate in passage.fates:
+            if fate.when == inf and fate.node not in self._switches:
+                self.kept[passage.number, fate.node] = passage
+
+    def came(self, flight: Flight, host: str, now: float) -> None:
+        """A packet is there: tell if that was not known before."""
+        passage = self.kept.pop((number_of(flight), host), None) if self.kept else None
+        if passage is not None:
+            for watcher in self.watchers:
+                watcher.came(now, passage, host)
 
     @property
     def next_number(self) -> int:

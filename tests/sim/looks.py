@@ -21,6 +21,7 @@ class Notes(Watcher):
     def __init__(self) -> None:
         self.packets: list[tuple[float, str, Packet, int]] = []
         self.passages: list[Passage] = []
+        self.late: list[tuple[float, Passage, str]] = []
         self.decisions: list[tuple[float, str, str, Any]] = []
         self.events: list[tuple[float, str, Event]] = []
         self.ended: list[float] = []
@@ -32,6 +33,10 @@ class Notes(Watcher):
     def passed(self, passage: Passage) -> None:
         """Keep it."""
         self.passages.append(passage)
+
+    def came(self, now: float, passage: Passage, host: str) -> None:
+        """Keep it."""
+        self.late.append((now, passage, host))
 
     def decided(self, now: float, host: str, name: str, detail: object) -> None:
         """Keep it."""

@@ -1,6 +1,7 @@
 """A watched run is the same run, and what watchers are told is what happened."""
 
 from collections import Counter
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocols.registry import protocol
-from sim.watch import LOSS, QUEUE
+from sim.watch import REASONS, WatchedNetwork
 from tests.sim.looks import Notes, watched
 from tests.sim.test_fingerprint import ANY, PROTOCOLS, STAR, TOPOLOGIES, fingerprint
 
@@ -34,11 +35,10 @@ def test_fates_agree_with_the_counts_of_the_links(written: dict[str, Any]) -> No
     network = watched(ANY.validate_python(written).build(), NORM, [notes]).network
     lost, dropped, offered = Counter[str](), Counter[str](), Counter[str]()
     for passage in notes.passages:
-        near = network.topology.member(passage.near).node if passage.near[0] == "r" else passage.near
-        link = f"{near}-{passage.far}"
+        link = "-".join(passage.ends)
         offered[link] += len(passage.fates)
-        lost[link] += sum(fate.reason == LOSS for fate in passage.fates)
-        dropped[link] += sum(fate.reason == QUEUE for fate in passage.fates)
+        lost[link] += sum(fate.reason == REASONS["lost"] for fate in passage.fates)
+        dropped[link] += sum(fate.reason == REASONS["dropped"] for fate in passage.fates)
     for counts in network.links():
         link = f"{counts.near}-{counts.far}"
         assert (offered[link], lost[link], dropped[link]) == (counts.offered, counts.lost, counts.dropped)
@@ -51,6 +51,50 @@ def test_what_arrives_at_hosts_is_what_machines_are_handed() -> None:
     hosts, end = frozenset(network.topology.hosts), network.env.now
     times = [fate.when for passage in notes.passages for fate in passage.fates if fate.node in hosts and fate.when < inf]
     assert sum(when < end for when in times) <= network.deliveries <= sum(when <= end for when in times)
+
+
+class Keeping:
+    """A link that says nothing when it is offered a packet, and hands it over when it is there."""
+
+    def __init__(self, link: Any, network: Any) -> None:
+        self.link = link
+        self.network = network
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.link, name)
+
+    def carry(self, flight: Any, now: float, landings: Any) -> None:
+        """Take a packet at the near end."""
+        mine: dict[float, Any] = {}
+        self.link.carry(flight, now, mine)
+        for when, places in mine.items():
+            for place, out in places:
+                self.network.later(when, partial(place.arrive, flight, out, when))
+
+
+@pytest.mark.parametrize("name", ["toy", "norm"])
+def test_links_that_keep_packets_are_seen_when_they_let_go(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def arrivals(notes: Notes) -> Counter[tuple[int, str, float]]:
+        known = [(passage.number, fate.node, fate.when) for passage in notes.passages for fate in passage.fates]
+        late = [(passage.number, host, now) for now, passage, host in notes.late]
+        return Counter((number, node, when) for number, node, when in known + late if node[0] == "r" and when < 0.2)
+
+    calm = {"kind": "star", "receivers": 4, "trunk": {"down": {"loss": "10%"}}, "link": {"rate": "10Mbit", "delay": "5ms"}}
+    plain, kept = Notes(), Notes()
+    watched(ANY.validate_python(calm).build(), PROTOCOLS[name], [plain])
+    begin = kept.begin
+
+    def keeping(network: WatchedNetwork) -> None:
+        tap: Any = network._switches["s1"].links["r"]
+        tap.link = Keeping(tap.link, network)
+        begin(network)
+
+    monkeypatch.setattr(kept, "begin", keeping)
+    network = watched(ANY.validate_python(calm).build(), PROTOCOLS[name], [kept]).network
+    assert kept.late
+    assert arrivals(kept) == arrivals(plain)
+    assert isinstance(network, WatchedNetwork)
+    assert len(network.kept) <= 4 * 10
 
 
 def test_packets_keep_their_number_on_all_their_links() -> None:
