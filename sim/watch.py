@@ -23,13 +23,15 @@ REASONS = {"lost": "lost by the link", "dropped": "dropped by the queue", "corru
 
 Where members of a group missed it for different reasons, all of these stand for each, joined by "or".
 """
+_MOST_KEPT = 100_000
 _MISSED = [field.name for field in fields(LinkCounts) if field.name in REASONS]
 
 
 class Fate(NamedTuple):
     """What became of one packet on one link: when it comes to `node`, or (`when` inf) why it does not.
 
-    Without a reason it is not known yet: the link keeps the packet, and a host is told of by `Watcher.came` if it gets it.
+    Without a reason it is not known yet: the link keeps the packet, and `Watcher.came` tells when a host gets it. A queue that
+    drops what waits in it is told of with the packet that came at that time.
     """
 
     node: str
@@ -172,38 +174,51 @@ class _Tap:
         network, mine = self._network, cast(Landings, {})
         for watcher in network.watchers:
             watcher.offered(now)
-        before = network.missed(self.ends)
+        before, members = network.missed(self.ends), self._members(flight)
+        missed = [self.link.lost_by(member) for member in members]
         self.link.carry(flight, now, mine)
         for when, places in mine.items():
             landings.setdefault(when, []).extend(places)
-        reasons = [REASONS[name] for name, count in network.missed(self.ends).items() if count > before[name]]
-        passage = Passage(self, flight, now, self._fates(flight, mine, " or ".join(reasons)))
-        if not reasons:
-            network.keep(passage)
+        reason = " or ".join(REASONS[name] for name, count in network.missed(self.ends).items() if count > before[name])
+        came = self._arrivals(members, mine)
+        fates = []
+        for member, known in zip(members, missed, strict=True):
+            name, why = self._name(member), reason if self.link.lost_by(member) > known else ""
+            fates += [Fate(name, when, "") for when in came[member]] or [Fate(name, inf, why)]
+        passage = Passage(self, flight, now, fates)
+        network.keep(passage)
         for watcher in network.watchers:
             watcher.passed(passage)
 
-    def _fates(self, flight: Flight, mine: Landings, reason: str) -> list[Fate]:
+    def _members(self, flight: Flight) -> Sequence[int]:
+        """Whom the packet is for, by the places in the group the link leads to; 0 where it leads to a node alone."""
         head = self.link.head
         if not isinstance(head, Leaf) or not head.counted:
-            return [Fate(self.ends[1], when, "") for when in sorted(mine)] or [Fate(self.ends[1], inf, reason)]
-        target, home = flight.route.target, flight.route.home
-        wanted = range(head.count) if target is None else range(target.member, target.member + 1)
-        skip = flight.host.member if target is None and home is head else -1
-        came: dict[int, list[float]] = {member: [] for member in wanted if member != skip}
+            return (0,)
+        if flight.route.target is not None:
+            return (flight.route.target.member,)
+        skip = flight.host.member if flight.route.home is head else -1
+        return [member for member in range(head.count) if member != skip]
+
+    def _name(self, member: int) -> str:
+        head, far = self.link.head, self.ends[1]
+        return head.network.topology.member_name(far, member) if isinstance(head, Leaf) else far
+
+    def _arrivals(self, members: Sequence[int], mine: Landings) -> dict[int, list[float]]:
+        """When copies come to each member, as far as the link says."""
+        came: dict[int, list[float]] = {member: [] for member in members}
+        grouped = isinstance(self.link.head, Leaf) and self.link.head.counted
         for when, places in sorted(mine.items()):
             for place, out in places:
-                left_out = set(out)
-                here = came if isinstance(place, Leaf) else (place.member,)
+                left_out = frozenset(out)
+                if not grouped or isinstance(place, Leaf):
+                    here: Sequence[int] = members
+                else:
+                    here = (place.member,) if isinstance(place, SimHost) else ()
                 for member in here:
                     if member not in left_out:
                         came[member].append(when)
-        name = head.network.topology.member_name
-        return [
-            Fate(name(head.name, member), when, reason if when == inf else "")
-            for member, times in came.items()
-            for when in times or (inf,)
-        ]
+        return came
 
 
 class WatchedNetwork(Network):
@@ -245,10 +260,12 @@ class WatchedNetwork(Network):
         return {name: getattr(counts, name) for name in _MISSED}
 
     def keep(self, passage: Passage) -> None:
-        """Remember to whom a packet may yet come."""
+        """Remember to whom a packet may yet come: a queue may also drop another packet than the one that came."""
         for fate in passage.fates:
             if fate.when == inf and fate.node not in self._switches:
                 self.kept[passage.number, fate.node] = passage
+        while len(self.kept) > _MOST_KEPT:
+            del self.kept[next(iter(self.kept))]
 
     def came(self, flight: Flight, host: str, now: float) -> None:
         """A packet is there: tell if that was not known before."""

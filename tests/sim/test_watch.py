@@ -90,11 +90,9 @@ def test_links_that_keep_packets_are_seen_when_they_let_go(name: str, monkeypatc
         begin(network)
 
     monkeypatch.setattr(kept, "begin", keeping)
-    network = watched(ANY.validate_python(calm).build(), PROTOCOLS[name], [kept]).network
+    watched(ANY.validate_python(calm).build(), PROTOCOLS[name], [kept])
     assert kept.late
     assert arrivals(kept) == arrivals(plain)
-    assert isinstance(network, WatchedNetwork)
-    assert len(network.kept) <= 4 * 10
 
 
 def test_packets_keep_their_number_on_all_their_links() -> None:
