@@ -20,7 +20,7 @@ MEASURES = {
     "packets_lost": "packets lost by a link (of a counted group's links: by all)",
     "packets_dropped": "packets dropped by a link's queue",
     "packets_corrupt": "packets damaged on a link, and dropped for it",
-    "queue_bytes": "the most a packet that got through found waiting before it at a link, in bytes on the wire",
+    "queue_bytes": "the most a packet had to wait for at a link, in bytes, against the fastest one of its size",
     "objects_received": "objects received by all hosts since the run began",
     "receivers_complete": "hosts that have received every object",
 }
@@ -38,6 +38,7 @@ class Series(Watcher):
         self._until = interval
         self._sums: Counter[tuple[str, str]] = Counter()
         self._waiting: dict[str, float] = {}
+        self._fastest: dict[tuple[str, int], float] = {}
         self._objects: Counter[str] = Counter()
         self._complete = 0
         self._network: WatchedNetwork | None = None
@@ -64,9 +65,12 @@ class Series(Watcher):
         """See how long the packet waits."""
         link = "-".join(passage.ends)
         transit = min((fate.when for fate in passage.fates), default=inf) - passage.now
-        spec = passage.spec
-        if transit < inf and spec.rate < inf:
-            waited = (transit - spec.delay) * spec.rate - (passage.flight.size + spec.overhead)
+        rate = passage.spec.rate
+        if transit < inf and rate < inf:
+            # The fastest packet of its size met no other; so nothing has to be known of delays, framing and routers here.
+            key = (link, passage.flight.size)
+            fastest = self._fastest[key] = min(transit, self._fastest.get(key, inf))
+            waited = (transit - fastest) * rate
             # Less than a byte is rounding.
             if waited >= 1 and waited > self._waiting.get(link, 0.0):
                 self._waiting[link] = waited
