@@ -106,7 +106,7 @@ class _Map:
     def _look(self, near: str, far: str, spec: LinkSpec) -> tuple[float, float, str]:
         """(loss, width, words) of one direction."""
         if self.traffic is None:
-            return _expected(spec), 2.4, _described(spec)
+            return spec.loss.rate, 2.4, _described(spec)
         offered, missed = self.traffic.links.get((near, far), (0, 0))
         if not offered:
             return 0.0, 1.0, "nothing counted"
@@ -165,10 +165,6 @@ class _Map:
 
 def _colour(loss: float) -> str:
     return f"loss{sum(loss > step for step in _STEPS)}"
-
-
-def _expected(spec: LinkSpec) -> float:
-    return float(getattr(spec.loss, "p", 0.0))
 
 
 def _described(spec: LinkSpec) -> str:

@@ -30,6 +30,11 @@ class Perfect(BaseModel):
         del key, count
         return None
 
+    @property
+    def rate(self) -> float:
+        """0."""
+        return 0.0
+
     def __str__(self) -> str:
         return "no loss"
 
@@ -48,6 +53,11 @@ class Bernoulli(BaseModel):
     def bundle(self, key: int, count: int) -> BundleLoss | None:
         """The sampler of `count` sibling links with keys `extend(key, member)`; None where nothing is ever lost."""
         return BundleLoss(member_keys(key, count), self.p) if self.p else None
+
+    @property
+    def rate(self) -> float:
+        """`p`."""
+        return self.p
 
     def __str__(self) -> str:
         return f"{format_fraction(self.p)} loss"

@@ -4,10 +4,12 @@ import os
 import re
 import subprocess
 import sys
+from itertools import combinations
 from math import hypot
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import pytest
 from pydantic import TypeAdapter
 
@@ -16,7 +18,7 @@ from experiments.topology_drawing import Traffic, draw_topology
 from experiments.topology_layout import place_nodes
 from tests.experiments.test_ladder import shapes, words
 from topologies.generators import AnyTopology
-from topologies.spec import Topology
+from topologies.spec import LinkAttributes, NodeSpec, Topology, connect
 
 TREE: dict[str, Any] = {"kind": "tree", "depth": 3, "fanout": 3, "receivers": 20, "link": {"down": {"loss": "3%"}}}
 SMALL = """
@@ -48,9 +50,23 @@ def colours(svg: str) -> list[str]:
 
 @pytest.mark.parametrize("kind", [TREE, {"kind": "lan", "receivers": 1}, {"kind": "chain", "switches": 5}])
 def test_every_node_has_a_place_of_its_own(kind: dict[str, Any]) -> None:
-    places = list(place_nodes(topology(kind)).values())
-    near = [(a, b) for at, a in enumerate(places) for b in places[at + 1 :] if hypot(a[0] - b[0], (a[1] - b[1])) < 40]
-    assert not near
+    places = place_nodes(topology(kind)).values()
+    assert all(hypot(a[0] - b[0], a[1] - b[1]) > 40 for a, b in combinations(places, 2))
+
+
+def test_a_network_with_rings_has_places_too() -> None:
+    graph: Any = nx.DiGraph()
+    for name in ("s1", "s2", "s3"):
+        graph.add_node(name, node=NodeSpec("switch"))
+    for number in (1, 2, 3):
+        graph.add_node(f"h{number}", node=NodeSpec("host"))
+        connect(graph, f"s{number}", f"s{number % 3 + 1}", LinkAttributes())
+        connect(graph, f"h{number}", f"s{number}", LinkAttributes())
+    ring = Topology(graph)
+    places = place_nodes(ring)
+    assert set(places) == set(graph)
+    assert all(hypot(a[0] - b[0], a[1] - b[1]) > 40 for a, b in combinations(places.values(), 2))
+    assert len(colours(draw_topology(ring, "ring").svg())) == 12
 
 
 def test_nodes_and_both_directions_of_links_are_drawn() -> None:
