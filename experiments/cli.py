@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from experiments.commands.compare import compare_command
 from experiments.commands.demo import demo
 from experiments.commands.ladder import ladder
 from experiments.commands.recv import recv
@@ -17,6 +18,7 @@ from experiments.commands.run import run_command
 from experiments.commands.schema import schema
 from experiments.commands.send import send
 from experiments.commands.topo import topo
+from experiments.commands.validate import validate_command
 from protocols.errors import McastlabError, UnsupportedError, UsageError
 
 __all__ = ["app", "invoke", "main"]
@@ -29,6 +31,8 @@ app.command("recv")(recv)
 app.command("schema")(schema)
 app.command("ladder")(ladder)
 app.command("topo")(topo)
+app.command("compare")(compare_command)
+app.command("validate")(validate_command)
 
 REFUSED: type[Exception] = typer.BadParameter.mro()[2]
 """ClickException: typer brings its own click in some versions, so there is no one place to import it from."""

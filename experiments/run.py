@@ -141,7 +141,8 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher] = ()) -> Result:
     cast = _Cast(scenario, topology, scenario.workload[0].group, real, in_memory if real else accounted)
     began = time.process_time()
     make = partial(WatchedNetwork, watchers=watchers) if watchers else Network
-    network = make(topology, seed=scenario.seed, codec=protocol(scenario.protocol.name).codec if real else None)
+    codec = protocol(scenario.protocol.name).codec if real else None
+    network = make(topology, seed=scenario.seed, codec=codec, engine=scenario.engine)
     for name, program in cast.programs():
         program.start(network.host(name))
     try:

@@ -21,8 +21,8 @@ from topologies.units import Duration
 __all__ = ["Scenario", "load", "parse", "schema"]
 
 
-LOOKS = ("capture", "trace", "series")
-"""Keys that only say what to write down of a run."""
+MEANINGLESS = ("engine", "capture", "trace", "series")
+"""Keys that say how to run and what to write down meanwhile, and change nothing in what comes out."""
 
 
 class Scenario(BaseModel):
@@ -38,6 +38,9 @@ class Scenario(BaseModel):
     duration: Duration = Field(default=60.0, gt=0.0, description="the run ends then at the latest")
     wire: Literal["objects", "bytes"] = Field(
         default="objects", description="simulator: hand message objects on, or encode and decode them at each link"
+    )
+    engine: Literal["auto", "strict", "fast"] = Field(
+        default="auto", description="simulator: one event per delivery, or grouped; the same comes out"
     )
     capture: tuple[str, ...] = Field(
         default=(), description="pcapng of these nodes and links (like s1-r1) into the output folder; simulator only"
@@ -84,10 +87,10 @@ class Scenario(BaseModel):
     def digest(self) -> str:
         """SHA-256 over the canonical JSON of `plain`: equal for scenarios that mean the same, on every machine.
 
-        What is only looked at changes nothing, so capture, trace and series are left out.
+        What changes nothing is left out: the engine, and what is only looked at.
         """
-        told = {key: value for key, value in self.plain().items() if key not in LOOKS}
-        text = json.dumps(told, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        meaning = {key: value for key, value in self.plain().items() if key not in MEANINGLESS}
+        text = json.dumps(meaning, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return sha256(text.encode()).hexdigest()
 
 

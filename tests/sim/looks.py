@@ -58,11 +58,12 @@ def watched(
     *,
     seed: int = 1,
     wire: bool = False,
+    engine: str = "auto",
     size: int = 60_000,
 ) -> Session:
     """A whole session with watchers, ended."""
     with patch.object(runs, "Network", partial(WatchedNetwork, watchers=watchers)):
-        session = Session(topology, protocol, protocol.config(), seed=seed, wire=wire)
+        session = Session(topology, protocol, protocol.config(), seed=seed, wire=wire, engine=engine)
     session.send(size)
     session.run()
     for watcher in watchers:

@@ -62,6 +62,11 @@ def test_objects_and_bytes_leave_the_same_trace(name: str) -> None:
     assert trace(name)[0] == trace(name, wire=True)[0]
 
 
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_both_engines_leave_the_same_trace(name: str) -> None:
+    assert trace(name, engine="strict")[0] == trace(name, engine="fast")[0]
+
+
 def test_a_trace_may_be_of_some_hosts() -> None:
     whole, some = rows(trace()[0]), rows(trace(nodes=("sender", "r2_1"))[0])
     switches = {"s1", "s2", "s3"}
