@@ -44,11 +44,14 @@ class Cut:
 
 
 def cut(trace: Trace, hosts: Sequence[str] = (), begin: float | None = None, end: float | None = None) -> Cut:
-    """The part that is asked for; what is left open is chosen: a first loss to its repair, and the hosts it concerns."""
+    """The part that is asked for; what is left open is chosen: a first loss to its repair, and the hosts it concerns.
+
+    UsageError for a host that is not there and for a time with too many messages; an end that is chosen is chosen earlier.
+    """
     unknown = [name for name in hosts if name not in trace.hosts]
     if unknown:
         raise UsageError(f"--hosts: {unknown[0]!r} is not in this trace; hosts are {', '.join(trace.hosts[:MOST_HOSTS])}")
-    auto = _window(trace)
+    auto, given = _window(trace), end is not None
     begin, end = auto[0] if begin is None else begin, auto[1] if end is None else end
     if end <= begin:
         raise UsageError(f"--to: value {end:g} is not allowed; later than the beginning, {begin:g} s")
@@ -57,8 +60,16 @@ def cut(trace: Trace, hosts: Sequence[str] = (), begin: float | None = None, end
     chosen = tuple(hosts) or _hosts(trace, packets, decisions)
     packets = [packet for packet in packets if packet.node in chosen]
     decisions = [each for each in decisions if each.node in chosen]
-    unseen = frozenset(trace.hosts).difference(chosen)
-    return Cut(begin, end, chosen, _folded(packets, unseen), tuple(decisions))
+    shown = _folded(packets, frozenset(trace.hosts).difference(chosen))
+    if len(shown) > MOST_SHOWN:
+        if given:
+            raise UsageError(
+                f"--to: {len(shown)} messages are too many for a drawing ({MOST_SHOWN}); choose a shorter time or fewer hosts"
+            )
+        shown = shown[:MOST_SHOWN]
+        end = shown[-1].time
+        decisions = [each for each in decisions if each.time <= end]
+    return Cut(begin, end, chosen, shown, tuple(decisions))
 
 
 def _window(trace: Trace) -> tuple[float, float]:
@@ -94,10 +105,8 @@ def _folded(packets: Sequence[Sent], unseen: frozenset[str]) -> tuple[Shown, ...
     for kept in (inf, 12, 6, 3, 1, 0):
         shown = _fold(packets, unseen, kept)
         if len(shown) <= MOST_SHOWN:
-            return tuple(shown)
-    raise UsageError(
-        f"--from, --to: {len(shown)} messages are too many for a drawing ({MOST_SHOWN}); choose a shorter time or fewer hosts"
-    )
+            break
+    return tuple(shown)
 
 
 def _fold(packets: Sequence[Sent], unseen: frozenset[str], kept: float) -> list[Shown]:

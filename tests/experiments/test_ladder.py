@@ -15,6 +15,7 @@ from experiments.run import run
 from experiments.scenario import parse
 from experiments.seeing import Seeing
 from experiments.trace_file import Trace, read_trace
+from protocols.errors import UsageError
 
 SCENARIO: dict[str, Any] = {
     "name": "ladder",
@@ -122,6 +123,17 @@ def test_the_command_writes_a_file_beside_the_trace(folder: Path, capsys: pytest
     assert invoke(["ladder", str(folder / "trace.jsonl"), *options]) == 0
     assert {"sender", "r2"} <= words(other.read_text(encoding="utf-8"))
     assert "r1" not in words(other.read_text(encoding="utf-8"))
+
+
+def test_a_time_with_too_many_messages_is_cut_short_unless_it_was_asked_for(tmp_path: Path) -> None:
+    acked = {**SCENARIO, "protocol": {"name": "a", "rate": "5Mbit"}}
+    run(parse(acked, "here"), seeing=Seeing(trace=tmp_path / "trace.jsonl"))
+    trace = read_trace(tmp_path)
+    shown = cut(trace)
+    assert len(shown.shown) == MOST_SHOWN
+    assert shown.end == shown.shown[-1].time
+    with pytest.raises(UsageError, match=r"--to: \d+ messages are too many for a drawing \(50\)"):
+        cut(trace, end=0.3)
 
 
 @pytest.mark.parametrize(
