@@ -74,7 +74,8 @@ class Seeing:
             encoder = Encoder(topology, protocol(scenario.protocol.name).codec())
             for point in self.points:
                 assert self.captures is not None
-                file = cast(BinaryIO, stack.enter_context(_open(self.captures / f"{point}.pcapng", "wb")))
+                name = point.replace("/", "_") + ".pcapng"
+                file = cast(BinaryIO, stack.enter_context(_open(self.captures / name, "wb")))
                 found.append(Sniffer(topology, point, file, encoder))
             if self.trace is not None:
                 text = cast(TextIO, stack.enter_context(_open(self.trace, "w")))
