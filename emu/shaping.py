@@ -13,12 +13,13 @@ from emu.doctor import LOSS, run
 from protocols.errors import UnsupportedError
 from topologies.channels import Bernoulli, Perfect
 from topologies.spec import LinkSpec
-from topologies.units import format_duration
+from topologies.units import format_duration, format_fraction
 
 __all__ = ["Shape", "apply_loss", "apply_rate", "shape_of"]
 
 _KERNEL_OVERHEAD = 42
 _UNLIMITED = 1_000_000
+_CHANCES = ("duplicate", "corrupt", "bit_errors")
 _TWO_PACKETS, _EIGHT_PACKETS = 3100, 12_500
 
 
@@ -50,22 +51,36 @@ class Shape:
 def shape_of(source: str, target: str, spec: LinkSpec) -> Shape:
     """Plan one direction; UnsupportedError naming link and key for what can't be emulated yet."""
     link = f"{source}-{target}"
-    if spec.delay:
-        delay = format_duration(spec.delay)
+    for key, value in _beyond(spec).items():
         raise UnsupportedError(
-            f"link {link}: delay {delay} can't be emulated yet (it needs netem or a user-space link); "
-            "set delay to 0 or run it in the simulator"
+            f"link {link}: {key} {value} can't be emulated yet (it needs netem or a user-space link); "
+            f"leave {key} out or run it in the simulator"
         )
     if spec.rate < inf and spec.overhead != _KERNEL_OVERHEAD:
         raise UnsupportedError(f"link {link}: overhead {spec.overhead} can't be emulated; the kernel counts {_KERNEL_OVERHEAD}")
     return Shape(link, spec.rate, _UNLIMITED if spec.queue is None else spec.queue, _threshold(link, spec.loss))
 
 
+def _beyond(spec: LinkSpec) -> dict[str, str]:
+    """Attributes that no bucket and no filter can bring about, as a user wrote them."""
+    found = {}
+    if spec.delay or spec.jitter is not None:
+        found["delay"] = format_duration(spec.delay) if spec.jitter is None else spec.jitter.model
+    if spec.discipline is not None:
+        found["queue"] = spec.discipline.model
+    if spec.mtu is not None:
+        found["mtu"] = str(spec.mtu)
+    return found | {key: format_fraction(value) for key in _CHANCES if (value := getattr(spec, key))}
+
+
 def _threshold(link: str, loss: object) -> int:
     if isinstance(loss, Perfect):
         return 0
     if not isinstance(loss, Bernoulli):
-        raise UnsupportedError(f"link {link}: loss model {type(loss).__name__} can't be emulated yet; bernoulli can")
+        model = getattr(loss, "model", type(loss).__name__)
+        raise UnsupportedError(
+            f"link {link}: loss model {model} can't be emulated yet; bernoulli can, or run it in the simulator"
+        )
     threshold = round(loss.p * 2**32)
     if loss.p and not threshold:
         raise UnsupportedError(f"link {link}: loss {loss.p:g} is below the kernel's resolution of {2**-32:g}")

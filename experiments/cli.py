@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from experiments.commands.channel import channel
 from experiments.commands.compare import compare_command
 from experiments.commands.demo import demo
 from experiments.commands.ladder import ladder
@@ -32,6 +33,7 @@ app.command("schema")(schema)
 app.command("ladder")(ladder)
 app.command("topo")(topo)
 app.command("compare")(compare_command)
+app.add_typer(channel, name="channel")
 app.command("validate")(validate_command)
 
 REFUSED: type[Exception] = typer.BadParameter.mro()[2]

@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import chain
 from math import inf
@@ -22,7 +22,7 @@ from protocols.registry import protocol
 from sim.network import Network
 from sim.watch import WatchedNetwork, Watcher
 from topologies.addressing import endpoint_of_group, node_id
-from topologies.channels import Perfect
+from topologies.channels import Perfect, Recorded
 from topologies.spec import Topology
 
 __all__ = ["BACKENDS", "run"]
@@ -171,6 +171,11 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher] = ()) -> Result:
     )
 
 
+_OTHERS = ("duplicate", "corrupt", "bit_errors", "mtu")
+_COUNTS = ("offered", "dropped", "lost")
+_RARE = ("corrupt", "marked", "duplicated")
+
+
 def _simulated(network: Network) -> list[dict[str, Any]]:
     """What the simulator did on each link that does anything, with the keys of the emulator's report, and how often."""
     rows = []
@@ -178,13 +183,21 @@ def _simulated(network: Network) -> list[dict[str, Any]]:
         link = network.topology.link(counts.near, counts.far)
         row: dict[str, Any] = {"link": f"{counts.near}-{counts.far}"}
         if link.rate < inf:
-            row |= {"rate": link.rate, "queue": link.queue, "rate_by": "simulator"}
-        if link.delay:
-            row |= {"delay": link.delay, "delay_by": "simulator"}
+            queue = link.queue if link.discipline is None else link.discipline.model_dump()
+            row |= {"rate": link.rate, "queue": queue, "rate_by": "simulator"}
+        if link.delay or link.jitter is not None:
+            row |= {"delay": link.delay if link.jitter is None else link.jitter.model_dump(), "delay_by": "simulator"}
         if not isinstance(link.loss, Perfect):
-            row |= {"loss": link.loss.model_dump(), "loss_by": "simulator"}
+            row |= {
+                "loss": str(link.loss) if isinstance(link.loss, Recorded) else link.loss.model_dump(),
+                "loss_by": "simulator",
+            }
+        others = {key: value for key in _OTHERS if (value := getattr(link, key))}
+        if others:
+            row |= {"others": others, "others_by": "simulator"}
         if len(row) > 1:
-            rows.append(row | {"offered": counts.offered, "dropped": counts.dropped, "lost": counts.lost})
+            met = asdict(counts)
+            rows.append(row | {key: met[key] for key in _COUNTS} | {key: met[key] for key in _RARE if met[key]})
     return rows
 
 

@@ -125,11 +125,28 @@ def _links(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 def _loss(value: Any) -> str:
     if isinstance(value, dict):
-        return " ".join(f"{key} {item}" for key, item in value.items())
-    return f"{value * 100:.6g}%"
+        return _model(value)
+    return value if isinstance(value, str) else f"{value * 100:.6g}%"
 
 
-_SHOWN: dict[str, Callable[[Any], str]] = {"rate": format_rate, "queue": str, "delay": format_duration, "loss": _loss}
+def _plain_or_model(plain: Callable[[Any], str]) -> Callable[[Any], str]:
+    def shown(value: Any) -> str:
+        return _model(value) if isinstance(value, dict) else plain(value)
+
+    return shown
+
+
+def _model(value: dict[str, Any]) -> str:
+    return " ".join(f"{key} {item}" for key, item in value.items() if item is not None)
+
+
+_SHOWN: dict[str, Callable[[Any], str]] = {
+    "rate": format_rate,
+    "queue": _plain_or_model(str),
+    "delay": _plain_or_model(format_duration),
+    "loss": _loss,
+    "others": _model,
+}
 
 
 def _receivers(rows: Sequence[Row]) -> Table:

@@ -84,8 +84,8 @@ def md1k(rho: float, room: int) -> tuple[float, float, float]:
 def gilbert_elliott(p: float, r: float, bad: float = 1.0, good: float = 0.0) -> tuple[float, float, float]:
     """Loss rate, mean length of a burst of losses, mean length of a gap (Gilbert 1960, Elliott 1963).
 
-    `p` from the good to the bad state, `r` back; loss `bad` and `good` in them. With L the loss rate and P11 the chance that two
-    packets in a row are lost, a burst is L/(L - P11) and a gap (1 - L)/(L - P11).
+    `p` from the good to the bad state, `r` back; loss `bad` and `good` in them. With L the loss rate and P11 the chance that
+    two packets in a row are lost, a burst is L/(L - P11) and a gap (1 - L)/(L - P11).
     """
     share = p / (p + r)
     loss = share * bad + (1.0 - share) * good

@@ -48,7 +48,7 @@ def read_traffic(run: Path, topology: Topology) -> Traffic:
     strange = [row["link"] for row in rows if row["link"] not in names]
     if strange:
         raise UsageError(f"--run: {path} is of another topology; it has a link {strange[0]}")
-    links = {names[row["link"]]: (row["offered"], row["dropped"] + row["lost"]) for row in rows}
+    links = {names[row["link"]]: (row["offered"], row["dropped"] + row["lost"] + row.get("corrupt", 0)) for row in rows}
     return Traffic(links, receivers)
 
 

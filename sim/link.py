@@ -90,6 +90,10 @@ class Link:
         del member
         return self.lost + self.dropped
 
+    def counts(self) -> tuple[int, ...]:
+        """Packets offered, dropped by the queue, lost, corrupt, marked, duplicated."""
+        return self.offered, self.dropped, self.lost, 0, 0, 0
+
 
 class Bundle:
     """The last hops to a counted group of equal leaves: N links that share one state as long as they carry the same.
@@ -137,6 +141,10 @@ class Bundle:
         """Packets that one member missed on its link, by loss or a full queue."""
         losses = 0 if self.losses is None else self.losses[member]
         return losses + self.shared_drops + self.member_drops.get(member, 0)
+
+    def counts(self) -> tuple[int, ...]:
+        """The sums of all members in the order of `Link.counts`."""
+        return self.offered, self.dropped, self.lost, 0, 0, 0
 
     def _count_lost(self, losers: Sequence[int]) -> None:
         losses = self.losses

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
 from operator import attrgetter
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from simpy import Environment
 
@@ -17,6 +17,7 @@ from sim.capture import Fingerprint
 from sim.engine import ARRIVAL, Occurrence, Timers, post
 from sim.host import IDLE, SimHost
 from sim.leaf import Leaf, Switch
+from sim.lines import LineBundle, LineLink, Member
 from sim.link import Bundle, Landings, Link, Places
 from sim.strands import Strands
 from topologies.keys import loss_key, member_loss_key
@@ -85,8 +86,14 @@ class LinkCounts:
     far: str
     offered: int
     dropped: int
-    """By a full queue."""
+    """By the queue."""
     lost: int
+    corrupt: int
+    """Damaged, and dropped for it."""
+    marked: int
+    """Carried on with a mark of congestion."""
+    duplicated: int
+    """Carried on twice."""
 
 
 class Network:
@@ -168,9 +175,12 @@ class Network:
         spec, key = self.topology.link(near, far), loss_key(self.seed, near, far)
         link: Hop
         if head is not None and head.counted:
-            link = (Strands if self.strict else Bundle)(spec, head, key)
+            if not spec.plain:
+                link = LineBundle(spec, head, key, self)
+            else:
+                link = (Strands if self.strict else Bundle)(spec, head, key)
         else:
-            link = Link(spec, self._switches[far] if head is None else head, key)
+            link = self._single_link(near, far, key, 0)
         if leaf is not None:
             leaf.uplinks[far] = cast(Link, link)
         else:
@@ -178,11 +188,16 @@ class Network:
         if head is not None:
             self._inlets[far].append(link)
 
+    def _single_link(self, near: str, far: str, key: int, member: int) -> Link:
+        """A link that stands alone, to a switch or a plain host."""
+        head, spec = self._leaves.get(far) or self._switches[far], self.topology.link(near, far)
+        return Link(spec, head, key) if spec.plain else LineLink(spec, head, key, self, member)
+
     def make_member_uplink(self, leaf: Leaf, member: int) -> Link:
         """The link from one member of a counted group to its switch."""
         (far,) = self.topology.graph.successors(leaf.name)
         key = member_loss_key(loss_key(self.seed, leaf.name, far), member)
-        return Link(self.topology.link(leaf.name, far), self._switches[far], key)
+        return self._single_link(leaf.name, far, key, member)
 
     def host(self, name: str) -> SimHost:
         """The host of this name (`Topology.hosts`); UsageError when there is none."""
@@ -282,6 +297,11 @@ class Network:
             heappush(queue, (when, ARRIVAL, order, Landing(self._landed, flight, landings[when])))
         flight.order = order
 
+    def land(self, flight: Flight, when: float, places: list[tuple[Any, Sequence[int]]]) -> None:
+        """A packet will come to `places`; for links that know so only after they took it."""
+        flight.order = order = flight.order + 1
+        heappush(self._queue, (when, ARRIVAL, order, Landing(self._landed, flight, places)))
+
     def _on_landing(self, landing: "Landing") -> None:
         flight = landing.content
         now = self.env._now
@@ -312,7 +332,7 @@ class Network:
         if isinstance(place, Switch):
             place.arrive(flight, (), now)
         else:
-            host = place.host(0) if isinstance(place, Leaf) else place
+            host = place.host(0) if isinstance(place, Leaf) else place.host() if isinstance(place, Member) else place
             self._deliver(flight, host, now)
             assert host.machine.deadline >= host.armed, f"{host.name} did not announce that its deadline moved earlier"
         self.settle()
@@ -419,8 +439,8 @@ class Network:
             parts = [self._switches[near].links[far]]
         else:
             parts = list(leaf.uplinks.values()) if leaf.counted else [leaf.uplinks[far]]
-        sums = (sum(part.offered for part in parts), sum(part.dropped for part in parts), sum(part.lost for part in parts))
-        return LinkCounts(near, far, *sums)
+        rows = [(0,) * 6, *(part.counts() for part in parts)]
+        return LinkCounts(near, far, *map(sum, zip(*rows, strict=True)))
 
     def lost(self, name: str) -> int:
         """Packets that never came to this host over its own link, by loss or a full queue."""

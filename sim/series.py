@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from protocols.events import Event, ObjectReceived
 from protocols.machine import Packet
-from sim.watch import Passage, WatchedNetwork, Watcher
+from sim.watch import Fate, Passage, WatchedNetwork, Watcher
 
 __all__ = ["MEASURES", "Series", "SeriesRow"]
 
@@ -63,17 +63,25 @@ class Series(Watcher):
 
     def passed(self, passage: Passage) -> None:
         """See how long the packet waits."""
-        link = "-".join(passage.ends)
-        transit = min((fate.when for fate in passage.fates), default=inf) - passage.now
-        rate = passage.spec.rate
-        if transit < inf and rate < inf:
-            # The fastest packet of its size met no other; so nothing has to be known of delays, framing and routers here.
-            key = (link, passage.flight.size)
-            fastest = self._fastest[key] = min(transit, self._fastest.get(key, inf))
-            waited = (transit - fastest) * rate
-            # Less than a byte is rounding.
-            if waited >= 1 and waited > self._waiting.get(link, 0.0):
-                self._waiting[link] = waited
+        self._wait(passage, min((fate.when for fate in passage.fates), default=inf))
+
+    def came(self, now: float, passage: Passage, fate: Fate) -> None:
+        """See how long the packet waited."""
+        self._advance(now)
+        self._wait(passage, fate.when)
+
+    def _wait(self, passage: Passage, when: float) -> None:
+        spec = passage.spec
+        if inf in (when, spec.rate) or spec.jitter is not None:
+            return
+        # The fastest packet of its size met no other; so nothing has to be known of delays, framing and routers here.
+        link, transit = "-".join(passage.ends), when - passage.now
+        key = (link, passage.flight.size)
+        fastest = self._fastest[key] = min(transit, self._fastest.get(key, inf))
+        waited = (transit - fastest) * spec.rate
+        # Less than a byte is rounding.
+        if waited >= 1 and waited > self._waiting.get(link, 0.0):
+            self._waiting[link] = waited
 
     def told(self, now: float, host: str, event: Event) -> None:
         """Count objects received."""

@@ -118,10 +118,10 @@ class Sniffer(Watcher):
             if fate.node == node and fate.when < inf:
                 self._inbound(passage, passage.now, fate.when)
 
-    def came(self, now: float, passage: Passage, host: str) -> None:
-        """A link gave a packet out that it had kept."""
-        if self._names == (host,):
-            self._inbound(passage, now, now)
+    def came(self, now: float, passage: Passage, fate: Fate) -> None:
+        """A link lets a packet go that it had kept."""
+        if self._names == (fate.node,):
+            self._inbound(passage, now, fate.when)
 
     def _inbound(self, passage: Passage, now: float, when: float) -> None:
         interface = f"{self._names[0]}-{passage.ends[0]}"

@@ -51,3 +51,7 @@ class Strands:
     def lost_by(self, member: int) -> int:
         """Packets that one member missed on its link, by loss or a full queue."""
         return self._links[member].lost_by(0)
+
+    def counts(self) -> tuple[int, ...]:
+        """The sums of all members in the order of `Link.counts`."""
+        return self.offered, self.dropped, self.lost, 0, 0, 0

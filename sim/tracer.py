@@ -15,7 +15,7 @@ from typing import Any, TextIO
 from protocols.events import Event
 from protocols.machine import Group, Message, Packet
 from sim.timeline import Timeline
-from sim.watch import Passage, Watcher
+from sim.watch import Fate, Passage, Watcher
 from topologies.spec import Topology
 
 __all__ = ["FORMAT", "Tracer"]
@@ -59,10 +59,10 @@ class Tracer(Watcher):
             elif fate.when < inf and fate.node in self._hosts:
                 self._add(now, fate.when, fate.node, "packet_received", shown)
 
-    def came(self, now: float, passage: Passage, host: str) -> None:
-        """A link gave a packet out that it had kept."""
-        if host in self._hosts:
-            self._add(now, now, host, "packet_received", _on_the_way(passage))
+    def came(self, now: float, passage: Passage, fate: Fate) -> None:
+        """A link lets a packet go that it had kept."""
+        if fate.node in self._hosts:
+            self._add(now, fate.when, fate.node, "packet_received", _on_the_way(passage))
 
     def decided(self, now: float, host: str, name: str, detail: object) -> None:
         """A machine decided something."""

@@ -13,6 +13,7 @@ from protocols.events import Event
 from protocols.machine import Packet
 from sim.host import SimHost
 from sim.leaf import Leaf
+from sim.lines import Member
 from sim.link import Bundle, Landings, Link
 from sim.network import Flight, LinkCounts, Network
 
@@ -30,7 +31,7 @@ _MISSED = [field.name for field in fields(LinkCounts) if field.name in REASONS]
 class Fate(NamedTuple):
     """What became of one packet on one link: when it comes to `node`, or (`when` inf) why it does not.
 
-    Without a reason it is not known yet: the link keeps the packet, and `Watcher.came` tells when a host gets it. A queue that
+    Without a reason it is not known yet: the link keeps the packet, and `Watcher.came` tells when it lets it go. A queue that
     drops what waits in it is told of with the packet that came at that time.
     """
 
@@ -78,8 +79,8 @@ class Watcher:
     def passed(self, passage: Passage) -> None:
         """A packet was offered to a link."""
 
-    def came(self, now: float, passage: Passage, host: str) -> None:
-        """A packet whose fate was not known came to a host after all."""
+    def came(self, now: float, passage: Passage, fate: Fate) -> None:
+        """A packet whose fate was not known comes to a node after all."""
 
     def decided(self, now: float, host: str, name: str, detail: object) -> None:
         """A machine says what it decided, through `Ports.trace`."""
@@ -214,11 +215,19 @@ class _Tap:
                 if not grouped or isinstance(place, Leaf):
                     here: Sequence[int] = members
                 else:
-                    here = (place.member,) if isinstance(place, SimHost) else ()
+                    host = _host_of(place)
+                    here = () if host is None else (host.member,)
                 for member in here:
                     if member not in left_out:
                         came[member].append(when)
         return came
+
+
+def _host_of(place: object) -> SimHost | None:
+    """The host a link to a group's member leads to; None where it leads to a node alone."""
+    if isinstance(place, Member):
+        return place.host()
+    return place if isinstance(place, SimHost) else None
 
 
 class WatchedNetwork(Network):
@@ -227,7 +236,7 @@ class WatchedNetwork(Network):
     def __init__(self, *args: Any, watchers: Sequence[Watcher], **options: Any) -> None:
         self.watchers = watchers
         self.kept: dict[tuple[int, str], Passage] = {}
-        """Passages that were not over when the packet was offered, by its number and the host it may come to."""
+        """Passages that were not over when the packet was offered, by its number and the node it may come to."""
         super().__init__(*args, **options)
         for leaf in self._leaves.values():
             _watched(leaf, _WatchedLeaf)
@@ -262,17 +271,23 @@ class WatchedNetwork(Network):
     def keep(self, passage: Passage) -> None:
         """Remember to whom a packet may yet come: a queue may also drop another packet than the one that came."""
         for fate in passage.fates:
-            if fate.when == inf and fate.node not in self._switches:
+            if fate.when == inf:
                 self.kept[passage.number, fate.node] = passage
         while len(self.kept) > _MOST_KEPT:
             del self.kept[next(iter(self.kept))]
 
-    def came(self, flight: Flight, host: str, now: float) -> None:
-        """A packet is there: tell if that was not known before."""
-        passage = self.kept.pop((number_of(flight), host), None) if self.kept else None
+    def land(self, flight: Flight, when: float, places: list[tuple[Any, Sequence[int]]]) -> None:
+        """A link lets a packet go that it had kept."""
+        for place, _ in places:
+            self.came(flight, getattr(_host_of(place) or place, "name", ""), when)
+        super().land(flight, when, places)
+
+    def came(self, flight: Flight, node: str, when: float) -> None:
+        """A packet comes to a node at `when`: tell if that was not known before."""
+        passage = self.kept.pop((number_of(flight), node), None) if self.kept else None
         if passage is not None:
             for watcher in self.watchers:
-                watcher.came(now, passage, host)
+                watcher.came(self.env.now, passage, Fate(node, when, ""))
 
     @property
     def next_number(self) -> int:

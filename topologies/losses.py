@@ -10,6 +10,7 @@ So the same packets are lost whatever the timing, the protocol variant or the wo
 identical numbers, because every step is a 64-bit integer operation and no floating-point function takes part.
 """
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from fractions import Fraction
@@ -21,25 +22,27 @@ import numpy.typing as npt
 
 from protocols.rng import GOLDEN, extend
 
-__all__ = ["BundleLoss", "LinkLoss", "Odds", "member_keys"]
+__all__ = ["BundleLoss", "LinkLoss", "Odds", "Siblings", "Table", "Words", "extend_all", "member_keys", "odds_of", "tabulate"]
 
 Words: TypeAlias = npt.NDArray[np.uint64]
+Table: TypeAlias = tuple[list[int], npt.NDArray[np.int64]]
+"""The losers of a window of 256 packets: where each packet's losers begin, and all losers packet by packet."""
 
 WINDOW = 256
 # Words below a link's key that no window number can have: identities have 64 bits, so windows have 56.
 _REPEAT = 0xFFFFFFFFFFFFFF01
 _CONTROL = 0xFFFFFFFFFFFFFF02
 # Tables of losers are a pure function of the window, so an old one is forgotten and drawn again if it is ever needed.
-_TABLES = 16
+TABLES = 16
 # Below this many links a numpy call costs more than the draws themselves.
-_FEW = 24
+FEW = 24
 
 _GOLDEN = np.uint64(GOLDEN)
 _M1, _M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _S27, _S30, _S31 = np.uint64(27), np.uint64(30), np.uint64(31)
 
 
-def _extend(keys: Words, words: Words | np.uint64) -> Words:
+def extend_all(keys: Words, words: Words | np.uint64) -> Words:
     """`protocols.rng.extend` of many keys at once."""
     x: Words = (keys ^ words) + _GOLDEN
     x = (x ^ (x >> _S30)) * _M1
@@ -49,7 +52,7 @@ def _extend(keys: Words, words: Words | np.uint64) -> Words:
 
 def member_keys(key: int, count: int) -> Words:
     """Keys of `count` sibling links below one key: `extend(key, member)` for each member from 0."""
-    return _extend(np.full(count, key, np.uint64), np.arange(count, dtype=np.uint64))
+    return extend_all(np.full(count, key, np.uint64), np.arange(count, dtype=np.uint64))
 
 
 class Odds:
@@ -70,6 +73,7 @@ class Odds:
 
 
 odds_of = lru_cache(maxsize=64)(Odds)
+"""`Odds`, made once for each probability."""
 
 
 def _window(key: int, window: int, odds: Odds) -> list[int]:
@@ -116,35 +120,41 @@ class LinkLoss:
         return lost & bit != 0
 
     def _draw(self, window: int) -> int:
-        if len(self._lost) >= _TABLES:
+        if len(self._lost) >= TABLES:
             self._lost.clear()
         lost = self._lost[window] = sum(1 << offset for offset in _window(self._key, window, self._odds))
         return lost
 
 
-class BundleLoss:
-    """The losses of N sibling links that nearly always carry the same packets, drawn together.
+def tabulate(lost: npt.NDArray[np.int64]) -> Table:
+    """Losses of a window given as offset * 2**32 + member: members by offset, and where each offset begins."""
+    lost.sort()
+    starts: list[int] = np.searchsorted(lost, np.arange(WINDOW + 1, dtype=np.int64) << 32).tolist()
+    return starts, lost & 0xFFFFFFFF
 
-    The answers equal those of N `LinkLoss` with `keys[member]`. Links that saw other traffic (a multicast does not return to
-    its sender, a unicast goes to one) are remembered as the difference of their count of occurrences.
+
+class Siblings(ABC):
+    """The losses of N sibling links that nearly always carry the same packets: counts what came, leaves the drawing to others.
+
+    Links that saw other traffic (a multicast does not return to its sender, a unicast goes to one) are remembered as the
+    difference of their count of occurrences. A subclass answers for one packet of a known occurrence.
     """
 
-    __slots__ = ("_controls", "_differ", "_keys", "_odds", "_repeats", "_roots", "_seen", "_tables")
+    __slots__ = ("_controls", "_differ", "_keys", "_repeats", "_seen")
 
-    def __init__(self, keys: Words, p: float) -> None:
+    def __init__(self, keys: Words) -> None:
         self._keys = keys
-        self._odds = odds_of(p)
-        # Repeat and control keys of every link, made when the first such packet comes.
-        self._roots: dict[int, Words] = {}
         self._controls = np.zeros(len(keys), np.uint64)
         self._seen: dict[int, int] = {}
         self._repeats: dict[int, int] = {}
         self._differ: dict[int, dict[int, int]] = {}
-        self._tables: dict[int, tuple[list[int], npt.NDArray[np.int64]]] = {}
 
     def losers(self, identity: int | None, skip: int = -1) -> Sequence[int]:
         """Members that lose the packet arriving now on every link but that of `skip`; ascending."""
         if identity is None:
+            self._controls += np.uint64(1)
+            if skip >= 0:
+                self._controls[skip] -= np.uint64(1)
             return self._control_losers(skip)
         window, bit = identity >> 8, 1 << (identity & 255)
         seen = self._seen.get(window, 0)
@@ -154,7 +164,7 @@ class BundleLoss:
         else:
             self._seen[window] = seen | bit
             occurrence = 1
-            losers = self._first_losers(window, identity & 255)
+            losers = self._first_losers(identity)
         if skip >= 0 or identity in self._differ:
             losers = self._apart(losers, identity, occurrence, skip)
         return losers
@@ -163,8 +173,7 @@ class BundleLoss:
         """Does this one member lose the packet that comes on its link alone?"""
         if identity is None:
             self._controls[member] += np.uint64(1)
-            draw = extend(extend(int(self._keys[member]), _CONTROL), int(self._controls[member]))
-            return draw >= self._odds.passing
+            return self._control_lost(int(self._controls[member]), member)
         differ = self._differ.setdefault(identity, {})
         differ[member] = differ.get(member, 0) + 1
         return self._single(identity, self._occurrence(identity) + differ[member], member)
@@ -174,14 +183,6 @@ class BundleLoss:
         if not self._seen.get(identity >> 8, 0) >> (identity & 255) & 1:
             return 0
         return self._repeats.get(identity, 1)
-
-    def _single(self, identity: int, occurrence: int, member: int) -> bool:
-        if occurrence == 1:
-            losers = self._first_losers(identity >> 8, identity & 255)
-            at = bisect_left(losers, member)
-            return at < len(losers) and losers[at] == member
-        key = extend(int(self._keys[member]), _REPEAT)
-        return extend(extend(key, identity), occurrence) >= self._odds.passing
 
     def _apart(self, losers: Sequence[int], identity: int, occurrence: int, skip: int) -> Sequence[int]:
         """`losers` corrected for links whose count of this identity differs from the bundle's."""
@@ -196,28 +197,70 @@ class BundleLoss:
             differ[skip] = differ.get(skip, 0) - 1
         return sorted(right)
 
+    @abstractmethod
+    def _first_losers(self, identity: int) -> Sequence[int]:
+        """Who loses the first occurrence, ascending."""
+
+    @abstractmethod
+    def _repeat_losers(self, identity: int, occurrence: int) -> Sequence[int]:
+        """Who loses a later occurrence, ascending."""
+
+    @abstractmethod
+    def _single(self, identity: int, occurrence: int, member: int) -> bool:
+        """Does one member lose this occurrence?"""
+
+    @abstractmethod
+    def _control_losers(self, skip: int) -> Sequence[int]:
+        """Who loses the control packet that `_controls` just counted, `skip` left out; ascending."""
+
+    @abstractmethod
+    def _control_lost(self, ordinal: int, member: int) -> bool:
+        """Does one member lose its control packet of this number?"""
+
+
+class BundleLoss(Siblings):
+    """Independent losses of N sibling links, drawn together: the answers of N `LinkLoss` with `keys[member]`."""
+
+    __slots__ = ("_odds", "_roots", "_tables")
+
+    def __init__(self, keys: Words, p: float) -> None:
+        super().__init__(keys)
+        self._odds = odds_of(p)
+        # Repeat and control keys of every link, made when the first such packet comes.
+        self._roots: dict[int, Words] = {}
+        self._tables: dict[int, Table] = {}
+
+    def _single(self, identity: int, occurrence: int, member: int) -> bool:
+        if occurrence == 1:
+            losers = self._first_losers(identity)
+            at = bisect_left(losers, member)
+            return at < len(losers) and losers[at] == member
+        key = extend(int(self._keys[member]), _REPEAT)
+        return extend(extend(key, identity), occurrence) >= self._odds.passing
+
+    def _control_lost(self, ordinal: int, member: int) -> bool:
+        return extend(extend(int(self._keys[member]), _CONTROL), ordinal) >= self._odds.passing
+
     def _root(self, purpose: int) -> Words:
         root = self._roots.get(purpose)
         if root is None:
-            root = self._roots[purpose] = _extend(self._keys, np.uint64(purpose))
+            root = self._roots[purpose] = extend_all(self._keys, np.uint64(purpose))
         return root
 
     def _control_losers(self, skip: int) -> Sequence[int]:
-        self._controls += np.uint64(1)
-        if skip >= 0:
-            self._controls[skip] -= np.uint64(1)
-        draws = _extend(self._root(_CONTROL), self._controls)
+        draws = extend_all(self._root(_CONTROL), self._controls)
         losers: list[int] = np.flatnonzero(draws >= np.uint64(self._odds.passing)).tolist()
         if skip in losers:
             losers.remove(skip)
         return losers
 
     def _repeat_losers(self, identity: int, occurrence: int) -> Sequence[int]:
-        draws = _extend(_extend(self._root(_REPEAT), np.uint64(identity)), np.uint64(occurrence))
+        draws = extend_all(extend_all(self._root(_REPEAT), np.uint64(identity)), np.uint64(occurrence))
         losers: list[int] = np.flatnonzero(draws >= np.uint64(self._odds.passing)).tolist()
         return losers
 
-    def _first_losers(self, window: int, offset: int) -> Sequence[int]:
+    def _first_losers(self, identity: int) -> Sequence[int]:
+        window, offset = identity >> 8, identity & 255
         table = self._tables.get(window)
         if table is None:
             table = self._draw(window)
@@ -228,14 +271,11 @@ class BundleLoss:
         losers: list[int] = members[begin:end].tolist()
         return losers
 
-    def _draw(self, window: int) -> tuple[list[int], npt.NDArray[np.int64]]:
+    def _draw(self, window: int) -> Table:
         """The losers of all 256 identities of a window: members by offset, and where each offset begins."""
-        if len(self._tables) >= _TABLES:
+        if len(self._tables) >= TABLES:
             self._tables.clear()
-        lost = self._draw_few(window) if len(self._keys) < _FEW else self._draw_many(window)
-        lost.sort()
-        starts: list[int] = np.searchsorted(lost, np.arange(WINDOW + 1, dtype=np.int64) << 32).tolist()
-        table = self._tables[window] = starts, lost & 0xFFFFFFFF
+        table = self._tables[window] = tabulate(self._draw_few(window) if len(self._keys) < FEW else self._draw_many(window))
         return table
 
     def _draw_few(self, window: int) -> npt.NDArray[np.int64]:
@@ -246,12 +286,12 @@ class BundleLoss:
 
     def _draw_many(self, window: int) -> npt.NDArray[np.int64]:
         """The same with one numpy call per draw over all links that are still inside the window."""
-        keys = _extend(self._keys, np.uint64(window))
+        keys = extend_all(self._keys, np.uint64(window))
         members = np.arange(len(keys), dtype=np.int64)
         position = np.zeros(len(keys), np.int64)
         found, draw = [], 0
         while len(keys):
-            position = position + (WINDOW - np.searchsorted(self._odds.array, _extend(keys, np.uint64(draw)), "right"))
+            position = position + (WINDOW - np.searchsorted(self._odds.array, extend_all(keys, np.uint64(draw)), "right"))
             inside = position < WINDOW
             keys, members, position = keys[inside], members[inside], position[inside]
             found.append((position << 32) | members)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf, isfinite
+from types import NoneType
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, cast
 
 import networkx as nx
@@ -16,7 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_serializer
 
 from protocols.errors import ConfigError, UsageError
 from topologies.channels import Channel, Loss, Perfect
-from topologies.units import Duration, Rate
+from topologies.delays import AnyDelay, DelayModel
+from topologies.queues import AnyQueue, Discipline
+from topologies.units import Fraction, Rate, Size
 
 __all__ = ["Direction", "LinkAttributes", "LinkSpec", "Member", "NodeSpec", "Topology", "connect"]
 
@@ -24,13 +27,17 @@ Graph: TypeAlias = "nx.DiGraph[str]"
 
 UDP_OVERHEAD = 42
 """Bytes around a UDP payload on Ethernet: 14 Ethernet, 20 IPv4, 8 UDP."""
+LEAST_MTU = 68
+"""What every IPv4 link must carry (RFC 791)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkSpec:
     """One direction of a link: `rate` in bytes per second, `delay` in seconds, `queue` in packets waiting (None: no limit).
 
-    A packet of `size` bytes of UDP payload takes (size + overhead) / rate to send. Loss comes after the queue.
+    A packet of `size` bytes of UDP payload takes (size + overhead) / rate to send. Loss comes after the queue. A `discipline`
+    stands for `queue`, a `jitter` for `delay`. `duplicate`, `corrupt` (a packet is damaged) and `bit_errors` (a bit is) are
+    probabilities; a packet of more than `mtu` bytes of IP travels in fragments and is lost with any of them.
     """
 
     rate: float = inf
@@ -38,6 +45,18 @@ class LinkSpec:
     queue: int | None = None
     loss: Channel = field(default_factory=Perfect)
     overhead: int = UDP_OVERHEAD
+    discipline: Discipline | None = None
+    jitter: DelayModel | None = None
+    duplicate: float = 0.0
+    corrupt: float = 0.0
+    bit_errors: float = 0.0
+    mtu: int | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Is there only rate, constant delay, drop-tail by packets and a loss that asks for nothing but identities?"""
+        richer = (self.discipline, self.jitter, self.mtu)
+        return self.loss.plain and richer == (None, None, None) and not (self.duplicate or self.corrupt or self.bit_errors)
 
     def __post_init__(self) -> None:
         if not self.rate > 0:
@@ -48,6 +67,11 @@ class LinkSpec:
             raise ConfigError(f"queue: {self.queue!r} is not allowed; a number of packets of at least 0")
         if self.overhead < 0:
             raise ConfigError(f"overhead: {self.overhead!r} is not allowed; a number of bytes of at least 0")
+        if self.mtu is not None and self.mtu < LEAST_MTU:
+            raise ConfigError(f"mtu: {self.mtu!r} is not allowed; a number of bytes of at least {LEAST_MTU}")
+        for name in ("duplicate", "corrupt", "bit_errors"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ConfigError(f"{name}: {getattr(self, name)!r} is not allowed; a fraction from 0 to 1")
 
 
 class Direction(BaseModel):
@@ -55,15 +79,31 @@ class Direction(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     rate: Rate | None = Field(default=None, description="bits per second like 10Mbit; none: unlimited")
-    delay: Duration = Field(default=0.0, description="propagation delay like 5ms")
-    queue: Annotated[int, Field(strict=True, ge=0)] | None = Field(
-        default=None, description="packets that may wait; none: no limit"
-    )
+    delay: AnyDelay = Field(default=0.0, description="propagation delay like 5ms, or a delay model")
+    queue: AnyQueue = Field(default=None, description="packets that may wait (none: no limit), or a queue model")
     loss: Loss = Field(default_factory=Perfect, description="loss like 1%, or a channel by its model")
+    duplicate: Fraction = Field(default=0.0, description="packets that come twice, like 1%")
+    corrupt: Fraction = Field(default=0.0, description="packets damaged on the way, like 0.1%; the UDP checksum drops them")
+    bit_errors: Fraction = Field(default=0.0, description="bits damaged on the way, like 1e-7")
+    mtu: Annotated[Size, Field(ge=LEAST_MTU)] | None = Field(
+        default=None, description="largest IP packet in bytes, like 1500; larger ones travel in fragments. none: any size fits"
+    )
 
     def spec(self) -> LinkSpec:
         """The same as a `LinkSpec`."""
-        return LinkSpec(inf if self.rate is None else self.rate, self.delay, self.queue, self.loss)
+        varies, queues = not isinstance(self.delay, float), not isinstance(self.queue, (int, NoneType))
+        return LinkSpec(
+            rate=inf if self.rate is None else self.rate,
+            delay=0.0 if varies else cast(float, self.delay),
+            queue=None if queues else cast("int | None", self.queue),
+            loss=self.loss,
+            discipline=cast(Discipline, self.queue) if queues else None,
+            jitter=cast(DelayModel, self.delay) if varies else None,
+            duplicate=self.duplicate,
+            corrupt=self.corrupt,
+            bit_errors=self.bit_errors,
+            mtu=self.mtu,
+        )
 
 
 class LinkAttributes(Direction):

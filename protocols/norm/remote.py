@@ -292,7 +292,8 @@ class RemoteSender(Seat):
         In the sender's own `Position` when it has the same front, so that the fast path fits again.
         """
         # A receiver that has not joined takes no part in what is known of all that stand at the sender's position.
-        after = message.after if self.synced else None
+        # Nor does a message that came late (it leaves the sequence where it was): its position is one that is past.
+        after = message.after if self.synced and sequence != self.at.sequence else None
         if after is not None:
             if after.symbol == front[2] and after.block == front[1] and after.object_id == front[0]:
                 self.at = after

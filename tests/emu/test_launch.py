@@ -204,6 +204,13 @@ def test_two_emulations_at_once_do_not_disturb_each_other() -> None:
         ({"trunk": {"down": {"delay": "10ms"}}}, r"link sender-s1: delay 10ms can't be emulated"),
         ({"link": {"up": {"delay": "1s"}}}, r"link r1-s1: delay 1s can't be emulated"),
         ({"link": {"loss": 1e-12}}, r"link s1-r1: loss 1e-12 is below"),
+        ({"link": {"delay": {"model": "uniform", "least": 0, "most": 1}}}, r"link s1-r1: delay uniform can't be emulated"),
+        ({"link": {"queue": {"model": "codel"}}}, r"link s1-r1: queue codel can't be emulated"),
+        ({"link": {"mtu": 1500}}, r"link s1-r1: mtu 1500 can't be emulated"),
+        ({"link": {"duplicate": "1%"}}, r"link s1-r1: duplicate 1% can't be emulated"),
+        ({"link": {"corrupt": "2%"}}, r"link s1-r1: corrupt 2% can't be emulated"),
+        ({"link": {"bit_errors": 1e-4}}, r"link s1-r1: bit_errors 0.01% can't be emulated"),
+        ({"link": {"loss": {"model": "periodic", "every": 5}}}, r"link s1-r1: loss model periodic can't be emulated"),
     ],
 )
 def test_what_can_not_be_emulated_is_refused_by_link_and_key(attributes: dict[str, Any], words: str) -> None:

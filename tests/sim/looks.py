@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 from protocols.machine import Event, Packet
 from protocols.registry import Protocol
-from sim.watch import Passage, WatchedNetwork, Watcher
+from sim.watch import Fate, Passage, WatchedNetwork, Watcher
 from tests.sim import runs
 from tests.sim.runs import Session
 from topologies.spec import Topology
@@ -21,7 +21,7 @@ class Notes(Watcher):
     def __init__(self) -> None:
         self.packets: list[tuple[float, str, Packet, int]] = []
         self.passages: list[Passage] = []
-        self.late: list[tuple[float, Passage, str]] = []
+        self.late: list[tuple[Passage, Fate]] = []
         self.decisions: list[tuple[float, str, str, Any]] = []
         self.events: list[tuple[float, str, Event]] = []
         self.ended: list[float] = []
@@ -34,9 +34,9 @@ class Notes(Watcher):
         """Keep it."""
         self.passages.append(passage)
 
-    def came(self, now: float, passage: Passage, host: str) -> None:
+    def came(self, now: float, passage: Passage, fate: Fate) -> None:
         """Keep it."""
-        self.late.append((now, passage, host))
+        self.late.append((passage, fate))
 
     def decided(self, now: float, host: str, name: str, detail: object) -> None:
         """Keep it."""

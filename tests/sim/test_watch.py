@@ -76,7 +76,7 @@ class Keeping:
 def test_links_that_keep_packets_are_seen_when_they_let_go(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def arrivals(notes: Notes) -> Counter[tuple[int, str, float]]:
         known = [(passage.number, fate.node, fate.when) for passage in notes.passages for fate in passage.fates]
-        late = [(passage.number, host, now) for now, passage, host in notes.late]
+        late = [(passage.number, fate.node, fate.when) for passage, fate in notes.late]
         return Counter((number, node, when) for number, node, when in known + late if node[0] == "r" and when < 0.2)
 
     calm = {"kind": "star", "receivers": 4, "trunk": {"down": {"loss": "10%"}}, "link": {"rate": "10Mbit", "delay": "5ms"}}
@@ -93,6 +93,33 @@ def test_links_that_keep_packets_are_seen_when_they_let_go(name: str, monkeypatc
     watched(ANY.validate_python(calm).build(), PROTOCOLS[name], [kept])
     assert kept.late
     assert arrivals(kept) == arrivals(plain)
+
+
+RICH = {
+    "kind": "star",
+    "receivers": 5,
+    "trunk": {"rate": "700kbit", "delay": "5ms", "queue": {"model": "codel"}},
+    "link": {
+        "rate": "4Mbit",
+        "delay": {"model": "normal", "mean": "5ms", "sd": "1ms"},
+        "down": {"loss": "3%", "corrupt": "2%"},
+    },
+}
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_links_that_do_more_are_watched_too(name: str) -> None:
+    notes = Notes()
+    network = watched(ANY.validate_python(RICH).build(), PROTOCOLS[name], [notes], size=100_000).network
+    assert network.fingerprint() == fingerprint(RICH, name, size=100_000)
+    end, hosts = network.env.now, frozenset(network.topology.hosts)
+    fates = [fate for passage in notes.passages for fate in passage.fates] + [fate for _, fate in notes.late]
+    came = [fate.when for fate in fates if fate.node in hosts and fate.when < inf]
+    assert sum(when < end for when in came) <= network.deliveries <= sum(when <= end for when in came)
+    (counts,) = [counts for counts in network.links() if (counts.near, counts.far) == ("s1", "r")]
+    missed = Counter(fate.reason for fate in fates if fate.node[0] == "r" and fate.reason)
+    assert missed.total() == counts.lost + counts.corrupt > 0
+    assert any(fate.node == "s1" for _, fate in notes.late)
 
 
 def test_packets_keep_their_number_on_all_their_links() -> None:

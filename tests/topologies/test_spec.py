@@ -135,4 +135,4 @@ def test_equal_links_are_dumped_equal_and_mean_the_same_when_read_again() -> Non
 def test_bad_attributes_name_the_path_of_the_key(written: dict[str, Any], where: tuple[str, ...]) -> None:
     with pytest.raises(ValidationError) as error:
         LinkAttributes.model_validate(written)
-    assert error.value.errors()[0]["loc"] == where
+    assert error.value.errors()[0]["loc"][: len(where)] == where

@@ -1,0 +1,169 @@
+"""`mcastlab channel`: from a capture to a channel, and from a channel to the kernel's words."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+from pydantic import TypeAdapter, ValidationError
+from rich.console import Console
+from rich.table import Table
+
+from experiments.channel_fit import Estimate, Fitted, fit_channels
+from experiments.commands.options import Json
+from experiments.complaint import complaint
+from experiments.loss_record import read_record
+from experiments.scenario import load
+from protocols.errors import ConfigError, UsageError
+from topologies.channel_file import write_channel
+from topologies.channels import Channel, Loss
+from topologies.netem import Netem, netem_of
+from topologies.spec import LinkSpec
+
+__all__ = ["channel", "fit", "show"]
+
+channel = typer.Typer(no_args_is_help=True, help="Channels: losses of real links, and the same in the kernel's words.")
+
+_LOSS: TypeAdapter[Channel] = TypeAdapter(Loss)
+FORMS = ("recorded", "best", "bernoulli", "gilbert", "gilbert-elliott")
+
+
+@channel.command("fit")
+def fit(
+    *,
+    record: Annotated[
+        Path,
+        typer.Argument(metavar="CAPTURE|TRACE", help="pcap, pcapng, or a text of 0 (came) and 1 (lost).", show_default=False),
+    ],
+    source: Annotated[
+        int | None, typer.Option(help="Which NORM sender of a capture.", metavar="ID", show_default=False)
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write a channel that a scenario can name.", metavar="FILE", show_default=False)
+    ] = None,
+    form: Annotated[str, typer.Option("--as", help=f"What to write: {', '.join(FORMS)}.", metavar="FORM")] = "recorded",
+    as_json: Json = False,
+) -> int:
+    """Estimate loss models from a capture of NORM traffic, or from a trace, and write a channel."""
+    if form not in FORMS:
+        raise UsageError(f"--as: value {form!r} is not allowed; one of {', '.join(FORMS)}")
+    read = read_record(record, source)
+    fitted = fit_channels(read.fates)
+    if out is not None:
+        _write(out, _chosen(fitted, form), f"{read.origin}: {fitted.lost} of {fitted.packets} packets lost")
+    if as_json:
+        typer.echo(json.dumps({"origin": read.origin} | fitted.plain()))
+    else:
+        _print(fitted, read.origin, out)
+    return 0
+
+
+def _chosen(fitted: Fitted, form: str) -> dict[str, Any]:
+    if form == "recorded":
+        data = fitted.recorded.model_dump()
+        return {"model": data["model"], "runs": list(data["runs"])}
+    model = fitted.best.model if form == "best" else form
+    for candidate in fitted.fits:
+        if candidate.model == model:
+            return candidate.channel.model_dump()
+    known = ", ".join(candidate.model for candidate in fitted.fits)
+    raise UsageError(f"--as: value {form!r} is not allowed; this record gives only recorded, {known}")
+
+
+def _write(out: Path, data: dict[str, Any], comment: str) -> None:
+    try:
+        write_channel(out, data, comment)
+    except OSError as error:
+        raise UsageError(f"--out: value {str(out)!r} is not allowed; a file that can be written ({error.strerror})") from error
+
+
+def _interval(estimate: Estimate) -> str:
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.value:.4%}"
+    return f"{estimate.value:.4%} ({estimate.low:.4%} to {estimate.high:.4%})"
+
+
+def _chance(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
+
+
+def _print(fitted: Fitted, origin: str, out: Path | None) -> None:
+    console = Console()
+    console = console if console.is_terminal else Console(width=120)
+    console.print(f"{origin}: {fitted.lost} of {fitted.packets} packets lost in {fitted.bursts} bursts", highlight=False)
+    if fitted.mean_burst is not None and fitted.mean_gap is not None:
+        console.print(f"mean burst {fitted.mean_burst:.4g}, mean gap {fitted.mean_gap:.4g} packets", highlight=False)
+    table = Table()
+    for name in ("model", "parameters (95 % interval)", "BIC", "burst fit", "gap fit"):
+        table.add_column(name, justify="left" if name[0] in "mp" else "right")
+    for fit_ in fitted.fits:
+        values = "\n".join(f"{name} {_interval(value)}" for name, value in fit_.parameters.items())
+        best = " (best)" if fit_ is fitted.best else ""
+        table.add_row(fit_.model + best, values, f"{fit_.bic:.0f}", _chance(fit_.burst_p), _chance(fit_.gap_p))
+    console.print(table)
+    if out is not None:
+        console.print(f"written to {out}; in a scenario: loss: {{file: {out}}}", markup=False, highlight=False)
+
+
+@channel.command("show")
+def show(
+    *,
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="CHANNEL|SCENARIO", help="A channel (1%, {model: ...}), its file, or a scenario file.", show_default=False
+        ),
+    ],
+    device: Annotated[str, typer.Option("--dev", help="The device in the commands.", metavar="DEV")] = "DEV",
+    as_json: Json = False,
+) -> int:
+    """Give the `tc` commands for a channel, or for every link of a scenario.
+
+    Exit code 1 if the kernel can't do some of it; a line that begins with # says what.
+    """
+    rows = list(_rows(what, device))
+    if as_json:
+        plain = [{"link": name, "commands": n.commands, "notes": n.notes, "missing": n.missing} for name, n in rows]
+        typer.echo(json.dumps(plain))
+    else:
+        for name, found in rows:
+            for line in (f"# {name}", *found.commands, *(f"# {text}" for text in (*found.notes, *found.missing))):
+                typer.echo(line)
+    return 1 if any(found.missing for _, found in rows) else 0
+
+
+def _rows(what: str, device: str) -> Iterator[tuple[str, Netem]]:
+    path = Path(what)
+    if path.is_file() and "topology" in _mapping(path):
+        topology = load(path).build_topology()
+        for near, far, spec in topology.links:
+            yield f"{near}-{far}", netem_of(spec, device)
+        return
+    loss = _channel({"file": what}, what) if path.is_file() else _channel(_parsed(what), what)
+    yield str(loss), netem_of(LinkSpec(loss=loss), device)
+
+
+def _mapping(path: Path) -> dict[str, Any]:
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(
+            f"channel: {text!r} is neither a file nor a channel like 1% or {{model: bernoulli, p: 1%}}"
+        ) from error
+
+
+def _channel(data: Any, origin: str) -> Channel:
+    try:
+        return _LOSS.validate_python(data)
+    except ValidationError as error:
+        raise ConfigError(f"channel {origin}: {complaint(error, data, {})}") from error

@@ -1,0 +1,94 @@
+"""Which packets were lost, read from a capture of NORM traffic or from a text of 0 and 1."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from experiments.captures import is_capture, read_capture
+from protocols.errors import ConfigError, UsageError
+
+__all__ = ["LossRecord", "read_record"]
+
+# NORM_INFO, NORM_DATA, NORM_CMD share one sequence; feedback has none to rely on.
+_SENDER_KINDS = (1, 2, 3)
+_VERSION = 1
+_SHORTEST = 12
+
+
+@dataclass(frozen=True, slots=True)
+class LossRecord:
+    """The fates of packets in order, true where lost, and where they were read."""
+
+    fates: list[bool]
+    origin: str
+
+
+def read_record(path: Path, source: int | None = None) -> LossRecord:
+    """The record in a file. Of several NORM senders in a capture the one with most packets, or the one called `source`.
+
+    In a capture the packets between the first and the last that came are counted, by sequence number; one that comes late or
+    twice came. A text holds 0 (came) and 1 (lost); white space and what follows # are passed over.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: can't be read ({error.strerror})") from error
+    record = _captured(path, source) if is_capture(data) else _written(path, data, source)
+    if len(record.fates) < 2:
+        raise ConfigError(f"{path}: {len(record.fates)} packets are too few to say anything")
+    return record
+
+
+def _written(path: Path, data: bytes, source: int | None) -> LossRecord:
+    if source is not None:
+        raise UsageError(f"--source: {path} is a text and knows no senders")
+    fates: list[bool] = []
+    for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
+        digits = "".join(line.partition("#")[0].split())
+        wrong = digits.strip("01")
+        if wrong:
+            raise ConfigError(
+                f"{path}: line {number}: {wrong[0]!r} is not allowed; a trace is 0 (came) and 1 (lost), or a capture"
+            )
+        fates.extend(digit == "1" for digit in digits)
+    return LossRecord(fates, f"trace {path.name}")
+
+
+class _Stream:
+    """The sequence numbers of one instance of one sender."""
+
+    def __init__(self) -> None:
+        self.came = bytearray()
+        self.packets = 0
+        self._first = self._latest = 0
+
+    def heard(self, sequence: int) -> None:
+        """A packet came."""
+        self.packets += 1
+        if not self.came:
+            self._first = self._latest = sequence
+            self.came.append(1)
+            return
+        ahead = (sequence - self._latest) & 0xFFFF
+        place = len(self.came) - 1 + (ahead if ahead < 0x8000 else ahead - 0x10000)
+        if ahead < 0x8000:
+            self.came.extend(bytes(ahead))
+            self._latest = sequence
+        if place >= 0:
+            self.came[place] = 1
+
+
+def _captured(path: Path, source: int | None) -> LossRecord:
+    streams: dict[tuple[int, int, str], _Stream] = {}
+    for datagram in read_capture(path):
+        data = datagram.payload
+        if len(data) < _SHORTEST or data[0] >> 4 != _VERSION or data[0] & 15 not in _SENDER_KINDS:
+            continue
+        key = int.from_bytes(data[4:8]), int.from_bytes(data[8:10]), datagram.source
+        streams.setdefault(key, _Stream()).heard(int.from_bytes(data[2:4]))
+    found = {key: stream for key, stream in streams.items() if source in (None, key[0])}
+    if not found:
+        known = ", ".join(dict.fromkeys(str(node) for node, _, _ in streams)) or "nobody"
+        raise ConfigError(f"{path}: holds no NORM packets of {'any sender' if source is None else source}; it knows {known}")
+    node, instance, address = max(found, key=lambda key: found[key].packets)
+    fates = [not came for came in found[node, instance, address].came]
+    return LossRecord(fates, f"capture {path.name}, sender {node} at {address}, instance {instance}")

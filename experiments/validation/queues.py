@@ -1,0 +1,111 @@
+"""Queues of links: one server with Poisson arrivals, with and without a limit, the token bucket, and what comes all at once.
+
+Packets are offered to the very port of a simulated link. A unit of time is the mean time to send one; sizes are large, so that
+a whole number of bytes is as good as any. Standard errors are those of means of consecutive batches.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import log
+
+from experiments.validation.frame import Entry, Families, Measured, mean_of
+from protocols.rng import Rng, key_of
+from sim.link import Fifo
+from topologies.ports import TokenPort
+from topologies.spec import LinkSpec
+
+__all__ = ["FAMILIES"]
+
+ARRIVALS = 400_000
+BATCHES = 40
+SIZE = 10_000_000
+
+
+def _exponential(rng: Rng) -> float:
+    return -log(1.0 - rng.uniform())
+
+
+def _fixed(rng: Rng) -> float:
+    del rng
+    return 1.0
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What came of the packets of one stretch of time."""
+
+    offered: int = 0
+    dropped: int = 0
+    wait: float = 0.0
+    stay: float = 0.0
+    span: float = 0.0
+
+
+def _run(entry: Entry, effort: float, service: Callable[[Rng], float]) -> Iterator[_Batch]:
+    """Poisson arrivals at a link; a limit K counts the packet being sent, a link's `queue` does not."""
+    rho, limit = entry.params["rho"], entry.params.get("K")
+    fifo = Fifo(LinkSpec(rate=SIZE, queue=None if limit is None else limit - 1, overhead=0))
+    rng = Rng(key_of(1, entry.id))
+    now, each = 0.0, int(max(ARRIVALS * effort, 20_000) / BATCHES)
+    for number in range(BATCHES + 1):
+        batch, begin = _Batch(), now
+        for _ in range(each):
+            now += _exponential(rng) / rho
+            size = round(service(rng) * SIZE)
+            end = fifo.offer(size, now)
+            batch.offered += 1
+            if end < 0.0:
+                batch.dropped += 1
+            else:
+                batch.stay += end - now
+                batch.wait += end - now - size / SIZE
+        batch.span = now - begin
+        if number:
+            # The first stretch fills the empty queue and is not counted.
+            yield batch
+
+
+def _waiting(service: Callable[[Rng], float]) -> Callable[[Entry, float], Mapping[str, Measured]]:
+    def measure(entry: Entry, effort: float) -> Mapping[str, Measured]:
+        return {"value": mean_of([batch.wait / batch.offered for batch in _run(entry, effort, service)])}
+
+    return measure
+
+
+def _limited(service: Callable[[Rng], float]) -> Callable[[Entry, float], Mapping[str, Measured]]:
+    def measure(entry: Entry, effort: float) -> Mapping[str, Measured]:
+        batches = list(_run(entry, effort, service))
+        found = {
+            "p_drop": mean_of([batch.dropped / batch.offered for batch in batches]),
+            "mean_number": mean_of([batch.stay / batch.span for batch in batches]),
+            "mean_wait": mean_of([batch.wait / (batch.offered - batch.dropped) for batch in batches]),
+        }
+        return {name: value for name, value in found.items() if name in entry.values}
+
+    return measure
+
+
+def _bucket(entry: Entry, effort: float) -> Mapping[str, Measured]:
+    """Departures, numbered as in the reference."""
+    del effort
+    port = TokenPort(entry.params["rate_bps"] / 8, entry.params["bucket_bytes"], None, None)
+    ends = [end for when, size in entry.params["arrivals"] for _, end in port.offer(None, size, when)]
+    return {name: Measured(end) for name, end in zip(entry.values, ends, strict=True)}
+
+
+def _implosion(entry: Entry, effort: float) -> Mapping[str, Measured]:
+    del effort
+    params = entry.params
+    fifo = Fifo(LinkSpec(rate=params["link_bps"] / 8, queue=params["queue_limit"], overhead=0))
+    ends = [fifo.offer(params["frame_wire_bytes"], 0.0) for _ in range(params["G"])]
+    return {"drops": Measured(sum(end < 0.0 for end in ends)), "last_delay_s": Measured(max(ends))}
+
+
+FAMILIES: Families = {
+    "mm1": _waiting(_exponential),
+    "md1": _waiting(_fixed),
+    "mm1k": _limited(_exponential),
+    "md1k": _limited(_fixed),
+    "token_bucket": _bucket,
+    "implosion_drop": _implosion,
+}

@@ -1,0 +1,34 @@
+"""Links and queues against theory, at a small effort; `make validate` measures all of it in full."""
+
+import pytest
+
+from experiments.validation.families import families
+from experiments.validation.frame import judge, read_entries
+
+SPREAD = [
+    "ge.0.stats",
+    "ge.2.stats",
+    "ge.1.block24_4",
+    "ge.5.block72_8",
+    "frag.loss.1472.p0.001",
+    "frag.loss.62000.p0.001",
+    "q.mm1.0.5",
+    "q.md1.0.9",
+    "q.mm1k.0.8.5",
+    "q.md1k.0.5.3",
+    "q.md1k.1.2.20",
+    "tbf.0",
+    "tbf.2",
+    "implosion.G100.Q50",
+    "implosion.G20.Q50",
+]
+ENTRIES = {entry.id: entry for entry in read_entries()}
+
+
+@pytest.mark.parametrize("name", SPREAD)
+def test_a_link_does_what_theory_says(name: str) -> None:
+    entry = ENTRIES[name]
+    verdicts = judge(entry, families()[entry.family](entry, 0.1))
+    assert verdicts
+    for verdict in verdicts:
+        assert verdict.good, verdict

@@ -1,0 +1,181 @@
+"""Queue disciplines: drop-tail, token bucket, RED and CoDel, against naive queues and against what they are for."""
+
+from collections import deque
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocols.rng import Rng
+from sim.link import Fifo
+from topologies.ports import CodelPort, Port, RedPort, TailPort, TokenPort
+from topologies.queues import Codel, Red
+from topologies.spec import LinkSpec
+
+OFFERS = st.lists(st.tuples(st.sampled_from([0.0, 0.1, 0.5, 1.0, 3.0]), st.integers(1, 400)), max_size=40)
+
+
+def sent(port: Port, offers: list[tuple[float, int]]) -> dict[int, float]:
+    """End of sending by number of packet; the port is woken when it wants to be."""
+    found: dict[int, float] = {}
+    for number, (now, size) in enumerate(offers):
+        while port.deadline <= now:
+            found.update(port.wake(port.deadline))
+        found.update(port.offer(number, size, now))
+    while port.deadline < 1e9:
+        found.update(port.wake(port.deadline))
+    return found
+
+
+def timed(steps: list[tuple[float, int]]) -> list[tuple[float, int]]:
+    """Gaps to times."""
+    now, offers = 0.0, []
+    for gap, size in steps:
+        now += gap
+        offers.append((now, size))
+    return offers
+
+
+@given(OFFERS, st.sampled_from([None, 0, 2]))
+def test_drop_tail_by_packets_is_the_queue_of_plain_links(steps: list[tuple[float, int]], limit: int | None) -> None:
+    offers = timed(steps)
+    fifo = Fifo(LinkSpec(rate=100.0, queue=limit, overhead=0))
+    right = {n: end for n, (now, size) in enumerate(offers) if (end := fifo.offer(size, now)) >= 0}
+    assert sent(TailPort(100.0, limit), offers) == right
+    assert sent(CodelPort(100.0, limit, target=1e9, interval=1.0, ecn=False), offers) == right if limit is not None else True
+
+
+@given(OFFERS, st.integers(0, 900))
+def test_drop_tail_by_bytes_does_what_an_event_loop_does(steps: list[tuple[float, int]], limit: int) -> None:
+    waiting: deque[tuple[int, int]] = deque()
+    service: tuple[float, int] | None = None
+    right: dict[int, float] = {}
+    offers = timed(steps)
+    for number, (now, size) in enumerate([*offers, (1e6, 0)]):
+        while service is not None and service[0] <= now:
+            end, which = service
+            right[which] = end
+            service = (end + waiting[0][1] / 100.0, waiting.popleft()[0]) if waiting else None
+        if service is None:
+            service = (now + size / 100.0, number)
+        elif sum(octets for _, octets in waiting) + size <= limit:
+            waiting.append((number, size))
+    assert sent(TailPort(100.0, None, limit), offers) == right
+
+
+def test_a_token_bucket_lets_a_burst_pass_and_then_its_rate() -> None:
+    port = TokenPort(1000.0, 2000, None, None)
+    assert list(sent(port, [(0.0, 1000)] * 4).values()) == [0.0, 0.0, 1.0, 2.0]
+    # Saved up since: half a second's worth.
+    assert port.offer("late", 1000, 2.5) == (("late", 3.0),)
+    assert port.offer("huge", 2001, 9.0) == ()
+    assert port.dropped == 1
+
+
+def poisson(count: int, gap: float, size: int = 1000) -> list[tuple[float, int]]:
+    """Arrivals at random."""
+    rng, now, offers = Rng(3), 0.0, []
+    for _ in range(count):
+        now += 2 * gap * rng.uniform()
+        offers.append((now, size))
+    return offers
+
+
+def waits(port: Port, offers: list[tuple[float, int]]) -> list[float]:
+    """How long each packet that was sent stayed."""
+    return [end - offers[number][0] for number, end in sorted(sent(port, offers).items())]
+
+
+def test_red_leaves_a_short_queue_alone_and_drops_more_the_longer_it_is() -> None:
+    calm = RedPort(1000.0, 60, 1, thresholds=(5, 15), p=0.1, weight=0.02, ecn=False)
+    sent(calm, poisson(2000, 1.5))
+    assert calm.dropped == 0
+    shares = []
+    for gap in (0.95, 0.8, 0.5):
+        port = RedPort(1000.0, 60, 1, thresholds=(5, 15), p=0.1, weight=0.02, ecn=False)
+        sent(port, poisson(3000, gap))
+        shares.append(port.dropped / 3000)
+    assert shares == sorted(shares)
+    # What comes beyond the rate has to go, sooner or later: 1 - gap of it.
+    assert shares[1:] == pytest.approx([0.2, 0.5], abs=0.03)
+
+
+def test_red_keeps_the_queue_between_its_thresholds_where_drop_tail_fills_it() -> None:
+    offers = poisson(4000, 0.93)
+    red = waits(RedPort(1000.0, 200, 1, thresholds=(5, 15), p=0.1, weight=0.02, ecn=False), offers)
+    tail = waits(TailPort(1000.0, 200), offers)
+    assert sum(red[1000:]) / len(red[1000:]) < 20
+    assert sum(tail[1000:]) / len(tail[1000:]) > 100
+
+
+def test_early_drops_of_red_are_spread_evenly() -> None:
+    # With the average held half-way, p is 0.05, and the runs between drops are uniform on 1 .. 1 / p - 1 (Floyd, Jacobson).
+    port = RedPort(1000.0, 10_000, 1, thresholds=(5, 15), p=0.1, weight=1e-12, ecn=False)
+    port._average = 10.0
+    port.offer(-1, 1_000_000, 0.0)
+    fates = [not port.offer(n, 1, 0.0) for n in range(8000)]
+    places = [n for n, dropped in enumerate(fates) if dropped]
+    gaps = [b - a for a, b in pairwise(places)]
+    assert max(gaps) <= 19
+    # Mean 10, standard error 5.5 / sqrt(800) = 0.2.
+    assert sum(gaps) / len(gaps) == pytest.approx(10.0, abs=0.8)
+
+
+def test_red_with_ecn_marks_instead_of_dropping() -> None:
+    offers = poisson(3000, 1.05)
+    port = RedPort(1000.0, 60, 1, thresholds=(1, 30), p=0.1, weight=0.02, ecn=True)
+    assert len(sent(port, offers)) == 3000
+    assert port.marked > 20
+    assert port.dropped == 0
+
+
+def test_codel_leaves_bursts_alone_and_ends_a_standing_queue() -> None:
+    burst = CodelPort(1000.0, 1000, target=5.0, interval=100.0, ecn=False)
+    assert len(sent(burst, [(0.0, 1000)] * 50)) == 50
+    offers = [(0.95 * n, 1000) for n in range(6000)]
+    controlled = waits(CodelPort(1000.0, 1000, target=5.0, interval=100.0, ecn=False), offers)
+    tail = waits(TailPort(1000.0, 1000), offers)
+    assert max(controlled[4000:]) < 20
+    assert max(tail) > 200
+
+
+def test_codel_drops_faster_and_faster_by_the_control_law() -> None:
+    port = CodelPort(1000.0, 10_000, target=5.0, interval=100.0, ecn=False)
+    offers = [(0.5 * n, 1000) for n in range(3000)]
+    times, last = [], 0
+    for now, size in offers:
+        while port.deadline <= now:
+            when = port.deadline
+            port.wake(when)
+            if port.dropped > last:
+                times.append(when)
+                last = port.dropped
+        port.offer(None, size, now)
+    gaps = [b - a for a, b in pairwise(times)][:8]
+    # interval / sqrt(count), rounded up to the end of a packet's sending, which takes 1.
+    assert gaps == pytest.approx([100.0 / count**0.5 for count in range(1, 9)], abs=1.01)
+
+
+def test_codel_with_ecn_marks_instead_of_dropping() -> None:
+    port = CodelPort(1000.0, 10_000, target=5.0, interval=100.0, ecn=True)
+    assert len(sent(port, [(0.9 * n, 1000) for n in range(2000)])) == 2000
+    assert port.dropped == 0
+    assert port.marked > 20
+
+
+def test_a_late_wake_serves_what_should_have_gone_when_it_should_have() -> None:
+    punctual = CodelPort(100.0, 50, target=5.0, interval=100.0, ecn=False)
+    late = CodelPort(100.0, 50, target=5.0, interval=100.0, ecn=False)
+    offers = [(0.0, 100), (0.0, 100), (0.5, 100)]
+    for number, (now, size) in enumerate(offers):
+        late.offer(number, size, now)
+    assert {0: 1.0} | dict(late.wake(50.0)) == sent(punctual, offers) == {0: 1.0, 1: 2.0, 2: 3.0}
+
+
+def test_disciplines_check_their_numbers() -> None:
+    for wrong in ({"least": 9, "most": 9}, {"most": 70}, {"p": 0}):
+        with pytest.raises(ValueError, match="validation error"):
+            Red.model_validate(wrong)
+    with pytest.raises(ValueError, match="validation error"):
+        Codel.model_validate({"target": 0})

@@ -1,0 +1,31 @@
+"""Channels in files of their own, as `mcastlab channel fit` writes them."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from protocols.errors import ConfigError
+
+__all__ = ["read_channel", "write_channel"]
+
+
+def read_channel(file: object) -> dict[str, Any]:
+    """The keys of the channel in a YAML file; a relative path counts from the current folder. ConfigError names the file."""
+    if not isinstance(file, str):
+        raise ConfigError(f"file {file!r} is not the name of a channel's file")
+    try:
+        data = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"file {file} can't be read ({error.strerror})") from error
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"file {file} is not YAML ({' '.join(str(error).split())})") from error
+    if not isinstance(data, dict) or "model" not in data:
+        raise ConfigError(f"file {file} holds no channel: a mapping with the key model")
+    return data
+
+
+def write_channel(path: Path, channel: dict[str, Any], comment: str) -> None:
+    """Write a channel's keys, below a comment of one or more lines. OSError where it can't be written."""
+    text = "".join(f"# {line}\n" for line in comment.splitlines())
+    path.write_text(text + yaml.safe_dump(channel, sort_keys=False, default_flow_style=None, width=120), encoding="utf-8")

@@ -1,0 +1,129 @@
+"""A link as Linux people write it: the `tc` commands that come nearest to a LinkSpec, and what they leave to be desired."""
+
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any
+
+from topologies.channels import Bernoulli, Channel, GilbertElliott, Perfect, Recorded
+from topologies.delays import DelayModel, NormalDelay, ParetoDelay, UniformDelay
+from topologies.queues import Codel, DropTail, Red, TokenBucket
+from topologies.spec import LinkSpec
+
+__all__ = ["Netem", "netem_of"]
+
+_NETEM_LIMIT = 1000
+_UNLIMITED = 1_000_000
+_MTU_ON_THE_LINE = 1514
+
+
+@dataclass(slots=True)
+class Netem:
+    """`commands` for one direction; `notes` where the kernel does something else, `missing` for what it can't do at all."""
+
+    commands: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+
+def netem_of(spec: LinkSpec, device: str) -> Netem:
+    """The commands for packets that leave by `device`."""
+    found = Netem()
+    words = [*_limit(spec), *_delay(spec, found), *_loss(spec.loss, found)]
+    for name in ("duplicate", "corrupt"):
+        value = getattr(spec, name)
+        words += [name, _percent(value)] if value else []
+    if spec.bit_errors:
+        found.missing.append(f"bit_errors {spec.bit_errors:g}: netem damages packets and not bits; use corrupt")
+    if spec.mtu is not None:
+        found.commands.append(f"ip link set dev {device} mtu {spec.mtu}")
+    if spec.rate < inf and not isinstance(spec.discipline, TokenBucket):
+        words += ["rate", f"{round(spec.rate * 8)}bit"]
+    # Without a word that says so, netem queues 1000 packets.
+    found.commands.append(" ".join((f"tc qdisc add dev {device} root handle 1: netem", *words)))
+    if spec.discipline is not None:
+        _queue(spec, device, found)
+    return found
+
+
+def _percent(value: float) -> str:
+    return f"{value * 100:.6g}%"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1000:.6g}ms"
+
+
+def _limit(spec: LinkSpec) -> list[str]:
+    if spec.discipline is not None or spec.rate == inf:
+        return []
+    wanted = _UNLIMITED if spec.queue is None else spec.queue + 1
+    return [] if wanted == _NETEM_LIMIT else ["limit", str(wanted)]
+
+
+def _delay(spec: LinkSpec, found: Netem) -> list[str]:
+    model = spec.jitter
+    if model is None:
+        return ["delay", _time(spec.delay)] if spec.delay else []
+    if model.order == "fifo" and spec.rate == inf:
+        found.notes.append("netem lets packets overtake one another where the delay varies")
+    words = _distribution(model, found)
+    if not words:
+        found.missing.append(f"delay {model.model}: netem has no such distribution")
+    return words
+
+
+def _distribution(model: DelayModel, found: Netem) -> list[str]:
+    if isinstance(model, UniformDelay):
+        return ["delay", _time((model.least + model.most) / 2), _time((model.most - model.least) / 2)]
+    if isinstance(model, NormalDelay):
+        return ["delay", _time(model.mean), _time(model.sd), "distribution", "normal"]
+    if isinstance(model, ParetoDelay) and model.shape > 2:
+        excess = model.mean - model.least
+        sd = excess * (model.shape / (model.shape - 2)) ** 0.5
+        found.notes.append("netem's pareto is a table of one shape; mean and standard deviation are those of the model")
+        return ["delay", _time(model.mean), _time(sd), "distribution", "pareto"]
+    return []
+
+
+def _loss(channel: Channel, found: Netem) -> list[str]:
+    if isinstance(channel, Perfect) or (channel.plain and not channel.rate):
+        return []
+    if isinstance(channel, Bernoulli):
+        return ["loss", "random", _percent(channel.p)]
+    if isinstance(channel, Recorded) and 0 < channel.rate < 1:
+        found.notes.append("netem replays no recording; this is the Gilbert chain with the same loss and mean burst")
+        bursts = sum(1 for length in channel.runs[1::2] if length)
+        channel = GilbertElliott(p=bursts / sum(channel.runs[::2]), r=bursts / sum(channel.runs[1::2]))
+    if isinstance(channel, GilbertElliott):
+        values: list[Any] = [channel.p, channel.r, channel.loss_bad, channel.loss_good]
+        return ["loss", "gemodel", *map(_percent, values)]
+    found.missing.append(f"loss {channel.model}: netem has no such loss; a link in user space has")
+    return []
+
+
+def _queue(spec: LinkSpec, device: str, found: Netem) -> None:
+    """A queue of its own behind netem, which then only delays and loses."""
+    model = spec.discipline
+    begin = f"tc qdisc add dev {device} parent 1: handle 10:"
+    if isinstance(model, Codel):
+        ecn = " ecn" if model.ecn else ""
+        found.commands.append(
+            f"{begin} codel limit {model.packets} target {_time(model.target)} interval {_time(model.interval)}{ecn}"
+        )
+    elif isinstance(model, DropTail):
+        kind, limit = ("bfifo", model.bytes) if model.bytes is not None else ("pfifo", model.packets)
+        found.commands.append(f"{begin} {kind} limit {limit if limit is not None else _UNLIMITED}")
+    elif isinstance(model, TokenBucket):
+        limit = _UNLIMITED * _MTU_ON_THE_LINE if model.packets is None else model.packets * _MTU_ON_THE_LINE
+        limit = limit if model.bytes is None else model.bytes
+        found.commands.append(f"{begin} tbf rate {round(spec.rate * 8)}bit burst {model.burst} limit {limit}")
+    elif isinstance(model, Red):
+        sizes = [count * _MTU_ON_THE_LINE for count in (model.packets, model.least, model.most)]
+        burst = (2 * model.least + model.most) // 3 + 1
+        ecn = " ecn" if model.ecn else ""
+        rate = f" bandwidth {round(spec.rate * 8)}bit" if spec.rate < inf else ""
+        found.notes.append(f"red counts bytes: thresholds are for packets of {_MTU_ON_THE_LINE} bytes")
+        found.commands.append(
+            f"{begin} red limit {sizes[0]} min {sizes[1]} max {sizes[2]} avpkt {_MTU_ON_THE_LINE} burst {burst} "
+            f"probability {model.p:g}{rate}{ecn}"
+        )
