@@ -12,6 +12,7 @@ from typing import Any
 from emu.launch import NodeReport, emulate
 from experiments.content import Extent, Generated, digest_of
 from experiments.metrics import Result, combine, row_of
+from experiments.oversight import Oversight
 from experiments.program import Job, Node, OnDisk, ReceiverProgram, SenderProgram, Sinks, accounted, in_memory
 from experiments.scenario import Scenario
 from experiments.seeing import Seeing
@@ -143,32 +144,35 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher] = ()) -> Result:
     make = partial(WatchedNetwork, watchers=watchers) if watchers else Network
     codec = protocol(scenario.protocol.name).codec if real else None
     network = make(topology, seed=scenario.seed, codec=codec, engine=scenario.engine)
+    oversight = Oversight(scenario, network, dict(cast.programs()))
     for name, program in cast.programs():
         program.start(network.host(name))
     try:
         network.run(until=scenario.duration, over=cast.over)
     finally:
         # What led to a failure is worth seeing too.
-        for watcher in watchers:
-            watcher.end(network.env.now)
+        if isinstance(network, WatchedNetwork):
+            network.end()
     told = {name: program.result() for name, program in cast.programs()}
     used = time.process_time() - began
-    return cast.result(
+    result = cast.result(
         "sim",
         told,
         _World(
             network.fingerprint(),
-            network.traffic.packets,
-            network.traffic.octets,
+            dict(network.traffic.packets),
+            dict(network.traffic.octets),
             {
                 "duration": network.env.now,
                 "events": network.events,
                 "cpu_s": used,
                 "impairments": _simulated(network),
                 "faults": {},
+                **oversight.metrics(told),
             },
         ),
     )
+    return oversight.conclude(result, told, finished=cast.over())
 
 
 _OTHERS = ("duplicate", "corrupt", "bit_errors", "mtu")
@@ -202,6 +206,10 @@ def _simulated(network: Network) -> list[dict[str, Any]]:
 
 
 def _emulate(scenario: Scenario) -> Result:
+    if scenario.faults:
+        raise UnsupportedError(
+            f"faults: Mininet can't do {scenario.faults[0].verb!r} yet; the simulator can (--on sim), or leave the faults out"
+        )
     topology = scenario.build_topology()
     cast = _Cast(scenario, topology, endpoint_of_group(scenario.workload[0].group, PORT), True, OnDisk())
     senders = set(scenario.senders)

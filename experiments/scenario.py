@@ -10,6 +10,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from experiments.complaint import complaint
+from experiments.faults import Fault
+from experiments.faults import check as check_fault
 from experiments.protocol_choice import ProtocolChoice
 from experiments.scenario_file import override, read_yaml
 from experiments.workload import Workloads
@@ -36,6 +38,7 @@ class Scenario(BaseModel):
     protocol: ProtocolChoice = Field(description="protocol and parameters")
     workload: Workloads = Field(description="what is sent: one workload or a list")
     duration: Duration = Field(default=60.0, gt=0.0, description="the run ends then at the latest")
+    faults: tuple[Fault, ...] = Field(default=(), description="what goes wrong, and when")
     wire: Literal["objects", "bytes"] = Field(
         default="objects", description="simulator: hand message objects on, or encode and decode them at each link"
     )
@@ -63,6 +66,11 @@ class Scenario(BaseModel):
                 raise ConfigError(f"workload.{n}.from: value {work.sender!r} is not allowed; {error}") from error
             if work.group != first:
                 raise ConfigError(f"workload.{n}.group: value {work.group!r} is not allowed; one group per run, here {first!r}")
+        for n, fault in enumerate(self.faults):
+            try:
+                check_fault(fault, topology)
+            except ConfigError as error:
+                raise ConfigError(f"faults.{n}.{error}") from error
         if len(self.senders) == sum(map(topology.size, topology.host_nodes)):
             raise ConfigError(f"workload: value {self.senders!r} of all 'from' is not allowed; at least one host receives")
         return self

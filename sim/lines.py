@@ -56,7 +56,7 @@ class _Carrier:
 
     def _land(self, arrivals: Arrivals) -> None:
         for flight, when in arrivals:
-            self._network.land(flight, when, [(self.place, ())])
+            self._network.land(flight, when, self.place)
 
 
 class LineLink(Link):

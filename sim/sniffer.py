@@ -10,6 +10,7 @@ from protocols.errors import UsageError
 from protocols.machine import Codec, Message
 from sim.frames import Framer
 from sim.network import Flight
+from sim.noise import Noise
 from sim.pcapng import INBOUND, OUTBOUND, PcapngWriter
 from sim.timeline import Timeline
 from sim.watch import Fate, Passage, Watcher, number_of
@@ -62,7 +63,7 @@ def _graph_node(topology: Topology, name: str) -> str:
 class Encoder:
     """Frames of packets on their way, each encoded once however many capture points it passes.
 
-    Content that is only accounted for is written as zeros.
+    Content that is only accounted for is written as zeros, and so is noise.
     """
 
     def __init__(self, topology: Topology, codec: Codec) -> None:
@@ -75,7 +76,8 @@ class Encoder:
         number = number_of(flight)
         found = self._recent.get(number)
         if found is None:
-            payload = self._codec.encode(_with_content(flight.message))
+            noise = type(flight.message) is Noise
+            payload = bytes(flight.size) if noise else self._codec.encode(_with_content(flight.message))
             found = self._recent[number] = self._framer.frame(flight.host.name, flight.route.to, payload, number)
             if len(self._recent) > _RECENT:
                 self._recent.popitem(last=False)

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from sim.lines import LineLink
 from sim.link import Landings, Link
 from topologies.keys import member_loss_key
 from topologies.spec import LinkSpec
@@ -20,7 +21,11 @@ class Strands:
 
     def __init__(self, spec: LinkSpec, head: "Leaf", key: int) -> None:
         self.head = head
-        self._links = [Link(spec, head.host(member), member_loss_key(key, member)) for member in range(head.count)]
+        self._links = [self._link(spec, key, member) for member in range(head.count)]
+
+    def _link(self, spec: LinkSpec, key: int, member: int) -> Link:
+        host, key = self.head.host(member), member_loss_key(key, member)
+        return Link(spec, host, key) if spec.plain else LineLink(spec, host, key, self.head.network, member)
 
     def carry(self, flight: "Flight", now: float, landings: Landings) -> None:
         """Take a packet at the near end of every link it is for."""
@@ -48,10 +53,10 @@ class Strands:
         """Packets lost."""
         return sum(link.lost for link in self._links)
 
+    def counts(self) -> tuple[int, ...]:
+        """The sums of all members in the order of `Link.counts`."""
+        return tuple(map(sum, zip(*(link.counts() for link in self._links), strict=True)))
+
     def lost_by(self, member: int) -> int:
         """Packets that one member missed on its link, by loss or a full queue."""
         return self._links[member].lost_by(0)
-
-    def counts(self) -> tuple[int, ...]:
-        """The sums of all members in the order of `Link.counts`."""
-        return self.offered, self.dropped, self.lost, 0, 0, 0

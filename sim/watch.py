@@ -231,7 +231,7 @@ def _host_of(place: object) -> SimHost | None:
 
 
 class WatchedNetwork(Network):
-    """A `Network` with watchers: the same machines, packets and fingerprint. Whoever runs it calls their `end`."""
+    """A `Network` with watchers: the same machines, packets and fingerprint. Whoever runs it calls `end`."""
 
     def __init__(self, *args: Any, watchers: Sequence[Watcher], **options: Any) -> None:
         self.watchers = watchers
@@ -276,11 +276,10 @@ class WatchedNetwork(Network):
         while len(self.kept) > _MOST_KEPT:
             del self.kept[next(iter(self.kept))]
 
-    def land(self, flight: Flight, when: float, places: list[tuple[Any, Sequence[int]]]) -> None:
+    def land(self, flight: Flight, when: float, place: Any) -> None:
         """A link lets a packet go that it had kept."""
-        for place, _ in places:
-            self.came(flight, getattr(_host_of(place) or place, "name", ""), when)
-        super().land(flight, when, places)
+        self.came(flight, getattr(_host_of(place) or place, "name", ""), when)
+        super().land(flight, when, place)
 
     def came(self, flight: Flight, node: str, when: float) -> None:
         """A packet comes to a node at `when`: tell if that was not known before."""
@@ -288,6 +287,12 @@ class WatchedNetwork(Network):
         if passage is not None:
             for watcher in self.watchers:
                 watcher.came(self.env.now, passage, Fate(node, when, ""))
+
+    def end(self) -> None:
+        """Nobody watches any more, though the network may go on."""
+        for watcher in self.watchers:
+            watcher.end(self.env.now)
+        self.watchers = ()
 
     @property
     def next_number(self) -> int:

@@ -1,4 +1,4 @@
-"""Queues of links: one server with Poisson arrivals, with and without a limit, the token bucket, and what comes all at once.
+"""Queues of links: one server with Poisson arrivals, with and without a limit, and the token bucket.
 
 Packets are offered to the very port of a simulated link. A unit of time is the mean time to send one; sizes are large, so that
 a whole number of bytes is as good as any. Standard errors are those of means of consecutive batches.
@@ -93,19 +93,10 @@ def _bucket(entry: Entry, effort: float) -> Mapping[str, Measured]:
     return {name: Measured(end) for name, end in zip(entry.values, ends, strict=True)}
 
 
-def _implosion(entry: Entry, effort: float) -> Mapping[str, Measured]:
-    del effort
-    params = entry.params
-    fifo = Fifo(LinkSpec(rate=params["link_bps"] / 8, queue=params["queue_limit"], overhead=0))
-    ends = [fifo.offer(params["frame_wire_bytes"], 0.0) for _ in range(params["G"])]
-    return {"drops": Measured(sum(end < 0.0 for end in ends)), "last_delay_s": Measured(max(ends))}
-
-
 FAMILIES: Families = {
     "mm1": _waiting(_exponential),
     "md1": _waiting(_fixed),
     "mm1k": _limited(_exponential),
     "md1k": _limited(_fixed),
     "token_bucket": _bucket,
-    "implosion_drop": _implosion,
 }

@@ -29,6 +29,7 @@ class Data(Message):
     size: int
     segment: int
     is_file: bool
+    # Without field() the property of Message would be taken for a default.
     repair: bool = field()
     payload: bytes | None
     length: int

@@ -73,6 +73,18 @@ def test_time_series_are_a_table_of_time_measure_of_value(
     assert rows[-1]["value"] == 3
 
 
+def test_faults_and_noise_are_seen_too(scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    faults = ["--set", "faults=[{at: 10ms, crash: r1, for: 20ms}, {at: 5ms, storm: r2, rate: 5Mbit, for: 50ms}]"]
+    assert invoke(["run", scenario, "--json", *faults]) in (0, 1)
+    plain = result(capsys)
+    invoke(["run", scenario, "--json", "--out", str(tmp_path / "run"), *faults, *ALL, "--capture", "s1"])
+    seen = result(capsys)
+    assert seen["fingerprint"] == plain["fingerprint"]
+    lines = (tmp_path / "run" / "trace.jsonl").read_text().splitlines()
+    assert json.loads(lines[-1])["name"] == "end"
+    assert any('"kind":"noise"' in line for line in lines)
+
+
 @pytest.mark.parametrize(
     ("options", "line"),
     [

@@ -66,6 +66,6 @@ def watched(
         session = Session(topology, protocol, protocol.config(), seed=seed, wire=wire, engine=engine)
     session.send(size)
     session.run()
-    for watcher in watchers:
-        watcher.end(session.network.env.now)
+    assert isinstance(session.network, WatchedNetwork)
+    session.network.end()
     return session

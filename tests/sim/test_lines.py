@@ -82,7 +82,7 @@ LINKS = st.fixed_dictionaries(
 
 
 @pytest.mark.parametrize("name", ["toy", "norm"])
-def test_bytes_and_objects_leave_the_same_fingerprint(name: str) -> None:
+def test_bytes_objects_and_the_strict_engine_leave_the_same_fingerprint(name: str) -> None:
     @settings(deadline=None, max_examples=15, derandomize=True)
     @given(LINKS, LINKS, st.integers(0, 3), st.sampled_from([1400, 30_000]))
     @example(RICH["trunk"], RICH["link"], 1, 60_000)
@@ -90,6 +90,7 @@ def test_bytes_and_objects_leave_the_same_fingerprint(name: str) -> None:
         written = {"kind": "star", "receivers": 4, "trunk": trunk, "link": link}
         objects = fingerprint(written, name, seed=seed, size=size)
         assert fingerprint(written, name, seed=seed, size=size, wire=True) == objects
+        assert fingerprint(written, name, seed=seed, size=size, engine="strict") == objects
 
     check()
 
