@@ -98,8 +98,7 @@ class NormSender(Sender):
         self._busy = self._full = False
         self._aggregate_at = self._flush_at = self._probe_at = inf
         self._holdoff = -inf
-        self._flushes = 0
-        self._probed = -1
+        self._flushes, self._probed = 0, -1
         self._probe_next = inf
         self._cc_sequence = 0
         self._squelch: set[int] | None = None
