@@ -17,7 +17,7 @@ from sim.capture import Fingerprint
 from sim.engine import ARRIVAL, Occurrence, Timers, post
 from sim.host import IDLE, SimHost
 from sim.leaf import Leaf, Switch
-from sim.lines import LineBundle, LineLink, Member
+from sim.lines import LineBundle, LineLink
 from sim.link import Bundle, Landings, Link, Places
 from sim.noise import Noise
 from sim.strands import Strands
@@ -187,10 +187,10 @@ class Network:
         spec, key = self.topology.link(near, far), loss_key(self.seed, near, far)
         link: Hop
         if head is not None and head.counted:
-            if not spec.plain:
-                link = LineBundle(spec, head, key, self)
+            if self.strict:
+                link = Strands(spec, head, key)
             else:
-                link = (Strands if self.strict else Bundle)(spec, head, key)
+                link = Bundle(spec, head, key) if spec.plain else LineBundle(spec, head, key, self)
         else:
             link = self._single_link(near, far, key, 0)
         if leaf is not None:
@@ -356,7 +356,7 @@ class Network:
         if isinstance(place, Switch):
             place.arrive(flight, (), now)
         else:
-            host = place.host(0) if isinstance(place, Leaf) else place.host() if isinstance(place, Member) else place
+            host = place.host(0) if isinstance(place, Leaf) else place
             self._deliver(flight, host, now)
             assert host.machine.deadline >= host.armed, f"{host.name} did not announce that its deadline moved earlier"
         self.settle()
