@@ -2,8 +2,9 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import chain
 from math import inf
 from typing import Any
@@ -14,11 +15,13 @@ from experiments.metrics import Result, combine, row_of
 from experiments.oversight import Oversight
 from experiments.program import Job, Node, OnDisk, ReceiverProgram, SenderProgram, Sinks, accounted, in_memory
 from experiments.scenario import Scenario
+from experiments.seeing import Seeing
 from experiments.workload import FileWorkload
 from protocols.errors import UnsupportedError, UsageError
 from protocols.machine import Content, Group, Source
 from protocols.registry import protocol
 from sim.network import Network
+from sim.watch import WatchedNetwork, Watcher
 from topologies.addressing import endpoint_of_group, node_id
 from topologies.channels import Perfect, Recorded
 from topologies.spec import Topology
@@ -28,14 +31,19 @@ __all__ = ["BACKENDS", "run"]
 PORT = 6003
 
 
-def run(scenario: Scenario, backend: str = "sim") -> Result:
+def run(scenario: Scenario, backend: str = "sim", seeing: Seeing | None = None) -> Result:
     """Run the scenario and say what came out. It is over when every sender is finished, or at its `duration`.
 
-    UsageError for an unknown backend, UnsupportedError when this machine can't do what the scenario asks.
+    `seeing` says what is written down meanwhile, which only the simulator can. UsageError for an unknown backend,
+    UnsupportedError when this machine can't do what the scenario asks.
     """
     if backend not in BACKENDS:
         raise UsageError(f"backend: {backend!r} is not allowed; one of {', '.join(BACKENDS)}")
-    return BACKENDS[backend](scenario)
+    if seeing is None:
+        return BACKENDS[backend](scenario)
+    if backend != "sim":
+        raise UnsupportedError("capture, trace and series: only the simulator writes them; leave them out, or use --on sim")
+    return _watch(scenario, seeing)
 
 
 class _Cast:
@@ -123,17 +131,28 @@ class _World:
     metrics: dict[str, Any]
 
 
-def _simulate(scenario: Scenario) -> Result:
+def _watch(scenario: Scenario, seeing: Seeing) -> Result:
+    with seeing.watchers(scenario, scenario.build_topology()) as watchers:
+        return _simulate(scenario, watchers)
+
+
+def _simulate(scenario: Scenario, watchers: Sequence[Watcher] = ()) -> Result:
     topology = scenario.build_topology()
     real = scenario.wire == "bytes"
     cast = _Cast(scenario, topology, scenario.workload[0].group, real, in_memory if real else accounted)
     began = time.process_time()
+    make = partial(WatchedNetwork, watchers=watchers) if watchers else Network
     codec = protocol(scenario.protocol.name).codec if real else None
-    network = Network(topology, seed=scenario.seed, codec=codec, engine=scenario.engine)
+    network = make(topology, seed=scenario.seed, codec=codec, engine=scenario.engine)
     oversight = Oversight(scenario, network, dict(cast.programs()))
     for name, program in cast.programs():
         program.start(network.host(name))
-    network.run(until=scenario.duration, over=cast.over)
+    try:
+        network.run(until=scenario.duration, over=cast.over)
+    finally:
+        # What led to a failure is worth seeing too.
+        if isinstance(network, WatchedNetwork):
+            network.end()
     told = {name: program.result() for name, program in cast.programs()}
     used = time.process_time() - began
     result = cast.result(
