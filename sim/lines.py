@@ -152,11 +152,15 @@ class LineBundle(Bundle):
 class Member:
     """The place of one member of a counted group, whose host is made when the first packet comes."""
 
-    __slots__ = ("_leaf", "_member")
+    __slots__ = ("_leaf", "_number")
 
-    def __init__(self, leaf: "Leaf", member: int) -> None:
+    def __init__(self, leaf: "Leaf", number: int) -> None:
         self._leaf = leaf
-        self._member = member
+        self._number = number
+
+    def host(self) -> "SimHost":
+        """The member's host."""
+        return self._leaf.host(self._number)
 
     def host(self) -> "SimHost":
         """The member itself."""
