@@ -162,10 +162,6 @@ class Member:
         """The member's host."""
         return self._leaf.host(self._number)
 
-    def host(self) -> "SimHost":
-        """The member itself."""
-        return self._leaf.host(self._member)
-
     def arrive(self, flight: "Flight", out: Sequence[int], now: float) -> None:
         """A packet for this member is there; `out` is empty."""
         self.host().arrive(flight, out, now)
