@@ -13,7 +13,6 @@ from protocols.events import Event
 from protocols.machine import Packet
 from sim.host import SimHost
 from sim.leaf import Leaf
-from sim.lines import Member
 from sim.link import Bundle, Landings, Link
 from sim.network import Flight, LinkCounts, Network
 
@@ -215,19 +214,12 @@ class _Tap:
                 if not grouped or isinstance(place, Leaf):
                     here: Sequence[int] = members
                 else:
-                    host = _host_of(place)
-                    here = () if host is None else (host.member,)
+                    # Other places tell when the packet is there.
+                    here = (place.member,) if isinstance(place, SimHost) else ()
                 for member in here:
                     if member not in left_out:
                         came[member].append(when)
         return came
-
-
-def _host_of(place: object) -> SimHost | None:
-    """The host a link to a group's member leads to; None where it leads to a node alone."""
-    if isinstance(place, Member):
-        return place.host()
-    return place if isinstance(place, SimHost) else None
 
 
 class WatchedNetwork(Network):
@@ -278,7 +270,7 @@ class WatchedNetwork(Network):
 
     def land(self, flight: Flight, when: float, place: Any) -> None:
         """A link lets a packet go that it had kept."""
-        self.came(flight, getattr(_host_of(place) or place, "name", ""), when)
+        self.came(flight, getattr(place, "name", ""), when)
         super().land(flight, when, place)
 
     def came(self, flight: Flight, node: str, when: float) -> None:
