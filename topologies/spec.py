@@ -9,13 +9,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf, isfinite
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Annotated, Any, NamedTuple, TypeAlias, cast
 
 import networkx as nx
 from pydantic import BaseModel, ConfigDict, Field, model_serializer
 
 from protocols.errors import ConfigError, UsageError
 from topologies.channels import Channel, Loss, Perfect
+from topologies.ethernet import Framing
+from topologies.multicast import Multicast, check_multicast
+from topologies.nodes import Kind, Model, RouterModel
 from topologies.units import Duration, Rate
 
 __all__ = ["Direction", "LinkAttributes", "LinkSpec", "Member", "NodeSpec", "Topology", "connect"]
@@ -30,14 +33,15 @@ UDP_OVERHEAD = 42
 class LinkSpec:
     """One direction of a link: `rate` in bytes per second, `delay` in seconds, `queue` in packets waiting (None: no limit).
 
-    A packet of `size` bytes of UDP payload takes (size + overhead) / rate to send. Loss comes after the queue.
+    A packet of `size` bytes of UDP payload takes (size + overhead) / rate to send, or by exact framing
+    `topologies.ethernet.wire_bytes(size, overhead)` / rate. Loss comes after the queue.
     """
 
     rate: float = inf
     delay: float = 0.0
     queue: int | None = None
     loss: Channel = field(default_factory=Perfect)
-    overhead: int = UDP_OVERHEAD
+    overhead: int | Framing = UDP_OVERHEAD
 
     def __post_init__(self) -> None:
         if not self.rate > 0:
@@ -46,7 +50,7 @@ class LinkSpec:
             raise ConfigError(f"delay: {self.delay!r} is not allowed; a number of seconds of at least 0")
         if self.queue is not None and self.queue < 0:
             raise ConfigError(f"queue: {self.queue!r} is not allowed; a number of packets of at least 0")
-        if self.overhead < 0:
+        if isinstance(self.overhead, int) and self.overhead < 0:
             raise ConfigError(f"overhead: {self.overhead!r} is not allowed; a number of bytes of at least 0")
 
 
@@ -60,10 +64,13 @@ class Direction(BaseModel):
         default=None, description="packets that may wait; none: no limit"
     )
     loss: Loss = Field(default_factory=Perfect, description="loss like 1%, or a channel by its model")
+    overhead: Annotated[int, Field(strict=True, ge=0)] | Framing = Field(
+        default=UDP_OVERHEAD, description="bytes around a UDP payload, or an exact framing: ethernet, ethernet-802.1q"
+    )
 
     def spec(self) -> LinkSpec:
         """The same as a `LinkSpec`."""
-        return LinkSpec(inf if self.rate is None else self.rate, self.delay, self.queue, self.loss)
+        return LinkSpec(inf if self.rate is None else self.rate, self.delay, self.queue, self.loss, self.overhead)
 
 
 class LinkAttributes(Direction):
@@ -78,6 +85,9 @@ class LinkAttributes(Direction):
 
     @model_serializer
     def _effective(self) -> dict[str, Any]:
+        return self.directions()
+
+    def directions(self) -> dict[str, Any]:
         """Both directions in full, so that equal links are dumped equal however they were written."""
         return {"down": self._overridden(self.down).model_dump(), "up": self._overridden(self.up).model_dump()}
 
@@ -88,10 +98,15 @@ class LinkAttributes(Direction):
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """A node: a host runs a protocol and forwards nothing, a switch forwards. `count` makes it that many equal leaf hosts."""
+    """A node: a host runs a protocol and forwards nothing, a switch or router forwards. `count` makes it many equal leaf hosts.
 
-    kind: Literal["host", "switch"] = "host"
+    `model` is what it does to packets besides, None for nothing; a `bystander` takes no part in a session unless it is named.
+    """
+
+    kind: Kind = "host"
     count: int | None = None
+    model: Model | None = None
+    bystander: bool = False
 
 
 class Member(NamedTuple):
@@ -104,9 +119,11 @@ class Member(NamedTuple):
 class Topology:
     """A checked graph with the accessors both worlds need. ConfigError names the node or link that is wrong."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, multicast: Multicast | None = None) -> None:
         self.graph = graph
+        self.multicast = Multicast() if multicast is None else multicast
         _check(graph)
+        check_multicast(self.multicast, graph)
         self._base: dict[str, int] = {}
         total = 0
         for name in self.host_nodes:
@@ -122,7 +139,7 @@ class Topology:
     @cached_property
     def switches(self) -> tuple[str, ...]:
         """Graph nodes that forward, in the order they were added."""
-        return tuple(name for name in self.graph if self.node(name).kind == "switch")
+        return tuple(name for name in self.graph if self.node(name).kind != "host")
 
     @cached_property
     def hosts(self) -> tuple[str, ...]:
@@ -207,6 +224,8 @@ def _check(graph: Graph) -> None:
             raise ConfigError(f"link {near}-{far}: has no LinkSpec")
         if not graph.has_edge(far, near):
             raise ConfigError(f"link {near}-{far}: has no opposite direction {far}-{near}")
+    for name in graph:
+        _check_single_mac(graph, name, graph.nodes[name]["node"])
     _check_connected(graph)
 
 
@@ -214,8 +233,8 @@ def _check_node(graph: Graph, name: str, attributes: dict[str, Any]) -> None:
     spec = attributes.get("node")
     if not isinstance(spec, NodeSpec):
         raise ConfigError(f"node {name}: has no NodeSpec")
-    if spec.kind not in ("host", "switch"):
-        raise ConfigError(f"node {name}: kind {spec.kind!r} is not allowed; host or switch")
+    if spec.kind not in ("host", "switch", "router"):
+        raise ConfigError(f"node {name}: kind {spec.kind!r} is not allowed; host, switch or router")
     if spec.count is None:
         return
     if spec.kind != "host" or graph.out_degree(name) != 1:
@@ -223,8 +242,15 @@ def _check_node(graph: Graph, name: str, attributes: dict[str, Any]) -> None:
     if spec.count < 1:
         raise ConfigError(f"node {name}: count {spec.count!r} is not allowed; at least 1")
     (neighbour,) = graph.successors(name)
-    if graph.nodes[neighbour]["node"].kind != "switch":
+    if graph.nodes[neighbour]["node"].kind == "host":
         raise ConfigError(f"node {name}: a counted leaf hangs on a switch, not on {neighbour}")
+
+
+def _check_single_mac(graph: Graph, name: str, spec: NodeSpec) -> None:
+    if isinstance(spec.model, RouterModel) and spec.model.mac == "single":
+        for near, far in [*graph.in_edges(name), *graph.out_edges(name)]:
+            if graph.edges[near, far]["link"].rate < inf:
+                raise ConfigError(f"link {near}-{far}: rate is not allowed; {name} is a router of mac single and has the rate")
 
 
 def _check_connected(graph: Graph) -> None:
