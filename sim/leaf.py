@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from protocols.machine import Address, Group, Machine, fan_out
 from protocols.rng import key_of
@@ -75,6 +75,7 @@ class Leaf:
         "network",
         "route",
         "routes",
+        "ttl",
         "uplinks",
     )
 
@@ -92,6 +93,8 @@ class Leaf:
         self._latest: tuple[Address, Audience | None] = (None, None)
         self.route: Route | None = None
         self.routes: dict[Address, Route] = {}
+        self.ttl: int | None = None
+        """Of what its hosts send to groups; None: as far as it goes."""
         self.uplinks: dict[str | int, Link] = {}
         """By neighbour; of a counted group by member, made when the member first sends."""
 
@@ -99,7 +102,19 @@ class Leaf:
         """The host of a member."""
         return self.network.host_at(self.base + member, self)
 
+    def make_host(self, place: int) -> SimHost:
+        """The host at a place in `Topology.hosts`, anew."""
+        return SimHost(self, place)
+
     def join(self, host: SimHost, group: Group) -> None:
+        """The host wants to listen."""
+        self.network.membership.join(self, host, group)
+
+    def leave(self, host: SimHost, group: Group) -> None:
+        """The host does not want to listen any more."""
+        self.network.membership.leave(self, host, group)
+
+    def begin(self, host: SimHost, group: Group) -> None:
         """The host listens from now on."""
         audience = self.audiences.get(group)
         if audience is None:
@@ -109,7 +124,7 @@ class Leaf:
             self.network.forget_routes(group)
         audience.put(host.member, host.machine)
 
-    def leave(self, host: SimHost, group: Group) -> None:
+    def end(self, host: SimHost, group: Group) -> None:
         """The host listens no more."""
         audience = self.audiences.get(group)
         if audience is not None:
@@ -176,3 +191,13 @@ class Switch:
             links = self.network.next_links(flight.route, self)
         if links:
             self.network.forward(flight, links, now)
+
+    def inlet(self, near: str) -> Any:
+        """Where links from `near` end."""
+        del near
+        return self
+
+    def next_links(self, flight: "Flight") -> "Sequence[Link | Bundle]":
+        """The links a packet goes on to from here."""
+        links = flight.route.links.get(self.name)
+        return self.network.next_links(flight.route, self) if links is None else links

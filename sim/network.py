@@ -15,11 +15,16 @@ from protocols.traffic import Traffic
 from sim.capture import Fingerprint
 from sim.engine import ARRIVAL, Occurrence, Timers, post
 from sim.host import IDLE, SimHost
+from sim.intake import LimitedLeaf, make_leaf
 from sim.leaf import Leaf, Switch
-from sim.link import Bundle, Landings, Link
+from sim.link import Bundle, Carrier, Landings, Link
+from sim.membership import Membership
+from sim.pause import PausedLink, Pausing, QueueRoom
+from sim.router import NodeCounts, Router, StormSwitch, make_switch
 from topologies.keys import loss_key, member_loss_key
+from topologies.nodes import SwitchModel
 from topologies.spec import Topology
-from topologies.trees import distribution, forwarding
+from topologies.trees import distribution, forwarding, group_tree
 
 __all__ = ["Flight", "LinkCounts", "Network", "Route"]
 
@@ -117,16 +122,26 @@ class Network:
     def _build(self) -> None:
         topology = self.topology
         self._forwarding = forwarding(topology)
-        self._trees: dict[tuple[str, Address], dict[str, tuple[str, ...]]] = {}
+        self._trees: dict[tuple[str, Address, int | None], dict[str, tuple[str, ...]]] = {}
         self._routes: dict[Address, list[Route]] = {}
-        self._switches = {name: Switch(self, name) for name in topology.switches}
-        self._leaves = {
-            name: Leaf(self, name, topology.base(name), topology.size(name), topology.node(name).count is not None)
-            for name in topology.host_nodes
-        }
+        self.membership = Membership(self)
+        self._switches = {name: make_switch(self, name) for name in topology.switches}
+        self._leaves = {name: make_leaf(self, name) for name in topology.host_nodes}
+        self.pausing: dict[str, Pausing] = {}
+        """The nodes that stop the links into them when they have no room (802.3x)."""
+        self._find_pausing()
         self._inlets: dict[str, list[Link | Bundle]] = {name: [] for name in topology.host_nodes}
         for near, far, _ in topology.links:
             self._build_link(near, far)
+
+    def _find_pausing(self) -> None:
+        for name, switch in self._switches.items():
+            model = self.topology.node(name).model
+            if isinstance(model, SwitchModel) and model.pause:
+                self.pausing[name] = QueueRoom(switch.links)
+        for name, leaf in self._leaves.items():
+            if isinstance(leaf, LimitedLeaf) and leaf.pauses:
+                self.pausing[name] = leaf.intake(0)
 
     def _build_link(self, near: str, far: str) -> None:
         """One direction; those from members of a counted group are made when a member first sends."""
@@ -135,11 +150,7 @@ class Network:
             return
         head = self._leaves.get(far)
         spec, key = self.topology.link(near, far), loss_key(self.seed, near, far)
-        link: Link | Bundle
-        if head is not None and head.counted:
-            link = Bundle(spec, head, key)
-        else:
-            link = Link(spec, self._switches[far] if head is None else head, key)
+        link: Link | Bundle = Bundle(spec, head, key) if head and head.counted else self._single_link(near, far, key)
         if leaf is not None:
             leaf.uplinks[far] = cast(Link, link)
         else:
@@ -147,11 +158,19 @@ class Network:
         if head is not None:
             self._inlets[far].append(link)
 
+    def _single_link(self, near: str, far: str, key: int) -> Link:
+        """A link that stands alone, to a node that stops it when it has no room or to one that takes what comes."""
+        head, spec = self._leaves.get(far) or self._switches[far].inlet(near), self.topology.link(near, far)
+        gate = self.pausing.get(far)
+        if gate is None:
+            return Link(spec, head, key)
+        return cast(Link, PausedLink(self, near, spec, head, gate, key))
+
     def make_member_uplink(self, leaf: Leaf, member: int) -> Link:
         """The link from one member of a counted group to its switch."""
         (far,) = self.topology.graph.successors(leaf.name)
         key = member_loss_key(loss_key(self.seed, leaf.name, far), member)
-        return Link(self.topology.link(leaf.name, far), self._switches[far], key)
+        return self._single_link(leaf.name, far, key)
 
     def host(self, name: str) -> SimHost:
         """The host of this name (`Topology.hosts`); UsageError when there is none."""
@@ -162,7 +181,7 @@ class Network:
         """The host at a place in `Topology.hosts`, made when first asked for."""
         host = self._hosts[place]
         if host is None:
-            host = self._hosts[place] = SimHost(leaf, place)
+            host = self._hosts[place] = leaf.make_host(place)
         return host
 
     # Routes
@@ -174,7 +193,7 @@ class Network:
         first: Sequence[Link] = () if leaf.counted else list(leaf.uplinks.values())
         if len(neighbours) > 1:
             members = self.topology.host_nodes if target is None else (target.leaf.name,)
-            tree = distribution(self.topology, leaf.name, members, self._forwarding)
+            tree = (group_tree if target is None else distribution)(self.topology, leaf.name, members, self._forwarding)
             first = [leaf.uplinks[far] for far in tree[leaf.name]]
         route = leaf.routes[to] = Route(leaf, to, target, root, first)
         self._routes.setdefault(to, []).append(route)
@@ -182,14 +201,14 @@ class Network:
 
     def forget_routes(self, group: Group) -> None:
         """The group is now listened to by other leaves: its trees are found again when needed."""
-        for root, to in [key for key in self._trees if key[1] == group]:
-            del self._trees[root, to]
+        for key in [key for key in self._trees if key[1] == group]:
+            del self._trees[key]
         for route in self._routes.get(group, ()):
             route.links = {}
 
     def next_links(self, route: Route, switch: Switch) -> Sequence[Link | Bundle]:
         """The links a packet takes from a switch; never back to the plain host that sent it."""
-        key = (route.root, route.to)
+        key = (route.root, route.to, route.home.ttl)
         tree = self._trees.get(key)
         if tree is None:
             tree = self._trees[key] = self._tree(route)
@@ -200,11 +219,13 @@ class Network:
 
     def _tree(self, route: Route) -> dict[str, tuple[str, ...]]:
         if route.target is not None:
-            members = [route.target.leaf.name]
-        else:
-            found = ((leaf.name, leaf.audiences.get(route.to)) for leaf in self._leaves.values())
-            members = [name for name, audience in found if audience is not None and audience.present]
-        return distribution(self.topology, route.root, members, self._forwarding)
+            return distribution(self.topology, route.root, [route.target.leaf.name], self._forwarding)
+        members = self.membership.members(self._leaves, route.to)
+        return group_tree(self.topology, route.root, members, self._forwarding, route.home.ttl)
+
+    def limit_scope(self, name: str, ttl: int) -> None:
+        """Multicasts of this host (with its equals in a counted group) end at the router that counts `ttl` down to 0."""
+        self._leaves[self.topology.member(name).node].ttl = ttl
 
     # Moving packets
 
@@ -234,7 +255,7 @@ class Network:
         assert len(data) == size, f"{message.kind} says it has {size} bytes, and has {len(data)}"
         return self._codec.decode(data)
 
-    def forward(self, flight: Flight, links: Sequence[Link | Bundle], now: float) -> None:
+    def forward(self, flight: Flight, links: Sequence[Carrier], now: float) -> None:
         """Offer a packet to links: one SimPy event for each distinct time at which copies arrive."""
         landings: Landings = {}
         for link in links:
@@ -315,6 +336,11 @@ class Network:
     def links(self) -> list[LinkCounts]:
         """Counts of every direction of every link, in the order of the topology."""
         return [self._counts(near, far) for near, far, _ in self.topology.links]
+
+    def nodes(self) -> list[NodeCounts]:
+        """Counts of every node with a model, in the order of the topology."""
+        things = (self._leaves.get(name) or self._switches[name] for name in self.topology.graph)
+        return [thing.counts() for thing in things if isinstance(thing, (Router, StormSwitch, LimitedLeaf))]
 
     def _counts(self, near: str, far: str) -> LinkCounts:
         leaf = self._leaves.get(near)

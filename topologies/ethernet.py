@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-__all__ = ["MTU", "Framing", "wire_bytes"]
+__all__ = ["MTU", "Framing", "size_on_link", "wire_bytes"]
 
 Framing: TypeAlias = Literal["ethernet", "ethernet-802.1q"]
 """Names of the exact framings: a link's `overhead` is a number of bytes or one of these."""
@@ -28,3 +28,8 @@ def wire_bytes(payload: int, framing: Framing = "ethernet", mtu: int = MTU) -> i
         total += PREAMBLE + around + IPV4 + room + GAP
         left -= room
     return total + PREAMBLE + max(SMALLEST_FRAME, around + IPV4 + left) + GAP
+
+
+def size_on_link(payload: int, overhead: int | Framing) -> int:
+    """Bytes a datagram takes on a link with this `overhead`: added, or by exact framing."""
+    return payload + overhead if isinstance(overhead, int) else wire_bytes(payload, overhead)

@@ -18,7 +18,7 @@ from protocols.errors import ConfigError, UsageError
 from topologies.channels import Channel, Loss, Perfect
 from topologies.ethernet import Framing
 from topologies.multicast import Multicast, check_multicast
-from topologies.nodes import Kind, Model, RouterModel
+from topologies.nodes import HostModel, Kind, Model, RouterModel
 from topologies.units import Duration, Rate
 
 __all__ = ["Direction", "LinkAttributes", "LinkSpec", "Member", "NodeSpec", "Topology", "connect"]
@@ -237,6 +237,8 @@ def _check_node(graph: Graph, name: str, attributes: dict[str, Any]) -> None:
         raise ConfigError(f"node {name}: kind {spec.kind!r} is not allowed; host, switch or router")
     if spec.count is None:
         return
+    if isinstance(spec.model, HostModel) and spec.model.pause:
+        raise ConfigError(f"nodes.{name}.pause: True is not allowed; only for a host without a count")
     if spec.kind != "host" or graph.out_degree(name) != 1:
         raise ConfigError(f"node {name}: count is only for a leaf host with one link")
     if spec.count < 1:

@@ -322,7 +322,10 @@ def test_each_sender_is_asked_for_what_it_sent() -> None:
     listener.hear(*one.block(0, without=(1,)), *one.block(1))
     listener.hear(*two.block(0, without=(2, 3)), *two.block(1))
     listener.until(5 * GRTT)
-    found = {nack.sender_id: (nack.instance_id, symbols(demand, 0, 0)) for nack, demand in zip(listener.nacks, listener.demands(), strict=True)}
+    found = {
+        nack.sender_id: (nack.instance_id, symbols(demand, 0, 0))
+        for nack, demand in zip(listener.nacks, listener.demands(), strict=True)
+    }
     assert found == {1: (1, [8]), 2: (4, [8, 9])}
 
 
