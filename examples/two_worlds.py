@@ -33,7 +33,8 @@ def table(seeds: int, emulate: bool) -> dict[str, dict[str, list[dict[str, Any]]
     """Metrics by world and loss."""
     worlds = {"sim": range(1, seeds + 1)} | ({"emu": range(1, 2)} if emulate else {})
     return {
-        world: {loss: [measure(loss, seed, world).metrics for seed in runs] for loss in LOSSES} for world, runs in worlds.items()
+        world: {loss: [measure(loss, seed, world).metrics for seed in runs] for loss in LOSSES}
+        for world, runs in worlds.items()
     }
 
 

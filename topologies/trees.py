@@ -9,7 +9,7 @@ import networkx as nx
 
 from topologies.spec import Graph, Topology
 
-__all__ = ["distribution", "forwarding", "group_tree", "next_hops"]
+__all__ = ["distribution", "forwarding", "group_tree", "in_scope", "next_hops"]
 
 
 def forwarding(topology: Topology) -> Graph:
@@ -98,6 +98,13 @@ def _within(topology: Topology, tree: dict[str, tuple[str, ...]], root: str, ttl
             reached[node] = tree[node]
             frontier += [(far, left) for far in tree[node]]
     return reached
+
+
+def in_scope(topology: Topology, root: str, ttl: int) -> list[str]:
+    """The graph nodes that are hosts and that a multicast of host `root` reaches with this TTL."""
+    tree = group_tree(topology, root, [name for name in topology.host_nodes if name != root], ttl=ttl)
+    reached = frozenset(far for below in tree.values() for far in below)
+    return [name for name in topology.host_nodes if name in reached or name == root]
 
 
 def next_hops(topology: Topology, node: str, graph: "Graph | None" = None) -> dict[str, str]:

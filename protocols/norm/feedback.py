@@ -32,7 +32,8 @@ class Feedback:
 
     def echo(self, now: float) -> tuple[int, int]:
         """The sender's clock as this receiver knows it: seconds and microseconds for a NACK or ACK."""
-        return divmod(self._sent + round((now - self._heard) * 1e6), 1_000_000)
+        seconds, microseconds = divmod(self._sent + round((now - self._heard) * 1e6), 1_000_000)
+        return seconds & 0xFFFFFFFF, microseconds
 
     def answered(self, now: float, grtt: float, factor: int) -> None:
         """An answer went out, in an ACK or in a NACK."""

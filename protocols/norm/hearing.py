@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from protocols.norm.feedback import Feedback
-from protocols.norm.messages import FLAG_REPAIR, FLAG_STREAM, Data, Flush, Fti, Info, NormMessage, Probe, Squelch
+from protocols.norm.messages import EMPTY_OBJECT, FLAG_REPAIR, FLAG_STREAM, Data, Flush, Fti, Info, NormMessage, Probe, Squelch
 from protocols.serial import ahead
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ __all__ = ["HANDLERS"]
 
 JUST_BEGUN = 64
 """A sender that has sent fewer messages than this has just begun: to catch up costs at most as many repairs."""
-EMPTY_BLOCK = 0xFFFF
-"""From this block number on a FLUSH may speak of an object without any symbol."""
 
 
 # -- joining -----------------------------------------------------------------------------------------------------------
@@ -33,7 +31,7 @@ def _joined(remote: "RemoteSender", message: Data | Info) -> bool:
     if isinstance(message, Data):
         part = message.block if message.fti is None else message.fti.partition.first(message.block)
     if not _joined_start(remote, message, part) and not message.flags & FLAG_REPAIR and not part:
-        remote.join(message.object_id)
+        remote.join(message.object_id, message.fec_id)
     return remote.synced
 
 
@@ -41,10 +39,13 @@ def _joined_start(remote: "RemoteSender", message: Data | Info | Flush, part: in
     """Join at object 0 if the sender's few messages so far can hold no more than this object's `part` and those before it.
 
     Otherwise a receiver that was there all the time, but lost the one INFO or DATA message it may join at, would miss a
-    small object without a word. A sender's ids and sequence numbers begin at 0, NRL's too.
+    small object without a word. A sender's ids begin at 0, NRL's too; its sequence numbers begin anywhere, but with the
+    first probe. A FLUSH of one block of object 0 alone says as much.
     """
-    if message.object_id + part <= message.sequence < JUST_BEGUN:
-        remote.join(0)
+    sent = (message.sequence - remote.began) & 0xFFFF
+    alone = isinstance(message, Flush) and not message.object_id and not part
+    if alone or message.object_id + part <= sent < JUST_BEGUN:
+        remote.join(0, message.fec_id)
     return remote.synced
 
 
@@ -129,16 +130,22 @@ def _fits(message: Data, fti: Fti) -> bool:
 
 def _on_flush(remote: "RemoteSender", message: Flush, sequence: int, now: float) -> bool:
     """CMD(FLUSH): everything through the end of this block was sent."""
-    part = 0 if message.block >= EMPTY_BLOCK else message.block
-    if not remote.synced and not _joined_start(remote, message, part):
+    empty = (message.block, message.symbol) == EMPTY_OBJECT.get(message.fec_id)
+    if not remote.synced and not _joined_start(remote, message, 0 if empty else message.block):
         return False
     at_front = _reached(remote, message.object_id)
+    if empty and message.object_id in remote.objects:
+        # Only its information is missing. Asked for the whole of an empty object, libnorm1 crashes.
+        remote.open_empty(message.object_id, message.fec_id)
     at = remote.at
     block, symbol = at.block, at.symbol
     if at_front and at.object_id in remote.objects:
         to = message.block + 1
         item = remote.objects.get(at.object_id)
-        if item is not None:
+        if empty:
+            # The end lies behind the information.
+            to = 1
+        elif item is not None:
             to = min(to, item.fti.partition.blocks)
             if to > block:
                 item.skip(block, symbol, to, 0)
@@ -162,6 +169,8 @@ def _on_squelch(remote: "RemoteSender", message: Squelch, sequence: int, now: fl
 
 def _on_probe(remote: "RemoteSender", message: Probe, sequence: int, now: float) -> bool:
     """CMD(CC): note the sender's clock, and answer in time."""
+    if not message.cc_sequence and not remote.synced:
+        remote.began = message.sequence
     if remote.feedback is None:
         remote.feedback = Feedback()
     remote.feedback.probed(message, now, remote.grtt, remote.backoff, remote.gsize, remote.receiver.ports.rng)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from protocols.norm.demand import Demand
 
 __all__ = [
+    "EMPTY_OBJECT",
     "FLAG_EXPLICIT",
     "FLAG_FILE",
     "FLAG_INFO",
@@ -54,6 +55,8 @@ __all__ = [
 FLAG_REPAIR, FLAG_EXPLICIT, FLAG_INFO, FLAG_UNRELIABLE, FLAG_FILE, FLAG_STREAM = 1, 2, 4, 8, 16, 32
 FORM_ITEMS, FORM_RANGES, FORM_ERASURES = 1, 2, 3
 LEVEL_SEGMENT, LEVEL_BLOCK, LEVEL_INFO, LEVEL_OBJECT = 1, 2, 4, 8
+EMPTY_OBJECT = {0: (0xFFFF, 0xFFFF), 5: (0xFFFFFF, 0xFF), 129: (0xFFFFFFFF, 0xFFFF)}
+"""(block, symbol) that FLUSH names for an object without symbols, by fec_id: one before the first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from heapq import heapify, heappop
 
+from protocols.errors import UsageError
 from protocols.fec import encode
 from protocols.machine import Content
 from protocols.norm.config import NormConfig
@@ -9,7 +10,22 @@ from protocols.norm.demand import Demand
 from protocols.norm.identity import PARITY_SYMBOL, SOURCE_SYMBOL, base_of
 from protocols.norm.messages import FLAG_FILE, FLAG_INFO, Fti
 
-__all__ = ["Outgoing"]
+__all__ = ["Outgoing", "check_content"]
+
+MAX_BLOCKS = {0: 1 << 16, 5: 1 << 24, 129: 1 << 32}
+"""Blocks that a payload id can number, by fec_id (RFC 5445, RFC 5510)."""
+MAX_SIZE = (1 << 48) - 1
+"""Bytes of an object that EXT_FTI can tell."""
+
+
+def check_content(content: Content, config: NormConfig) -> None:
+    """Raise UsageError when NORM can't carry this content with these parameters."""
+    if len(content.info) > config.segment:
+        raise UsageError(f"information of {len(content.info)} bytes; at most one segment ({config.segment})")
+    most = min(MAX_BLOCKS[config.fec] * config.block * config.segment, MAX_SIZE)
+    if content.source.size > most:
+        allowed = f"at most {most} with fec {config.fec}, block {config.block} and segment {config.segment}"
+        raise UsageError(f"an object of {content.source.size} bytes; {allowed}")
 
 
 class Outgoing:

@@ -18,6 +18,7 @@ from protocols.norm.messages import (
     Command,
     Data,
     Flush,
+    Fti,
     Info,
     Nack,
     NormMessage,
@@ -57,6 +58,7 @@ class RemoteSender:
         "_silences",
         "at",
         "backoff",
+        "began",
         "feedback",
         "grtt",
         "gsize",
@@ -81,6 +83,8 @@ class RemoteSender:
         self.gsize = 1.0
         self.parity = 0
         self.heard = -inf
+        self.began = 0
+        """The sequence number of the sender's first message, as far as known."""
         self.lost = 0
         self.speaks_at = inf
         """When a NACK or an answer to a probe is due."""
@@ -198,6 +202,7 @@ class RemoteSender:
         self.give_up(list(self.objects), "the sender restarted")
         self.receiver.ports.notify(SenderReset(self.node))
         self.synced = False
+        self.began = 0
         self._cycle = self.feedback = None
 
     def _period(self) -> float:
@@ -259,9 +264,10 @@ class RemoteSender:
         """Stand at this front before the message under way has its say."""
         self.at = Position(object_id, block, symbol, self.at.sequence, (object_id, block, symbol))
 
-    def join(self, object_id: int) -> None:
-        """Begin with this object; what came before it is of no interest."""
+    def join(self, object_id: int, fec_id: int) -> None:
+        """Begin with this object; what came before it is of no interest. Requests name the code, before any FTI is known."""
         self.synced = True
+        self._fec_id = fec_id
         self.whole = False
         self.objects[object_id] = None
         self.stand(object_id)
@@ -296,22 +302,29 @@ class RemoteSender:
         item = self.objects.get(key)
         if item is not None or key not in self.objects or message.fti is None:
             return item
-        fti = message.fti
-        offer = Offer(self.node, key, fti.object_size, bool(message.flags & FLAG_FILE))
+        self._segment = message.fti.segment
+        return self._open(key, message.fti, bool(message.flags & FLAG_FILE), bool(message.flags & FLAG_INFO))
+
+    def open_empty(self, key: int, fec_id: int) -> None:
+        """An object of which nothing came has no content: its information is all there is to come. It counts as a file."""
+        if self.objects[key] is None:
+            self._open(key, Fti(fec_id, 0, self._segment, 1, 0), True, True)
+
+    def _open(self, key: int, fti: Fti, is_file: bool, has_info: bool) -> Incoming | None:
         self.receiver.ports.notify(ObjectOpened(self.node, key, fti.object_size))
-        sink = self.receiver.ports.accept(offer)
+        sink = self.receiver.ports.accept(Offer(self.node, key, fti.object_size, is_file))
         if sink is None:
             del self.objects[key]
             self._judge()
             return None
-        item = self.objects[key] = Incoming(key, fti, sink, bool(message.flags & FLAG_INFO))
+        item = self.objects[key] = Incoming(key, fti, sink, has_info)
         partition, at = fti.partition, self.at
         if key != at.object_id or at.block >= partition.blocks:
             item.skip(0, 0, partition.blocks, 0)
         else:
             item.skip(0, 0, at.block, at.symbol)
         self._judge()
-        self._fec_id, self._segment, self.parity = fti.fec_id, fti.segment, item.usable_parity
+        self._fec_id, self.parity = fti.fec_id, item.usable_parity
         return item
 
     def take(self, item: Incoming | None, message: Data, length: int, fresh: bool) -> None:

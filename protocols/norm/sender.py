@@ -14,6 +14,7 @@ from protocols.norm.demand import Demand, demand_of
 from protocols.norm.grtt import GrttEstimator
 from protocols.norm.identity import info_identity
 from protocols.norm.messages import (
+    EMPTY_OBJECT,
     FLAG_REPAIR,
     Ack,
     Command,
@@ -27,7 +28,7 @@ from protocols.norm.messages import (
     Probe,
     Squelch,
 )
-from protocols.norm.outgoing import Outgoing
+from protocols.norm.outgoing import Outgoing, check_content
 from protocols.norm.quantise import gsize_code, rate_code
 from protocols.norm.window import Window
 from protocols.norm.wire import size_of
@@ -39,8 +40,6 @@ CATCH_UP = 0.02
 """A sender woken late makes up for at most this much time (seconds) at once."""
 CLOCK_OFFSET = 1_000_000
 """Probe times start at one second: an echo of 0, 0 means that no probe was heard."""
-EMPTY_BLOCK = {0: (0xFFFF, 0xFFFF), 5: (0xFFFFFF, 0xFF), 129: (0xFFFFFFFF, 0xFFFF)}
-"""The last symbol of an object without any, by fec_id: one before the first, in the widths of its payload id."""
 IDS = 0x10000
 
 
@@ -119,7 +118,8 @@ class NormSender(Sender):
         self._schedule()
 
     def submit(self, content: Content, now: float) -> int:
-        """Queue an object; it is sent as soon as the window has room for it."""
+        """Queue an object; it is sent as soon as the window has room for it. UsageError when NORM can't carry it."""
+        check_content(content, self._config)
         object_id, self._next_id = self._next_id, (self._next_id + 1) % IDS
         self._window.backlog.append(Outgoing(object_id, content, self._config, self._origin.source_id))
         self._admit(now)
@@ -439,7 +439,7 @@ class NormSender(Sender):
         if not self._window.objects:
             return self._make_squelch()
         item = next(reversed(self._window.objects.values()))
-        block, symbol, length = *EMPTY_BLOCK[fec], 0
+        block, symbol, length = *EMPTY_OBJECT[fec], 0
         if item.partition.blocks:
             block = item.partition.blocks - 1
             length = item.partition.length(block)

@@ -192,10 +192,10 @@ class Listener:
 class Talker:
     """A NORM sender, node 1, whose packets are kept with their times."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, instance: int = 7, **settings: Any) -> None:
         self.config = quick(**settings)
         self.host = FakeHost("sender")
-        self.machine = NormSender(self.host, self.config, 1, GROUP, 7)
+        self.machine = NormSender(self.host, self.config, 1, GROUP, instance)
         self.said: list[tuple[float, int, Any]] = []
         """(time, size, message) of everything it sent."""
         self.host.on_send = lambda packet: self.said.append((self.host.now, packet.size, packet.message))

@@ -31,7 +31,7 @@ def finish(listener: Listener, voice: Voice, block: int = 1) -> None:
     listener.hear(*(voice.data(block, symbol) for symbol in range(1, 8)), voice.data(block + 1, 0))
 
 
-# -- when it asks ------------------------------------------------------------------------------------------------------------
+# -- when it asks ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -104,7 +104,7 @@ def test_the_timing_advertised_last_counts() -> None:
     assert len(listener.nacks) == 1
 
 
-# -- suppression -----------------------------------------------------------------------------------------------------------------
+# -- suppression -------------------------------------------------------------------------------------------------------
 
 
 def test_a_request_of_others_for_as_much_keeps_it_silent() -> None:
@@ -165,6 +165,14 @@ def test_a_request_that_comes_after_its_own_is_no_suppression() -> None:
     assert listener.machine.counts()["nacks_suppressed"] == 0
 
 
+def test_nor_is_it_one_while_the_answer_to_a_probe_is_due() -> None:
+    listener, voice = scene()
+    listener.at_expiry()
+    listener.hear(voice.probe())
+    others_ask(listener, items((0, 0, 8)))
+    assert listener.machine.counts()["nacks_suppressed"] == 0
+
+
 def test_who_lacks_nothing_is_not_suppressed() -> None:
     listener, voice = Listener(), Voice(pattern(800 * BLOCKS))
     listener.hear(*voice.block(0), voice.data(1, 0))
@@ -174,7 +182,7 @@ def test_who_lacks_nothing_is_not_suppressed() -> None:
     assert listener.machine.deadline < inf
 
 
-# -- hold-off ----------------------------------------------------------------------------------------------------------------------
+# -- hold-off ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("suppressed", [False, True])
@@ -235,6 +243,16 @@ def test_a_sender_that_repairs_something_earlier_has_answered_and_is_asked_again
     second = listener.at_expiry()
     assert second < expiry + HOLDOFF
     assert set(listener.demands()[1].symbols) == {(0, 0)}
+
+
+def test_a_step_back_during_the_back_off_does_not_shorten_the_hold_off() -> None:
+    listener, voice = Listener(), Voice(pattern(800 * BLOCKS))
+    listener.hear(*voice.block(0, without=(1, 2)), voice.data(1, 0))
+    listener.hear(voice.data(0, 8, 0, FLAG_REPAIR), *voice.block(1)[1:])
+    expiry = listener.at_expiry()
+    listener.hear(*voice.block(2), voice.data(3, 0))
+    listener.until(expiry + HOLDOFF - 1e-6)
+    assert [symbols(demand, 0, 0) for demand in listener.demands()] == [[9]]
 
 
 def test_a_repair_in_order_is_no_step_back_and_nothing_is_asked_twice() -> None:

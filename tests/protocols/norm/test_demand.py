@@ -81,7 +81,7 @@ def test_an_item_of_another_code_ends_its_request() -> None:
 )
 def test_a_request_without_sense_asks_for_nothing(request_: Request) -> None:
     found = demand(request_)
-    assert not (found.symbols or found.blocks or found.objects or found.infos)
+    assert not any((found.symbols, found.blocks, found.objects, found.infos))
 
 
 def test_two_demands_together_ask_for_what_either_does() -> None:

@@ -106,3 +106,19 @@ def test_a_nack_before_any_probe_answers_nothing_and_suppresses_no_answer() -> N
     listener.hear(voice.probe())
     listener.hear(Nack(77, 0, 1, 1, 0, 0, (items((0, 0, 8)),)), source="other")
     assert listener.machine.deadline < 1.0
+
+
+def test_a_clock_that_runs_over_its_32_bits_begins_again() -> None:
+    listener, voice = scene()
+    listener.hear(voice.probe(0xFFFFFFFF, 999_999), now=0.1)
+    listener.at_expiry()
+    (ack,) = listener.acks
+    assert ack.response_sec == 0
+
+
+def test_a_probe_of_an_earlier_start_of_the_sender_is_not_answered() -> None:
+    listener, voice = scene()
+    listener.hear(voice.probe(5000, 0))
+    listener.hear(*Voice(pattern(2400), instance=2).whole())
+    listener.until(0.9)
+    assert not listener.said

@@ -4,7 +4,7 @@ from itertools import accumulate
 from math import ceil
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocols.norm.messages import Data
@@ -32,6 +32,7 @@ def test_blocks_are_those_nrl_was_seen_to_make(size: int, segment: int, block: i
     assert lengths(Partition(size, segment, block)) == expected
 
 
+@settings(deadline=None, derandomize=True)
 @given(size=st.integers(0, 100_000), segment=st.integers(1, 2000), block=st.integers(1, 255))
 def test_the_cut_is_that_of_the_rfc(size: int, segment: int, block: int) -> None:
     partition = Partition(size, segment, block)
@@ -43,6 +44,7 @@ def test_the_cut_is_that_of_the_rfc(size: int, segment: int, block: int) -> None
     assert not cut or (cut[0] <= block and cut[0] - cut[-1] <= 1)
 
 
+@settings(deadline=None, derandomize=True)
 @given(size=st.integers(1, 20_000), segment=st.integers(20, 500), block=st.integers(1, 255))
 def test_segments_are_numbered_and_sized_without_holes(size: int, segment: int, block: int) -> None:
     partition = Partition(size, segment, block)

@@ -122,7 +122,7 @@ def test_what_was_lost_is_made_good_by_the_recorded_repairs(capture: str) -> Non
     assert listener.machine.counts()["data_lost"] == len(droppable(capture))
 
 
-# -- our receiver's requests beside those of NRL's ------------------------------------------------------------------------
+# -- our receiver's requests beside those of NRL's ---------------------------------------------------------------------
 
 
 def first_nack(capture: str) -> tuple[float, Nack]:
@@ -210,7 +210,7 @@ def spans(nack: Nack) -> list[tuple[int, int, int, int, int]]:
     return [(r.form, r.level, item.object_id, item.block, item.symbol) for r in nack.requests for item in r.items]
 
 
-# -- our sender and the requests of NRL's receivers -------------------------------------------------------------------------
+# -- our sender and the requests of NRL's receivers --------------------------------------------------------------------
 
 REQUESTS = [
     (capture, place)

@@ -1,0 +1,113 @@
+"""What a NORM receiver counts, and what it makes of messages without sense."""
+
+import pytest
+
+from protocols.machine import Offer
+from protocols.norm.messages import FLAG_FILE, FLAG_INFO, FLAG_REPAIR, Eot, Flush
+from tests.protocols.norm.scenes import Listener, Voice
+from tests.support.content import pattern
+
+LONG = 2400
+"""Bytes of three blocks."""
+
+
+# -- messages without sense --------------------------------------------------------------------------------------------
+
+
+def crooked(voice: Voice, **changes: object) -> object:
+    message = voice.data(1, 2)
+    for name, value in changes.items():
+        setattr(message, name, value)
+    return message
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"block": 3},
+        {"block": 16_000_000},
+        {"symbol": 12},
+        {"symbol": 255},
+        {"payload": b"short", "length": 5},
+        {"payload": bytes(101), "length": 101},
+        {"payload": b"", "length": 0},
+        {"fti": Voice(pattern(5000)).fti},
+        {"fti": Voice(pattern(LONG), segment=50).fti},
+    ],
+    ids=str,
+)
+def test_symbols_that_do_not_fit_their_object_are_ignored_and_counted(changes: dict[str, object]) -> None:
+    listener, voice = Listener(), Voice(pattern(LONG))
+    listener.hear(*voice.block(0))
+    listener.hear(crooked(voice, **changes))  # type: ignore[arg-type]
+    assert listener.machine.counts()["ignored"] == 1
+    listener.hear(*voice.block(1), *voice.block(2), voice.flush())
+    listener.until(5.0)
+    assert listener.received() == [0]
+    assert listener.content() == voice.content
+
+
+def test_content_of_which_the_coding_is_unknown_is_ignored() -> None:
+    listener, voice = Listener(), Voice(pattern(800))
+    listener.hear(crooked(voice, fti=None, block=0))  # type: ignore[arg-type]
+    assert listener.machine.counts()["ignored"] == 1
+    assert not listener.host.offers
+
+
+def test_coding_told_by_information_only_is_enough() -> None:
+    listener, voice = Listener(), Voice(pattern(LONG), info=b"name")
+    listener.hear(voice.info())
+    for message in voice.whole():
+        message.fti = None
+        listener.hear(message)
+    assert listener.received() == [0]
+
+
+@pytest.mark.parametrize(("block", "symbol"), [(99, 3), (0xFFFFFF, 0xFF), (0, 200)])
+def test_a_flush_beyond_the_object_does_no_harm(block: int, symbol: int) -> None:
+    listener, voice = Listener(), Voice(pattern(LONG))
+    listener.hear(*voice.block(0))
+    listener.hear(Flush(voice.origin, voice.sequence, 5, 0, block, symbol))
+    voice.sequence += 1
+    listener.hear(*voice.block(1), *voice.block(2))
+    listener.until(5.0)
+    listener.hear(*(voice.data(b, s, 0, FLAG_REPAIR) for b in (1, 2) for s in range(8)))
+    assert listener.received() == [0]
+    assert listener.content() == voice.content
+
+
+def test_streams_and_other_commands_are_left_alone() -> None:
+    listener, voice = Listener(), Voice(pattern(800))
+    stream = voice.data(0, 0)
+    stream.flags = 32
+    listener.hear(stream, Eot(voice.origin, 1))
+    listener.until(5.0)
+    assert not listener.host.offers
+    assert not listener.nacks
+
+
+def test_an_object_is_a_file_only_when_its_flag_says_so() -> None:
+    listener, voice = Listener(), Voice(pattern(800))
+    message = voice.data(0, 0)
+    message.flags &= ~(FLAG_FILE | FLAG_INFO)
+    listener.hear(message)
+    assert listener.host.offers == [Offer(1, 0, 800, False)]
+
+
+# -- counters ----------------------------------------------------------------------------------------------------------
+
+
+def test_loss_is_counted_by_sequence_numbers_from_the_first_message_on() -> None:
+    listener, voice = Listener(), Voice(pattern(LONG), sequence=0xFFFA)
+    messages = voice.whole()
+    listener.hear(*messages[:4], *messages[7:])
+    counts = listener.machine.counts()
+    assert (counts["data_received"], counts["data_lost"]) == (21, 3)
+
+
+def test_a_message_that_was_only_late_is_not_lost() -> None:
+    listener, voice = Listener(), Voice(pattern(LONG))
+    messages = voice.whole()
+    listener.hear(*messages[:4], *messages[5:], messages[4])
+    counts = listener.machine.counts()
+    assert (counts["data_received"], counts["data_lost"]) == (24, 0)

@@ -1,0 +1,199 @@
+"""Where a NORM receiver joins a sender, how it keeps several apart, and when it takes one for silent."""
+
+from math import inf
+
+import pytest
+
+from protocols.events import SenderHeard, SenderSilent
+from protocols.norm.demand import demand_of
+from protocols.norm.messages import FLAG_REPAIR
+from tests.protocols.norm.scenes import GROUP, GRTT, Listener, Voice, symbols
+from tests.support.content import pattern
+
+LONG = 2400
+"""Bytes of three blocks."""
+LATE = 100
+"""A sequence number of a sender that began long ago."""
+
+
+def test_it_joins_the_group_and_says_nothing_unasked() -> None:
+    listener = Listener()
+    assert listener.host.groups == [GROUP]
+    listener.until(1000.0)
+    assert not listener.said
+    assert listener.machine.deadline == inf
+
+
+# -- joining -----------------------------------------------------------------------------------------------------------
+
+
+def test_it_joins_at_the_beginning_of_an_object() -> None:
+    listener, voice = Listener(), Voice(pattern(LONG), sequence=LATE)
+    listener.hear(*voice.whole(17))
+    assert listener.received() == [17]
+
+
+def test_in_the_middle_of_an_object_it_waits_for_the_next() -> None:
+    listener, voice = Listener(), Voice(pattern(LONG), sequence=LATE)
+    listener.hear(*voice.whole(17)[8:], voice.flush(17))
+    listener.until(5.0)
+    listener.hear(*voice.whole(18), voice.flush(18))
+    listener.until(30.0)
+    assert listener.received() == [18]
+    assert not listener.nacks
+    assert not listener.aborted()
+
+
+def test_later_in_the_first_block_it_joins_and_asks_for_the_start() -> None:
+    listener, voice = Listener(), Voice(pattern(LONG), sequence=LATE)
+    listener.hear(*voice.whole(17)[3:])
+    listener.at_expiry()
+    assert symbols(listener.demands()[0], 17, 0) == [8, 9, 10]
+
+
+def test_it_joins_at_information() -> None:
+    listener, voice = Listener(), Voice(pattern(LONG), info=b"name", sequence=LATE)
+    listener.hear(voice.info(17))
+    voice.block(0, 17)
+    listener.hear(*voice.block(1, 17))
+    listener.at_expiry()
+    assert listener.demands()[0].blocks == [(17, 0, 0)]
+
+
+def test_it_does_not_join_at_a_repair() -> None:
+    listener, voice = Listener(), Voice(pattern(LONG), info=b"name", sequence=LATE)
+    listener.hear(voice.info(16, FLAG_REPAIR), voice.data(0, 3, 16, FLAG_REPAIR), voice.flush(16))
+    listener.until(5.0)
+    assert not listener.host.offers
+    assert not listener.nacks
+    listener.hear(voice.info(17), *voice.whole(17))
+    assert listener.received() == [17]
+
+
+def test_what_lies_before_the_object_it_joined_at_is_of_no_interest() -> None:
+    listener, voice = Listener(), Voice(pattern(800), sequence=LATE)
+    listener.hear(*voice.whole(17))
+    listener.hear(*(voice.data(0, symbol, 16, FLAG_REPAIR) for symbol in range(8)))
+    listener.until(5.0)
+    assert listener.received() == [17]
+    assert not listener.nacks
+
+
+def test_with_a_sender_that_has_just_begun_it_joins_at_the_very_first_object() -> None:
+    listener, voice = Listener(), Voice(pattern(800))
+    voice.whole(0)
+    voice.block(0, 1)
+    listener.hear(voice.flush(1))
+    listener.at_expiry()
+    assert listener.demands()[0].objects == [(0, 0), (1, 1)]
+
+
+@pytest.mark.parametrize(("fec", "parity"), [(0, 0), (5, 4), (129, 4)])
+def test_a_request_names_the_senders_code_before_any_content_came(fec: int, parity: int) -> None:
+    listener, voice = Listener(), Voice(pattern(800), fec=fec, parity=parity)
+    voice.whole(0)
+    listener.hear(voice.flush(0))
+    listener.at_expiry()
+    assert demand_of(listener.nacks[0], fec).objects == [(0, 0)]
+
+
+@pytest.mark.parametrize("sequence", [LATE, 0x10000 - 3])
+def test_a_flush_of_a_sender_that_began_long_ago_is_no_reason_to_join(sequence: int) -> None:
+    listener, voice = Listener(), Voice(pattern(800), sequence=sequence)
+    listener.hear(voice.flush(1))
+    listener.until(5.0)
+    assert not listener.nacks
+
+
+@pytest.mark.parametrize("sequence", [LATE, 0x10000 - 3])
+def test_a_first_object_of_one_block_is_asked_for_although_only_its_flush_came(sequence: int) -> None:
+    listener, voice = Listener(), Voice(pattern(800), sequence=sequence)
+    listener.hear(voice.flush(0))
+    listener.until(5.0)
+    assert listener.nacks
+
+
+# -- activity ----------------------------------------------------------------------------------------------------------
+
+
+def test_after_twenty_silent_periods_a_sender_is_reported_silent_once() -> None:
+    listener, voice = Listener(), Voice(pattern(800))
+    listener.hear(*voice.whole())
+    listener.until(19.9)
+    assert not listener.told(SenderSilent)
+    listener.until(1000.0)
+    assert listener.told(SenderSilent) == [SenderSilent(1)]
+    assert listener.machine.deadline == inf
+
+
+def test_the_period_grows_with_round_trip_and_robustness() -> None:
+    listener, voice = Listener(robust=20), Voice(pattern(800), grtt=0.5)
+    listener.hear(*voice.whole())
+    listener.until(20 * 2 * 20 * 0.5 - 1.0)
+    assert not listener.told(SenderSilent)
+    listener.until(1000.0)
+    assert listener.told(SenderSilent)
+
+
+def test_any_message_of_the_sender_is_a_sign_of_life() -> None:
+    listener, voice = Listener(), Voice(pattern(800))
+    listener.hear(*voice.whole())
+    for i in range(1, 10):
+        listener.until(10.0 * i)
+        listener.hear(voice.flush())
+    assert not listener.told(SenderSilent)
+
+
+def test_a_sender_that_speaks_again_after_silence_can_fall_silent_again() -> None:
+    listener, voice = Listener(), Voice(pattern(800))
+    listener.hear(*voice.whole())
+    listener.until(100.0)
+    listener.hear(*voice.whole(1))
+    listener.until(200.0)
+    assert listener.received() == [0, 1]
+    assert listener.told(SenderSilent) == [SenderSilent(1)] * 2
+
+
+def test_a_silent_sender_is_asked_again_and_again_for_what_is_missing() -> None:
+    listener, voice = Listener(), Voice(pattern(LONG))
+    listener.hear(*voice.block(0, without=(1,)))
+    listener.until(15.5)
+    assert 10 <= len(listener.nacks) <= 20
+    assert all(symbols(demand, 0, 0) == [8] for demand in listener.demands())
+    listener.until(100.0)
+    assert len(listener.nacks) <= 21, "and not for ever"
+
+
+# -- several senders ---------------------------------------------------------------------------------------------------
+
+
+def test_senders_are_kept_apart() -> None:
+    listener = Listener()
+    one, two = Voice(pattern(LONG), node=1), Voice(pattern(LONG, seed=3), node=2, instance=4)
+    for left, right in zip(one.whole(), two.whole(), strict=True):
+        listener.hear(left, source="a")
+        listener.hear(right, source="b")
+    assert [(event.sender) for event in listener.told(SenderHeard)] == [1, 2]
+    assert listener.received() == [0, 0]
+    assert listener.content(0, 1) == one.content
+    assert listener.content(0, 2) == two.content
+
+
+def test_each_sender_is_asked_for_what_it_sent() -> None:
+    listener = Listener()
+    one, two = Voice(pattern(LONG), node=1), Voice(pattern(LONG), node=2, instance=4)
+    listener.hear(*one.block(0, without=(1,)), *one.block(1))
+    listener.hear(*two.block(0, without=(2, 3)), *two.block(1))
+    listener.until(5 * GRTT)
+    found = {
+        nack.sender_id: (nack.instance_id, symbols(demand, 0, 0))
+        for nack, demand in zip(listener.nacks, listener.demands(), strict=True)
+    }
+    assert found == {1: (1, [8]), 2: (4, [8, 9])}
+
+
+def test_messages_with_the_own_node_id_are_not_heard() -> None:
+    listener = Listener(node=1)
+    listener.hear(*Voice(pattern(800), node=1).whole())
+    assert not listener.host.events
+    assert listener.machine.counts()["data_received"] == 0
