@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from emu.node import Program
 from experiments.content import Extent, Generated, digest_of
 from experiments.cross import FlowEnd, FlowSource, flow_row
 from experiments.metrics import Result, Row, combine, row_of
 from experiments.program import Job, Node, ReceiverProgram, SenderProgram, Sinks
 from experiments.scenario import Scenario
-from experiments.troupe import Program, Role, Troupe, Visitor
+from experiments.troupe import Role, Troupe, Visitor
 from experiments.workload import Attendance, FileWorkload
 from protocols.cross import Load, Receipt, is_cross
 from protocols.machine import Content, Group, Message, Source
@@ -18,7 +19,7 @@ from topologies.addressing import node_id
 from topologies.spec import Topology
 from topologies.trees import in_scope
 
-__all__ = ["Cast", "Session", "World", "hosts_of"]
+__all__ = ["Cast", "Session", "World"]
 
 Key: TypeAlias = tuple[int, int]
 Sent: TypeAlias = tuple[int, str | None]
@@ -52,7 +53,7 @@ class Session:
 
     def members(self, topology: Topology, default: list[str]) -> list[str]:
         """Hosts that receive the group, in the order of the topology."""
-        named = [host for work in self.works for name in work.members or () for host in hosts_of(topology, name)]
+        named = [host for work in self.works for name in work.members or () for host in topology.hosts_of(name)]
         chosen = frozenset(named) if named else self._in_scope(topology, default)
         return [name for name in topology.hosts if name in chosen and name not in self.senders]
 
@@ -71,14 +72,6 @@ class Session:
     def id_of(self, topology: Topology, host: str) -> int:
         """The 32-bit id of a host within this session."""
         return node_id(topology, host) | self.number << SESSION_SHIFT
-
-
-def hosts_of(topology: Topology, name: str) -> list[str]:
-    """The hosts a name stands for: itself, or all members of a counted group."""
-    if name in topology.host_nodes:
-        return [topology.member_name(name, place) for place in range(topology.size(name))]
-    topology.member(name)
-    return [name]
 
 
 def sessions_of(scenario: Scenario) -> list[Session]:
@@ -119,7 +112,7 @@ class Cast:
         self._receivers: list[_Enrolled] = []
         self._senders: list[_Enrolled] = []
         self._attendance: dict[str, Attendance] = {
-            host: entry for entry in scenario.receivers for name in entry.hosts for host in hosts_of(topology, name)
+            host: entry for entry in scenario.receivers for name in entry.hosts for host in topology.hosts_of(name)
         }
         sessions = sessions_of(scenario)
         bystanders = {name for name in topology.host_nodes if topology.node(name).bystander}
@@ -158,7 +151,9 @@ class Cast:
 
     def _node(self, session: Session, name: str) -> Node:
         choice = self.scenario.protocol
-        return Node(protocol(choice.name), choice.config, session.id_of(self.topology, name), Group(self._address(session.name)))
+        return Node(
+            protocol(choice.name), choice.config, session.id_of(self.topology, name), Group(self._address(session.name))
+        )
 
     def _jobs(self, session: Session, sender: str) -> list[Job]:
         sources = self._sources[session.number, sender] = []

@@ -12,7 +12,16 @@ from protocols.machine import Event, Host, Ports
 from topologies.spec import UDP_OVERHEAD
 from topologies.units import Duration, Rate, Size
 
-__all__ = ["AimdTraffic", "AnyTraffic", "ConstantTraffic", "FlowEnd", "FlowSource", "OnOffTraffic", "PoissonTraffic", "flow_row"]
+__all__ = [
+    "AimdTraffic",
+    "AnyTraffic",
+    "ConstantTraffic",
+    "FlowEnd",
+    "FlowSource",
+    "OnOffTraffic",
+    "PoissonTraffic",
+    "flow_row",
+]
 
 
 class _Traffic(BaseModel):

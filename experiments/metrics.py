@@ -66,7 +66,7 @@ def row_of(
     counts = result.get("counts", {})
     due = expected.keys() if owed is None else owed
     intact = all(expected.get(key) == came for key, came in received.items()) and not result.get("duplicates", 0)
-    complete = received.keys() >= due
+    complete = due <= received.keys() <= expected.keys()
     lost = counts.get("data_lost", 0)
     heard = lost + counts.get("data_received", 0)
     return Row(

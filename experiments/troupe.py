@@ -4,24 +4,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol, cast
 
+from emu.node import Program
 from experiments.program import SenderProgram
 from protocols.machine import Host, Message
 from protocols.several import Several
 
-__all__ = ["Program", "Role", "Troupe", "Visitor"]
-
-
-class Program(Protocol):
-    """What runs on a host."""
-
-    def start(self, host: Host) -> None:
-        """Begin."""
-
-    def finished(self) -> bool:
-        """Is there nothing left to do?"""
-
-    def result(self) -> dict[str, Any]:
-        """What came out, as plain values."""
+__all__ = ["Role", "Troupe", "Visitor"]
 
 
 class Role:

@@ -27,7 +27,11 @@ class FileWorkload(BaseModel):
         default=None, min_length=1, description="hosts that receive the group; none: all that send nothing, within scope"
     )
     ttl: int | None = Field(
-        default=None, ge=1, le=255, strict=True, description="routers count multicasts down from it and stop at 0; none: no limit"
+        default=None,
+        ge=1,
+        le=255,
+        strict=True,
+        description="routers count multicasts down from it and stop at 0; none: no limit",
     )
 
 

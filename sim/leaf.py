@@ -114,6 +114,11 @@ class Leaf:
         """The host does not want to listen any more."""
         self.network.membership.leave(self, host, group)
 
+    def groups_of(self, host: SimHost) -> list[Group]:
+        """The groups a host listens to."""
+        found = ((group, audience) for group, audience in self.audiences.items() if isinstance(group, Group))
+        return [group for group, audience in found if audience.listens(host.member)]
+
     def begin(self, host: SimHost, group: Group) -> None:
         """The host listens from now on."""
         audience = self.audiences.get(group)

@@ -175,6 +175,13 @@ class Topology:
             raise UsageError(f"{host!r} is no host of this topology; hosts are {some}")
         return found
 
+    def hosts_of(self, name: str) -> list[str]:
+        """The hosts a name stands for: itself, or all members of a counted group; UsageError when there is none."""
+        if name in self._base:
+            return [self.member_name(name, place) for place in range(self.size(name))]
+        self.member(name)
+        return [name]
+
     def index(self, host: str) -> int:
         """The place of this name in `hosts`."""
         node, place = self.member(host)

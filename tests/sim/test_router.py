@@ -1,16 +1,14 @@
 """Routers, storm control and pause: what they let through, and when."""
 
-import json
 from math import inf
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sim.network import Network
 from tests.sim.probes import Probe, probe_on
-from topologies.inline import Inline
 from topologies.ethernet import wire_bytes
+from topologies.inline import Inline
 
 FAST = 12.5e6
 """100 Mbit/s in bytes per second."""
