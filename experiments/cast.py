@@ -74,7 +74,7 @@ class Session:
         return node_id(topology, host) | self.number << SESSION_SHIFT
 
 
-def sessions_of(scenario: Scenario) -> list[Session]:
+def _sessions_of(scenario: Scenario) -> list[Session]:
     """The sessions of a scenario, in the order in which it names their groups."""
     groups = dict.fromkeys(work.group for work in scenario.workload)
     return [
@@ -114,7 +114,7 @@ class Cast:
         self._attendance: dict[str, Attendance] = {
             host: entry for entry in scenario.receivers for name in entry.hosts for host in topology.hosts_of(name)
         }
-        sessions = sessions_of(scenario)
+        sessions = _sessions_of(scenario)
         bystanders = {name for name in topology.host_nodes if topology.node(name).bystander}
         default = [
             host for host in topology.hosts if host not in scenario.senders and topology.member(host).node not in bystanders

@@ -67,12 +67,13 @@ class OnOffTraffic(_Paced):
     """Bursts at `rate`, and silence between; both last exponential times."""
 
     kind: Literal["on-off"] = "on-off"
-    on: Duration = Field(default=0.5, gt=0.0, description="mean length of a burst")
-    off: Duration = Field(default=0.5, gt=0.0, description="mean length of a silence")
+    # Not "on" and "off": YAML takes these for true and false.
+    burst: Duration = Field(default=0.5, gt=0.0, description="mean length of a burst")
+    silence: Duration = Field(default=0.5, gt=0.0, description="mean length of a silence")
 
     def gaps(self) -> Gaps:
         """How packets follow each other."""
-        return on_off(self.gap, self.on, self.off)
+        return on_off(self.gap, self.burst, self.silence)
 
 
 class AimdTraffic(_Traffic):

@@ -69,9 +69,7 @@ class Scenario(BaseModel):
         for n, entry in enumerate(self.receivers):
             for name in (host for entry_name in entry.hosts for host in topology.hosts_of(entry_name)):
                 if name in self.senders:
-                    raise ConfigError(
-                        f"receivers.{n}.hosts: value {name!r} is not allowed; it sends, and senders are always there"
-                    )
+                    raise ConfigError(f"receivers.{n}.hosts: value {name!r} is not allowed; it sends, and stays")
             if entry.leave is not None and entry.leave <= entry.join:
                 raise ConfigError(f"receivers.{n}.leave: value {entry.leave!r} is not allowed; later than join, {entry.join!r}")
         for n, flow in enumerate(self.traffic):

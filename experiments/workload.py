@@ -31,7 +31,7 @@ class FileWorkload(BaseModel):
         ge=1,
         le=255,
         strict=True,
-        description="routers count multicasts down from it and stop at 0; none: no limit",
+        description="TTL of multicasts, which each router lowers by 1; none: no limit",
     )
 
 

@@ -53,4 +53,4 @@ def _check_static(tree: StaticTree, graph: "nx.DiGraph[str]") -> None:
     reached = nx.node_connected_component(links, tree[0][0]) if tree else ()
     for name, attributes in graph.nodes(data=True):
         if attributes["node"].kind == "host" and (name not in reached or links.degree(name) > 1):
-            raise ConfigError(f"multicast.tree: {name} is not a leaf of the tree; every host has to be, by one link")
+            raise ConfigError(f"multicast.tree: {name!r} is not on it by one link; every host has to be")
