@@ -31,7 +31,7 @@ def read_topology(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path}: can't be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: is not UTF-8 text (byte {error.start})") from error
-    except (yaml.YAMLError, nx.NetworkXError, SyntaxError, TypeError, ValueError) as error:
+    except (yaml.YAMLError, nx.NetworkXError, SyntaxError, TypeError, ValueError, ConfigError) as error:
         raise ConfigError(f"{path}: {' '.join(str(error).split())}") from error
     return {"kind": "graph", **data}
 
