@@ -31,7 +31,7 @@ class Intake(Pausing):
         self._expected_bytes = 0
         self.free_at = 0.0
         self.offered = self.dropped = 0
-        self.used = 0.0
+        self.busy = 0.0
         """Seconds of processor time."""
 
     def admit(self, size: int, now: float) -> float:
@@ -46,7 +46,7 @@ class Intake(Pausing):
             self._waiting.append((start, size))
             self._held += size
         cost = self._per_packet + self._per_byte * size
-        self.used += cost
+        self.busy += cost
         self.free_at = start + cost
         return self.free_at
 
@@ -141,13 +141,13 @@ class LimitedLeaf(Leaf):
 
     def counts(self) -> NodeCounts:
         """Packets that network cards let through, and those that found the buffer full, of all members together."""
-        offered, dropped = (sum(getattr(each, key) for each in self._intakes) for key in ("offered", "dropped"))
-        return NodeCounts(self.name, offered, dropped)
-
-    @property
-    def used(self) -> float:
-        """Seconds of processor time of all members together."""
-        return sum(intake.used for intake in self._intakes)
+        intakes = self._intakes
+        return NodeCounts(
+            self.name,
+            sum(each.offered for each in intakes),
+            sum(each.dropped for each in intakes),
+            processor=sum(each.busy for each in intakes),
+        )
 
 
 class _Ready:

@@ -139,7 +139,7 @@ class PausedLink:
         del landings
         self.offered += 1
         lost = self.sampler is not None and self.sampler.lost(flight.identity)
-        if self._limit is not None and len(self.waiting) >= self._limit and (self._busy or self.waiting):
+        if self._limit is not None and len(self.waiting) + self._busy > self._limit:
             self.dropped += 1
             return
         self.waiting.append((flight, lost))

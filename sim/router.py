@@ -24,18 +24,22 @@ _TAGGED: Framing = "ethernet-802.1q"
 
 @dataclass(frozen=True, slots=True)
 class NodeCounts:
-    """What became of packets within a node: `offered` to it, `dropped` for want of room, `filtered` by storm control."""
+    """What became of packets within a node: `offered` to it, `dropped` for want of room, `filtered` by storm control.
+
+    `processor` is how many seconds its processor was busy; that of all members of a counted group together.
+    """
 
     node: str
     offered: int
     dropped: int
     filtered: int = 0
+    processor: float = 0.0
 
 
 class Processor:
     """A processor that takes packets one by one: `limit` may wait. `then` is what happens to each when it is done."""
 
-    __slots__ = ("_limit", "_per_byte", "_per_packet", "_starts", "_then", "dropped", "free_at")
+    __slots__ = ("_limit", "_per_byte", "_per_packet", "_starts", "_then", "busy", "dropped", "free_at")
 
     def __init__(self, per_packet: float, per_byte: float, limit: int | None, then: Then) -> None:
         self._per_packet = per_packet
@@ -43,7 +47,7 @@ class Processor:
         self._limit = limit
         self._then = then
         self._starts: deque[float] = deque()
-        self.free_at = 0.0
+        self.free_at = self.busy = 0.0
         self.dropped = 0
 
     def carry(self, flight: "Flight", now: float, landings: "Landings") -> None:
@@ -57,7 +61,9 @@ class Processor:
         start = max(now, self.free_at)
         if start > now:
             starts.append(start)
-        self.free_at = start + self._per_packet + self._per_byte * flight.size
+        cost = self._per_packet + self._per_byte * flight.size
+        self.busy += cost
+        self.free_at = start + cost
         landings.setdefault(self.free_at, []).append((self, ()))
 
     def arrive(self, flight: "Flight", out: Sequence[int], now: float) -> None:
@@ -164,7 +170,8 @@ class Router(Switch):
     def counts(self) -> NodeCounts:
         """Packets that came to the router, and those dropped before its processor or its single wire."""
         parts = {id(part): part for part in (self._processor, self._inward, self._outward) if part is not None}
-        return NodeCounts(self.name, self.offered, sum(part.dropped for part in parts.values()))
+        busy = 0.0 if self._processor is None else self._processor.busy
+        return NodeCounts(self.name, self.offered, sum(part.dropped for part in parts.values()), processor=busy)
 
 
 class StormSwitch(Switch):
