@@ -156,6 +156,18 @@ def test_what_the_object_does_not_have_is_not_sent(request_: Request) -> None:
     assert len(found) <= 1
 
 
+def test_parity_of_a_block_under_way_waits_for_the_rest_of_the_block() -> None:
+    item = make()
+    for _ in range(11):
+        item.step()
+    item.want(demand_of(Nack(9, 0, 1, 7, 0, 0, (parity(1, 0, 0),)), 5))
+    item.activate()
+    assert item.repair_step() is None
+    while item.block == 1:
+        item.step()
+    assert item.repair_step() == (1, 8)
+
+
 def test_repairs_go_out_lowest_first_even_when_they_were_asked_for_late() -> None:
     item = make()
     sent(item)
