@@ -13,6 +13,7 @@ from experiments.scenario import Scenario
 from experiments.troupe import Role, Troupe, Visitor
 from experiments.workload import Attendance, FileWorkload
 from protocols.cross import Load, Receipt, is_cross
+from protocols.errors import ConfigError
 from protocols.machine import Content, Group, Message, Source
 from protocols.registry import protocol
 from topologies.addressing import node_id
@@ -121,6 +122,10 @@ class Cast:
         ]
         for session in sessions:
             self._enrol_receivers(session, session.members(topology, default))
+        if not self._receivers:
+            raise ConfigError(
+                "workload: has no receivers; somebody in the scope of a ttl who does not send, or the members named"
+            )
         for number, spec in enumerate(scenario.traffic):
             self._give(spec.sink, Role(f"sink-{number}", is_cross, FlowEnd(number, spec)))
             self._give(spec.source, Role(f"source-{number}", is_cross, FlowSource(number, spec)))
