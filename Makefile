@@ -1,8 +1,8 @@
-# make setup, demo, test, lint, clean. Another Python: make setup PYTHON=python3.12
+# make setup, demo, test, lint, validate, clean. Another Python: make setup PYTHON=python3.12
 PYTHON ?=
 BIN := .venv/bin
 
-.PHONY: setup demo test lint format clean
+.PHONY: setup demo test lint format validate clean
 .DEFAULT_GOAL := setup
 
 setup: # .venv with the mcastlab command, and as root the system packages; quick when all is there
@@ -22,6 +22,9 @@ format: setup # rewrite the code in the project's format
 
 test: lint # everything
 	@$(BIN)/python -m pytest -q
+
+validate: setup # all of theory, measured; takes long and writes docs/validation.md
+	@$(BIN)/mcastlab validate --out docs/validation.md
 
 clean: # remove what the commands above made
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist out

@@ -10,11 +10,13 @@ from typing import Annotated
 
 import typer
 
+from experiments.commands.compare import compare_command
 from experiments.commands.demo import demo
 from experiments.commands.recv import recv
 from experiments.commands.run import run_command
 from experiments.commands.schema import schema
 from experiments.commands.send import send
+from experiments.commands.validate import validate_command
 from protocols.errors import McastlabError, UnsupportedError, UsageError
 
 __all__ = ["app", "invoke", "main"]
@@ -25,6 +27,8 @@ app.command("demo")(demo)
 app.command("send")(send)
 app.command("recv")(recv)
 app.command("schema")(schema)
+app.command("compare")(compare_command)
+app.command("validate")(validate_command)
 
 REFUSED: type[Exception] = typer.BadParameter.mro()[2]
 """ClickException: typer brings its own click in some versions, so there is no one place to import it from."""

@@ -41,7 +41,7 @@ def _simulate(scenario: Scenario) -> Result:
     real = scenario.wire == "bytes"
     cast = Cast(scenario, topology, str, real, in_memory if real else accounted)
     began = time.process_time()
-    network = Network(topology, seed=scenario.seed, codec=_codec(scenario) if real else None)
+    network = Network(topology, seed=scenario.seed, codec=_codec(scenario) if real else None, engine=scenario.engine)
     for work in scenario.workload:
         if work.ttl is not None:
             network.limit_scope(work.sender, work.ttl)

@@ -39,6 +39,9 @@ class Scenario(BaseModel):
     wire: Literal["objects", "bytes"] = Field(
         default="objects", description="simulator: hand message objects on, or encode and decode them at each link"
     )
+    engine: Literal["auto", "strict", "fast"] = Field(
+        default="auto", description="simulator: one event per delivery, or grouped; the same comes out"
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> "Scenario":
@@ -98,8 +101,12 @@ class Scenario(BaseModel):
         return self.model_dump(mode="python", by_alias=True)
 
     def digest(self) -> str:
-        """SHA-256 over the canonical JSON of `plain`: equal for scenarios that mean the same, on every machine."""
-        text = json.dumps(self.plain(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        """SHA-256 over the canonical JSON of `plain`: equal for scenarios that mean the same, on every machine.
+
+        `engine` is left out, for it changes nothing.
+        """
+        meaning = {key: value for key, value in self.plain().items() if key != "engine"}
+        text = json.dumps(meaning, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return sha256(text.encode()).hexdigest()
 
 

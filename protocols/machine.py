@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
+from protocols.crowd import Seat
 from protocols.events import Event
 from protocols.rng import Rng
 
@@ -67,6 +68,22 @@ class Message:
     calm: Any = None
     """The same for whoever, besides, lacks nothing of what was sent."""
     after: Any = None
+    """Where it moves them to."""
+    is_feedback: ClassVar[bool] = False
+    """Does it concern only senders, and receivers whose seat is attentive?"""
+
+    @property
+    def spare(self) -> bool:
+        """Is it of no use to those who are calm?"""
+        return False
+
+    def gist(self) -> Any:
+        """What of a calm message matters to who lacks something (`Seat.ignores`)."""
+        return None
+
+    def is_no_news(self, waits: Any) -> bool:
+        """Does a calm message do nothing more for an idle seat that waits for this (`Seat.waits_for`) than for a whole one?"""
+        return False
 
 
 class Packet:
@@ -151,13 +168,19 @@ class Ports(Protocol):
         """Where the object goes, or None when it is not wanted."""
 
 
+NOWHERE = Seat(object())
+"""The seat of machines that follow nobody; no message leads there."""
+
+
 class Machine(ABC):
     """One end of a protocol. Subclasses are slotted: there may be a million of them."""
 
-    __slots__ = ("deadline", "ports")
+    __slots__ = ("deadline", "ports", "seat")
 
     def __init__(self, ports: Ports) -> None:
         self.ports = ports
+        self.seat = NOWHERE
+        """Where the machine stands among others, if it follows chains of messages."""
         self.deadline = inf
         """When `wake` is wanted; inf for never."""
 
@@ -180,6 +203,12 @@ class Machine(ABC):
     @abstractmethod
     def wake(self, now: float) -> None:
         """The deadline has come, or nearly. Afterwards `deadline` is later than `now`."""
+
+    def alone(self) -> None:
+        """Leave the crowd that moves this machine, before any input that does not come through the crowd."""
+        pace = self.seat.pace
+        if pace is not None:
+            pace.release(self)
 
     def resume(self, now: float) -> None:
         """The network takes packets again, after `send` answered "full"."""

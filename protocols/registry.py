@@ -26,9 +26,9 @@ class Protocol:
 
 
 def _load() -> dict[str, Protocol]:
-    from protocols import norm
+    from protocols import arq, norm, srm
 
-    return {"norm": norm.PROTOCOL}
+    return {"norm": norm.PROTOCOL, "a": arq.A, "n1": arq.N1, "n2": arq.N2, "srm": srm.PROTOCOL}
 
 
 def names() -> list[str]:

@@ -34,6 +34,8 @@ class Fingerprint:
         self._hash = blake2b(digest_size=16)
         self._instant = 0.0
         self._records: list[tuple[int, bytes]] = []
+        self._event: Event | None = None
+        self._event_text = b""
 
     def control(self, now: float, node: int, kind: str, size: int) -> None:
         """A control packet was sent."""
@@ -45,7 +47,10 @@ class Fingerprint:
         """An application heard an event."""
         if now != self._instant:
             self._close(now)
-        self._records.append((node, _text(event)))
+        if event is not self._event:
+            # The same object means the same text; to compare equal ones costs more.
+            self._event, self._event_text = event, _text(event)
+        self._records.append((node, self._event_text))
 
     def _close(self, now: float) -> None:
         self._write(self._hash)

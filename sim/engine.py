@@ -51,6 +51,8 @@ class Timers:
         self._env = env
         self._hosts = hosts
         self._settle = settle
+        self.spoke: list[SimHost] = []
+        """Hosts with events their applications have not heard."""
         self._heap: list[tuple[float, int]] = []
         self._tick_at = inf
         self._callbacks = (self._on_tick,)
@@ -69,9 +71,17 @@ class Timers:
                 heappush(heap, entry)
         fresh.clear()
         if heap and heap[0][0] < self._tick_at:
-            first = self._first()
-            if first < self._tick_at:
-                self._post_tick(first)
+            self._aim()
+
+    def _aim(self) -> None:
+        """See to it that SimPy comes back for the first entry that lives."""
+        when, place = self._heap[0]
+        host = self._hosts[place]
+        assert host is not None
+        if host.armed != when or host.machine.deadline > when:
+            when = self._first()
+        if when < self._tick_at:
+            self._post_tick(when)
 
     def _current(self, entry: tuple[float, int]) -> tuple[float, int] | None:
         """The entry itself while it lives, the one in its place when the deadline only moved later, None when there is none."""
@@ -130,6 +140,8 @@ class Timers:
             host.armed = inf
             later = machine.deadline
             if later <= now:
+                if machine.seat.pace is not None:
+                    machine.alone()
                 machine.wake(now)
                 later = machine.deadline
                 if later <= now:
@@ -137,4 +149,7 @@ class Timers:
             if later < host.armed:
                 host.armed = later
                 heappush(heap, (later, place))
-        self._settle()
+        if self.spoke or self.fresh:
+            self._settle()
+        elif heap:
+            self._aim()

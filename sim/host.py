@@ -116,6 +116,7 @@ class SimHost:
     def stop(self) -> None:
         """End the machine: it leaves its groups, and hears and says nothing any more."""
         leaf = self.leaf
+        self.machine.alone()
         for group in leaf.groups_of(self):
             leaf.leave(self, group)
         self.machine = IDLE
@@ -131,6 +132,7 @@ class SimHost:
         nested = network.busy
         network.busy = True
         try:
+            self.machine.alone()
             result = verb(*args, self.now)
             self.drain()
         finally:
@@ -144,7 +146,14 @@ class SimHost:
         if self.events is None:
             return
         network = self.leaf.network
-        now = network.env.now
+        now = network.env._now
+        if len(self.events) == 1:
+            # Nearly always: no list to be worked off.
+            event, self.events = self.events[0], None
+            network.fingerprinter.told(now, self.place, event)
+            self.on_event(event)
+            network.told = True
+            return
         while self.events:
             event = self.events.pop(0)
             network.fingerprinter.told(now, self.place, event)
@@ -155,10 +164,15 @@ class SimHost:
     def arrive(self, flight: "Flight", out: object, now: float) -> None:
         """A packet for this host alone is there; `out` is empty."""
         del out
-        route = flight.route
-        if route.target is self or self.leaf.listens(route.to, self.place):
+        if self.hears(flight):
             self.leaf.network.deliveries += 1
-            self.machine.receive(flight.message, flight.host.name, route.to, now)
+            self.machine.alone()
+            self.machine.receive(flight.message, flight.host.name, flight.route.to, now)
+
+    def hears(self, flight: "Flight") -> bool:
+        """Is the packet for this host, or does it listen to the group?"""
+        route = flight.route
+        return route.target is self or self.leaf.listens(route.to, self.place)
 
     # Ports
 

@@ -91,6 +91,7 @@ class LimitedHost(SimHost):
                 self.leaf.network.forward(flight, (Stage(lambda flight, now: when, self._taken),), now)
 
     def _taken(self, flight: "Flight", now: float) -> None:
+        self.leaf.network.announce(flight, self, now)
         SimHost.arrive(self, flight, (), now)
 
 

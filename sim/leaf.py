@@ -4,14 +4,17 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from protocols.crowd import Crowd
 from protocols.machine import Address, Group, Machine, fan_out
 from protocols.rng import key_of
 from sim.host import SimHost
 from sim.link import Link
 
 if TYPE_CHECKING:
-    from sim.link import Bundle
-    from sim.network import Flight, Network, Route
+    from sim.network import Flight, Hop, Network, Route
+
+CROWD = 4
+"""So many machines are worth being moved together."""
 
 __all__ = ["Audience", "Leaf", "Switch"]
 
@@ -22,19 +25,23 @@ class Audience:
     `machines` is indexed by member while all members listen, as they usually do; else it is packed and `members` names them.
     """
 
-    __slots__ = ("_slots", "machines", "members", "present")
+    __slots__ = ("_slots", "crowd", "machines", "members", "present")
 
     def __init__(self, count: int) -> None:
         self._slots: list[Machine | None] = [None] * count
         self.present = 0
         self.machines: Sequence[Machine] | None = None
         self.members: list[int] | None = None
+        self.crowd: Crowd | None = None
 
     def put(self, member: int, machine: Machine | None) -> None:
         """The member's machine, or None when it does not listen any more.
 
         Safe while a message is being fanned out: a machine changes only its own entry, and packed lists are made anew.
         """
+        if self.crowd is not None:
+            self.crowd.dissolve()
+            self.crowd = None
         self.present += (machine is not None) - (self._slots[member] is not None)
         self._slots[member] = machine
         self.machines = self.members = None
@@ -169,6 +176,12 @@ class Leaf:
             out = audience.positions(out)
         self.network.deliveries += len(machines) - len(out)
         message, source = flight.message, flight.host.name
+        crowd = audience.crowd
+        if crowd is None and message.after is not None and len(machines) >= CROWD:
+            crowd = audience.crowd = Crowd(machines)
+        if crowd is not None:
+            crowd.tell(message, source, to, now, out)
+            return
         begin = 0
         for position in out:
             if position > begin:
@@ -185,7 +198,7 @@ class Switch:
     def __init__(self, network: "Network", name: str) -> None:
         self.network = network
         self.name = name
-        self.links: dict[str, Link | Bundle] = {}
+        self.links: dict[str, Hop] = {}
         """By neighbour."""
 
     def arrive(self, flight: "Flight", out: Sequence[int], now: float) -> None:
@@ -202,7 +215,7 @@ class Switch:
         del near
         return self
 
-    def next_links(self, flight: "Flight") -> "Sequence[Link | Bundle]":
+    def next_links(self, flight: "Flight") -> "Sequence[Hop]":
         """The links a packet goes on to from here."""
         links = flight.route.links.get(self.name)
         return self.network.next_links(flight.route, self) if links is None else links

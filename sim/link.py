@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from sim.leaf import Leaf
     from sim.network import Flight
 
-__all__ = ["Bundle", "Carrier", "Fifo", "FramedFifo", "Landings", "Link"]
+__all__ = ["Bundle", "Carrier", "Fifo", "FramedFifo", "Landings", "Link", "Places"]
 
-Landings: TypeAlias = dict[float, list[tuple[Any, Sequence[int]]]]
+Places: TypeAlias = list[tuple[Any, Sequence[int]]]
+Landings: TypeAlias = dict[float, Places]
 
 
 class Carrier(Protocol):

@@ -1,11 +1,12 @@
 """A topology that runs: hosts, links and switches in a SimPy environment."""
 
+import gc
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
 from operator import attrgetter
-from typing import cast
+from typing import TypeAlias, cast
 
 from simpy import Environment
 
@@ -17,16 +18,23 @@ from sim.engine import ARRIVAL, Occurrence, Timers, post
 from sim.host import IDLE, SimHost
 from sim.intake import LimitedLeaf, make_leaf
 from sim.leaf import Leaf, Switch
-from sim.link import Bundle, Carrier, Landings, Link
+from sim.link import Bundle, Carrier, Landings, Link, Places
 from sim.membership import Membership
 from sim.pause import PausedLink, Pausing, QueueRoom
 from sim.router import NodeCounts, Router, StormSwitch, make_switch
+from sim.strands import Strands
 from topologies.keys import loss_key, member_loss_key
 from topologies.nodes import SwitchModel
 from topologies.spec import Topology
 from topologies.trees import distribution, forwarding, group_tree
 
-__all__ = ["Flight", "LinkCounts", "Network", "Route"]
+__all__ = ["ENGINES", "Flight", "Landing", "LinkCounts", "Network", "OnDelivery", "Route"]
+
+GC_THRESHOLD = 50_000
+ENGINES = ("auto", "strict", "fast")
+OnDelivery: TypeAlias = Callable[[float, str, Message], None]
+"""Told the time, the receiving host and the message just before a machine is."""
+Hop: TypeAlias = Link | Bundle | Strands
 
 _place_of = attrgetter("place")
 
@@ -47,6 +55,17 @@ class Flight:
         """Orders arrivals of one instant; counts up with each that is posted."""
 
 
+class Landing(Occurrence):
+    """Copies of a packet that arrive at one time: `content` is the flight."""
+
+    __slots__ = ("places",)
+
+    def __init__(self, callbacks: "tuple[Callable[[Landing], None], ...]", flight: Flight, places: "Places") -> None:
+        self.callbacks = callbacks
+        self.content = flight
+        self.places = places
+
+
 class Route:
     """The way from one leaf to one address; `links` are the next links at each switch, found when first needed."""
 
@@ -60,7 +79,7 @@ class Route:
         """Graph node the tree begins at."""
         self.first = first
         """The links a plain host sends on."""
-        self.links: dict[str, Sequence[Link | Bundle]] = {}
+        self.links: dict[str, Sequence[Hop]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +100,10 @@ class Network:
     With `codec` (a factory) every packet is encoded and decoded once on its way, and its size is checked; without, receivers
     get the very object that was sent. `environment` may be shared with a user's own SimPy processes. Everything that happens
     is a function of topology, machines and `seed`.
+
+    Two engines give equal fingerprints. `strict` spends one SimPy event on every delivery, keeps every link of a group apart
+    and asserts that no machine forgot to announce a deadline; `fast` groups what arrives together. `auto` is fast unless
+    `on_delivery`, which is told of every delivery in the order of time, needs strict.
     """
 
     def __init__(
@@ -90,18 +113,25 @@ class Network:
         seed: int,
         codec: Callable[[], Codec] | None = None,
         environment: Environment | None = None,
+        engine: str = "auto",
+        on_delivery: OnDelivery | None = None,
     ) -> None:
+        if engine not in ENGINES:
+            raise UsageError(f"engine: {engine!r} is not allowed; one of {', '.join(ENGINES)}")
+        if engine == "fast" and on_delivery is not None:
+            raise UsageError("on_delivery: the fast engine keeps no order between hosts; engine strict or auto")
+        self.strict = engine == "strict" or on_delivery is not None
+        self._on_delivery = on_delivery
         self.topology = topology
         self.seed = seed
         self.env = environment if environment is not None else Environment(0.0)
         self.traffic = Traffic()
+        self._packets, self._octets = self.traffic.packets, self.traffic.octets
         self.fingerprinter = Fingerprint()
         self.events = 0
         """SimPy events processed by `run`."""
         self.deliveries = 0
         """Packets handed to machines."""
-        self.spoke: list[SimHost] = []
-        """Hosts with events their applications have not heard."""
         self.told = False
         self.busy = False
         """Is an input under way, after which `settle` comes?"""
@@ -109,11 +139,12 @@ class Network:
         self._hosts: list[SimHost | None] = [None] * sum(map(topology.size, topology.host_nodes))
         self.timers = Timers(self.env, self._hosts, self.settle)
         self._queue = cast("list[tuple[float, int, int, Occurrence]]", self.env._queue)
-        self._fresh = self.timers.fresh
+        self._fresh, self.spoke = self.timers.fresh, self.timers.spoke
         self._serial = 0
         self._over: Callable[[], bool] | None = None
         self._finished = False
-        self._landed = (self._on_landing,)
+        self._landed = (self._on_delivered if self.strict else self._on_landing,)
+        self.forward = self._forward_singly if self.strict else self._forward_grouped
         self._due = (self._on_due,)
         self._build()
 
@@ -130,7 +161,7 @@ class Network:
         self.pausing: dict[str, Pausing] = {}
         """The nodes that stop the links into them when they have no room (802.3x)."""
         self._find_pausing()
-        self._inlets: dict[str, list[Link | Bundle]] = {name: [] for name in topology.host_nodes}
+        self._inlets: dict[str, list[Hop]] = {name: [] for name in topology.host_nodes}
         for near, far, _ in topology.links:
             self._build_link(near, far)
 
@@ -150,7 +181,11 @@ class Network:
             return
         head = self._leaves.get(far)
         spec, key = self.topology.link(near, far), loss_key(self.seed, near, far)
-        link: Link | Bundle = Bundle(spec, head, key) if head and head.counted else self._single_link(near, far, key)
+        link: Hop
+        if head is not None and head.counted:
+            link = (Strands if self.strict else Bundle)(spec, head, key)
+        else:
+            link = self._single_link(near, far, key)
         if leaf is not None:
             leaf.uplinks[far] = cast(Link, link)
         else:
@@ -206,7 +241,7 @@ class Network:
         for route in self._routes.get(group, ()):
             route.links = {}
 
-    def next_links(self, route: Route, switch: Switch) -> Sequence[Link | Bundle]:
+    def next_links(self, route: Route, switch: Switch) -> Sequence[Hop]:
         """The links a packet takes from a switch; never back to the plain host that sent it."""
         key = (route.root, route.to, route.home.ttl)
         tree = self._trees.get(key)
@@ -234,7 +269,13 @@ class Network:
         message, size, to = packet.message, packet.size, packet.to
         identity = message.identity
         now = self.env._now
-        self.traffic.count(message, size)
+        packets, octets, kind = self._packets, self._octets, message.kind
+        if kind in packets:
+            # As `Traffic.count`, without a call.
+            packets[kind] += 1
+            octets[kind] += size
+        else:
+            self.traffic.count(message, size)
         if identity is None:
             self.fingerprinter.control(now, host.place, message.kind, size)
         if self._codec is not None:
@@ -255,25 +296,58 @@ class Network:
         assert len(data) == size, f"{message.kind} says it has {size} bytes, and has {len(data)}"
         return self._codec.decode(data)
 
-    def forward(self, flight: Flight, links: Sequence[Carrier], now: float) -> None:
+    def _forward_grouped(self, flight: Flight, links: Sequence[Carrier], now: float) -> None:
         """Offer a packet to links: one SimPy event for each distinct time at which copies arrive."""
         landings: Landings = {}
         for link in links:
             link.carry(flight, now, landings)
-        for when, places in landings.items():
-            flight.order = order = flight.order + 1
-            heappush(self._queue, (when, ARRIVAL, order, Occurrence(self._landed, (flight, places))))
+        order, queue = flight.order, self._queue
+        for when in landings:
+            order += 1
+            heappush(queue, (when, ARRIVAL, order, Landing(self._landed, flight, landings[when])))
+        flight.order = order
 
-    def _on_landing(self, occurrence: Occurrence) -> None:
-        flight, places = occurrence.content
+    def _on_landing(self, landing: "Landing") -> None:
+        flight = landing.content
         now = self.env._now
         self.busy = True
-        for place, out in places:
+        for place, out in landing.places:
             place.arrive(flight, out, now)
         if self.spoke or self._fresh:
             self.settle()
         else:
             self.busy = False
+
+    # The strict engine
+
+    def _forward_singly(self, flight: Flight, links: Sequence[Carrier], now: float) -> None:
+        """Offer a packet to links: one SimPy event for each place a copy gets to."""
+        landings: Landings = {}
+        for link in links:
+            link.carry(flight, now, landings)
+        for when, places in landings.items():
+            for place in places:
+                flight.order = order = flight.order + 1
+                heappush(self._queue, (when, ARRIVAL, order, Landing(self._landed, flight, [place])))
+
+    def _on_delivered(self, landing: Landing) -> None:
+        flight, ((place, _),) = landing.content, landing.places
+        now = self.env._now
+        self.busy = True
+        host = place.host(0) if isinstance(place, Leaf) else place
+        if not isinstance(host, SimHost):
+            host.arrive(flight, (), now)
+        else:
+            if type(host) is SimHost:
+                self.announce(flight, host, now)
+            host.arrive(flight, (), now)
+            assert host.machine.deadline >= host.armed, f"{host.name} did not announce that its deadline moved earlier"
+        self.settle()
+
+    def announce(self, flight: Flight, host: SimHost, now: float) -> None:
+        """A machine is about to be handed a packet; who wants to know is told."""
+        if self._on_delivery is not None and host.hears(flight):
+            self._on_delivery(now, host.name, flight.message)
 
     # Time
 
@@ -291,9 +365,8 @@ class Network:
         """After the inputs of one moment: applications hear their events in order of place, timers are set."""
         self.busy = True
         while self.spoke:
-            spoke, self.spoke = self.spoke, []
-            if len(spoke) > 1:
-                spoke.sort(key=_place_of)
+            spoke = sorted(self.spoke, key=_place_of) if len(self.spoke) > 1 else self.spoke.copy()
+            self.spoke.clear()
             for host in spoke:
                 host.drain()
         self.timers.flush()
@@ -312,18 +385,47 @@ class Network:
         env, queue = self.env, self._queue
         self._over = over
         self._finished = over is not None and over()
-        while queue and queue[0][0] < until and not self._finished:
-            self.events += 1
-            if type(queue[0][3]) is Occurrence:
-                # What `env.step()` does, without what our own events never need.
-                env._now, _, _, occurrence = heappop(queue)
-                callbacks, occurrence.callbacks = occurrence.callbacks, ()
-                callbacks[0](occurrence)
-            else:
-                env.step()
-        self._over = None
+        thresholds = gc.get_threshold()
+        # A run makes millions of short-lived objects and hardly a cycle; to look for cycles as usual costs a twentieth.
+        gc.set_threshold(max(thresholds[0], GC_THRESHOLD), *thresholds[1:])
+        try:
+            while not self._finished and queue and queue[0][0] < until:
+                self.events += 1
+                event = queue[0][3]
+                if isinstance(event, Occurrence):
+                    # What `env.step()` does, without what our own events never need.
+                    env._now = heappop(queue)[0]
+                    event.callbacks[0](event)
+                else:
+                    env.step()
+        finally:
+            gc.set_threshold(*thresholds)
+            self._over = None
         if not self._finished and env.now < until < inf:
-            env.run(until)
+            # Nothing is left to happen before; `env.run` would leave an event of its own behind.
+            env._now = until
+
+    def step(self) -> bool:
+        """Let the next thing happen; False when nothing is left to happen."""
+        if not self._queue:
+            return False
+        self.events += 1
+        self.env.step()
+        return True
+
+    @property
+    def now(self) -> float:
+        """Simulated seconds since the run began."""
+        return float(self.env.now)
+
+    @property
+    def next_at(self) -> float:
+        """When the next thing happens; inf when nothing is left."""
+        return self._queue[0][0] if self._queue else inf
+
+    def pause(self) -> None:
+        """Let the `run` under way end after the present event; to be called from an application or a SimPy process."""
+        self._finished = True
 
     # What came out
 
@@ -344,7 +446,7 @@ class Network:
 
     def _counts(self, near: str, far: str) -> LinkCounts:
         leaf = self._leaves.get(near)
-        parts: list[Link | Bundle]
+        parts: list[Hop]
         if leaf is None:
             parts = [self._switches[near].links[far]]
         else:
@@ -357,6 +459,6 @@ class Network:
         member = self.topology.member(name).place
         return sum(inlet.lost_by(member) for inlet in self.inlets(name))
 
-    def inlets(self, name: str) -> Sequence[Link | Bundle]:
+    def inlets(self, name: str) -> Sequence[Hop]:
         """The links that end at this host; members of a counted group share one bundle."""
         return self._inlets[self.topology.member(name).node]

@@ -1,5 +1,6 @@
 """The random back-off of NACKs and other feedback (RFC 5401 3.2.2)."""
 
+from functools import lru_cache
 from math import exp, log
 
 __all__ = ["backoff"]
@@ -13,5 +14,11 @@ def backoff(u: float, spread: float, group_size: float) -> float:
     """
     if spread <= 0.0:
         return 0.0
+    rate, growth = _shape(group_size)
+    return spread / rate * log(1.0 + u * growth)
+
+
+@lru_cache(maxsize=64)
+def _shape(group_size: float) -> tuple[float, float]:
     rate = log(group_size) + 1.0
-    return spread / rate * log(1.0 + u * (exp(rate) - 1.0))
+    return rate, exp(rate) - 1.0

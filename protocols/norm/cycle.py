@@ -39,6 +39,18 @@ class NackCycle:
         self._covered: Place = (0, 0, 0)
         self.due = inf
 
+    def is_idle(self, now: float) -> bool:
+        """Is neither back-off nor hold-off under way? Then no repair changes anything here."""
+        return now >= self._expiry and now >= self._holdoff
+
+    def ignores(self, reach: Place, back: Place | None, now: float) -> bool:
+        """Would `rewind(back)` and `check(reach)` change nothing? False when in doubt."""
+        noted = self._noted
+        if now >= self._holdoff or (back is not None and (back[0] != noted[0] or back < noted)):
+            return False
+        covered = self._covered
+        return now >= self._expiry or not self._quiet or (reach[0] == covered[0] and reach <= covered)
+
     def check(self, now: float, place: Place) -> None:
         """Something may be missing before `place`: begin, unless a process is under way."""
         if now < self._expiry:

@@ -12,7 +12,7 @@ from protocols.norm.messages import (
     Nack,
     Request,
 )
-from protocols.serial import ahead
+from protocols.serial import ahead, before
 
 __all__ = ["Demand", "demand_of"]
 
@@ -20,9 +20,12 @@ __all__ = ["Demand", "demand_of"]
 class Demand:
     """The content of one NACK. Ranges are inclusive; `symbols` maps (object, block) to a bit mask of encoding symbol ids."""
 
-    __slots__ = ("blocks", "infos", "objects", "symbols")
+    __slots__ = ("_merged", "_with", "blocks", "infos", "objects", "symbols")
 
     def __init__(self) -> None:
+        # All who heard the same NACKs merge the same demands, so the last result is kept.
+        self._with: Demand | None = None
+        self._merged = self
         self.objects: list[tuple[int, int]] = []
         self.infos: list[tuple[int, int]] = []
         self.blocks: list[tuple[int, int, int]] = []
@@ -42,8 +45,18 @@ class Demand:
         """Are all these blocks asked for as a whole?"""
         return any(owner == object_id and low <= first and last <= high for owner, low, high in self.blocks)
 
+    def is_beyond(self, object_id: int, place: tuple[int, int, int]) -> bool:
+        """Is what is asked of this object beyond the place of transmission, so that no repair under way can serve it?"""
+        owner, block, _ = place
+        if object_id != owner:
+            return before(owner, object_id)
+        lowest = [key[1] for key in self.symbols if key[0] == owner] + [row[1] for row in self.blocks if row[0] == owner]
+        return not self.has_info(owner) and bool(lowest) and min(lowest) > block
+
     def merged(self, other: "Demand") -> "Demand":
-        """What either asks for."""
+        """What either asks for; shared, so not to be changed."""
+        if self._with is other:
+            return self._merged
         both = Demand()
         both.objects = self.objects + other.objects
         both.infos = self.infos + other.infos
@@ -51,6 +64,7 @@ class Demand:
         both.symbols = dict(self.symbols)
         for key, mask in other.symbols.items():
             both.symbols[key] = both.symbols.get(key, 0) | mask
+        self._with, self._merged = other, both
         return both
 
     def add(self, request: Request, fec_id: int) -> None:

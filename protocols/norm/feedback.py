@@ -15,24 +15,27 @@ LEAST_FACTOR = 4
 class Feedback:
     """What one receiver owes one sender for its last probe. `due` is when an ACK(CC) is to be sent, inf for never."""
 
-    __slots__ = ("_heard", "_hold", "_sent", "due")
+    __slots__ = ("_heard", "_hold", "_probe", "due")
 
     def __init__(self) -> None:
-        self._sent = 0
+        # The message itself, which all receivers share, and not a number each.
+        self._probe: Probe | None = None
         self._heard = 0.0
         self._hold = -inf
         self.due = inf
 
     def probed(self, probe: Probe, now: float, grtt: float, factor: int, group_size: float, rng: Rng) -> None:
         """A probe came; one with a rate wants an answer, unless one was given a moment ago."""
-        self._sent = probe.send_sec * 1_000_000 + probe.send_usec
+        self._probe = probe
         self._heard = now
         if probe.rate is not None and self.due == inf and now >= self._hold:
             self.due = now + backoff(rng.uniform(), grtt * max(factor, LEAST_FACTOR), group_size)
 
     def echo(self, now: float) -> tuple[int, int]:
         """The sender's clock as this receiver knows it: seconds and microseconds for a NACK or ACK."""
-        seconds, microseconds = divmod(self._sent + round((now - self._heard) * 1e6), 1_000_000)
+        probe = self._probe
+        sent = probe.send_sec * 1_000_000 + probe.send_usec if probe is not None else 0
+        seconds, microseconds = divmod(sent + round((now - self._heard) * 1e6), 1_000_000)
         return seconds & 0xFFFFFFFF, microseconds
 
     def answered(self, now: float, grtt: float, factor: int) -> None:

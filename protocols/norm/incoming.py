@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 
-from protocols.fec import MAX_SYMBOLS, decode
+from protocols.fec import decode
 from protocols.machine import Sink
 from protocols.norm.bits import bit_runs
 from protocols.norm.messages import Fti
@@ -36,12 +36,6 @@ class Incoming:
     def clean(self) -> bool:
         """Is nothing missing of what was sent so far?"""
         return not self.gaps and not self.absent and not (self.wants_info and self.info is None)
-
-    @property
-    def usable_parity(self) -> int:
-        """Parity symbols per block that this implementation can decode: none of GF(2^16) (fec_id 2 with m = 16)."""
-        fti = self.fti
-        return fti.parity if fti.m == 8 and fti.block + fti.parity <= MAX_SYMBOLS else 0
 
     def parity_of(self, block: int) -> int:
         """Mask of the parity symbols received of a block, bit 0 for the first."""
@@ -116,20 +110,27 @@ class Incoming:
 
     def fill_parity(self, block: int, number: int, payload: bytes | None, limit: int) -> bool:
         """Parity symbol `number` of a block that was wholly sent; True when it is of use. Holds at most `limit` bytes."""
-        mask = self.missing(block)
-        have = self.parity_of(block)
-        if not mask or have >> number & 1 or number >= self.usable_parity:
+        gaps, parity = self.gaps, self._parity
+        mask = self.missing(block) if self.absent else gaps.get(block, 0) if gaps else 0
+        have = parity.get(block, 0) if parity else 0
+        if not mask or have >> number & 1 or number >= self.fti.usable:
             return False
-        if payload is not None:
+        if payload is None:
+            if mask.bit_count() > have.bit_count() + 1:
+                if parity is None:
+                    parity = self._parity = {}
+                parity[block] = have | 1 << number
+                return True
+        else:
             if self._held + len(payload) > limit:
                 return False
             if self._stored is None:
                 self._stored = {}
             self._stored[block, number] = payload
             self._held += len(payload)
-        if self._parity is None:
-            self._parity = {}
-        self._parity[block] = have | 1 << number
+        if parity is None:
+            parity = self._parity = {}
+        parity[block] = have | 1 << number
         self._settle(block, mask)
         return True
 

@@ -5,8 +5,9 @@ Three small immutable parts are shared by many messages, and receivers compare t
 """
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
+from protocols.fec import MAX_SYMBOLS
 from protocols.machine import Message
 from protocols.norm.partition import Partition
 
@@ -38,6 +39,7 @@ __all__ = [
     "Extension",
     "Flush",
     "Fti",
+    "Gist",
     "Command",
     "Info",
     "Item",
@@ -82,9 +84,12 @@ class Fti:
     m: int = 8
     """Bits per FEC symbol element; carried on the wire by fec_id 2 only."""
     partition: Partition = field(init=False, compare=False, repr=False)
+    usable: int = field(init=False, compare=False, repr=False)
+    """Parity symbols per block that this implementation can decode: none of GF(2^16) (fec_id 2 with m = 16)."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "partition", Partition(self.object_size, self.segment, self.block))
+        object.__setattr__(self, "usable", self.parity if self.m == 8 and self.block + self.parity <= MAX_SYMBOLS else 0)
 
 
 @dataclass(slots=True)
@@ -101,6 +106,10 @@ class Position:
     symbol: int
     sequence: int
     place: tuple[int, int, int]
+
+
+Gist: TypeAlias = tuple[int, int, tuple[int, int, int], tuple[int, int, int] | None]
+"""Of a calm message: object, block it may fill (-1: none), place before which all was sent, place the sender went back to."""
 
 
 class NormMessage(Message):
@@ -183,6 +192,22 @@ class Data(NormMessage):
     calm: Position | None = field(default=None, compare=False, repr=False)
     after: Position | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def spare(self) -> bool:
+        """A repair or parity, of which who lacks nothing has no use."""
+        return bool(self.flags & FLAG_REPAIR) or self.symbol >= self.block_length
+
+    def gist(self) -> Gist:
+        """A repair or parity fills; a repair rewinds, too."""
+        reach = (self.object_id, self.block, 0)
+        if self.flags & FLAG_REPAIR and self.after is not None:
+            return self.object_id, self.block, reach, self.after.place
+        return self.object_id, self.block if self.spare else -1, reach, None
+
+    def is_no_news(self, waits: tuple[int, int]) -> bool:
+        """It is when it comes before the first block of which something is missing, or is the first symbol of that block."""
+        return waits[0] == self.object_id and (waits[1] > self.block or (waits[1] == self.block and not self.spare))
+
 
 @dataclass(slots=True)
 class Info(NormMessage):
@@ -223,6 +248,14 @@ class Flush(Command):
     block_length: int = 0
     acking: tuple[int, ...] = ()
     extensions: tuple[Extension, ...] = ()
+
+    def gist(self) -> Gist:
+        """It goes through the end of its block."""
+        return self.object_id, -1, (self.object_id, self.block + 1, 0), None
+
+    def is_no_news(self, waits: tuple[int, int]) -> bool:
+        """It is when it comes before the first block of which something is missing."""
+        return waits[0] == self.object_id and waits[1] > self.block
 
 
 @dataclass(slots=True)
@@ -296,6 +329,7 @@ class Nack(NormMessage):
     """NORM_NACK: `response_sec`, `response_usec` echo the last probe plus the time since, 0, 0 for none."""
 
     kind: ClassVar[str] = "nack"
+    is_feedback: ClassVar[bool] = True
     source_id: int
     sequence: int
     sender_id: int
@@ -314,6 +348,7 @@ class Ack(NormMessage):
     """NORM_ACK: type 1 answers CMD(CC), type 2 CMD(FLUSH) with the flushed payload id in `payload`."""
 
     kind: ClassVar[str] = "ack"
+    is_feedback: ClassVar[bool] = True
     source_id: int
     sequence: int
     sender_id: int

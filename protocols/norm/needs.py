@@ -65,7 +65,7 @@ def _of_object(item: Incoming, block: int, symbol: int) -> Iterator[Need]:
     for number in sorted(item.gaps or ()):
         if number < block:
             yield _of_block(item, number)
-        elif number == block and not item.usable_parity:
+        elif number == block and not item.fti.usable:
             mask = item.missing(number) & (1 << symbol) - 1
             if mask:
                 yield Need(LEVEL_SEGMENT, key, number, mask=mask, length=length(number))
@@ -73,7 +73,7 @@ def _of_object(item: Incoming, block: int, symbol: int) -> Iterator[Need]:
 
 def _of_block(item: Incoming, block: int) -> Need:
     """Symbols of a block that was wholly sent: as many parity symbols as are short, or, beyond them, source symbols by name."""
-    length, parity = item.fti.partition.length(block), item.usable_parity
+    length, parity = item.fti.partition.length(block), item.fti.usable
     unheard = ~item.parity_of(block) & (1 << parity) - 1
     short = item.shortage(block)
     if short <= unheard.bit_count():
@@ -107,27 +107,31 @@ def _is_object_covered(item: Incoming, limit: tuple[int, int], asked: Demand) ->
     for first, last in item.absent or ():
         if first < end and not asked.has_blocks(key, first, min(last, end - 1)):
             return False
+    symbols, usable = asked.symbols, item.fti.usable
     for block, missing in (item.gaps or {}).items():
-        mask = asked.symbols.get((key, block), 0)
-        if block == end and not item.usable_parity:
+        if block > end or (block == end and usable):
+            continue
+        mask = symbols.get((key, block), 0)
+        if block == end:
             if missing & (1 << symbol) - 1 & ~mask:
                 return False
-        elif block < end and _gain(item, block, mask) < item.shortage(block) and not asked.has_blocks(key, block, block):
+            continue
+        heard = item.parity_of(block)
+        gain = _gain(item.fti.partition.length(block), missing, heard, mask, usable) if mask else 0
+        if gain < missing.bit_count() - heard.bit_count() and not asked.has_blocks(key, block, block):
             return False
     return True
 
 
-def _gain(item: Incoming, block: int, mask: int) -> int:
-    """How many useful symbols of a wholly sent block come when another asks for `mask`."""
-    length, heard = item.fti.partition.length(block), item.parity_of(block)
-    parity = mask >> length
+def _gain(length: int, missing: int, heard: int, mask: int, usable: int) -> int:
+    """How many useful symbols of a wholly sent block of this length come when another asks for `mask`."""
     if mask & (1 << length) - 1:
         # Source symbols are named, so exactly what was asked for is sent.
-        return (item.missing(block) & mask).bit_count() + (parity & ~heard).bit_count()
+        return (missing & mask).bit_count() + (mask >> length & ~heard).bit_count()
     # Parity is sent by count, from what was never sent; when that runs out, what was asked for is sent again.
     spent = heard.bit_length()
-    left, count = item.usable_parity - spent, parity.bit_count()
-    return count if count <= left else left + (parity & ~heard & (1 << spent) - 1).bit_count()
+    left, count = usable - spent, mask.bit_count()
+    return count if count <= left else left + (mask >> length & ~heard & (1 << spent) - 1).bit_count()
 
 
 # -- as requests -------------------------------------------------------------------------------------------------------

@@ -49,12 +49,15 @@ class Outgoing:
         "block",
         "content",
         "counted",
+        "first",
         "flags",
         "fti",
         "info_due",
         "info_sent",
         "info_wanted",
+        "length",
         "object_id",
+        "packet",
         "partition",
         "repairs",
         "symbol",
@@ -72,6 +75,10 @@ class Outgoing:
         self.bases = (base_of(SOURCE_SYMBOL, source_id, object_id), base_of(PARITY_SYMBOL, source_id, object_id))
         self.counted = content.source.read(0, 0) is None
         self.block = self.symbol = 0
+        self.packet = 0
+        """Bytes of the packet of a full segment, once known."""
+        self.length, self.first = self.partition.length(0), 0
+        """Source symbols of the cursor's block, and the index within the object of its first."""
         self.active_at = 0.0
         self.info_sent = self.info_wanted = False
         self.wanted: dict[int, int] = {}
@@ -101,6 +108,7 @@ class Outgoing:
             self.symbol = symbol + 1
         else:
             self.block, self.symbol = block + 1, 0
+            self.length, self.first = self.partition.length(block + 1), self.partition.first(block + 1)
         return block, symbol
 
     def repair_step(self) -> tuple[int, int] | None:

@@ -51,9 +51,12 @@ def gsize_code(size: int) -> int:
     return exponent + 7 if mantissa > 1 else exponent - 1
 
 
-def gsize_value(code: int) -> int:
+_GSIZES = tuple(float((5 if code & 8 else 1) * 10 ** ((code & 7) + 1)) for code in range(16))
+
+
+def gsize_value(code: int) -> float:
     """The group size a 4-bit code stands for."""
-    return int((5 if code & 8 else 1) * 10 ** ((code & 7) + 1))
+    return _GSIZES[code & 15]
 
 
 def rate_code(rate: float) -> int:

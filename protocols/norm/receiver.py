@@ -1,7 +1,5 @@
 """The NORM receiver (RFC 5740 5.3): one machine for a node that only receives, whoever sends."""
 
-from math import inf
-
 from protocols.events import SenderHeard
 from protocols.machine import Address, Group, Machine, Message, Packet, Ports
 from protocols.norm.config import NormConfig
@@ -21,10 +19,10 @@ class NormReceiver(Machine):
     `receive` begins with the fast path of the sender heard last: a message that is simply the next one moves a reference.
     """
 
+    seat: RemoteSender
     __slots__ = (
         "_group",
         "_others",
-        "_remote",
         "acks_sent",
         "config",
         "duplicates",
@@ -42,7 +40,7 @@ class NormReceiver(Machine):
         self.node = node
         self._group = group
         self._others: dict[int, RemoteSender] | None = None
-        self._remote = RemoteSender(self, NOBODY)
+        self.seat = RemoteSender(self, NOBODY)
         self.nacks_sent = self.nacks_suppressed = self.acks_sent = 0
         self.duplicates = self.ignored = self.objects_received = self.objects_aborted = 0
 
@@ -52,18 +50,20 @@ class NormReceiver(Machine):
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """A message of a sender, or the feedback of another receiver."""
-        remote = self._remote
+        remote = self.seat
         at = remote.at
         if message.token is at:
             remote.at = message.after
             remote.heard = now
         elif message.calm is at and remote.follow(message, now):
-            if remote.speaks_at < inf or not remote.whole:
+            if remote.attentive or not remote.whole:
                 self._settle()
+        elif type(message) is Data and remote.leap(message, now):
+            self._settle()
         elif isinstance(message, (Nack, Ack)):
             if message.sender_id != remote.node:
                 self._overhear(message, now)
-            elif remote.speaks_at < inf:
+            elif remote.attentive:
                 remote.overhear(message, now)
                 self._settle()
         elif isinstance(message, (Data, Info, Command)) and message.origin.source_id != self.node:
@@ -84,6 +84,7 @@ class NormReceiver(Machine):
 
     def counts(self) -> dict[str, int]:
         """What was received and said."""
+        self.alone()
         remotes = self._remotes()
         return {
             "nacks_sent": self.nacks_sent,
@@ -91,7 +92,7 @@ class NormReceiver(Machine):
             "acks_sent": self.acks_sent,
             "data_received": sum(remote.received for remote in remotes),
             "data_lost": sum(remote.lost for remote in remotes),
-            "duplicates": self.duplicates,
+            "duplicates": self.duplicates + sum(remote.spare for remote in remotes),
             "ignored": self.ignored,
             "objects_received": self.objects_received,
             "objects_aborted": self.objects_aborted,
@@ -104,27 +105,29 @@ class NormReceiver(Machine):
     # -- senders ---------------------------------------------------------------------------------------------------
 
     def _remotes(self) -> list[RemoteSender]:
-        return [self._remote, *(self._others or {}).values()] if self._remote.node != NOBODY else []
+        return [self.seat, *(self._others or {}).values()] if self.seat.node != NOBODY else []
 
     def _remote_of(self, node: int) -> RemoteSender:
         """The sender `node`, which becomes the one heard last."""
-        remote = self._remote
+        remote = self.seat
         if remote.node == node:
             return remote
-        if self._others is None:
-            self._others = {}
+        known = None
         if remote.node != NOBODY:
+            if self._others is None:
+                self._others = {}
             self._others[remote.node] = remote
-        known = self._others.pop(node, None)
+            known = self._others.pop(node, None)
         if known is None:
             known = RemoteSender(self, node)
             self.ports.notify(SenderHeard(node))
-        self._remote = known
+        self.seat = known
         return known
 
     def _settle(self) -> None:
-        due = self._remote.settle()
+        due = self.seat.settle()
         if self._others:
             due = min(due, *(remote.settle() for remote in self._others.values()))
+            self.seat.attentive = True
         if due != self.deadline:
             self._due(due)

@@ -1,8 +1,10 @@
 """What a receiver knows of one sender: where it stands, what is missing, and how each of its messages changes that."""
 
+from functools import lru_cache
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from protocols.crowd import Seat
 from protocols.events import InfoReceived, ObjectAborted, ObjectOpened, ObjectReceived, SenderReset, SenderSilent
 from protocols.machine import Offer
 from protocols.norm.cycle import NackCycle
@@ -19,6 +21,7 @@ from protocols.norm.messages import (
     Data,
     Flush,
     Fti,
+    Gist,
     Info,
     Nack,
     NormMessage,
@@ -36,13 +39,17 @@ __all__ = ["RemoteSender"]
 
 UNKNOWN_SEGMENT = 40
 """Bytes of requests in one NACK while the sender's segment size is unknown, as in NRL NORM."""
+# Thousands of receivers are told equal things: to look one up costs a tenth of making it.
+_opened = lru_cache(maxsize=256)(ObjectOpened)
+_received = lru_cache(maxsize=256)(ObjectReceived)
+_offer = lru_cache(maxsize=256)(Offer)
 ACK_CC = 1
 """The ack_type that answers a probe."""
 SILENCES = 20
 """Activity periods without a word after which a sender counts as silent (RFC 5740 5.3, NRL's robust factor)."""
 
 
-class RemoteSender:
+class RemoteSender(Seat):
     """One sender as one receiver sees it.
 
     `at` is the place behind the last first transmission heard; `objects` holds what is incomplete of everything before it,
@@ -56,25 +63,22 @@ class RemoteSender:
         "_idle_at",
         "_segment",
         "_silences",
-        "at",
         "backoff",
         "began",
         "feedback",
         "grtt",
         "gsize",
-        "heard",
         "lost",
         "node",
         "objects",
         "origin",
         "parity",
         "receiver",
-        "speaks_at",
         "synced",
-        "whole",
     )
 
     def __init__(self, receiver: "NormReceiver", node: int) -> None:
+        super().__init__(Position(0, 0, 0, 0, (0, 0, 0)))
         self.receiver = receiver
         self.node = node
         self.origin: Origin | None = None
@@ -86,11 +90,6 @@ class RemoteSender:
         self.began = 0
         """The sequence number of the sender's first message, as far as known."""
         self.lost = 0
-        self.speaks_at = inf
-        """When a NACK or an answer to a probe is due."""
-        self.whole = True
-        """Is nothing missing of what was sent?"""
-        self.at = Position(0, 0, 0, 0, (0, 0, 0))
         self.objects: dict[int, Incoming | None] = {}
         self._base = 0
         self.synced = False
@@ -167,19 +166,60 @@ class RemoteSender:
             self._check_activity(now)
 
     def settle(self) -> float:
-        """After every input: bring `speaks_at` up to date; when `wake` is wanted."""
+        """After every input: when `wake` is wanted. Others matter while a NACK or an answer to a probe is due."""
         due = inf
         if self._cycle is not None:
             due = self._cycle.due
         if self.feedback is not None and self.feedback.due < due:
             due = self.feedback.due
-        self.speaks_at = due
+        self.attentive = due < inf
         return due if due < self._idle_at else self._idle_at
+
+    def waits_for(self) -> tuple[int, int] | None:
+        """(object, first incomplete block) when that is all that is missing, and no NACK process is under way."""
+        if len(self.objects) != 1 or (self._cycle is not None and not self._cycle.is_idle(self.heard)):
+            return None
+        ((key, item),) = self.objects.items()
+        if item is None or item.absent or not item.gaps or (item.wants_info and item.info is None):
+            return None
+        return key, min(item.gaps)
+
+    def ignores(self, gist: Gist, now: float) -> bool:
+        """It does while a NACK process is under way that the message does not change, and its block lacks nothing."""
+        cycle = self._cycle
+        if cycle is None or len(self.objects) != 1:
+            return False
+        object_id, block, reach, back = gist
+        item = self.objects.get(object_id)
+        if item is None or item.absent or (item.gaps is not None and block in item.gaps):
+            return False
+        return cycle.ignores(reach, back, now)
+
+    def leap(self, message: Data, now: float) -> bool:
+        """A first transmission further on in the block where this receiver stands: what lies between was lost. False: else."""
+        at, after = self.at, message.after
+        key, block, symbol = message.object_id, message.block, message.symbol
+        if after is None or message.origin is not self.origin or at.object_id != key or at.block != block:
+            return False
+        if not at.symbol < symbol < message.block_length or message.flags & FLAG_REPAIR or self._idle_at == inf:
+            return False
+        item = self.objects.get(key)
+        gap = (message.sequence - at.sequence) & 0xFFFF
+        if item is None or gap >= 0x8000 or symbol + 1 == message.block_length or message.payload is not None:
+            return False
+        self.heard = now
+        self.lost += gap
+        item.skip(block, at.symbol, block, symbol)
+        self.whole = False
+        self.at = after
+        self.check((key, block, 0), now)
+        return True
 
     @property
     def received(self) -> int:
         """Messages of this sender that arrived, by their sequence numbers."""
-        return self.at.sequence - self._base - self.lost
+        at: Position = self.at
+        return at.sequence - self._base - self.lost
 
     # -- the sender's timing ---------------------------------------------------------------------------------------
 
@@ -195,7 +235,7 @@ class RemoteSender:
         self.origin = origin
         self.grtt = rtt_seconds(origin.grtt)
         self.backoff = origin.backoff
-        self.gsize = float(gsize_value(origin.gsize))
+        self.gsize = gsize_value(origin.gsize)
 
     def _reset(self) -> None:
         """The sender restarted: what it had not finished will not come any more."""
@@ -233,7 +273,7 @@ class RemoteSender:
         """Up to where a NACK asks: where the sender transmits, but not into a block that parity can repair when it is over."""
         object_id, block, symbol = self.at.place
         item = self.objects.get(object_id)
-        return (object_id, block, 0 if item is not None and item.usable_parity else symbol)
+        return (object_id, block, 0 if item is not None and item.fti.usable else symbol)
 
     def lacks_before(self, place: Place) -> bool:
         """Is anything missing before `place`?"""
@@ -311,7 +351,7 @@ class RemoteSender:
             self._open(key, Fti(fec_id, 0, self._segment, 1, 0), True, True)
 
     def _open(self, key: int, fti: Fti, is_file: bool, has_info: bool) -> Incoming | None:
-        self.receiver.ports.notify(ObjectOpened(self.node, key, fti.object_size))
+        self.receiver.ports.notify(_opened(self.node, key, fti.object_size))
         sink = self.receiver.ports.accept(Offer(self.node, key, fti.object_size, is_file))
         if sink is None:
             del self.objects[key]
@@ -324,7 +364,7 @@ class RemoteSender:
         else:
             item.skip(0, 0, at.block, at.symbol)
         self._judge()
-        self._fec_id, self.parity = fti.fec_id, item.usable_parity
+        self._fec_id, self.parity = fti.fec_id, fti.usable
         return item
 
     def take(self, item: Incoming | None, message: Data, length: int, fresh: bool) -> None:
@@ -357,7 +397,7 @@ class RemoteSender:
 
     def _complete(self, item: Incoming) -> None:
         """Hand the object over if nothing is missing and nothing is to come."""
-        if not item.clean:
+        if item.gaps or not item.clean:
             return
         at = self.at
         if at.object_id != item.object_id or at.block >= item.fti.partition.blocks:
@@ -368,14 +408,18 @@ class RemoteSender:
                 return
             del self.objects[item.object_id]
             self.receiver.objects_received += 1
-            event = ObjectReceived(self.node, item.object_id, item.fti.object_size, item.info or b"")
+            event = _received(self.node, item.object_id, item.fti.object_size, item.info or b"")
             self.receiver.ports.notify(event)
         self._judge()
 
     def _judge(self) -> None:
         """Is everything there that was sent? Then there is nothing to ask for."""
-        self.whole = all(item is not None and item.clean for item in self.objects.values())
-        if self.whole and self._cycle is not None:
+        for item in self.objects.values():
+            if item is None or item.gaps or not item.clean:
+                self.whole = False
+                return
+        self.whole = True
+        if self._cycle is not None:
             self._cycle.relax()
 
     def _abort(self, item: Incoming, reason: str) -> None:

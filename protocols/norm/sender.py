@@ -10,7 +10,7 @@ from math import inf
 from protocols.events import FlushCompleted, ObjectAborted, ObjectPurged, ObjectSent
 from protocols.machine import Address, Content, Group, Message, Packet, Ports, Sender
 from protocols.norm.config import NormConfig
-from protocols.norm.demand import Demand, demand_of
+from protocols.norm.demand import demand_of
 from protocols.norm.grtt import GrttEstimator
 from protocols.norm.identity import info_identity
 from protocols.norm.messages import (
@@ -30,17 +30,16 @@ from protocols.norm.messages import (
 )
 from protocols.norm.outgoing import Outgoing, check_content
 from protocols.norm.quantise import gsize_code, rate_code
-from protocols.norm.window import Window
+from protocols.norm.window import IDS, Window
 from protocols.norm.wire import size_of
-from protocols.serial import ahead, before
 
 __all__ = ["NormSender"]
 
 CATCH_UP = 0.02
 """A sender woken late makes up for at most this much time (seconds) at once."""
+SENT, HEARD = ("data", "repairs", "objects", "flushes", "probes", "squelches"), ("nacks", "acks")
 CLOCK_OFFSET = 1_000_000
 """Probe times start at one second: an echo of 0, 0 means that no probe was heard."""
-IDS = 0x10000
 
 
 class NormSender(Sender):
@@ -160,16 +159,8 @@ class NormSender(Sender):
 
     def counts(self) -> dict[str, int]:
         """What was sent and heard."""
-        return {
-            "data_sent": self._data_sent,
-            "repairs_sent": self._repairs_sent,
-            "objects_sent": self._objects_sent,
-            "flushes_sent": self._flushes_sent,
-            "probes_sent": self._probes_sent,
-            "squelches_sent": self._squelches_sent,
-            "nacks_received": self._nacks_received,
-            "acks_received": self._acks_received,
-        }
+        names = [f"{name}_sent" for name in SENT] + [f"{name}_received" for name in HEARD]
+        return {name: getattr(self, f"_{name}") for name in names}
 
     @property
     def grtt(self) -> float:
@@ -189,13 +180,16 @@ class NormSender(Sender):
         demand = demand_of(nack, self._config.fec)
         held = now < self._holdoff
         wanted = False
-        for item in self._asked(demand):
-            if held and not self._is_ahead(item, demand):
+        for item in self._window.asked(demand):
+            if held and not demand.is_beyond(item.object_id, self._place):
                 continue
             if item.want(demand):
                 item.active_at = now
                 wanted = True
-        self._refuse(demand)
+        gone = self._window.refused(demand, self._next_id)
+        if gone is not None:
+            # What can't be repaired any more is squelched (RFC 5740 4.2.3.3).
+            self._squelch = gone | (self._squelch or set())
         if wanted and held:
             self._activate()
         elif wanted and self._aggregate_at == inf:
@@ -203,41 +197,8 @@ class NormSender(Sender):
             wait = (factor + 1) * self._grtt.advertised if factor or self._config.parity else 0.0
             self._aggregate_at = max(now + wait, self._clear)
 
-    def _asked(self, demand: Demand) -> list[Outgoing]:
-        """The objects of the window that the demand names, lowest first."""
-        objects = self._window.objects
-        named = {owner for owner, _ in demand.symbols} | {owner for owner, _, _ in demand.blocks}
-        if demand.objects or demand.infos:
-            return [item for key, item in objects.items() if key in named or demand.has_info(key)]
-        return [item for key, item in objects.items() if key in named]
-
-    def _is_ahead(self, item: Outgoing, demand: Demand) -> bool:
-        """Is what is asked of this object beyond the place of transmission, so that no repair under way can serve it?"""
-        owner, block, _ = self._place
-        if item.object_id != owner:
-            return before(owner, item.object_id)
-        lowest = [key[1] for key in demand.symbols if key[0] == owner] + [row[1] for row in demand.blocks if row[0] == owner]
-        return not demand.has_info(owner) and bool(lowest) and min(lowest) > block
-
-    def _refuse(self, demand: Demand) -> None:
-        """Objects asked for that can't be repaired any more are squelched (RFC 5740 4.2.3.3)."""
-        objects = self._window.objects
-        first = next(iter(objects), self._next_id)
-        ranges = demand.objects + demand.infos + [(owner, owner) for owner, *_ in (*demand.symbols, *demand.blocks)]
-        if any(before(low, first) for low, _ in ranges):
-            self._squelch = self._squelch or set()
-        span = (next(reversed(objects), first) - first) % IDS + 1
-        if objects and len(objects) < span:
-            holes = [key for key in ((first + i) % IDS for i in range(span)) if key not in objects]
-            gone = {key for key in holes if any(ahead(low, key) <= 0 <= ahead(high, key) for low, high in ranges)}
-            if gone:
-                self._squelch = gone | (self._squelch or set())
-
     def _activate(self) -> None:
-        for item in self._window.objects.values():
-            if item.wanted or item.info_wanted:
-                item.activate()
-        self._repairs = [item for item in self._window.objects.values() if item.repairing]
+        self._repairs = self._window.activate()
 
     # -- sending ---------------------------------------------------------------------------------------------------
 
@@ -253,11 +214,24 @@ class NormSender(Sender):
     def _transmit(self, now: float) -> None:
         """Send until the rate is used up, nothing is due or the network is full."""
         # Who had nothing to send has nothing to make up for.
-        self._clear = max(self._clear, now - CATCH_UP if self._busy else now)
+        least = now - CATCH_UP if self._busy else now
+        if self._clear < least:  # noqa: PLR1730 (on the path of every packet)
+            self._clear = least
         rate = self._config.rate
         while self._clear <= now and not self._full:
+            message: NormMessage | None
             if self._probe_at <= now:
-                message: NormMessage | None = self._probe(now)
+                message = self._probe(now)
+            elif self._said is self._origin and self._unsent and not self._repairs and self._squelch is None:
+                item = self._unsent[0]
+                message = self._flow(item, now)
+                if message is not None:
+                    if not item.packet:
+                        item.packet = size_of(message)
+                    self._full = bool(self.ports.send(Packet(message, item.packet, self._group)))
+                    self._clear += item.packet / rate
+                    continue
+                message = self._next(now)
             else:
                 message = self._next(now)
             if message is None:
@@ -268,6 +242,45 @@ class NormSender(Sender):
             self._full = bool(self.ports.send(Packet(message, size, self._group)))
             self._clear += size / rate
             self._busy = bool(self._repairs or self._unsent)
+
+    def _flow(self, item: Outgoing, now: float) -> Data | None:
+        """The next symbol in the middle of a block of counted content; None where there is more to think of.
+
+        What `_next` does then, without its questions: most messages of most simulated runs are made here.
+        """
+        position, block, symbol = self._position, item.block, item.symbol
+        after = symbol + 1
+        length = item.length
+        if position is None or not item.counted or self._probe_at == inf or not 0 < symbol < after < length or item.info_due:
+            return None
+        item.symbol = after
+        item.active_at = now
+        self._flushes, self._flush_at = 0, inf
+        ordinal = self._ordinal
+        self._ordinal = ordinal + 1
+        self._data_sent += 1
+        self._busy = True
+        object_id, fti = item.object_id, item.fti
+        place = self._place = (object_id, block, after)
+        self._position = moved = Position(object_id, block, after, ordinal + 1, place)
+        return Data(
+            self._origin,
+            ordinal & 0xFFFF,
+            item.flags,
+            fti.fec_id,
+            object_id,
+            block,
+            symbol,
+            length,
+            fti,
+            None,
+            fti.segment,
+            item.bases[0] | (item.first + symbol) & 0xFFFFFFFF,
+            (),
+            position,
+            position,
+            moved,
+        )
 
     def _next(self, now: float) -> NormMessage | None:
         message: NormMessage | None = None
@@ -350,9 +363,10 @@ class NormSender(Sender):
         return self._flush()
 
     def _schedule(self) -> None:
-        when = min(self._aggregate_at, self._probe_at)
+        aggregate, probe, clear = self._aggregate_at, self._probe_at, self._clear
+        when = aggregate if aggregate < probe else probe
         if self._repairs or self._unsent or self._squelch is not None:
-            when = min(when, self._clear)
+            when = min(when, clear)
         elif self._aggregate_at == inf and self._window.objects:
             idle = self._flush_at if self._flushes else self._clear
             when = min(when, max(idle, self._clear))
@@ -361,7 +375,9 @@ class NormSender(Sender):
             when = min(when, self._window.vacancy_at(rest))
         if self._full:
             when = self._aggregate_at
-        self._due(max(when, self._clear) if when == self._probe_at else when)
+        if when == probe and when < clear:
+            when = clear
+        self._due(when)
 
     # -- messages --------------------------------------------------------------------------------------------------
 
@@ -413,13 +429,11 @@ class NormSender(Sender):
         `front` None leaves the front where it is; `place` is given for repairs.
         """
         position = self._position
+        if position is None and isinstance(message, Command):
+            return
         if front is None:
             front = (position.object_id, position.block, position.symbol) if position else self._place
         message.after = self._position = Position(*front, self._ordinal, place or front)
-
-    def _link_command(self, message: Command) -> None:
-        if self._position is not None:
-            self._link(message, None)
 
     def _info(self, item: Outgoing, repair: int) -> Info:
         item.info_due = False
@@ -446,7 +460,7 @@ class NormSender(Sender):
             symbol = length - 1
         known = self._position if self._said is self._origin else None
         message = Flush(origin, self._number(), fec, item.object_id, block, symbol, length)
-        self._link_command(message)
+        self._link(message, None)
         message.calm = known
         return message
 
@@ -459,7 +473,7 @@ class NormSender(Sender):
             self._origin, self._number(), self._config.fec, first, 0, 0, length, tuple(invalid[: self._config.segment // 2])
         )
         self._squelches_sent += 1
-        self._link_command(message)
+        self._link(message, None)
         return message
 
     def _probe(self, now: float) -> NormMessage | None:
@@ -476,7 +490,7 @@ class NormSender(Sender):
         self._cc_sequence = (self._cc_sequence + 1) & 0xFFFF
         self._probes_sent += 1
         self._probed = self._ordinal
-        self._link_command(message)
+        self._link(message, None)
         return message
 
 

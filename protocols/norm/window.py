@@ -5,9 +5,14 @@ from collections.abc import Iterator
 from math import inf
 
 from protocols.norm.config import NormConfig
+from protocols.norm.demand import Demand
 from protocols.norm.outgoing import Outgoing
+from protocols.serial import ahead, before
 
-__all__ = ["Window"]
+__all__ = ["IDS", "Window"]
+
+IDS = 0x10000
+"""Object ids count up to here and begin again."""
 
 
 class Window:
@@ -44,6 +49,33 @@ class Window:
             return inf
         oldest = next(iter(self.objects.values()))
         return inf if oldest.unsent or oldest.repairing or oldest.wanted or oldest.info_wanted else oldest.active_at + rest
+
+    def asked(self, demand: Demand) -> list[Outgoing]:
+        """The objects that the demand names, lowest first."""
+        objects = self.objects
+        named = {owner for owner, _ in demand.symbols} | {owner for owner, _, _ in demand.blocks}
+        if demand.objects or demand.infos:
+            return [item for key, item in objects.items() if key in named or demand.has_info(key)]
+        return [item for key, item in objects.items() if key in named]
+
+    def refused(self, demand: Demand, next_id: int) -> set[int] | None:
+        """The objects asked for that are gone from amid the window; None when nothing at all is asked for that is gone."""
+        objects = self.objects
+        first = next(iter(objects), next_id)
+        ranges = demand.objects + demand.infos + [(owner, owner) for owner, *_ in (*demand.symbols, *demand.blocks)]
+        gone: set[int] = set()
+        span = (next(reversed(objects), first) - first) % IDS + 1
+        if objects and len(objects) < span:
+            holes = [key for key in ((first + i) % IDS for i in range(span)) if key not in objects]
+            gone = {key for key in holes if any(ahead(low, key) <= 0 <= ahead(high, key) for low, high in ranges)}
+        return gone if gone or any(before(low, first) for low, _ in ranges) else None
+
+    def activate(self) -> list[Outgoing]:
+        """What was wanted is now to be sent again: the objects with repairs."""
+        for item in self.objects.values():
+            if item.wanted or item.info_wanted:
+                item.activate()
+        return [item for item in self.objects.values() if item.repairing]
 
     def drop(self, object_id: int) -> Outgoing:
         """Forget an object."""

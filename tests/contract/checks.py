@@ -158,6 +158,7 @@ def strangers_are_ignored(case: Case, others: list[Message]) -> None:
     old = [packet.message for host in world.bench.hosts.values() for packet in host.packets]
     noise = [Stranger(), *others, *old, *old]
     session, world = bench_session(case)
+    world.bench.strangers.add("stranger")
     session.submit(*contents_of(sizes))
     rng = Rng(key_of(1, "shuffle"))
     for _ in range(2 * len(noise)):

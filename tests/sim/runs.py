@@ -18,9 +18,11 @@ __all__ = ["Session"]
 class Session:
     """One sender (the first host) and receivers on all other hosts."""
 
-    def __init__(self, topology: Topology, protocol: Protocol, config: Any, *, seed: int = 1, wire: bool = False) -> None:
+    def __init__(
+        self, topology: Topology, protocol: Protocol, config: Any, *, seed: int = 1, wire: bool = False, engine: str = "auto"
+    ) -> None:
         self.wire = wire
-        self.network = Network(topology, seed=seed, codec=protocol.codec if wire else None)
+        self.network = Network(topology, seed=seed, codec=protocol.codec if wire else None, engine=engine)
         self.flushed = False
         self.received: dict[str, list[ObjectReceived]] = {}
         self.sinks: dict[str, list[MemorySink]] = {}

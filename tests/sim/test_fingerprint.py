@@ -28,10 +28,19 @@ PROTOCOLS: dict[str, Protocol] = {"toy": TOY, **{name: protocol(name) for name i
 STAR = {"kind": "star", "receivers": 6, "link": {"rate": "10Mbit", "delay": "5ms", "down": {"loss": "10%"}}}
 
 
-def fingerprint(written: dict[str, Any], name: str = "toy", *, seed: int = 1, wire: bool = False, size: int = 60_000) -> str:
-    """Of a run with default settings."""
+def fingerprint(
+    written: dict[str, Any],
+    name: str = "toy",
+    *,
+    seed: int = 1,
+    wire: bool = False,
+    size: int = 60_000,
+    engine: str = "fast",
+    **parameters: Any,
+) -> str:
+    """Of a run with default settings but for the parameters given."""
     topology: Topology = ANY.validate_python(written).build()
-    session = Session(topology, PROTOCOLS[name], PROTOCOLS[name].config(), seed=seed, wire=wire)
+    session = Session(topology, PROTOCOLS[name], PROTOCOLS[name].config(**parameters), seed=seed, wire=wire, engine=engine)
     session.send(size)
     return session.run().network.fingerprint()
 
@@ -63,6 +72,30 @@ def test_bytes_and_objects_leave_the_same_fingerprint(name: str) -> None:
     def check(written: dict[str, Any], seed: int, size: int) -> None:
         objects = fingerprint(written, name, seed=seed, size=size)
         assert fingerprint(written, name, seed=seed, size=size, wire=True) == objects
+
+    check()
+
+
+NORMS = st.fixed_dictionaries(
+    {
+        "backoff": st.sampled_from([0, 4]),
+        "parity": st.sampled_from([0, 4, 16]),
+        "block": st.sampled_from([4, 32]),
+        "grtt": st.sampled_from([0.02, 0.3]),
+        "rate": st.sampled_from([50_000.0, 1_250_000.0]),
+        "auto_parity": st.sampled_from([0, 2]),
+    }
+)
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_the_strict_and_the_fast_engine_leave_the_same_fingerprint(name: str) -> None:
+    @settings(deadline=None, max_examples=30, derandomize=True)
+    @given(TOPOLOGIES, st.integers(0, 2**32), st.sampled_from([1, 1400, 30_000, 150_000]), NORMS)
+    def check(written: dict[str, Any], seed: int, size: int, norm: dict[str, Any]) -> None:
+        parameters = norm if name == "norm" else {}
+        fast = fingerprint(written, name, seed=seed, size=size, engine="fast", **parameters)
+        assert fingerprint(written, name, seed=seed, size=size, engine="strict", **parameters) == fast
 
     check()
 

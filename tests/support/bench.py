@@ -36,6 +36,8 @@ class Bench:
         self.drop = drop
         self.codec = codec
         self.dropped: list[Crossing] = []
+        self.strangers: set[str] = set()
+        """Addresses outside: what is sent there is gone."""
         self.hosts = {name: FakeHost(name, seed=seed, late=late) for name in names}
         self._numbers: Counter[tuple[str, str, str]] = Counter()
         self._flying: list[tuple[float, int, str, Message, str, Address]] = []
@@ -99,6 +101,8 @@ class Bench:
     def _targets(self, source: str, to: Address) -> list[str]:
         if isinstance(to, Group):
             return [name for name, host in self.hosts.items() if name != source and to in host.groups]
+        if to in self.strangers:
+            return []
         names = [name for name in self.hosts if name == to]
         assert names, f"{source} sends to {to!r}, which is not here"
         assert to != source, f"{source} sends to itself"

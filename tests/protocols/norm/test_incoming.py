@@ -112,7 +112,7 @@ def test_content_that_is_only_counted_is_done_by_the_same_count() -> None:
 
 def test_parity_of_the_large_field_is_not_counted_on() -> None:
     item = Incoming(0, Fti(2, 10_000, 100, 100, 30, 16), MemorySink(10_000), False)
-    assert item.usable_parity == 0
+    assert item.fti.usable == 0
     item.skip(0, 0, 1, 0)
     assert not item.fill_parity(0, 0, bytes(100), PLENTY)
 

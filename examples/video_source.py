@@ -1,0 +1,86 @@
+"""A SimPy process beside the simulator: a video source that hands a sender one picture every 40 ms.
+
+    python -m examples.video_source
+
+The source is an ordinary generator process. It lives in the same `simpy.Environment` as the network, waits as SimPy processes
+do, and speaks to the protocol the only way an application may: `host.call`. Pictures are objects of their own; every twelfth
+is a large one. At the end it says how late the pictures were.
+"""
+
+from collections.abc import Generator
+from statistics import mean
+from typing import Any, cast
+
+import simpy
+
+from experiments.content import Extent
+from experiments.program import accounted
+from protocols.events import Event, ObjectReceived
+from protocols.machine import Content, Group, Ports
+from protocols.norm import NormConfig, NormReceiver, NormSender
+from sim.host import SimHost
+from sim.network import Network
+from topologies.generators import Star
+
+PICTURES, INTERVAL = 100, 0.04
+LARGE, SMALL = 40_000, 8_000
+GROUP = Group("239.0.0.1:6003")
+
+
+class Viewer:
+    """Notes when pictures are there."""
+
+    def __init__(self, host: SimHost) -> None:
+        self.host = host
+        self.arrived: dict[int, float] = {}
+
+    def on_event(self, event: Event) -> None:
+        """Only whole pictures count."""
+        if isinstance(event, ObjectReceived):
+            self.arrived[event.object_id] = self.host.now
+
+
+def video(
+    env: simpy.Environment, host: SimHost, sender: NormSender, shown: dict[int, float]
+) -> Generator[simpy.Event, Any, None]:
+    """The process: a picture, a pause, and so on; `shown` is filled with when each picture was handed over."""
+    for number in range(PICTURES):
+        size = SMALL if number % 12 else LARGE
+        picture = host.call(sender.submit, Content(Extent(size), b"", is_file=False))
+        shown[picture] = env.now
+        yield env.timeout(INTERVAL)
+
+
+def play(receivers: int = 20, loss: str = "2%") -> list[list[float]]:
+    """The delays of all pictures at each viewer, in seconds."""
+    env = simpy.Environment()
+    link = {"rate": "20Mbit", "delay": "10ms", "down": {"loss": loss}}
+    topology = Star.model_validate({"kind": "star", "receivers": receivers, "link": link}).build()
+    network = Network(topology, seed=1, environment=env)
+    config = NormConfig(rate=1.25e6, grtt=0.05, gsize=receivers, block=16, parity=8)
+    viewers = []
+    for node, name in enumerate(topology.hosts[1:], 2):
+        viewer = Viewer(network.host(name))
+        viewers.append(viewer)
+        viewer.host.run(NormReceiver(cast(Ports, viewer.host), config, node, GROUP), viewer.on_event, accounted)
+    host = network.host("sender")
+    sender = NormSender(cast(Ports, host), config, 1, GROUP)
+    host.run(sender, lambda event: None)
+    shown: dict[int, float] = {}
+    env.process(video(env, host, sender, shown))
+    network.run(until=PICTURES * INTERVAL + 10.0)
+    return [[viewer.arrived[picture] - shown[picture] for picture in sorted(viewer.arrived)] for viewer in viewers]
+
+
+def main() -> None:
+    """Play and print."""
+    for loss in ("0%", "2%", "10%"):
+        delays = sorted(delay for viewer in play(loss=loss) for delay in viewer)
+        late = delays[int(0.99 * (len(delays) - 1))]
+        print(
+            f"loss {loss:>3}: {len(delays)} pictures, mean delay {mean(delays) * 1e3:.0f} ms, 99 % within {late * 1e3:.0f} ms"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""`mcastlab compare`: one scenario under several protocols, on identical losses."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from experiments import tables
+from experiments.commands.options import Json
+from experiments.scenario import load
+from experiments.scenario_file import override
+from protocols.errors import UsageError
+
+if TYPE_CHECKING:
+    from experiments.compare import Comparison
+
+__all__ = ["compare_command"]
+
+
+def compare_command(
+    *,
+    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.yaml", help="Scenario file.", show_default=False)],
+    protocols: Annotated[
+        str, typer.Option(help="Which, by comma; differences are to the first.", metavar="LIST")
+    ] = "norm,a,n1,n2,srm",
+    runs: Annotated[int, typer.Option(help="Runs of each, with seeds counting up.", metavar="N", min=1)] = 5,
+    special: Annotated[
+        list[str] | None,
+        typer.Option("--with", help="A parameter of one protocol; may be repeated.", metavar="PROTOCOL.key=value"),
+    ] = None,
+    backend: Annotated[str, typer.Option("--on", help="Where they run: sim or emu.", metavar="sim|emu")] = "sim",
+    seed: Annotated[int | None, typer.Option(help="Another first seed.", metavar="N", show_default=False)] = None,
+    sets: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Replace one value; may be repeated.", metavar="key.path=value", show_default=False),
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Run a scenario under several protocols on identical losses, and show paired differences.
+
+    Rate and segment are the scenario's for all; other parameters are the scenario's for its own protocol, else defaults.
+
+    Exit code 0: every receiver had everything in every run; 1: not; 2: bad input; 3: this machine can't run it.
+    """
+    # Both worlds are loaded here alone: they take longer than other commands should take to start.
+    from experiments.compare import compare, together, variants
+    from experiments.run import BACKENDS
+
+    if backend not in BACKENDS:
+        raise UsageError(f"--on: value {backend!r} is not allowed; one of {', '.join(BACKENDS)}")
+    wanted = load(scenario, sets or (), seed)
+    chosen = variants(wanted, [name.strip() for name in protocols.split(",")], _special(special or ()))
+    with tables.working(f"{wanted.name} under {', '.join(chosen)}"):
+        found = together(wanted, compare(wanted, chosen, runs, backend))
+    if as_json:
+        typer.echo(json.dumps(found.plain()))
+    else:
+        _show(found)
+    return 0 if all(count == runs for count in found.completed.values()) else 1
+
+
+def _special(written: Iterable[str]) -> dict[str, dict[str, object]]:
+    found: dict[str, dict[str, object]] = {}
+    try:
+        override(found, written)
+    except UsageError as error:
+        raise UsageError(str(error).replace("--set", "--with").replace("topology.link.loss=5%", "n2.window=100ms")) from error
+    for name, values in found.items():
+        if not isinstance(values, dict):
+            raise UsageError(f"--with: value '{name}={values}' is not allowed; PROTOCOL.key=value, like n2.window=100ms")
+    return found
+
+
+def _show(found: "Comparison") -> None:
+    from experiments.compare import METRICS
+
+    first, runs = found.protocols[0], len(found.seeds)
+    title = f"{found.scenario}: {runs} runs each, seeds {found.seeds[0]} to {found.seeds[-1]}, identical losses"
+    table = Table(
+        title=title, title_justify="left", caption=f"differences to {first}: mean of pairs and 95 % interval (Student t)"
+    )
+    table.add_column("")
+    for name in found.protocols:
+        table.add_column(name, justify="right")
+    table.add_row("runs completed", *(f"{found.completed[name]} of {runs}" for name in found.protocols))
+    for metric, label in METRICS.items():
+        table.add_row(label, *(_mean(found.values[name][metric]) for name in found.protocols))
+        gaps = (found.differences[name].get(metric) for name in found.protocols[1:])
+        shown = ("-" if gap is None else f"{gap.mean:+.5g}\n[{gap.low:+.4g}, {gap.high:+.4g}]" for gap in gaps)
+        table.add_row("", "", *shown, style="dim")
+    console = Console()
+    (console if console.is_terminal else Console(width=140)).print(table)
+
+
+def _mean(values: list[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return f"{sum(known) / len(known):.5g}" if known else "-"

@@ -1,0 +1,61 @@
+"""Paired differences: what two variants differ by when everything else, chance included, was the same."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import atan, cos, fsum, inf, isfinite, pi, sin, sqrt
+
+__all__ = ["Difference", "difference", "student", "student_quantile"]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Mean difference of pairs with its confidence interval; the interval is infinite for a single pair."""
+
+    mean: float
+    low: float
+    high: float
+    pairs: int
+
+    @property
+    def clear(self) -> bool:
+        """Is zero outside the interval?"""
+        return not self.low <= 0.0 <= self.high
+
+
+def difference(ours: Sequence[float], theirs: Sequence[float], confidence: float = 0.95) -> Difference:
+    """The mean of ours - theirs, pair by pair, with a Student t interval: differences are taken as normal and independent."""
+    gaps = [a - b for a, b in zip(ours, theirs, strict=True)]
+    n = len(gaps)
+    mean = fsum(gaps) / n
+    if n < 2:
+        return Difference(mean, -inf, inf, n)
+    error = sqrt(fsum((gap - mean) ** 2 for gap in gaps) / (n - 1) / n)
+    reach = student_quantile(0.5 + confidence / 2, n - 1) * error
+    return Difference(mean, mean - reach, mean + reach, n)
+
+
+def student(t: float, freedom: int) -> float:
+    """P(T <= t) of Student's distribution with a whole number of degrees of freedom (Abramowitz and Stegun 26.7.3, 26.7.4)."""
+    angle = atan(t / sqrt(freedom))
+    square, term, total = cos(angle) ** 2, 1.0, 0.0
+    if freedom % 2:
+        term = cos(angle)
+    for k in range(1 if freedom % 2 else 0, freedom - 1, 2):
+        total += term
+        term *= square * (k + 1) / (k + 2)
+    inner = 2 / pi * (angle + sin(angle) * total) if freedom % 2 else sin(angle) * total
+    return 0.5 + inner / 2
+
+
+def student_quantile(p: float, freedom: int) -> float:
+    """The t below which a fraction `p` (0.5 <= p < 1) of Student's distribution lies, by bisection."""
+    low, high = 0.0, 1.0
+    while student(high, freedom) < p and isfinite(high):
+        high *= 2.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        if student(middle, freedom) < p:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2

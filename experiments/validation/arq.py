@@ -1,0 +1,166 @@
+"""Repetition without coding (N2) and sender- against receiver-initiated protocols (A, N1, N2): counts of real machines.
+
+Links are as good as immediate, feedback is never lost, and waits are so long beside the delays that NACK suppression is as
+good as ideal: one NACK per round. Processing times are the counted operations times the costs of the reference.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from experiments.validation.arena import Outcome, Star, play
+from experiments.validation.frame import Entry, Families, Measured, mean_of
+from protocols.arq.messages import Data
+from protocols.machine import Message
+from protocols.rng import key_of
+
+__all__ = ["FAMILIES", "transmissions"]
+
+DELAY = 1e-6
+SEGMENT = 100
+COMMON = {"rate": 1e9, "segment": SEGMENT, "timeout": 0.5}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "a": COMMON,
+    "n1": {**COMMON, "gather": 0.01, "hold": 0.01},
+    "n2": {**COMMON, "gather": 0.0, "hold": 1e-4, "window": 1.0},
+}
+PACKETS = 5000
+DELIVERIES = 2e7
+"""What a measurement may cost at full effort; large groups have fewer packets, and a larger standard error says so."""
+BATCHES = 8
+
+
+def transmissions(star: Star, packets: int, seed: int) -> list[int]:
+    """How often each of `packets` packets was sent until every receiver had it."""
+    outcome = play(star, "n2", SETTINGS["n2"], (0.0, packets * SEGMENT), seed=seed, wanted=_is_content)
+    assert outcome.complete == star.receivers, "a receiver misses something"
+    sent = Counter(message.unit for _, message in outcome.heard if isinstance(message, Data))
+    return [sent[unit] for unit in range(1, packets + 1)]
+
+
+def _is_content(message: Message) -> bool:
+    return isinstance(message, Data)
+
+
+def _budget(receivers: int, each: float, effort: float, least: int) -> int:
+    return max(int(effort * min(PACKETS, DELIVERIES / (receivers * each))), least)
+
+
+def _samples(entry: Entry, effort: float, star: Star, least: int) -> list[int]:
+    packets = _budget(star.receivers, 2 * entry.values["value"], effort, least)
+    return transmissions(star, packets, key_of(1, entry.id) % 2**32)
+
+
+def _repetition(entry: Entry, effort: float) -> Mapping[str, Measured]:
+    params = entry.params
+    loss = params["p"] if "p" in params else params["p_tail"]
+    star = Star(params["R"], delay=DELAY, loss=loss, trunk_loss=params.get("p_shared", 0.0))
+    return {"value": mean_of([float(count) for count in _samples(entry, effort, star, 40)])}
+
+
+def _goodput(entry: Entry, effort: float) -> Mapping[str, Measured]:
+    """The share of first transmissions among all."""
+    params = entry.params
+    star = Star(params["R"], delay=DELAY, loss=params["p"])
+    packets = _budget(star.receivers, 2 / entry.values["value"], effort, 40)
+    sent = mean_of([float(count) for count in transmissions(star, packets, key_of(1, entry.id) % 2**32)])
+    return {"value": Measured(1.0 / sent.value, sent.error / sent.value**2)}
+
+
+def _rounds(entry: Entry, effort: float) -> Mapping[str, Measured]:
+    """The most repeated of k packets says how many rounds the k took."""
+    params = entry.params
+    k, star = params["k"], Star(params["R"], delay=DELAY, loss=params["p"])
+    packets = min(2000, int(DELIVERIES / (star.receivers * 20 * k))) * k
+    counts = transmissions(star, max(int(effort * packets) // k, 20) * k, key_of(1, entry.id) % 2**32)
+    return {"value": mean_of([float(max(counts[at : at + k])) for at in range(0, len(counts), k)])}
+
+
+# -- sender- and receiver-initiated ------------------------------------------------------------------------------------
+
+
+def _sessions(entry: Entry, name: str, effort: float) -> Iterable[tuple[Outcome, int]]:
+    """Independent sessions of a protocol, each with the number of its packets."""
+    receivers, loss = entry.params["R"], entry.params["p"]
+    # An ACK is dearer than a packet that reaches a thousand receivers in one go.
+    each = 20.0 if name == "a" else 6.0
+    packets = _budget(receivers, each * BATCHES, effort, 20 if receivers > 1000 else 60)
+    for batch in range(BATCHES):
+        seed = key_of(1, entry.id, name, batch) % 2**32
+        size = packets * SEGMENT
+        yield play(Star(receivers, delay=DELAY, loss=loss), name, SETTINGS[name], (0.0, size), seed=seed), packets + 1
+
+
+Reading = Callable[[Outcome, int], float]
+
+
+def _read(entry: Entry, effort: float, readings: Mapping[str, tuple[str, Reading]]) -> dict[str, Measured]:
+    """Each reading (protocol, function of a session) as the mean over sessions."""
+    found: dict[str, list[float]] = {name: [] for name in readings}
+    for protocol in dict.fromkeys(protocol for protocol, _ in readings.values()):
+        for outcome, packets in _sessions(entry, protocol, effort):
+            assert outcome.complete == entry.params["R"], "a receiver misses something"
+            for name, (owner, reading) in readings.items():
+                if owner == protocol:
+                    found[name].append(reading(outcome, packets))
+    return {name: mean_of(samples) for name, samples in found.items()}
+
+
+def _counts(entry: Entry, effort: float) -> Mapping[str, Measured]:
+    return _read(
+        entry,
+        effort,
+        {
+            "ACK_A": ("a", lambda outcome, packets: outcome.receivers["acks_sent"] / packets),
+            "NAK_N1": ("n1", lambda outcome, packets: outcome.receivers["nacks_sent"] / packets),
+            "NAK_N2": ("n2", lambda outcome, packets: outcome.receivers["nacks_sent"] / packets),
+        },
+    )
+
+
+def _sender_time(costs: Mapping[str, float]) -> Reading:
+    def reading(outcome: Outcome, packets: int) -> float:
+        did = outcome.sender
+        sent = did["data_sent"] + did["repairs_sent"]
+        feedback = did.get("acks_received", 0) * costs["Xa"] + did.get("nacks_received", 0) * costs["Xn"]
+        return (sent * costs["Xp"] + did.get("timeouts", 0) * costs["Xt"] + feedback) / packets
+
+    return reading
+
+
+def _receiver_time(costs: Mapping[str, float], receivers: int) -> Reading:
+    def reading(outcome: Outcome, packets: int) -> float:
+        did = outcome.receivers
+        said = did.get("acks_sent", 0) * costs["Ya"] + did.get("nacks_sent", 0) * costs["Yn"]
+        heard = did["data_received"] * costs["Yp"] + did.get("nacks_heard", 0) * costs["Xn"]
+        return (said + heard + did.get("timeouts", 0) * costs["Yt"]) / packets / receivers
+
+    return reading
+
+
+def _times(entry: Entry, effort: float) -> Mapping[str, Measured]:
+    costs, receivers = entry.params["costs"], entry.params["R"]
+    readings: dict[str, tuple[str, Reading]] = {}
+    for name in ("A", "N1", "N2"):
+        readings[f"{name}.sender_time"] = (name.lower(), _sender_time(costs))
+        readings[f"{name}.receiver_time"] = (name.lower(), _receiver_time(costs, receivers))
+    found = _read(entry, effort, readings)
+    for name in ("A", "N1", "N2"):
+        slower = max(found[f"{name}.sender_time"], found[f"{name}.receiver_time"], key=lambda time: time.value)
+        found[f"{name}.throughput"] = Measured(1.0 / slower.value, slower.error / slower.value**2)
+    for over, under in (("N1", "A"), ("N2", "A"), ("N2", "N1")):
+        above, below = found[f"{over}.throughput"], found[f"{under}.throughput"]
+        ratio = above.value / below.value
+        error = ratio * ((above.error / above.value) ** 2 + (below.error / below.value) ** 2) ** 0.5
+        found[f"ratio_{over}_over_{under}"] = Measured(ratio, error)
+    return {name: measured for name, measured in found.items() if name in entry.values}
+
+
+FAMILIES: Families = {
+    "arq_nofec": _repetition,
+    "arq_shared_loss": _repetition,
+    "arq_rounds": _rounds,
+    "goodput_arq": _goodput,
+    "tkp_counts": _counts,
+    "tkp_throughput": _times,
+}

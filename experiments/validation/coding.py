@@ -1,0 +1,102 @@
+"""Repetition with erasure coding (Nonnenmacher, Biersack, Towsley 1998) by NORM: packets per source packet.
+
+Each block is an object of its own, far enough from the next that its repairs are over before. Feedback is never lost, and
+delays are short beside the back-off. With 255 - k parity symbols parity is as good as unlimited.
+"""
+
+from collections.abc import Mapping
+
+from experiments.validation.arena import Star, play
+from experiments.validation.frame import Entry, Families, Measured, mean_of, ratio_of
+from protocols.machine import Message
+from protocols.norm.messages import Data
+from protocols.norm.quantise import rtt_code, rtt_seconds
+from protocols.rng import key_of
+from topologies.losses import LinkLoss
+
+__all__ = ["FAMILIES", "blocks"]
+
+SEGMENT = 100
+GRTT = rtt_seconds(rtt_code(0.01))
+DELAY = 1e-6
+BLOCKS = 2000
+DELIVERIES = 4e7
+"""What a measurement may cost at full effort; large groups have fewer blocks, and a larger standard error says so."""
+TRIALS = 100_000
+
+
+def blocks(star: Star, k: int, parity: int, proactive: int, count: int, seed: int) -> list[list[int]]:
+    """The symbols sent of each of `count` blocks of k until every receiver had it, in order."""
+    settings = {
+        "rate": 1e9,
+        "segment": SEGMENT,
+        "block": k,
+        "parity": parity,
+        "auto_parity": proactive,
+        "grtt": GRTT,
+        "probing": "none",
+        "gsize": star.receivers,
+        "robust": 6,
+    }
+    jobs = [(60 * GRTT * block, k * SEGMENT) for block in range(count)]
+    outcome = play(star, "norm", settings, *jobs, seed=seed, wanted=_is_content)
+    assert outcome.complete == star.receivers, "a receiver misses something"
+    sent: list[list[int]] = [[] for _ in range(count)]
+    for _, message in outcome.heard:
+        if isinstance(message, Data):
+            sent[message.object_id].append(message.symbol)
+    return sent
+
+
+def _is_content(message: Message) -> bool:
+    return isinstance(message, Data)
+
+
+def _count(receivers: int, k: int, each: float, effort: float) -> int:
+    return max(int(effort * min(BLOCKS, DELIVERIES / (receivers * (k * each + 10)))), 10)
+
+
+def _integrated(entry: Entry, effort: float) -> Mapping[str, Measured]:
+    params = entry.params
+    k, receivers = params["k"], params["R"]
+    loss = params["p"] if "p" in params else params["p_tail"]
+    star = Star(receivers, delay=DELAY, loss=loss, trunk_loss=params.get("p_shared", 0.0))
+    count = _count(receivers, k, entry.values["value"], effort)
+    sent = blocks(star, k, 255 - k, params.get("a", 0), count, key_of(1, entry.id) % 2**32)
+    return {"value": mean_of([len(symbols) / k for symbols in sent])}
+
+
+def _finite(entry: Entry, effort: float) -> Mapping[str, Measured]:
+    """Only n - k parity symbols: what they cost, and whether something had to be sent a second time after them."""
+    params = entry.params
+    k, parity, receivers = params["k"], params["n"] - params["k"], params["R"]
+    star = Star(receivers, delay=DELAY, loss=params["p"])
+    sent = blocks(star, k, parity, 0, _count(receivers, k, 1.5, effort), key_of(1, entry.id) % 2**32)
+    costs = [len(set(symbols)) / k for symbols in sent]
+    failed = sum(len(symbols) > len(set(symbols)) for symbols in sent)
+    return {"first_pass_cost": mean_of(costs), "p_any_fail": ratio_of(failed, len(sent))}
+
+
+def _residual(entry: Entry, effort: float) -> Mapping[str, Measured]:
+    """One link, n packets of a block: fewer than k that come leave the lost source packets lost."""
+    k, n, p = entry.params["k"], entry.params["n"], entry.params["p"]
+    link, trials = LinkLoss(key_of(1, entry.id), p), max(int(TRIALS * effort), 1000)
+    failed, residues = 0, []
+    for trial in range(trials):
+        lost = [link.lost(trial << 8 | symbol) for symbol in range(n)]
+        bad = sum(lost) > n - k
+        failed += bad
+        residues.append(sum(lost[:k]) / k if bad else 0.0)
+    residue = mean_of(residues)
+    if not failed:
+        residue = Measured(0.0, 1.0 / trials)
+    return {"q": residue, "p_block_fail": ratio_of(failed, trials)}
+
+
+FAMILIES: Families = {
+    "fec_integrated_inf": _integrated,
+    "fec_integrated_proactive": _integrated,
+    "fec_shared_loss": _integrated,
+    "fec_finite_first_block": _finite,
+    "fec_residual": _residual,
+}

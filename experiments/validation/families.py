@@ -1,0 +1,39 @@
+"""Every family that is measured, and running them."""
+
+from collections.abc import Iterable, Iterator
+from types import ModuleType
+
+from experiments.validation import arq, coding, implosion, srm, suppression
+from experiments.validation.frame import Entry, Families, Measure, Verdict, judge
+from protocols.errors import UsageError
+
+__all__ = ["families", "select", "validate"]
+
+MODULES: tuple[ModuleType, ...] = (suppression, arq, coding, srm, implosion)
+"""A new module of families is one more line here."""
+
+
+def families() -> Families:
+    """What measures each family of reference values."""
+    found: dict[str, Measure] = {}
+    for module in MODULES:
+        offered: Families = module.FAMILIES
+        assert not found.keys() & offered.keys(), f"{module.__name__} offers what another module has"
+        found.update(offered)
+    return found
+
+
+def select(entries: Iterable[Entry], wanted: Iterable[str] = ()) -> list[Entry]:
+    """The entries that can be measured, of the families wanted (none: all). UsageError for a family nobody measures."""
+    known, chosen = families(), list(wanted)
+    for name in chosen:
+        if name not in known:
+            raise UsageError(f"--family: value {name!r} is not allowed; one of {', '.join(sorted(known))}")
+    return [entry for entry in entries if entry.family in (chosen or known)]
+
+
+def validate(entries: Iterable[Entry], effort: float = 1.0) -> Iterator[Verdict]:
+    """Measure each entry and judge it."""
+    known = families()
+    for entry in entries:
+        yield from judge(entry, known[entry.family](entry, effort))

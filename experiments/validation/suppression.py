@@ -1,0 +1,112 @@
+"""NACK suppression (RFC 5401 3.2.2) by NORM receivers: how many NACKs one loss costs, and how soon the first comes.
+
+Every second object, of one packet, is lost on the trunk, so that all receivers miss it and find out at the same moment, by the
+next one. Pairs of objects are so far apart that one loss is over before the next. No parity and no probing: GRTT is what the
+sender says, and the group size is the true one. Unicast NACKs that the sender repeats reach the others after a whole GRTT
+instead of half of one; they are measured as multicast NACKs over a star of that delay, for only the delay counts.
+"""
+
+from collections.abc import Mapping
+
+from experiments.validation.arena import Star, play
+from experiments.validation.frame import Entry, Families, Measured, mean_of
+from protocols.machine import Message
+from protocols.norm.backoff import backoff
+from protocols.norm.messages import FLAG_REPAIR, Data, Nack
+from protocols.norm.quantise import rtt_code, rtt_seconds
+from protocols.rng import Rng, key_of
+
+__all__ = ["FAMILIES", "losses"]
+
+SIZE = 1000
+GRTT = rtt_seconds(rtt_code(0.1))
+EVENTS = 2000
+DELIVERIES = 3e7
+"""What a measurement may cost at full effort; large groups have fewer events, and a larger standard error says so."""
+SAMPLES = 100_000
+
+
+def losses(group: int, losers: int, factor: int, delay: float, events: int, seed: int) -> tuple[list[float], list[float]]:
+    """NACKs and time to the first NACK (in GRTT) of each of `events` losses; `delay` between receivers is in GRTT."""
+    spacing = (3 * factor + 8) * GRTT
+    settings = {
+        "rate": 1e9,
+        "parity": 0,
+        "fec": 0,
+        "grtt": GRTT,
+        "probing": "none",
+        "backoff": factor,
+        "gsize": group,
+        "robust": 1,
+    }
+    star = Star(losers, delay=delay * GRTT / 2, trunk=(1 - delay) * GRTT / 2, lose=_is_odd)
+    pairs = [(event * spacing, SIZE) for event in range(1, events + 1) for _ in range(2)]
+    outcome = play(star, "norm", settings, (0.0, SIZE), *pairs, seed=seed, wanted=_matters)
+    assert outcome.complete == losers, "a receiver misses something"
+    counts: list[float] = []
+    firsts: list[float] = []
+    detected = 0.0
+    for when, message in outcome.heard:
+        if isinstance(message, Data):
+            detected = when
+            counts.append(0.0)
+        else:
+            if not counts[-1]:
+                firsts.append((when - detected) / GRTT - delay)
+            counts[-1] += 1.0
+    return counts[1:], firsts
+
+
+def _is_odd(identity: int) -> bool:
+    """Is it content of an object with an odd number?"""
+    return identity >> 32 & 1 == 1
+
+
+def _matters(message: Message) -> bool:
+    """NACKs, and the packets by which a loss shows."""
+    return isinstance(message, Nack) or (
+        isinstance(message, Data) and not message.flags & FLAG_REPAIR and message.object_id % 2 == 0
+    )
+
+
+def _measure(entry: Entry, effort: float) -> tuple[list[float], list[float]]:
+    params = entry.params
+    group, losers = params["G"], params.get("losers", params["G"])
+    events = int(max(effort * min(EVENTS, DELIVERIES / (losers * (4 + _talk(entry)))), 20))
+    return losses(group, losers, params["K"], params.get("d_over_GRTT", 0.5), events, key_of(1, entry.id) % 2**32)
+
+
+def _talk(entry: Entry) -> float:
+    return entry.values["value"] if entry.family.startswith("nack_count") else 5.0
+
+
+def _count(entry: Entry, effort: float) -> Mapping[str, Measured]:
+    return {"value": mean_of(_measure(entry, effort)[0])}
+
+
+def _latency(entry: Entry, effort: float) -> Mapping[str, Measured]:
+    return {"value": mean_of(_measure(entry, effort)[1])}
+
+
+def _function(entry: Entry, effort: float) -> Mapping[str, Measured]:
+    """The back-off itself: its quantiles, or mean and variance of many draws."""
+    params = entry.params
+    if "u" in params:
+        return {"value": Measured(backoff(params["u"], params["T"], params["G"]))}
+    rng = Rng(key_of(1, entry.id))
+    draws = [backoff(rng.uniform(), params["T"], params["G"]) for _ in range(int(max(SAMPLES * effort, 1000)))]
+    mean = mean_of(draws)
+    if entry.id.startswith("nack.mean"):
+        return {"value": mean}
+    return {"value": mean_of([(draw - mean.value) ** 2 for draw in draws])}
+
+
+FAMILIES: Families = {
+    "nack_backoff_fn": _function,
+    "nack_count": _count,
+    "nack_count_delay": _count,
+    "nack_count_subset": _count,
+    "nack_count_unicast": _count,
+    "nack_latency": _latency,
+    "nack_latency_subset": _latency,
+}

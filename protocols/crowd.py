@@ -1,0 +1,217 @@
+"""Many machines that hear the same messages: those in step with the sender are moved together, and only the others are told.
+
+A sender's messages form a chain of positions (`Message.token`, `calm`, `after`). A machine that stands exactly where a message
+begins has nothing to do but to move its `Seat`; when thousands do, one shared `Pace` moves for all. What is told singly:
+machines that missed something until they stand where the others stand, those that lack something whenever repairs come,
+those that may speak whenever others speak. The outcome is that of `fan_out`, which the strict engine proves.
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from protocols.machine import Address, Machine, Message
+
+__all__ = ["Crowd", "Seat"]
+
+
+class Seat:
+    """What of a machine can be moved from outside: where it stands in the chain of one sender's messages.
+
+    While `pace` is not None, `at`, `heard` and `spare` are out of date; `Machine.alone` brings them up to date.
+    """
+
+    __slots__ = ("at", "attentive", "heard", "pace", "spare", "whole")
+
+    def __init__(self, at: Any) -> None:
+        self.at = at
+        """The position; compared by identity."""
+        self.heard = 0.0
+        """When the sender was heard."""
+        self.spare = 0
+        """Messages of no use that were heard in step."""
+        self.whole = True
+        """Is nothing missing of what was sent?"""
+        self.attentive = False
+        """Does it matter what other machines say?"""
+        self.pace: Crowd | None = None
+
+    def waits_for(self) -> Hashable:
+        """What the machine, idle but not whole, waits to hear of; None when that is not simple.
+
+        Messages say of which waits they are no news (`Message.is_no_news`).
+        """
+        return None
+
+    def ignores(self, gist: Any, now: float) -> bool:
+        """Does a calm message of this `Message.gist` do nothing more than to a whole seat?"""
+        return False
+
+
+class Crowd:
+    """The machines of one audience; made anew when the audience changes."""
+
+    __slots__ = ("_at", "_attentive", "_heard", "_lacking", "_machines", "_spare", "_stale", "_strays")
+
+    def __init__(self, machines: "Sequence[Machine]") -> None:
+        self._machines = machines
+        self._at: object = object()
+        self._heard = 0.0
+        self._spare = 0
+        self._strays: list[Machine] = list(machines)
+        # In step, but told singly: those that lack something when repairs come (by what they wait for), the attentive when
+        # others speak, too.
+        # Who has left the crowd since is passed over.
+        self._lacking: dict[Hashable, list[Machine]] = {}
+        self._attentive: list[Machine] = []
+        # May somebody be among the attentive twice?
+        self._stale = False
+
+    def tell(self, message: "Message", source: "Address", to: "Address", now: float, out: Sequence[int]) -> None:
+        """Deliver a message to all machines but those at the places `out`."""
+        at = self._at
+        machines = self._machines
+        if message.token is at:
+            strays = self._strays
+            self._strays = []
+            if out:
+                deaf = [machines[place] for place in out]
+                if strays:
+                    strays = _without(strays, deaf)
+                self._leave_behind(deaf)
+            self._at = message.after
+            self._heard = now
+            if strays:
+                self._tell(strays, message, source, to, now)
+        elif message.calm is at:
+            told = self._step_out(message, now)
+            deaf = [machines[place] for place in out]
+            self._leave_behind(deaf)
+            self._at = message.after
+            self._heard = now
+            self._spare += message.spare
+            self._tell(_without(told, deaf), message, source, to, now)
+        elif message.is_feedback:
+            self._overhear(message, source, to, now, [machines[place] for place in out])
+        else:
+            self._tell_all(message, source, to, now, [machines[place] for place in out])
+
+    def release(self, machine: "Machine") -> None:
+        """The machine will have an input of its own."""
+        self._let_go(machine.seat)
+        self._strays.append(machine)
+
+    def dissolve(self) -> None:
+        """Every machine stands alone again; the crowd is not used any more."""
+        for machine in self._machines:
+            if machine.seat.pace is self:
+                self._let_go(machine.seat)
+        self._at = object()
+
+    def _let_go(self, seat: Seat) -> None:
+        seat.at = self._at
+        seat.heard = self._heard
+        seat.spare += self._spare
+        seat.pace = None
+        if seat.attentive:
+            self._stale = True
+
+    def _leave_behind(self, deaf: "list[Machine]") -> None:
+        """These did not get the message that moves the others."""
+        for machine in deaf:
+            if machine.seat.pace is self:
+                self._let_go(machine.seat)
+        self._strays += deaf
+
+    def _step_out(self, message: "Message", now: float) -> "list[Machine]":
+        """All that a calm message concerns, out of step."""
+        told, self._strays = self._strays, []
+        lacking, gist = self._lacking, message.gist()
+        for waits in [waits for waits in lacking if waits is None or not message.is_no_news(waits)]:
+            left = self._free(lacking.pop(waits), told, gist, now)
+            if left:
+                lacking[waits] = left
+        self._attentive = self._free(self._attentive, told, gist, now)
+        return told
+
+    def _free(self, group: "list[Machine]", told: "list[Machine]", gist: Any, now: float) -> "list[Machine]":
+        """Add those of the group whom the message concerns to `told`, out of step; the others are returned."""
+        at, heard, spare = self._at, self._heard, self._spare
+        left = []
+        for machine in group:
+            seat = machine.seat
+            if seat.pace is not self:
+                continue
+            if seat.ignores(gist, now):
+                left.append(machine)
+                continue
+            # As `_let_go`, without a call.
+            seat.at = at
+            seat.heard = heard
+            seat.spare += spare
+            seat.pace = None
+            told.append(machine)
+        return left
+
+    def _lack(self, machine: "Machine") -> None:
+        waits = machine.seat.waits_for()
+        group = self._lacking.get(waits)
+        if group is None:
+            self._lacking[waits] = [machine]
+        else:
+            group.append(machine)
+
+    def _tell(self, machines: "list[Machine]", message: "Message", source: "Address", to: "Address", now: float) -> None:
+        """Tell machines that are out of step; who then stands where the others stand is in step."""
+        for machine in machines:
+            machine.receive(message, source, to, now)
+            seat = machine.seat
+            if seat.at is not self._at:
+                self._strays.append(machine)
+                continue
+            seat.pace = self
+            seat.spare -= self._spare
+            if seat.attentive:
+                self._attentive.append(machine)
+            elif not seat.whole:
+                self._lack(machine)
+
+    def _overhear(self, message: "Message", source: "Address", to: "Address", now: float, deaf: "list[Machine]") -> None:
+        """Feedback moves nobody, and the others need not hear it."""
+        at, heard = self._at, self._heard
+        gone = set(deaf)
+        for machine in _without(self._strays, deaf):
+            machine.receive(message, source, to, now)
+        attentive, self._attentive = self._attentive, []
+        if self._stale:
+            attentive, self._stale = list(dict.fromkeys(attentive)), False
+        for machine in attentive:
+            seat = machine.seat
+            if seat.pace is not self:
+                continue
+            if machine not in gone:
+                seat.at = at
+                seat.heard = heard
+                machine.receive(message, source, to, now)
+            if seat.attentive:
+                self._attentive.append(machine)
+            elif not seat.whole:
+                self._lack(machine)
+
+    def _tell_all(self, message: "Message", source: "Address", to: "Address", now: float, deaf: "list[Machine]") -> None:
+        machines = self._machines
+        for machine in machines:
+            if machine.seat.pace is not None:
+                machine.alone()
+        self._strays = list(deaf)
+        self._lacking, self._attentive = {}, []
+        self._at = message.after if message.after is not None else object()
+        self._heard = now
+        self._tell(_without(list(machines), deaf), message, source, to, now)
+
+
+def _without(machines: "list[Machine]", deaf: "list[Machine]") -> "list[Machine]":
+    if not deaf:
+        return machines
+    gone = set(deaf)
+    return [machine for machine in machines if machine not in gone]
