@@ -112,6 +112,10 @@ class Link:
         else:
             landings[when] = [(self.head, ())]
 
+    def ports(self) -> list[Fifo]:
+        """Its queue."""
+        return [self.fifo]
+
     def lost_by(self, member: int) -> int:
         """Packets that did not come to the other end, by loss or a full queue; `member` is 0."""
         del member
@@ -159,6 +163,10 @@ class Bundle:
             self._count_lost(losers)
         if len(losers) < head.count:
             landings.setdefault(when, []).append((head, losers))
+
+    def ports(self) -> list[Fifo]:
+        """The queues: the one that is shared, and those of strays."""
+        return [self.fifo, *self.strays.values()]
 
     def lost_by(self, member: int) -> int:
         """Packets that one member missed on its link, by loss or a full queue."""

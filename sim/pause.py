@@ -5,12 +5,11 @@ A link knows at once that it is stopped, and packets on their way have their roo
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from sim.link import Bundle, Link
 from sim.stage import Stage
 from topologies.ethernet import size_on_link
 from topologies.spec import LinkSpec
@@ -72,16 +71,9 @@ class QueueRoom(Pausing):
         del size
         again = now
         for link in self._links.values():
-            for port in _ports(link):
+            for port in link.ports():
                 again = max(again, _ready(port, self.expected, now))
         return again
-
-
-def _ports(link: Any) -> Iterable[Any]:
-    """The queues of a link, or of all links to a counted group."""
-    if isinstance(link, Link):
-        return (link.fifo,)
-    return (link.fifo, *link.strays.values()) if isinstance(link, Bundle) else (link,)
 
 
 def _ready(port: Any, expected: int, now: float) -> float:
@@ -145,6 +137,10 @@ class PausedLink:
         self.waiting.append((flight, lost))
         if len(self.waiting) == 1:
             self.go_on(now)
+
+    def ports(self) -> "list[PausedLink]":
+        """Its queue."""
+        return [self]
 
     def ready(self, expected: int, now: float) -> float:
         """As `Pausing.ready`, for the node at the near end."""
