@@ -30,7 +30,7 @@ class Scenario(BaseModel):
 
     name: str = Field(min_length=1, description="what to call it in results")
     seed: int = Field(default=1, ge=0, lt=2**64, strict=True, description="every random number follows from it")
-    topology: AnyTopology = Field(description="hosts, switches and links")
+    topology: AnyTopology = Field(description="hosts, switches and links; or {file: net.yaml}")
     protocol: ProtocolChoice = Field(description="protocol and parameters")
     workload: Workloads = Field(description="what is sent: one workload or a list")
     traffic: tuple[AnyTraffic, ...] = Field(default=(), description="cross traffic beside the session; simulator only")

@@ -5,10 +5,9 @@ Packets must be offered in order of time. What arrives is written into `landings
 
 from collections import deque
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import replace
 from heapq import merge
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from topologies.ethernet import Framing, wire_bytes
 from topologies.spec import LinkSpec
@@ -34,6 +33,7 @@ class Fifo:
     """One output port: `limit` packets may wait behind the one being sent."""
 
     __slots__ = ("delay", "departures", "free_at", "limit", "overhead", "rate")
+    _state: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(self, spec: LinkSpec) -> None:
         self.rate = spec.rate
@@ -63,7 +63,9 @@ class Fifo:
 
     def fork(self) -> "Fifo":
         """A port in the same state that goes its own way."""
-        twin = copy(self)
+        twin = type(self).__new__(type(self))
+        for name in self._state:
+            setattr(twin, name, getattr(self, name))
         if self.departures is not None:
             twin.departures = self.departures.copy()
         return twin
@@ -73,6 +75,7 @@ class FramedFifo(Fifo):
     """One output port that counts every byte of Ethernet (`topologies.ethernet`)."""
 
     __slots__ = ("framing",)
+    _state = (*Fifo.__slots__, "framing")
 
     def __init__(self, spec: LinkSpec, framing: Framing) -> None:
         super().__init__(replace(spec, overhead=0))

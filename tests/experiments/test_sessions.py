@@ -161,3 +161,17 @@ def test_nodes_with_a_model_tell_what_they_did() -> None:
 def test_what_can_not_be_emulated_is_refused_by_name(parts: dict[str, Any], text: str) -> None:
     with pytest.raises(UnsupportedError, match=text):
         result("emu", **parts)
+
+
+@pytest.mark.emu
+def test_two_groups_run_side_by_side_in_mininet() -> None:
+    lan = {"kind": "lan", "receivers": 3, "link": {"down": {"loss": "1%"}}}
+    found = result("emu", topology=lan, workload=TWO_GROUPS)
+    assert found.completed
+    assert {name: row.bytes for name, row in rows(found).items()} == {
+        "r2": 100_000,
+        "r3": 100_000,
+        "r2@b": 100_000,
+        "r3@b": 100_000,
+    }
+    assert {row.proof for row in found.receivers} == {"sha256"}

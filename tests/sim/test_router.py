@@ -158,3 +158,13 @@ def test_a_host_that_pauses_its_link_is_not_overrun() -> None:
     heard = flood(built(True), [958] * 100)
     assert [number for _, number, _ in heard.heard] == list(range(100))
     assert rate(heard, 1) == pytest.approx(1000, rel=1e-6)
+
+
+def test_a_framed_queue_that_goes_its_own_way_still_frames() -> None:
+    nodes = {"a": {}, "s": {}, "r": {"kind": "host", "count": 3}}
+    built = network(nodes, {"ends": ["a", "s"]}, {"ends": ["s", "r"], "rate": "100Mbit", "overhead": "ethernet", "queue": 50})
+    listener = probe_on(built, "r2")
+    script = [(0.0, n, 18, to, n) for n in range(10) for to in ("r2", GROUP)]
+    probe_on(built, "a", script, listen=False)
+    built.run()
+    assert [when for when, _, _ in listener.heard] == pytest.approx([84 * (n + 1) / FAST for n in range(20)])
