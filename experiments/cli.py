@@ -28,8 +28,8 @@ app.command("demo")(demo)
 app.command("send")(send)
 app.command("recv")(recv)
 app.command("schema")(schema)
-app.add_typer(channel, name="channel")
 app.command("compare")(compare_command)
+app.add_typer(channel, name="channel")
 app.command("validate")(validate_command)
 
 REFUSED: type[Exception] = typer.BadParameter.mro()[2]

@@ -18,7 +18,7 @@ from sim.engine import ARRIVAL, Occurrence, Timers, post
 from sim.host import IDLE, SimHost
 from sim.intake import LimitedLeaf, make_leaf
 from sim.leaf import Leaf, Switch
-from sim.lines import LineBundle, LineLink
+from sim.lines import LineBundle, LineLink, Member
 from sim.link import Bundle, Carrier, Landings, Link, Places
 from sim.membership import Membership
 from sim.pause import PausedLink, Pausing, QueueRoom
@@ -190,10 +190,10 @@ class Network:
         spec, key = self.topology.link(near, far), loss_key(self.seed, near, far)
         link: Hop
         if head is not None and head.counted:
-            if self.strict:
-                link = Strands(spec, head, key)
+            if not spec.plain:
+                link = LineBundle(spec, head, key, self)
             else:
-                link = Bundle(spec, head, key) if spec.plain else LineBundle(spec, head, key, self)
+                link = (Strands if self.strict else Bundle)(spec, head, key)
         else:
             link = self._single_link(near, far, key, 0)
         if leaf is not None:
@@ -349,7 +349,7 @@ class Network:
         flight, ((place, _),) = landing.content, landing.places
         now = self.env._now
         self.busy = True
-        host = place.host(0) if isinstance(place, Leaf) else place
+        host = place.host(0) if isinstance(place, Leaf) else place.host() if isinstance(place, Member) else place
         if not isinstance(host, SimHost):
             host.arrive(flight, (), now)
         else:

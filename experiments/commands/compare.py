@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["compare_command"]
 
+LIKE = "PROTOCOL.key=value, like n2.window=100ms"
+
 
 def compare_command(
     *,
@@ -68,10 +70,12 @@ def _special(written: Iterable[str]) -> dict[str, dict[str, object]]:
     try:
         override(found, written)
     except UsageError as error:
-        raise UsageError(str(error).replace("--set", "--with").replace("topology.link.loss=5%", "n2.window=100ms")) from error
+        raise UsageError(
+            str(error).replace("--set", "--with").replace("key.path=value, like topology.link.loss=5%", LIKE)
+        ) from error
     for name, values in found.items():
         if not isinstance(values, dict):
-            raise UsageError(f"--with: value '{name}={values}' is not allowed; PROTOCOL.key=value, like n2.window=100ms")
+            raise UsageError(f"--with: value '{name}={values}' is not allowed; it reads {LIKE}")
     return found
 
 

@@ -45,7 +45,7 @@ def validate_command(
             typer.echo(f"{mark} {verdict.id} {verdict.name}: {numbers} (allowed {verdict.allowed:.2g})")
     if out is not None:
         try:
-            out.write_text(page(verdicts), encoding="utf-8")
+            out.write_text(page(verdicts, effort), encoding="utf-8")
         except OSError as error:
             raise UsageError(f"--out: value {str(out)!r} is not allowed; a file that can be written ({error})") from error
     if as_json:

@@ -130,6 +130,8 @@ class Star:
     trunk_loss: float = 0.0
     lose: Callable[[int], bool] | None = None
     """First transmissions that the trunk loses, instead of `trunk_loss`."""
+    channel: ContentLoss | None = None
+    """What the receivers' links do, instead of `loss`."""
 
     def build(self) -> Topology:
         """The topology; hosts `sender`, `ear` and `r1` to `rN`."""
@@ -143,7 +145,7 @@ class Star:
         self._join(graph, "sender", "s0", self.trunk, Perfect())
         self._join(graph, "s0", "s", 0.0, shared)
         self._join(graph, "s0", "ear", self.delay, Perfect())
-        self._join(graph, "s", "r", self.delay, ContentLoss(p=self.loss))
+        self._join(graph, "s", "r", self.delay, self.channel or ContentLoss(p=self.loss))
         return Topology(graph)
 
     def _join(self, graph: "nx.DiGraph[str]", near: str, far: str, delay: float, loss: Any) -> None:

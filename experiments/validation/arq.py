@@ -27,7 +27,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
 PACKETS = 5000
 DELIVERIES = 2e7
 """What a measurement may cost at full effort; large groups have fewer packets, and a larger standard error says so."""
-BATCHES = 8
+BATCHES, FEW = 16, 4
+"""Independent sessions, and so many where more than MANY receivers make them long."""
+MANY = 1000
 
 
 def transmissions(star: Star, packets: int, seed: int) -> list[int]:
@@ -84,8 +86,9 @@ def _sessions(entry: Entry, name: str, effort: float) -> Iterable[tuple[Outcome,
     receivers, loss = entry.params["R"], entry.params["p"]
     # An ACK is dearer than a packet that reaches a thousand receivers in one go.
     each = 20.0 if name == "a" else 6.0
-    packets = _budget(receivers, each * BATCHES, effort, 20 if receivers > 1000 else 60)
-    for batch in range(BATCHES):
+    batches, least = (FEW, 20) if receivers > MANY else (BATCHES, 60)
+    packets = _budget(receivers, each * batches, effort, least)
+    for batch in range(batches):
         seed = key_of(1, entry.id, name, batch) % 2**32
         size = packets * SEGMENT
         yield play(Star(receivers, delay=DELAY, loss=loss), name, SETTINGS[name], (0.0, size), seed=seed), packets + 1

@@ -53,7 +53,7 @@ def _is_content(message: Message) -> bool:
 
 
 def _count(receivers: int, k: int, each: float, effort: float) -> int:
-    return max(int(effort * min(BLOCKS, DELIVERIES / (receivers * (k * each + 10)))), 10)
+    return max(int(effort * min(BLOCKS, DELIVERIES / (receivers * (k * each + 10)))), 100 if receivers <= 100 else 10)
 
 
 def _integrated(entry: Entry, effort: float) -> Mapping[str, Measured]:

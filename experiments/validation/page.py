@@ -14,10 +14,10 @@ errors (SE) of the measurement. `make validate` writes this page; `mcastlab vali
 """
 
 
-def page(verdicts: Sequence[Verdict]) -> str:
-    """The whole page as Markdown."""
+def page(verdicts: Sequence[Verdict], effort: float) -> str:
+    """The whole page as Markdown; `effort` is the fraction of the events of a full measurement that was spent."""
     good = sum(verdict.good for verdict in verdicts)
-    lines = [_HEAD, f"{good} of {len(verdicts)} values agree."]
+    lines = [_HEAD, f"{good} of {len(verdicts)} values agree, measured with effort {effort:g} (1 is a full measurement)."]
     for family in dict.fromkeys(verdict.family for verdict in verdicts):
         lines += ["", f"## {family}", "", *_table(verdict for verdict in verdicts if verdict.family == family)]
     return "\n".join(lines) + "\n"

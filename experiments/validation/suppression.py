@@ -21,7 +21,7 @@ __all__ = ["FAMILIES", "losses"]
 SIZE = 1000
 GRTT = rtt_seconds(rtt_code(0.1))
 EVENTS = 2000
-DELIVERIES = 3e7
+DELIVERIES = 1e7
 """What a measurement may cost at full effort; large groups have fewer events, and a larger standard error says so."""
 SAMPLES = 100_000
 
@@ -72,7 +72,7 @@ def _matters(message: Message) -> bool:
 def _measure(entry: Entry, effort: float) -> tuple[list[float], list[float]]:
     params = entry.params
     group, losers = params["G"], params.get("losers", params["G"])
-    events = int(max(effort * min(EVENTS, DELIVERIES / (losers * (4 + _talk(entry)))), 20))
+    events = int(max(effort * min(EVENTS, DELIVERIES / (losers * (4 + _talk(entry)))), 8))
     return losses(group, losers, params["K"], params.get("d_over_GRTT", 0.5), events, key_of(1, entry.id) % 2**32)
 
 

@@ -13,9 +13,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "toy": {"rate": 1e6, "segment": 500, "wait": 0.005, "robust": 8},
     "norm": {"rate": 1e6, "segment": 500, "block": 8, "parity": 4, "grtt": 0.02, "probe_min": 0.1, "robust": 8, "gsize": 10},
     "a": {"rate": 1e6, "segment": 500, "timeout": 0.05, "robust": 10},
-    "n1": {"rate": 1e6, "segment": 500, "timeout": 0.06, "gather": 0.01, "hold": 0.02, "robust": 10},
-    "n2": {"rate": 1e6, "segment": 500, "timeout": 0.06, "gather": 0.0, "hold": 0.02, "window": 0.03, "robust": 10},
-    "srm": {"rate": 1e6, "segment": 500, "timeout": 0.06, "distance": 0.01, "robust": 12},
+    "n1": {"rate": 1e6, "segment": 500, "timeout": 0.05, "gather": 0.005, "hold": 0.01, "robust": 8},
+    "n2": {"rate": 1e6, "segment": 500, "timeout": 0.05, "gather": 0.0, "hold": 0.01, "window": 0.02, "robust": 8},
+    "srm": {"rate": 1e6, "segment": 500, "timeout": 0.05, "distance": 0.005, "robust": 10},
 }
 
 

@@ -45,7 +45,7 @@ def _residual(params: Mapping[str, Any]) -> Mapping[str, float]:
 
 def _times(params: Mapping[str, Any]) -> Mapping[str, float]:
     times = theory.tkp_times(params["R"], params["p"], params["costs"])
-    found = {}
+    found: dict[str, float] = {}
     for name, (sender, receiver) in times.items():
         found |= {f"{name}.sender_time": sender, f"{name}.receiver_time": receiver}
         found[f"{name}.throughput"] = 1 / max(sender, receiver)

@@ -1,0 +1,105 @@
+"""Theory is met by the real machines: a spread of reference values, and the frame that judges them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from experiments.cli import invoke
+from experiments.validation import families
+from experiments.validation.frame import Entry, Measured, judge, mean_of, ratio_of, read_entries
+from experiments.validation.page import page
+from protocols.errors import UsageError
+
+ENTRIES = {entry.id: entry for entry in read_entries()}
+
+SPREAD = {
+    "nack.EN.mcast.G10.K4": 0.15,
+    "nack.EN.mcast.G1000.K4": 0.02,
+    "nack.EN.unicast_echo.G100.K6": 0.05,
+    "nack.first.G100.K6": 0.05,
+    "nack.EN.subset.G100.K4.n5": 0.15,
+    "arq.EM.R10.p0.1": 0.3,
+    "arq.EM.R1000.p0.01": 0.02,
+    "arq.rounds.R1.k64.p0.01": 0.1,
+    "goodput.arq.R100.p0.05": 0.1,
+    "fec.EMinf.k20.R100.p0.01": 0.1,
+    "fec.EMinf.k7.R10.p0.25": 0.1,
+    "fec.EMinf.k7.a1.R10.p0.05": 0.2,
+    "fec.shared.k20.R100.ps0.05.pi0.05": 0.05,
+    "fec.first_block.k7.n9.R10.p0.1": 0.2,
+    "fec.q.k7.n8.p0.1": 0.2,
+    "fec.layered.k7.n8.R10.p0.1": 0.2,
+    "tkp.counts.R10.p0.1": 0.05,
+    "tkp.us.R10.p0.05": 0.04,
+    "tkp.unit.R1.p0.1": 0.1,
+    "srm.star.G25.C2_5": 0.1,
+    "srm.star.G100.C2_10": 0.05,
+    "implosion.G100.Q50": 1.0,
+    "nack.var.G10.T4": 0.1,
+}
+"""Reference values, and the effort spent on each: 1 is what `make validate` spends."""
+
+
+@pytest.mark.parametrize("id", SPREAD)
+def test_the_machines_do_what_theory_says(id: str) -> None:
+    verdicts = list(families.validate([ENTRIES[id]], SPREAD[id]))
+    assert verdicts
+    for verdict in verdicts:
+        assert verdict.good, f"{verdict.name}: {verdict.measured} (SE {verdict.error}), theory says {verdict.reference}"
+
+
+def entry(tolerance: float, value: float = 10.0) -> Entry:
+    """A reference with a relative tolerance."""
+    return Entry("x", "f", "", "", {}, {"value": value}, {"type": "stat", "rel": tolerance})
+
+
+@pytest.mark.parametrize(
+    ("measured", "good"),
+    [
+        (Measured(10.4, 0.0), True),
+        (Measured(10.6, 0.0), False),
+        (Measured(10.6, 0.2), True),
+        (Measured(9.1, 0.2), False),
+    ],
+)
+def test_a_value_may_differ_by_the_tolerance_or_four_standard_errors(measured: Measured, good: bool) -> None:
+    (verdict,) = judge(entry(0.05), {"value": measured})
+    assert verdict.good is good
+
+
+def test_standard_errors_are_those_of_means() -> None:
+    found = mean_of([1.0, 2.0, 3.0, 4.0])
+    assert (found.value, found.error) == (2.5, pytest.approx((5 / 3 / 4) ** 0.5))
+    assert ratio_of(0, 100) == Measured(0.0, 0.01)
+    assert ratio_of(50, 100) == Measured(0.5, 0.05)
+
+
+def test_a_wrong_machine_would_be_noticed() -> None:
+    wrong = Entry("arq.EM.R10.p0.1", "arq_nofec", "", "", {"R": 10, "p": 0.12}, {"value": 1.758}, {"type": "stat", "rel": 0.02})
+    assert not all(verdict.good for verdict in families.validate([wrong], 0.3))
+
+
+def test_every_family_that_is_measured_has_references() -> None:
+    assert set(families.families()) <= {entry.family for entry in ENTRIES.values()}
+
+
+def test_an_unknown_family_is_named() -> None:
+    with pytest.raises(UsageError, match=r"'nonsense' is not allowed; one of .*arq_nofec"):
+        families.select(ENTRIES.values(), ["nonsense"])
+
+
+def test_the_command_writes_json_and_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "validation.md"
+    assert invoke(["validate", "--family", "implosion_drop", "--json", "--out", str(out)]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["good"] for row in rows} == {True}
+    text = out.read_text(encoding="utf-8")
+    assert "4 of 4 values agree" in text
+    assert "| `implosion.G100.Q50` | drops | 49 | 49 |" in text
+    assert invoke(["validate", "--reference", str(tmp_path / "none.json")]) == 2
+    assert invoke(["validate", "--effort", "0"]) == 2
+
+
+def test_what_differs_stands_out() -> None:
+    assert "**differs**" in page(judge(entry(0.01), {"value": Measured(11.0)}), 1.0)
