@@ -23,8 +23,19 @@ format: setup # rewrite the code in the project's format
 test: lint # everything
 	@$(BIN)/python -m pytest -q
 
-validate: setup # all of theory, measured; takes long and writes docs/validation.md
+SEARCHED := norm a n1 n2 srm
+
+validate: setup # all of theory, measured, and a long search for violations; takes long and writes docs/validation.md
 	@$(BIN)/mcastlab validate --out docs/validation.md
+	@for name in $(SEARCHED); do \
+	  $(BIN)/mcastlab search experiments/scenarios/lan-file.yaml --set "protocol={name: $$name, rate: 10Mbit}" \
+	    --set workload.size=100kB --set workload.count=3 --set duration=20s --set wire=bytes --runs 500 || exit 1; \
+	done
+	@$(BIN)/mcastlab search experiments/scenarios/two-senders.yaml --set duration=20s --runs 200
+
+compiled: setup # the optional compiled build, in a folder of its own, compared with the pure one
+	@$(BIN)/python scripts/compiled.py build/compiled
+	@$(BIN)/python -m benchmarks.compiled build/compiled
 
 clean: # remove what the commands above made
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist out

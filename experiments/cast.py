@@ -4,13 +4,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from emu.node import Program
 from experiments.content import Extent, Generated, digest_of
 from experiments.cross import FlowEnd, FlowSource, flow_row
 from experiments.metrics import Result, Row, combine, row_of
 from experiments.program import Job, Node, ReceiverProgram, SenderProgram, Sinks
 from experiments.scenario import Scenario
-from experiments.troupe import Role, Troupe, Visitor
+from experiments.troupe import Lively, Role, Troupe, Visitor
 from experiments.workload import Attendance, FileWorkload
 from protocols.cross import Load, Receipt, is_cross
 from protocols.errors import ConfigError
@@ -86,11 +85,17 @@ def _sessions_of(scenario: Scenario) -> list[Session]:
 
 @dataclass(frozen=True, slots=True)
 class _Enrolled:
-    """A receiver of a session, and the place of its result among those of its host."""
+    """A sender or receiver of a session, and the place of its result among those of its host."""
 
     host: str
     session: Session
     place: int
+    program: SenderProgram | ReceiverProgram
+
+    @property
+    def name(self) -> str:
+        """The host, with the group unless it is the first."""
+        return self.host if self.session.number == 0 else f"{self.host}@{self.session.name}"
 
 
 class Cast:
@@ -141,18 +146,17 @@ class Cast:
 
     def _enrol_receivers(self, session: Session, members: list[str]) -> None:
         for name in members:
-            program: Program = ReceiverProgram(self._node(session, name), self._sinks)
+            receiver = ReceiverProgram(self._node(session, name), self._sinks)
             entry = self._attendance.get(name)
-            if entry is not None:
-                program = Visitor(program, entry.join, entry.leave)
+            program: Lively = receiver if entry is None else Visitor(receiver, entry.join, entry.leave)
             place = self._give(name, Role(session.role(name in self._roles), _is_session, program))
-            self._receivers.append(_Enrolled(name, session, place))
+            self._receivers.append(_Enrolled(name, session, place, receiver))
 
     def _enrol_senders(self, session: Session) -> None:
         for name in session.senders:
             program = SenderProgram(self._node(session, name), self._jobs(session, name))
             place = self._give(name, Role(session.role(name in self._roles), _is_session, program))
-            self._senders.append(_Enrolled(name, session, place))
+            self._senders.append(_Enrolled(name, session, place, program))
 
     def _node(self, session: Session, name: str) -> Node:
         choice = self.scenario.protocol
@@ -177,11 +181,11 @@ class Cast:
         return Generated(work.size, self.scenario.seed, sender, number) if self.bytes_travel else Extent(work.size)
 
     @staticmethod
-    def _program(roles: list[Role]) -> Program:
+    def _program(roles: list[Role]) -> Lively:
         alone = roles[0].program if len(roles) == 1 and not roles[0].name else None
         return Troupe(roles) if alone is None else alone
 
-    def programs(self) -> Iterator[tuple[str, Program]]:
+    def programs(self) -> Iterator[tuple[str, Lively]]:
         """The program of every host, those that only receive first: they listen when the first packet leaves."""
         senders = dict.fromkeys(enrolled.host for enrolled in self._senders)
         for name, program in self._programs.items():
@@ -199,7 +203,15 @@ class Cast:
         """Has every sender finished?"""
         return all(self._programs[name].finished() for name in self.scenario.senders)
 
+    def players(self) -> dict[str, SenderProgram | ReceiverProgram]:
+        """Every sender and receiver, by its host and, beyond the first group, `host@group`."""
+        return {enrolled.name: enrolled.program for enrolled in (*self._receivers, *self._senders)}
+
     # Results
+
+    def parts(self, told: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+        """What each of `players` told, from what their hosts told."""
+        return {enrolled.name: self._told(enrolled, told) for enrolled in (*self._receivers, *self._senders)}
 
     def _told(self, enrolled: _Enrolled, told: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
         """What one program of a host told; a host that died told why."""
@@ -259,8 +271,7 @@ class Cast:
         entry = self._attendance.get(enrolled.host)
         if entry is not None:
             owed = frozenset(key for key in sent if times[key] >= entry.join and entry.leave is None)
-        name = enrolled.host if enrolled.session.number == 0 else f"{enrolled.host}@{enrolled.session.name}"
-        return row_of(name, self._told(enrolled, told), sent, self.bytes_travel, owed)
+        return row_of(enrolled.name, self._told(enrolled, told), sent, self.bytes_travel, owed)
 
     def _cross(self, told: Mapping[str, Mapping[str, Any]], world: World) -> dict[str, Any]:
         ends = [part for found in told.values() for part in found.get("parts", ()) if part["role"] == "cross"]

@@ -16,6 +16,7 @@ from experiments.commands.demo import demo
 from experiments.commands.recv import recv
 from experiments.commands.run import run_command
 from experiments.commands.schema import schema
+from experiments.commands.search import search_command
 from experiments.commands.send import send
 from experiments.commands.validate import validate_command
 from protocols.errors import McastlabError, UnsupportedError, UsageError
@@ -25,6 +26,7 @@ __all__ = ["app", "invoke", "main"]
 app = typer.Typer(name="mcastlab", add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 app.command("run")(run_command)
 app.command("demo")(demo)
+app.command("search")(search_command)
 app.command("send")(send)
 app.command("recv")(recv)
 app.command("schema")(schema)

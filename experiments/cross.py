@@ -92,16 +92,21 @@ class FlowSource:
     def __init__(self, number: int, spec: AnyTraffic) -> None:
         self._number = number
         self._spec = spec
-        self._machine: AimdSource | PacedSource | None = None
+        self._machines: list[AimdSource | PacedSource] = []
 
     def start(self, host: Host) -> None:
         """Make the source on the host."""
         spec, ports, end = self._spec, cast(Ports, host), inf if self._spec.end is None else self._spec.end
+        machine: AimdSource | PacedSource
         if isinstance(spec, AimdTraffic):
-            self._machine = AimdSource(ports, self._number, spec.sink, spec.size, spec.begin, end)
+            machine = AimdSource(ports, self._number, spec.sink, spec.size, spec.begin, end)
         else:
-            self._machine = PacedSource(ports, self._number, spec.sink, spec.size, spec.gaps(), spec.begin, end)
-        host.run(self._machine, _ignore)
+            machine = PacedSource(ports, self._number, spec.sink, spec.size, spec.gaps(), spec.begin, end)
+        self._machines.append(machine)
+        host.run(machine, _ignore)
+
+    def crash(self) -> None:
+        """What was sent is counted; the flow goes on when the host is up again."""
 
     def finished(self) -> bool:
         """Nobody waits for it."""
@@ -109,7 +114,7 @@ class FlowSource:
 
     def result(self) -> dict[str, Any]:
         """Packets sent."""
-        return {"role": "cross", "flow": self._number, "sent": 0 if self._machine is None else self._machine.sent}
+        return {"role": "cross", "flow": self._number, "sent": sum(machine.sent for machine in self._machines)}
 
 
 class FlowEnd:
@@ -118,12 +123,16 @@ class FlowEnd:
     def __init__(self, number: int, spec: AnyTraffic) -> None:
         self._number = number
         self._spec = spec
-        self._machine: FlowSink | None = None
+        self._machines: list[FlowSink] = []
 
     def start(self, host: Host) -> None:
         """Make the sink on the host."""
-        self._machine = FlowSink(cast(Ports, host), self._number, isinstance(self._spec, AimdTraffic))
-        host.run(self._machine, _ignore)
+        machine = FlowSink(cast(Ports, host), self._number, isinstance(self._spec, AimdTraffic))
+        self._machines.append(machine)
+        host.run(machine, _ignore)
+
+    def crash(self) -> None:
+        """What came is counted."""
 
     def finished(self) -> bool:
         """Nobody waits for it."""
@@ -131,7 +140,7 @@ class FlowEnd:
 
     def result(self) -> dict[str, Any]:
         """Packets and bytes that came."""
-        received, octets = (0, 0) if self._machine is None else (self._machine.received, self._machine.octets)
+        received, octets = (sum(getattr(machine, key) for machine in self._machines) for key in ("received", "octets"))
         return {"role": "cross", "flow": self._number, "received": received, "octets": octets}
 
 

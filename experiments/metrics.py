@@ -46,6 +46,17 @@ class Result:
     metrics: dict[str, Any]
     receivers: tuple[Row, ...]
 
+    @property
+    def violations(self) -> list[dict[str, Any]]:
+        """The first violations of what must hold in every run; empty where nothing was checked."""
+        found: list[dict[str, Any]] = self.metrics.get("invariants", {}).get("violations", [])
+        return found
+
+    @property
+    def ok(self) -> bool:
+        """Did every receiver get everything, and was nothing violated?"""
+        return self.completed and not self.violations
+
     def plain(self) -> dict[str, Any]:
         """As plain values for JSON; the receivers as a list of objects."""
         return {**{name: getattr(self, name) for name in _HEAD}, "receivers": [asdict(row) for row in self.receivers]}

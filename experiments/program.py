@@ -11,7 +11,8 @@ from typing import Any, TypeAlias, cast
 
 from experiments.content import Accounted, MemorySink
 from experiments.files import Hasher, ScratchSink
-from protocols.events import FlushCompleted, ObjectAborted, ObjectOpened, ObjectReceived, ObjectSent
+from experiments.invariants import Invariants
+from protocols.events import FlushCompleted, ObjectAborted, ObjectOpened, ObjectReceived, ObjectSent, SenderReset
 from protocols.machine import Content, Event, Group, Host, Machine, Offer, Ports, Sender, Sink
 from protocols.registry import Protocol
 
@@ -44,12 +45,29 @@ class Job:
 class SenderProgram:
     """Submits its jobs; finished when everything was sent and the flush after the last object is completed."""
 
-    __slots__ = ("_at_end", "_host", "_jobs", "_left", "_node", "ended_at", "failures", "machine", "sent", "watch")
+    __slots__ = (
+        "_at_end",
+        "_down",
+        "_host",
+        "_invariants",
+        "_jobs",
+        "_left",
+        "_life",
+        "_node",
+        "ended_at",
+        "failures",
+        "machine",
+        "sent",
+        "watch",
+    )
 
     def __init__(self, node: Node, jobs: Sequence[Job], watch: Callable[[Event], None] | None = None) -> None:
         self._node = node
         self._jobs = jobs
+        self._invariants: Invariants | None = None
         self._left = len(jobs)
+        self._life = -1
+        self._down = False
         self._at_end = 0
         self._host: Host | None = None
         self.machine: Sender | None = None
@@ -60,23 +78,45 @@ class SenderProgram:
         self.watch = watch
 
     def start(self, host: Host) -> None:
-        """Make the sender on the host and plan the jobs."""
+        """Make the sender on the host and plan the jobs; called again after a crash, all of them as another instance."""
         node = self._node
         self._host = host
-        self.machine = node.protocol.make_sender(cast(Ports, host), node.config, node.id, node.group, node.instance)
+        self._life += 1
+        self._down = False
+        self._left, self._at_end, self.sent, self.ended_at = len(self._jobs), 0, {}, None
+        instance = (node.instance + self._life) & 0xFFFF
+        self.machine = node.protocol.make_sender(cast(Ports, host), node.config, node.id, node.group, instance)
         host.run(self.machine, self._on_event)
         for number, job in enumerate(self._jobs):
             if job.at <= host.now:
                 self._submit(number)
             else:
-                host.later(job.at, partial(self._submit, number))
+                host.later(job.at, partial(self._submit_in, self._life, number))
+
+    def oversee(self, name: str, invariants: Invariants) -> None:
+        """Tell the checker what is submitted; call before `start`."""
+        del name
+        self._invariants = invariants
+
+    def crash(self) -> None:
+        """The host is going down: what was planned is not done."""
+        self._down = True
+        self.ended_at = None
+
+    def _submit_in(self, life: int, number: int) -> None:
+        if life == self._life and not self._down:
+            self._submit(number)
 
     def _submit(self, number: int) -> None:
         assert self._host is not None
         assert self.machine is not None
         self._left -= 1
         self.ended_at = None
-        self.sent[self._host.call(self.machine.submit, self._jobs[number].content)] = number
+        content = self._jobs[number].content
+        object_id = self._host.call(self.machine.submit, content)
+        self.sent[object_id] = number
+        if self._invariants is not None:
+            self._invariants.submitted(self._node.id, object_id, content)
 
     def _on_event(self, event: Event) -> None:
         assert self._host is not None
@@ -111,6 +151,8 @@ class ReceiverProgram:
     __slots__ = (
         "_expected",
         "_host",
+        "_invariants",
+        "_name",
         "_node",
         "_open",
         "_sinks",
@@ -127,6 +169,8 @@ class ReceiverProgram:
     def __init__(
         self, node: Node, sinks: Sinks, expected: int | None = None, watch: Callable[[Event], None] | None = None
     ) -> None:
+        self._name = ""
+        self._invariants: Invariants | None = None
         self._node = node
         self._sinks = sinks
         self._expected = expected
@@ -141,11 +185,23 @@ class ReceiverProgram:
         self.watch = watch
 
     def start(self, host: Host) -> None:
-        """Make the receiver on the host."""
+        """Make the receiver on the host; called again after a crash, it knows nothing of what it had."""
         node = self._node
         self._host = host
+        self._open = self.received = None
+        self.octets = 0
+        self.first_at = self.last_at = None
         self.machine = node.protocol.make_receiver(cast(Ports, host), node.config, node.id, node.group)
         host.run(self.machine, self._on_event, self._accept)
+
+    def oversee(self, name: str, invariants: Invariants) -> None:
+        """Tell the checker what comes to the host of this name; call before `start`."""
+        self._name, self._invariants = name, invariants
+
+    def crash(self) -> None:
+        """The host is going down."""
+        if self._invariants is not None:
+            self._invariants.forgotten(self._name)
 
     def _accept(self, offer: Offer) -> Sink | None:
         sink = self._sinks(offer)
@@ -157,14 +213,42 @@ class ReceiverProgram:
     def _on_event(self, event: Event) -> None:
         assert self._host is not None
         if isinstance(event, ObjectReceived):
+            self._check(event)
             self._keep((event.sender, event.object_id), event.size)
             self.last_at = self._host.now
         elif isinstance(event, ObjectAborted):
+            self._check(event)
             self.aborted += 1
-        elif isinstance(event, ObjectOpened) and self.first_at is None:
-            self.first_at = self._host.now
+        elif isinstance(event, ObjectOpened):
+            if self.first_at is None:
+                self.first_at = self._host.now
+            self._check(event)
+        elif isinstance(event, SenderReset):
+            self._forget(event.sender)
         if self.watch is not None:
             self.watch(event)
+
+    def _check(self, event: ObjectReceived | ObjectAborted | ObjectOpened) -> None:
+        invariants = self._invariants
+        if invariants is None or self._host is None or self.machine is None:
+            return
+        now, key = self._host.now, (event.sender, event.object_id)
+        had = self.received is not None and key in self.received
+        if isinstance(event, ObjectReceived):
+            invariants.received(self._name, event, had, now)
+        elif isinstance(event, ObjectAborted):
+            invariants.aborted(self._name, key, had, now)
+        else:
+            invariants.weigh(self._name, self.machine, now)
+
+    def _forget(self, sender: int) -> None:
+        """A sender that restarted in a run sends everything again. On a real network another `send` has other files."""
+        if self._invariants is None:
+            return
+        self._invariants.forgotten(self._name, sender)
+        if self.received:
+            self.received = {key: kept for key, kept in self.received.items() if key[0] != sender}
+            self.octets = sum(size for size, _ in self.received.values())
 
     def _keep(self, key: Key, size: int) -> None:
         self.received = self.received or {}

@@ -11,6 +11,7 @@ from typing import Any
 from emu.launch import NodeReport, emulate
 from experiments.cast import Cast, World
 from experiments.metrics import Result
+from experiments.oversight import Oversight
 from experiments.program import OnDisk, accounted, in_memory
 from experiments.scenario import Scenario
 from protocols.cross import Mixed
@@ -45,18 +46,20 @@ def _simulate(scenario: Scenario) -> Result:
     for work in scenario.workload:
         if work.ttl is not None:
             network.limit_scope(work.sender, work.ttl)
+    oversight = Oversight(scenario, network, dict(cast.programs()), cast.players())
     for name, program in cast.programs():
         program.start(network.host(name))
     network.run(until=scenario.duration, over=cast.over)
     told = {name: program.result() for name, program in cast.programs()}
+    parts = cast.parts(told)
     used = time.process_time() - began
-    return cast.result(
+    result = cast.result(
         "sim",
         told,
         World(
             network.fingerprint(),
-            network.traffic.packets,
-            network.traffic.octets,
+            dict(network.traffic.packets),
+            dict(network.traffic.octets),
             {
                 "duration": network.env.now,
                 "events": network.events,
@@ -64,9 +67,11 @@ def _simulate(scenario: Scenario) -> Result:
                 "impairments": _simulated(network),
                 "nodes": [asdict(counts) for counts in network.nodes()],
                 "faults": {},
+                **oversight.metrics(parts),
             },
         ),
     )
+    return oversight.conclude(result, parts, finished=cast.over())
 
 
 _OTHERS = ("duplicate", "corrupt", "bit_errors", "mtu")
@@ -113,6 +118,10 @@ def _refuse(scenario: Scenario) -> None:
 
 
 def _emulate(scenario: Scenario) -> Result:
+    if scenario.faults:
+        raise UnsupportedError(
+            f"faults: Mininet can't do {scenario.faults[0].verb!r} yet; the simulator can (--on sim), or leave the faults out"
+        )
     topology = scenario.build_topology()
     _refuse(scenario)
     cast = Cast(scenario, topology, partial(endpoint_of_group, port=PORT), True, OnDisk())

@@ -11,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from experiments.complaint import complaint
 from experiments.cross import AnyTraffic
+from experiments.faults import Fault
+from experiments.faults import check as check_fault
 from experiments.protocol_choice import ProtocolChoice
 from experiments.scenario_file import override, read_yaml
 from experiments.workload import Attendance, Workloads
@@ -36,6 +38,7 @@ class Scenario(BaseModel):
     traffic: tuple[AnyTraffic, ...] = Field(default=(), description="cross traffic beside the session; simulator only")
     receivers: tuple[Attendance, ...] = Field(default=(), description="receivers that join late or leave early; simulator only")
     duration: Duration = Field(default=60.0, gt=0.0, description="the run ends then at the latest")
+    faults: tuple[Fault, ...] = Field(default=(), description="what goes wrong, and when")
     wire: Literal["objects", "bytes"] = Field(
         default="objects", description="simulator: hand message objects on, or encode and decode them at each link"
     )
@@ -52,6 +55,11 @@ class Scenario(BaseModel):
                     topology.hosts_of(name)
                 except UsageError as error:
                     raise ConfigError(f"{key}: value {name!r} is not allowed; {error}") from error
+        for n, fault in enumerate(self.faults):
+            try:
+                check_fault(fault, topology)
+            except ConfigError as error:
+                raise ConfigError(f"faults.{n}.{error}") from error
         if len(self.senders) == sum(map(topology.size, topology.host_nodes)):
             raise ConfigError(f"workload: value {self.senders!r} of all 'from' is not allowed; at least one host receives")
         self._check_receivers(topology)

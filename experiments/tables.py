@@ -70,14 +70,31 @@ def _summary(result: Result) -> dict[str, str]:
         "loss seen": f"{m['loss']:.2%}",
         "NACKs sent": f"{m['nacks_sent']} ({m['nacks_suppressed']} suppressed)",
         "repairs": str(m["repairs_sent"]),
+        "storm": _storm(m.get("storm")),
         "packets": f"{m['packets']['total']} ({kinds})",
         "overhead": "-" if m["overhead"] is None else f"{m['overhead']:.3f}",
         "run ended after": _seconds(m["duration"]),
         "CPU time": _seconds(m["cpu_s"]),
         "events": "-" if m["events"] is None else str(m["events"]),
+        "injected": ", ".join(f"{name} {count}" for name, count in m.get("injected", {}).items()) or "nothing",
+        "violations": _violations(result),
         "faults": json.dumps(m["faults"]) if m["faults"] else "none",
         "fingerprint": result.fingerprint or "-",
     }
+
+
+def _storm(storm: dict[str, Any] | None) -> str:
+    """How hard it was to repair what was lost."""
+    if storm is None or storm["requests_per_loss"] is None:
+        return "-"
+    sent = f"each repair sent {storm['repair_multiplicity']:.2f} times"
+    quiet = "never asked" if storm["time_to_quiet"] is None else f"quiet {storm['time_to_quiet']:.3f} s after the first request"
+    return f"{storm['requests_per_loss']:.3g} requests per loss, {sent}, {storm['duplicates']} duplicates, {quiet}"
+
+
+def _violations(result: Result) -> str:
+    first = [f"{row['rule']}: {row['what']} ({row['host']} at {row['at']:.6g} s)" for row in result.violations[:3]]
+    return f"{result.metrics['invariants']['broken']}, first " + "; ".join(first) if first else "none"
 
 
 def compare(results: Sequence[Result], scenario: Scenario) -> None:

@@ -5,11 +5,18 @@ from functools import partial
 from typing import Any, Protocol, cast
 
 from emu.node import Program
-from experiments.program import SenderProgram
+from experiments.program import ReceiverProgram, SenderProgram
 from protocols.machine import Host, Message
 from protocols.several import Several
 
-__all__ = ["Role", "Troupe", "Visitor"]
+__all__ = ["Lively", "Role", "Troupe", "Visitor"]
+
+
+class Lively(Program, Protocol):
+    """A program that lives through crashes of its host: `start` comes again after one."""
+
+    def crash(self) -> None:
+        """The host is going down."""
 
 
 class Role:
@@ -17,7 +24,7 @@ class Role:
 
     __slots__ = ("name", "program", "takes")
 
-    def __init__(self, name: str, takes: Callable[[Message], bool], program: Program) -> None:
+    def __init__(self, name: str, takes: Callable[[Message], bool], program: Lively) -> None:
         self.name = name
         self.takes = takes
         self.program = program
@@ -35,6 +42,11 @@ class Troupe:
         for role in self._roles:
             role.program.start(cast(Host, whole.part(role.name, role.takes)))
 
+    def crash(self) -> None:
+        """The host is going down, with all of them."""
+        for role in self._roles:
+            role.program.crash()
+
     def finished(self) -> bool:
         """Have all senders finished, of which there are some?"""
         senders = [role.program for role in self._roles if isinstance(role.program, SenderProgram)]
@@ -51,26 +63,41 @@ class _Stoppable(Host, Protocol):
 
 
 class Visitor:
-    """A program that starts at `join` and is stopped at `leave`."""
+    """A receiver that starts at `join` and is stopped at `leave`."""
 
-    def __init__(self, program: Program, join: float, leave: float | None) -> None:
-        self._program = program
+    def __init__(self, program: ReceiverProgram, join: float, leave: float | None) -> None:
+        self.program = program
         self._join = join
         self._leave = leave
+        self._life = 0
 
     def start(self, host: Host) -> None:
-        """Plan both."""
+        """Plan both; after a crash, anew."""
+        self._life += 1
+        if self._leave is not None and self._leave <= host.now:
+            return
         if self._join > host.now:
-            host.later(self._join, partial(self._program.start, host))
+            host.later(self._join, partial(self._in_life, self._life, partial(self.program.start, host)))
         else:
-            self._program.start(host)
+            self.program.start(host)
         if self._leave is not None:
-            host.later(self._leave, cast(_Stoppable, host).stop)
+            host.later(self._leave, partial(self._in_life, self._life, cast(_Stoppable, host).stop))
+
+    def _in_life(self, life: int, action: Callable[[], None]) -> None:
+        """Do what was planned, unless the host crashed since."""
+        if life == self._life:
+            action()
+
+    def crash(self) -> None:
+        """The host is going down; one that has not joined knows nothing of it."""
+        if self.program.machine is not None:
+            self._life += 1
+            self.program.crash()
 
     def finished(self) -> bool:
         """Nobody waits for it."""
-        return self._program.finished()
+        return self.program.finished()
 
     def result(self) -> dict[str, Any]:
         """Of the program."""
-        return self._program.result()
+        return self.program.result()

@@ -139,7 +139,7 @@ class Crowd:
         at, heard, spare = self._at, self._heard, self._spare
         left = []
         for machine in group:
-            seat = machine.seat
+            seat: Seat = machine.seat
             if seat.pace is not self:
                 continue
             if seat.ignores(gist, now):
@@ -165,7 +165,7 @@ class Crowd:
         """Tell machines that are out of step; who then stands where the others stand is in step."""
         for machine in machines:
             machine.receive(message, source, to, now)
-            seat = machine.seat
+            seat: Seat = machine.seat
             if seat.at is not self._at:
                 self._strays.append(machine)
                 continue
@@ -186,7 +186,7 @@ class Crowd:
         if self._stale:
             attentive, self._stale = list(dict.fromkeys(attentive)), False
         for machine in attentive:
-            seat = machine.seat
+            seat: Seat = machine.seat
             if seat.pace is not self:
                 continue
             if machine not in gone:

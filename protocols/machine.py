@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
+from mypy_extensions import mypyc_attr
+
 from protocols.crowd import Seat
 from protocols.events import Event
 from protocols.rng import Rng
@@ -55,6 +57,7 @@ class Group:
     name: str
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Message:
     """Base of what travels: slotted dataclasses whose fields hold exactly what the wire holds."""
 
@@ -63,12 +66,25 @@ class Message:
     """Name of the message type in counters and traces, e.g. "data", "nack"."""
     identity: int | None = None
     """Stable 64 bits naming the content carried (equal for every transmission of it), or None for control messages."""
-    token: Any = None
-    """For a receiver's fast path: whoever is exactly in this state has nothing to do but to move to `after`."""
-    calm: Any = None
-    """The same for whoever, besides, lacks nothing of what was sent."""
-    after: Any = None
-    """Where it moves them to."""
+
+    # Messages of a chain have these as fields. Here they are properties and no attributes with defaults, since a compiled base
+    # would look at its own.
+
+    @property
+    def token(self) -> Any:
+        """For a receiver's fast path: whoever is exactly in this state has nothing to do but to move to `after`."""
+        return None
+
+    @property
+    def calm(self) -> Any:
+        """The same for whoever, besides, lacks nothing of what was sent."""
+        return None
+
+    @property
+    def after(self) -> Any:
+        """Where it moves them to."""
+        return None
+
     is_feedback: ClassVar[bool] = False
     """Does it concern only senders, and receivers whose seat is attentive?"""
 
@@ -83,6 +99,11 @@ class Message:
 
     def is_no_news(self, waits: Any) -> bool:
         """Does a calm message do nothing more for an idle seat that waits for this (`Seat.waits_for`) than for a whole one?"""
+        return False
+
+    @property
+    def repair(self) -> bool:
+        """Is it sent because somebody missed it? For people who look at a run; no machine relies on it."""
         return False
 
 
@@ -172,6 +193,7 @@ NOWHERE = Seat(object())
 """The seat of machines that follow nobody; no message leads there."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Machine(ABC):
     """One end of a protocol. Subclasses are slotted: there may be a million of them."""
 
@@ -179,8 +201,8 @@ class Machine(ABC):
 
     def __init__(self, ports: Ports) -> None:
         self.ports = ports
-        self.seat = NOWHERE
-        """Where the machine stands among others, if it follows chains of messages."""
+        self.seat: Any = NOWHERE
+        """The `Seat`: where the machine stands among others, if it follows chains of messages."""
         self.deadline = inf
         """When `wake` is wanted; inf for never."""
 
@@ -206,7 +228,8 @@ class Machine(ABC):
 
     def alone(self) -> None:
         """Leave the crowd that moves this machine, before any input that does not come through the crowd."""
-        pace = self.seat.pace
+        seat: Seat = self.seat
+        pace = seat.pace
         if pace is not None:
             pace.release(self)
 
@@ -223,7 +246,12 @@ class Machine(ABC):
     def counts(self) -> dict[str, int]:
         """What the machine counted, by name; a name means the same in every protocol (docs/protocols.md)."""
 
+    def held(self) -> dict[str, tuple[int, int]]:
+        """What it keeps now and the most it may keep by its own parameters, by name: for those who check that it does."""
+        return {}
 
+
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Sender(Machine):
     """A machine that takes content from an application."""
 

@@ -23,6 +23,8 @@ class Protocol:
     codec: Callable[[], Codec]
     make_sender: Callable[[Ports, Any, int, Group, int], Sender]
     make_receiver: Callable[[Ports, Any, int, Group], Machine]
+    ordered: bool = False
+    """Does it promise that the objects of a sender are received in the order of their ids?"""
 
 
 def _load() -> dict[str, Protocol]:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
 from operator import attrgetter
-from typing import Any, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 from simpy import Environment
 
 from protocols.errors import UsageError
-from protocols.machine import Address, Codec, Group, Message, Packet
+from protocols.machine import Address, Codec, Group, Machine, Message, Packet
 from protocols.traffic import Traffic
 from sim.capture import Fingerprint
 from sim.engine import ARRIVAL, Occurrence, Timers, post
@@ -21,6 +21,7 @@ from sim.leaf import Leaf, Switch
 from sim.lines import LineBundle, LineLink, Member
 from sim.link import Bundle, Carrier, Landings, Link, Places
 from sim.membership import Membership
+from sim.noise import Noise
 from sim.pause import PausedLink, Pausing, QueueRoom
 from sim.router import NodeCounts, Router, StormSwitch, make_switch
 from sim.strands import Strands
@@ -29,7 +30,7 @@ from topologies.nodes import SwitchModel
 from topologies.spec import Topology
 from topologies.trees import distribution, forwarding, group_tree
 
-__all__ = ["ENGINES", "Flight", "Landing", "LinkCounts", "Network", "OnDelivery", "Route"]
+__all__ = ["ENGINES", "Flight", "Landing", "LinkCounts", "Network", "Observer", "OnDelivery", "Route"]
 
 GC_THRESHOLD = 50_000
 ENGINES = ("auto", "strict", "fast")
@@ -101,6 +102,13 @@ class LinkCounts:
     """Carried on twice."""
 
 
+class Observer(Protocol):
+    """Sees a run go by and changes nothing."""
+
+    def sent(self, now: float, host: SimHost, message: Message, size: int) -> None:
+        """A host put a packet on its link."""
+
+
 class Network:
     """Runs machines on the hosts of a topology.
 
@@ -142,6 +150,10 @@ class Network:
         self.told = False
         self.busy = False
         """Is an input under way, after which `settle` comes?"""
+        self.gates: dict[int, Machine] = {}
+        """The gates of hosts with faults (`sim.gate`), by place."""
+        self.observers: list[Observer] = []
+        """Who is told of every packet sent."""
         self._codec = codec() if codec is not None else None
         self._hosts: list[SimHost | None] = [None] * sum(map(topology.size, topology.host_nodes))
         self.timers = Timers(self.env, self._hosts, self.settle)
@@ -222,6 +234,16 @@ class Network:
         node, member = self.topology.member(name)
         return self._leaves[node].host(member)
 
+    @property
+    def leaves(self) -> list[Leaf]:
+        """The graph nodes that are hosts or groups of hosts."""
+        return list(self._leaves.values())
+
+    def plain_link(self, near: str, far: str) -> Hop:
+        """One direction of the link between two graph nodes, of which `near` is no counted group."""
+        leaf = self._leaves.get(near)
+        return self._switches[near].links[far] if leaf is None else leaf.uplinks[far]
+
     def host_at(self, place: int, leaf: Leaf) -> SimHost:
         """The host at a place in `Topology.hosts`, made when first asked for."""
         host = self._hosts[place]
@@ -288,7 +310,9 @@ class Network:
             self.traffic.count(message, size)
         if identity is None:
             self.fingerprinter.control(now, host.place, message.kind, size)
-        if self._codec is not None:
+        for observer in self.observers:
+            observer.sent(now, host, message, size)
+        if self._codec is not None and type(message) is not Noise:
             message = self._through_wire(message, size)
         leaf = host.leaf
         route = leaf.route

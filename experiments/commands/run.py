@@ -30,7 +30,7 @@ def run_command(
 ) -> int:
     """Run a scenario and show what came out.
 
-    Exit code 0: every receiver has everything; 1: not; 2: bad scenario; 3: this machine can't run it.
+    Exit code 0: every receiver has everything, and nothing was violated; 1: not; 2: bad scenario; 3: this machine can't run it.
     """
     # Both worlds are loaded here alone: they take longer than `send` and `recv` should take to start.
     from experiments.run import BACKENDS, run
@@ -48,4 +48,4 @@ def run_command(
         typer.echo(json.dumps(result.plain()))
     else:
         tables.show(result, wanted, out)
-    return 0 if result.completed else 1
+    return 0 if result.ok else 1

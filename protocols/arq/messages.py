@@ -4,7 +4,7 @@ An object is a row of *units*: unit 0 is its head (size and information), units 
 asked for and repeated alike.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from protocols.machine import Message
@@ -29,7 +29,8 @@ class Data(Message):
     size: int
     segment: int
     is_file: bool
-    repair: bool
+    # Without field() the property of Message would be taken for a default.
+    repair: bool = field()
     payload: bytes | None
     length: int
     identity: int | None = None

@@ -134,6 +134,11 @@ class Incoming:
         self._settle(block, mask)
         return True
 
+    @property
+    def held(self) -> int:
+        """Bytes of parity kept for decoding."""
+        return self._held
+
     def _settle(self, block: int, mask: int) -> None:
         """The block misses `mask` now: done, decodable, or still incomplete."""
         assert self.gaps is not None

@@ -5,7 +5,7 @@ Three small immutable parts are shared by many messages, and receivers compare t
 """
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from protocols.fec import MAX_SYMBOLS
 from protocols.machine import Message
@@ -188,9 +188,14 @@ class Data(NormMessage):
     length: int
     identity: int | None = None
     extensions: tuple[Extension, ...] = ()
-    token: Position | None = field(default=None, compare=False, repr=False)
-    calm: Position | None = field(default=None, compare=False, repr=False)
-    after: Position | None = field(default=None, compare=False, repr=False)
+    token: Any = field(default=None, compare=False, repr=False)
+    calm: Any = field(default=None, compare=False, repr=False)
+    after: Any = field(default=None, compare=False, repr=False)
+
+    @property
+    def repair(self) -> bool:
+        """Is it sent because somebody missed it?"""
+        return bool(self.flags & FLAG_REPAIR)
 
     @property
     def spare(self) -> bool:
@@ -223,7 +228,12 @@ class Info(NormMessage):
     payload: bytes
     identity: int | None = None
     extensions: tuple[Extension, ...] = ()
-    after: Position | None = field(default=None, compare=False, repr=False)
+    after: Any = field(default=None, compare=False, repr=False)
+
+    @property
+    def repair(self) -> bool:
+        """Is it sent because somebody missed it?"""
+        return bool(self.flags & FLAG_REPAIR)
 
 
 @dataclass(slots=True)
@@ -232,8 +242,8 @@ class Command(NormMessage):
 
     origin: Origin
     sequence: int
-    calm: Position | None = field(default=None, compare=False, repr=False, kw_only=True)
-    after: Position | None = field(default=None, compare=False, repr=False, kw_only=True)
+    calm: Any = field(default=None, compare=False, repr=False, kw_only=True)
+    after: Any = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(slots=True)

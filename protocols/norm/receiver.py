@@ -19,7 +19,6 @@ class NormReceiver(Machine):
     `receive` begins with the fast path of the sender heard last: a message that is simply the next one moves a reference.
     """
 
-    seat: RemoteSender
     __slots__ = (
         "_group",
         "_others",
@@ -50,7 +49,7 @@ class NormReceiver(Machine):
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """A message of a sender, or the feedback of another receiver."""
-        remote = self.seat
+        remote: RemoteSender = self.seat
         at = remote.at
         if message.token is at:
             remote.at = message.after
@@ -98,6 +97,15 @@ class NormReceiver(Machine):
             "objects_aborted": self.objects_aborted,
         }
 
+    def held(self) -> dict[str, tuple[int, int]]:
+        """Objects pending from one sender, and bytes of parity kept for one of them: the most of each."""
+        pending = [remote.objects for remote in self._remotes()]
+        items = [item for objects in pending for item in objects.values() if item is not None]
+        return {
+            "pending objects": (max(map(len, pending), default=0), self.config.window),
+            "bytes of parity": (max((item.held for item in items), default=0), self.config.buffer),
+        }
+
     def say(self, message: Nack | Ack) -> None:
         """Send feedback to the group."""
         self.ports.send(Packet(message, size_of(message), self._group))
@@ -109,7 +117,7 @@ class NormReceiver(Machine):
 
     def _remote_of(self, node: int) -> RemoteSender:
         """The sender `node`, which becomes the one heard last."""
-        remote = self.seat
+        remote: RemoteSender = self.seat
         if remote.node == node:
             return remote
         known = None
@@ -125,9 +133,10 @@ class NormReceiver(Machine):
         return known
 
     def _settle(self) -> None:
-        due = self.seat.settle()
+        seat: RemoteSender = self.seat
+        due = seat.settle()
         if self._others:
             due = min(due, *(remote.settle() for remote in self._others.values()))
-            self.seat.attentive = True
+            seat.attentive = True
         if due != self.deadline:
             self._due(due)

@@ -143,7 +143,7 @@ class NormSender(Sender):
         if self._aggregate_at <= now:
             self._aggregate_at = inf
             self._holdoff = now + self._grtt.advertised
-            self._activate()
+            self._repairs = self._window.activate()
         self._transmit(now)
         if self._window.backlog:
             # Last, for a probe just sent may have shortened the rest after which an object makes room.
@@ -161,6 +161,10 @@ class NormSender(Sender):
         """What was sent and heard."""
         names = [f"{name}_sent" for name in SENT] + [f"{name}_received" for name in HEARD]
         return {name: getattr(self, f"_{name}") for name in names}
+
+    def held(self) -> dict[str, tuple[int, int]]:
+        """Objects kept for repair."""
+        return {"objects in the window": (len(self._window.objects), self._config.cache_max)}
 
     @property
     def grtt(self) -> float:
@@ -191,14 +195,11 @@ class NormSender(Sender):
             # What can't be repaired any more is squelched (RFC 5740 4.2.3.3).
             self._squelch = gone | (self._squelch or set())
         if wanted and held:
-            self._activate()
+            self._repairs = self._window.activate()
         elif wanted and self._aggregate_at == inf:
             factor = self._config.backoff
             wait = (factor + 1) * self._grtt.advertised if factor or self._config.parity else 0.0
             self._aggregate_at = max(now + wait, self._clear)
-
-    def _activate(self) -> None:
-        self._repairs = self._window.activate()
 
     # -- sending ---------------------------------------------------------------------------------------------------
 

@@ -108,7 +108,7 @@ def identity_of(sender: int, object_id: int, index: int) -> int:
 class ToySender(Sender):
     """Sends objects one after another, then says END until `robust` of them stay unanswered."""
 
-    __slots__ = ("config", "contents", "current", "ends", "full", "group", "heard", "node", "queue", "sent")
+    __slots__ = ("config", "contents", "current", "ends", "full", "group", "heard", "node", "queue", "sent", "told")
 
     def __init__(self, ports: Ports, config: ToyConfig, node: int, group: Group, instance: int) -> None:
         super().__init__(ports)
@@ -117,6 +117,7 @@ class ToySender(Sender):
         self.current = 0
         self.queue: list[int] = []
         self.ends = self.sent = self.heard = 0
+        self.told = -1
         self.full = False
 
     def start(self, now: float) -> None:
@@ -191,7 +192,8 @@ class ToySender(Sender):
 
     def _send_end(self) -> None:
         content = self.contents[self.current]
-        if self.ends == 0:
+        if self.told < self.current:
+            self.told = self.current
             self.ports.notify(ObjectSent(self.current))
         self.ends += 1
         message = ToyEnd(self.node, self.current, content.source.size, self.config.segment, content.info)

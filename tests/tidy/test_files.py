@@ -8,7 +8,7 @@ import pytest
 from experiments.scenario import load
 from tests.tidy.tree import ROOT, files, label
 
-SCENARIOS = [path for path in files() if path.parent == ROOT / "experiments" / "scenarios" and path.suffix == ".yaml"]
+SCENARIOS = [path for path in files() if ROOT / "experiments" / "scenarios" in path.parents and path.suffix == ".yaml"]
 PAGES = [path for path in files() if path.suffix == ".md"]
 LARGEST = 1_000_000
 BINARY = {".pcap", ".pcapng", ".png", ".parquet", ".bin"}

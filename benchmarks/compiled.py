@@ -1,0 +1,60 @@
+"""Pure against compiled: `python -m benchmarks.compiled FOLDER`, FOLDER made by `python scripts/compiled.py FOLDER`.
+
+Runs the same sessions in two processes, one per build. Says no (exit code 1) when a fingerprint differs.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks.simulator import best, ours
+from protocols import crowd
+
+__all__ = ["main"]
+
+ROOT = Path(__file__).parents[1]
+SIZES = {10: 5000, 100: 2000, 1000: 1000}
+
+
+def measure() -> dict[str, Any]:
+    """In this process: nanoseconds per delivery, and the fingerprints of the stored scenarios."""
+    from tests.sim.stored import fingerprints
+
+    each = {str(receivers): best(ours, receivers, packets).each * 1e9 for receivers, packets in SIZES.items()}
+    return {"from": Path(crowd.__file__).suffix, "each": each, "fingerprints": fingerprints()}
+
+
+def elsewhere(folder: Path) -> dict[str, Any]:
+    """`measure` in a fresh process that finds the packages in `folder`."""
+    paths = os.pathsep.join([str(folder), str(ROOT)])
+    run = subprocess.run(
+        [sys.executable, "-P", "-c", "import json; from benchmarks.compiled import measure; print(json.dumps(measure()))"],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, Any] = json.loads(run.stdout)
+    return found
+
+
+def main() -> int:
+    """Compare and print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.compiled", description=__doc__)
+    parser.add_argument("folder", type=Path)
+    pure, compiled = elsewhere(ROOT), elsewhere(parser.parse_args().folder.resolve())
+    assert (pure["from"], compiled["from"]) == (".py", ".so"), "these are not a pure and a compiled build"
+    for receivers in pure["each"]:
+        before, after = (build["each"][receivers] for build in (pure, compiled))
+        print(f"{receivers:>5} receivers: {before:7.1f} ns pure, {after:7.1f} ns compiled: {before / after:.2f} times as fast")
+    same = pure["fingerprints"] == compiled["fingerprints"]
+    print("fingerprints:", "equal" if same else f"{pure['fingerprints']} pure, {compiled['fingerprints']} compiled")
+    return 0 if same else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+"""`mcastlab search`: random faults until something breaks that must hold in every run."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+import yaml
+
+from experiments import tables
+from experiments.commands.options import Json
+from experiments.scenario_file import override, read_yaml
+from protocols.errors import UsageError
+
+if TYPE_CHECKING:
+    from experiments.search import Finding
+
+__all__ = ["search_command"]
+
+
+def search_command(
+    *,
+    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.yaml", help="Scenario file.", show_default=False)],
+    runs: Annotated[int, typer.Option(help="How many plans to try.", metavar="N", min=1)] = 100,
+    seed: Annotated[int, typer.Option(help="Plans are drawn from it.", metavar="N", min=0)] = 1,
+    sets: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Replace one value; may be repeated.", metavar="key.path=value", show_default=False),
+    ] = None,
+    complete: Annotated[
+        bool, typer.Option("--complete", help="Where nobody crashes, every receiver has to get everything too.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Where a finding is saved.  (default: NAME-violation.yaml)", metavar="FILE", show_default=False),
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Try random faults in the simulator, and shrink the first plan that breaks a rule to the smallest.
+
+    Exit code 0: nothing was broken; 1: the scenario that was saved breaks a rule every time it is run.
+    """
+    # The simulator is loaded here alone: it takes longer than `send` and `recv` should take to start.
+    from experiments.search import search
+
+    data = read_yaml(scenario)
+    override(data, sets or ())
+    file = out if out is not None else Path(f"{data.get('name', 'scenario')}-violation.yaml")
+    with tables.working(f"{runs} runs of {scenario.name} with random faults"):
+        found = search(data, str(scenario), runs=runs, seed=seed, complete=complete)
+    if found is not None:
+        _save(found, file)
+    if as_json:
+        typer.echo(json.dumps(_plain(found, runs, file)))
+    elif found is None:
+        typer.echo(f"{runs} runs, and nothing was broken")
+    else:
+        typer.echo(f"run {found.number} broke a rule, {found.verdict.rule}: {found.verdict.what}")
+        typer.echo(f"the smallest plan, after {found.tried} more runs: {json.dumps(found.scenario['faults'])}")
+        typer.echo(f"see it again: mcastlab run {file}")
+    return 0 if found is None else 1
+
+
+def _plain(found: "Finding | None", runs: int, file: Path) -> dict[str, object]:
+    if found is None:
+        return {"runs": runs, "rule": None}
+    return {
+        "runs": found.number,
+        "rule": found.verdict.rule,
+        "what": found.verdict.what,
+        "fingerprint": found.verdict.fingerprint,
+        "faults": found.scenario["faults"],
+        "shrinking_runs": found.tried,
+        "saved": str(file),
+    }
+
+
+def _save(found: "Finding", file: Path) -> None:
+    head = f"# Breaks the rule {found.verdict.rule}: {found.verdict.what}\n# Fingerprint {found.verdict.fingerprint}\n"
+    try:
+        file.write_text(head + yaml.safe_dump(found.scenario, sort_keys=False), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--out: value {str(file)!r} is not allowed; a file that can be written ({error.strerror})") from error

@@ -1,0 +1,201 @@
+"""What goes wrong in a run, and when: data of a scenario, and how the simulator does it.
+
+An entry has a time, one verb with the hosts it is about, and how long it lasts (without `for`: to the end of the run).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any, Protocol, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_serializer, model_validator
+
+from protocols.errors import ConfigError, UsageError
+from protocols.machine import Host
+from sim.faults import Faults, Undo, members_of, sides_of
+from sim.network import Network
+from topologies.spec import Topology
+from topologies.units import Duration, Rate, Size
+
+__all__ = ["VERBS", "Fault", "Mortal", "Verb", "check", "plan"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """The keys of a verb: those it needs, and those it takes besides `at`."""
+
+    needs: tuple[str, ...] = ()
+    takes: tuple[str, ...] = ()
+
+
+VERBS = {
+    "partition": Verb(takes=("for", "oneway")),
+    "hold": Verb(takes=("for", "oneway")),
+    "flap": Verb(needs=("for",), takes=("times", "every")),
+    "crash": Verb(takes=("for",)),
+    "slow": Verb(needs=("takes",), takes=("for", "room")),
+    "drift": Verb(needs=("factor",), takes=("for",)),
+    "step": Verb(needs=("forward",)),
+    "storm": Verb(needs=("rate",), takes=("for", "size")),
+}
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+Hosts: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_listed), Field(min_length=1)]
+"""A host or a counted group, or a list of them."""
+Sides: TypeAlias = Annotated[tuple[Hosts, ...], Field(min_length=2)]
+"""Lists of hosts; the word `rest` for all others."""
+
+
+class Fault(BaseModel):
+    """One thing that goes wrong: exactly one verb, and the keys that belong to it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    at: Duration = Field(description="when it begins")
+    lasts: Duration | None = Field(default=None, alias="for", description="how long it lasts; left out: to the end")
+    partition: Sides | None = Field(default=None, description="hosts of different lists don't hear each other")
+    hold: Sides | None = Field(default=None, description="what hosts of different lists send each other comes at the end of it")
+    flap: tuple[str, str] | None = Field(default=None, description="two neighbours whose link is down")
+    crash: Hosts | None = Field(default=None, description="hosts that go down, and come back as new when it ends")
+    slow: Hosts | None = Field(default=None, description="hosts that need time for every packet")
+    drift: Hosts | None = Field(default=None, description="hosts whose clocks run at another speed")
+    step: Hosts | None = Field(default=None, description="hosts whose clocks jump ahead")
+    storm: Hosts | None = Field(default=None, description="hosts that send packets without meaning to all")
+    oneway: bool = Field(default=False, description="partition, hold: only what the first list sends is affected")
+    times: int = Field(default=1, ge=1, le=10_000, strict=True, description="flap: how often")
+    every: Duration | None = Field(default=None, gt=0.0, description="flap: from one beginning to the next; twice `for`")
+    takes: Duration = Field(default=0.0, description="slow: time for each packet")
+    room: int = Field(default=64, ge=1, strict=True, description="slow: packets that may wait to be read")
+    factor: float = Field(default=1.0, ge=0.1, le=10.0, description="drift: local seconds in a second")
+    forward: Duration = Field(default=0.0, description="step: how far")
+    rate: Rate | None = Field(default=None, description="storm: packets in bits per second")
+    size: Size = Field(default=1000, ge=1, le=65_507, description="storm: bytes of a packet")
+
+    @model_validator(mode="after")
+    def _one_verb(self) -> "Fault":
+        written = {type(self).model_fields[key].alias or key for key in self.model_fields_set}
+        verbs = [verb for verb in VERBS if verb in written]
+        if len(verbs) != 1:
+            raise ValueError(f"one of {', '.join(VERBS)} says what happens, and here are {', '.join(verbs) or 'none'}")
+        known = VERBS[verbs[0]]
+        for key in known.needs:
+            if key not in written:
+                raise ValueError(f"{verbs[0]} needs {key!r}")
+        strange = sorted(written.difference(("at", verbs[0], *known.needs, *known.takes)))
+        if strange:
+            raise ValueError(f"{strange[0]!r} does not belong to {verbs[0]}")
+        if self.flap is not None and self.every is not None and self.every <= (self.lasts or 0.0):
+            raise ValueError("'every' is longer than 'for'")
+        return self
+
+    @model_serializer
+    def _written(self) -> dict[str, Any]:
+        """The verb and its keys alone, defaults filled in."""
+        known = VERBS[self.verb]
+        values = {"at": self.at, self.verb: getattr(self, self.verb)}
+        for key in (*known.needs, *known.takes):
+            value = getattr(self, "lasts" if key == "for" else key)
+            if value is not None:
+                values[key] = value * 8 if key == "rate" else value
+        return values
+
+    @property
+    def verb(self) -> str:
+        """What happens."""
+        return next(verb for verb in VERBS if verb in self.model_fields_set)
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Whom it happens to; nobody by name for partition, hold and flap."""
+        found: tuple[str, ...] | None = getattr(self, self.verb)
+        return found or () if self.verb not in ("partition", "hold", "flap") else ()
+
+    @property
+    def sides(self) -> list[Any]:
+        """Of partition and hold, with the word `rest` where it stands alone."""
+        return [side[0] if side == ("rest",) else side for side in self.partition or self.hold or ()]
+
+
+def check(fault: Fault, topology: Topology) -> None:
+    """ConfigError, beginning with the key, for hosts and links the topology does not have."""
+    try:
+        if fault.flap is not None:
+            _check_link(fault.flap, topology)
+        elif fault.sides:
+            sides_of(topology, fault.sides)
+        for name in fault.hosts:
+            members_of(topology, name)
+    except UsageError as error:
+        raise ConfigError(f"{fault.verb}: value {getattr(fault, fault.verb)!r} is not allowed; {error}") from error
+
+
+def _check_link(pair: Sequence[str], topology: Topology) -> None:
+    nodes = [name if name in topology.graph else topology.member(name).node for name in pair]
+    if not topology.graph.has_edge(*nodes):
+        raise UsageError("these two have no link")
+
+
+class Mortal(Protocol):
+    """What crashes and comes back: a program of `experiments.program`."""
+
+    def start(self, host: Host) -> None:
+        """Begin, or begin anew."""
+
+    def crash(self) -> None:
+        """The host is going down."""
+
+
+def plan(faults: Sequence[Fault], network: Network, programs: Mapping[str, Mortal]) -> Faults:
+    """Have every fault happen at its time; call before the network runs."""
+    verbs = Faults(network)
+    for fault in faults:
+        period = fault.every if fault.every is not None else 2 * (fault.lasts or 0.0)
+        for number in range(fault.times):
+            network.later(fault.at + number * period, partial(_begin, fault, verbs, programs))
+    return verbs
+
+
+def _begin(fault: Fault, verbs: Faults, programs: Mapping[str, Mortal]) -> None:
+    network = verbs.network
+    undo = _DO[fault.verb](fault, verbs, programs)
+
+    def end() -> None:
+        for take_back in undo:
+            take_back()
+
+    if fault.lasts is not None:
+        network.later(network.env.now + fault.lasts, end)
+
+
+def _crash(fault: Fault, verbs: Faults, programs: Mapping[str, Mortal]) -> list[Undo]:
+    names = _each(fault, verbs)
+    for name in names:
+        programs[name].crash()
+        verbs.crash(name)
+    return [partial(verbs.restart, name, programs[name].start) for name in names]
+
+
+def _each(fault: Fault, verbs: Faults) -> list[str]:
+    return [host for name in fault.hosts for host in members_of(verbs.network.topology, name)]
+
+
+def _steps(fault: Fault, verbs: Faults) -> list[Undo]:
+    for name in _each(fault, verbs):
+        verbs.step(name, fault.forward)
+    return []
+
+
+_DO: dict[str, Callable[[Fault, Faults, Mapping[str, Mortal]], list[Undo]]] = {
+    "partition": lambda fault, verbs, _: [verbs.partition(fault.sides, oneway=fault.oneway)],
+    "hold": lambda fault, verbs, _: [verbs.hold(fault.sides, oneway=fault.oneway)],
+    "flap": lambda fault, verbs, _: [verbs.cut(*(fault.flap or ("", "")))],
+    "crash": _crash,
+    "slow": lambda fault, verbs, _: [verbs.slow(name, fault.takes, fault.room) for name in _each(fault, verbs)],
+    "drift": lambda fault, verbs, _: [verbs.drift(name, fault.factor) for name in _each(fault, verbs)],
+    "step": lambda fault, verbs, _: _steps(fault, verbs),
+    "storm": lambda fault, verbs, _: [verbs.storm(name, fault.rate or 0.0, fault.size) for name in _each(fault, verbs)],
+}

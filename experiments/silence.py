@@ -1,0 +1,42 @@
+"""When all is said nobody speaks: a finished run goes on for a while, and listens."""
+
+from math import inf
+
+from experiments.invariants import Invariants
+from sim.faults import Faults
+from sim.network import Network
+
+__all__ = ["listen"]
+
+LARGEST = 10_000
+"""Hosts: in larger groups the timers of receivers that only make sure would cost more than the run."""
+LONGEST = 1e5
+"""Seconds; protocols that probe now and then come to rest long before."""
+PATIENCE = 64.0
+"""Seconds within which there may be much to do."""
+MOST = 3000
+"""SimPy events in one look after that; who causes more does not come to rest."""
+
+
+def listen(network: Network, faults: Faults | None, invariants: Invariants) -> bool:
+    """Go on until nothing is left to happen, or twice as long each time; False: too large to listen to.
+
+    The network is at its end afterwards: take from it before what counts.
+    """
+    if len(network.topology.hosts) > LARGEST:
+        return False
+    if faults is not None:
+        faults.calm()
+    span = 1.0
+    while span < LONGEST:
+        said, events = dict(network.traffic.packets), network.events
+        network.run(until=network.env.now + span)
+        if network.env.peek() == inf:
+            return True
+        if span >= PATIENCE and network.events - events > MOST:
+            break
+        span *= 2
+    kinds = [kind for kind, count in network.traffic.packets.items() if count > said.get(kind, 0)]
+    if kinds:
+        invariants.spoke(sorted(kinds), network.env.now)
+    return True

@@ -1,0 +1,96 @@
+"""What a storm looks like in numbers: repairs per piece, how long it takes to be quiet, load over time.
+
+Source of the measures: an implosion is many requests per loss; a good repair is sent once for all who miss it.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from protocols.cross import is_cross
+from protocols.machine import Message
+from sim.host import SimHost
+
+__all__ = ["StormCounters"]
+
+BINS = 64
+"""Points of a curve at the most; the width of a bin doubles when they do not suffice."""
+SHORTEST = 2.0**-7
+"""Seconds of the narrowest bin."""
+REQUEST = "nack"
+"""The kind of message that asks for repair."""
+
+
+class StormCounters:
+    """Watches what is sent in one run. Costs the same for every packet, however many receive it."""
+
+    def __init__(self, senders: Iterable[int]) -> None:
+        self._senders = frozenset(senders)
+        self._highest: dict[int, int] = {}
+        self._repaired: dict[int, int] = {}
+        self._requests = 0
+        self._first_request: float | None = None
+        self._restless = 0.0
+        self._width = SHORTEST
+        self._load: dict[str, list[int]] = {"content": [0] * BINS, "repairs": [0] * BINS, "feedback": [0] * BINS}
+
+    def sent(self, now: float, host: SimHost, message: Message, size: int) -> None:
+        """A host put a packet on its link; cross traffic is no part of a storm."""
+        if is_cross(message):
+            return
+        identity = message.identity
+        if identity is not None:
+            repair = self._is_repair(message, identity)
+            kind = "repairs" if repair else "content"
+            if repair:
+                self._restless = now
+        elif host.place in self._senders:
+            return
+        else:
+            kind = "feedback"
+            if message.kind == REQUEST:
+                self._requests += 1
+                self._restless = now
+                if self._first_request is None:
+                    self._first_request = now
+        self._add(kind, now, size)
+
+    def plain(self, *, losses: int, duplicates: int) -> dict[str, Any]:
+        """The counters, given how many packets were lost and how many content packets brought receivers nothing."""
+        repairs = sum(self._repaired.values())
+        began = self._first_request
+        return {
+            "losses": losses,
+            "requests": self._requests,
+            "requests_per_loss": self._requests / len(self._repaired) if repairs else None,
+            "duplicates": duplicates,
+            "repairs": repairs,
+            "repair_multiplicity": repairs / len(self._repaired) if repairs else None,
+            "time_to_quiet": None if began is None else self._restless - began,
+            "load": {"bin": self._width, **self._curves()},
+        }
+
+    def _is_repair(self, message: Message, identity: int) -> bool:
+        """Sent because somebody asked, or once more: pieces of an object come in order when they are new."""
+        group = identity >> 32
+        if not message.repair and identity > self._highest.get(group, -1):
+            self._highest[group] = identity
+            return False
+        self._repaired[identity] = self._repaired.get(identity, 0) + 1
+        return True
+
+    def _add(self, kind: str, now: float, size: int) -> None:
+        place = int(now / self._width)
+        while place >= BINS:
+            self._widen()
+            place >>= 1
+        self._load[kind][place] += size
+
+    def _widen(self) -> None:
+        self._width *= 2
+        for kind, curve in self._load.items():
+            self._load[kind] = [curve[i] + curve[i + 1] for i in range(0, BINS, 2)] + [0] * (BINS // 2)
+
+    def _curves(self) -> dict[str, list[int]]:
+        """Bytes in each bin, up to the last in which anything was sent."""
+        length = max((place + 1 for curve in self._load.values() for place, octets in enumerate(curve) if octets), default=0)
+        return {kind: curve[:length] for kind, curve in self._load.items()}

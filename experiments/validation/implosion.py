@@ -1,0 +1,69 @@
+"""Implosion: what happens when many packets reach one port at the same instant."""
+
+from collections.abc import Mapping
+from math import inf
+
+import networkx as nx
+
+from experiments.validation.arena import Ear
+from experiments.validation.frame import Entry, Families, Measured
+from protocols.arq.messages import Nack
+from protocols.machine import Address, Event, Group, Machine, Message, Packet, Ports
+from sim.network import Network
+from topologies.spec import LinkSpec, NodeSpec, Topology
+
+__all__ = ["FAMILIES"]
+
+AROUND = 42
+"""Bytes of a frame that are not UDP payload."""
+
+
+class _Shout(Machine):
+    """Sends one packet to the sender at once."""
+
+    __slots__ = ("_size",)
+
+    def __init__(self, ports: Ports, size: int) -> None:
+        super().__init__(ports)
+        self._size = size
+
+    def start(self, now: float) -> None:
+        """Shout."""
+        self.ports.send(Packet(Nack(1, 1, 0, 0, 2), self._size, "sender"))
+
+    def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """Nothing is expected."""
+
+    def wake(self, now: float) -> None:
+        """Never asked for."""
+
+    def counts(self) -> dict[str, int]:
+        """Nothing of interest."""
+        return {}
+
+
+def _burst(entry: Entry, effort: float) -> Mapping[str, Measured]:
+    """All receivers send at time 0 over links without delay; only the port to the sender has a rate and a queue."""
+    params = entry.params
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_node("sender", node=NodeSpec("host"))
+    graph.add_node("s", node=NodeSpec("switch"))
+    graph.add_node("r", node=NodeSpec("host", params["G"]))
+    port = LinkSpec(rate=params["link_bps"] / 8, queue=params["queue_limit"], overhead=AROUND)
+    for near, far, link in (("s", "sender", port), ("sender", "s", LinkSpec()), ("s", "r", LinkSpec()), ("r", "s", LinkSpec())):
+        graph.add_edge(near, far, link=link)
+    network = Network(Topology(graph), seed=1)
+    ear = Ear(network.host("sender"), Group("validation"), lambda message: True)
+    network.host("sender").run(ear, _ignore)
+    for number in range(1, params["G"] + 1):
+        host = network.host(f"r{number}")
+        host.run(_Shout(host, params["frame_wire_bytes"] - AROUND), _ignore)
+    network.run(inf)
+    return {"drops": Measured(float(params["G"] - len(ear.heard))), "last_delay_s": Measured(ear.heard[-1][0])}
+
+
+def _ignore(event: Event) -> None:
+    """Nobody tells anything."""
+
+
+FAMILIES: Families = {"implosion_drop": _burst}

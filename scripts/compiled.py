@@ -1,0 +1,56 @@
+"""The optional compiled build: the modules a simulated packet spends its time in, through mypyc, unchanged.
+
+    python scripts/compiled.py FOLDER
+
+copies the sources into FOLDER and compiles them there; `python -m benchmarks.compiled FOLDER` compares the two builds.
+The build hook (`hatch_build.py`) does the same for `MCASTLAB_COMPILE=1 pip install .`. Needs mypy (mypyc comes with it),
+setuptools and a C compiler.
+"""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+__all__ = ["MODULES", "PACKAGES", "compile_into"]
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("protocols", "topologies", "sim", "emu", "experiments")
+NORM = (
+    "backoff bits cycle demand feedback grtt hearing identity incoming needs outgoing partition quantise receiver remote sender"
+)
+MODULES = [
+    *("protocols/crowd.py", "protocols/machine.py", "protocols/rng.py", "protocols/serial.py"),
+    *(f"protocols/norm/{name}.py" for name in NORM.split()),
+    "protocols/norm/window.py",
+]
+"""Not the messages: mypyc knows no slotted dataclasses."""
+
+BUILD = """
+import sys
+from mypyc.build import mypycify
+from setuptools import setup
+sys.argv[1:] = ["build_ext", "--inplace"]
+options = ["--config-file=", "--strict", "--ignore-missing-imports"]
+setup(name="compiled", packages=[], ext_modules=mypycify([*options, *{modules!r}], opt_level="3", debug_level="0"))
+"""
+
+
+def compile_into(folder: Path) -> list[Path]:
+    """Copy the packages into `folder` and compile there; the extension modules, relative to it. RuntimeError with the log."""
+    for package in PACKAGES:
+        shutil.copytree(
+            ROOT / package, folder / package, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", "*.so")
+        )
+    made = subprocess.run(
+        [sys.executable, "-c", BUILD.format(modules=MODULES)], cwd=folder, capture_output=True, text=True, check=False
+    )
+    if made.returncode:
+        raise RuntimeError(f"the compiled build failed:\n{made.stdout}\n{made.stderr}")
+    return sorted(
+        path.relative_to(folder) for pattern in ("*.so", "*.pyd") for path in folder.rglob(pattern) if "build" not in path.parts
+    )
+
+
+if __name__ == "__main__":
+    compile_into(Path(sys.argv[1]).resolve())

@@ -1,0 +1,252 @@
+"""What goes wrong in a simulated network, as verbs: partition, hold, cut, crash, restart, slow, drift, step, make noise.
+
+All act now, on a network that runs or stands still; `Network.later` makes them act at a time. What a verb returns undoes it.
+Partition, hold and crash are decided where a packet arrives, so what is on its way meets them too.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from protocols.errors import UsageError
+from protocols.machine import Machine, Packet
+from sim.gate import Gate, Rule, gate_of
+from sim.host import IDLE, SimHost
+from sim.leaf import Audience
+from sim.network import Flight, Network
+from sim.noise import NOISE_GROUP, Noise
+
+__all__ = ["REST", "Faults", "Side", "Undo", "members_of", "sides_of"]
+
+REST = "rest"
+Side = Sequence[str] | str
+"""Names of hosts and counted groups, or `REST`: all hosts that no other side names."""
+Undo = Callable[[], None]
+
+
+class Faults:
+    """The faults of one network. `counts` says how often each was done, `dropped` how many packets gates kept away."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.counts: Counter[str] = Counter()
+        self._crashed: dict[int, Machine] = {}
+        self._down: list[Any] = []
+        self._cut_off = 0
+        self._going: list[list[bool]] = []
+        self._onwards = network.forward
+        network.forward = self._forward
+
+    @property
+    def dropped(self) -> int:
+        """Packets lost by partitions, links that are down and full buffers of slow readers."""
+        return self._cut_off + sum(gate.dropped for gate in self.network.gates.values() if isinstance(gate, Gate))
+
+    # Who hears whom
+
+    def partition(self, sides: Sequence[Side], *, oneway: bool = False) -> Undo:
+        """Hosts of different sides don't hear each other; `oneway`: only what the first side sends is lost to the others.
+
+        A host that is on no side is not affected.
+        """
+        self.counts["partition"] += 1
+        return self._divide(sides, oneway, parks=False)
+
+    def hold(self, sides: Sequence[Side], *, oneway: bool = False) -> Undo:
+        """As `partition`, but what does not come through is kept, and comes in order when the hold is undone."""
+        self.counts["hold"] += 1
+        return self._divide(sides, oneway, parks=True)
+
+    def cut(self, near: str, far: str) -> Undo:
+        """The link between two nodes is down, in both directions; `far` may be a counted group or one of its members."""
+        self.counts["flap"] += 1
+        topology = self.network.topology
+        for name, other in ((near, far), (far, near)):
+            node = name if name in topology.graph else topology.member(name).node
+            if topology.node(node).count is not None and topology.graph.has_edge(node, other):
+                return self._isolate(members_of(topology, name))
+        if not topology.graph.has_edge(near, far):
+            raise UsageError(f"{near!r} and {far!r} have no link")
+        return self._cut_both(near, far)
+
+    def _divide(self, sides: Sequence[Side], oneway: bool, parks: bool) -> Undo:
+        rules: list[tuple[Rule, Sequence[str]]] = []
+        first, *others = sides_of(self.network.topology, sides)
+        if oneway:
+            shut = Rule(frozenset(first), parks=parks)
+            rules = [(shut, side) for side in others]
+        else:
+            everybody = frozenset(name for side in (first, *others) for name in side)
+            rules = [(Rule(everybody.difference(side), parks=parks), side) for side in (first, *others)]
+        return self._impose(rules)
+
+    def _isolate(self, names: Sequence[str]) -> Undo:
+        """Each of these hosts is alone."""
+        apart = frozenset(names)
+        rest = [name for name in self.network.topology.hosts if name not in apart]
+        return self._impose([(Rule(frozenset(), others=True), names), (Rule(apart), rest)])
+
+    def _impose(self, rules: Sequence[tuple[Rule, Sequence[str]]]) -> Undo:
+        imposed = [(rule, self._gate(name)) for rule, names in rules for name in names]
+        for rule, gate in imposed:
+            gate.rules.append(rule)
+
+        def lift() -> None:
+            now = self.network.env.now
+            for rule, gate in imposed:
+                gate.release(rule, now)
+            self._settle()
+
+        return _once(lift)
+
+    def _cut_both(self, near: str, far: str) -> Undo:
+        pair = [self.network.plain_link(near, far), self.network.plain_link(far, near)]
+        self._down += pair
+
+        def mend() -> None:
+            for link in pair:
+                self._down.remove(link)
+
+        return _once(mend)
+
+    def _forward(self, flight: Flight, links: Sequence[Any], now: float) -> None:
+        """Offer a packet to those of the links that are not down."""
+        if self._down:
+            up = [link for link in links if link not in self._down]
+            self._cut_off += len(links) - len(up)
+            links = up
+        self._onwards(flight, links, now)
+
+    # Hosts
+
+    def crash(self, name: str) -> None:
+        """The machine is gone with all it knew; packets to the host are lost. Nothing happens to one that is down."""
+        host, gate = self.network.host(name), self._gate(name)
+        if host.machine is IDLE:
+            return
+        self.counts["crash"] += 1
+        self._crashed[host.place] = gate.inner
+        gate.empty()
+        host.machine = IDLE
+        host.events = None
+
+    def restart(self, name: str, start: Callable[[SimHost], object]) -> None:
+        """A crashed host is up again: `start(host)` runs a new machine on it. Nothing happens to one that is up."""
+        host = self.network.host(name)
+        if host.machine is not IDLE or self._crashed.pop(host.place, None) is None:
+            return
+        self.counts["restart"] += 1
+        start(host)
+        self._settle()
+
+    def slow(self, name: str, takes: float, room: int) -> Undo:
+        """The application needs `takes` seconds for a packet; `room` packets may wait, and those beyond are lost."""
+        self.counts["slow"] += 1
+        gate = self._gate(name)
+        gate.read_at(takes, room, self.network.env.now)
+
+        def hasten() -> None:
+            gate.read_at(0.0, 0, self.network.env.now)
+            self._settle()
+
+        return _once(hasten)
+
+    def drift(self, name: str, factor: float) -> Undo:
+        """The host's clock runs `factor` times as fast as simulated time; undone, it keeps what it gained or lost."""
+        self.counts["drift"] += 1
+        gate = self._gate(name)
+        gate.clock.drift(self.network.env.now, factor)
+        gate.rearm()
+        self._settle()
+
+        def right() -> None:
+            gate.clock.drift(self.network.env.now, 1.0)
+            gate.rearm()
+            self._settle()
+
+        return _once(right)
+
+    def step(self, name: str, forward: float) -> None:
+        """The host's clock jumps ahead."""
+        self.counts["step"] += 1
+        gate = self._gate(name)
+        gate.clock.step(self.network.env.now, forward)
+        gate.rearm()
+        self._settle()
+
+    # Noise
+
+    def storm(self, name: str, rate: float, size: int) -> Undo:
+        """The host sends packets of `size` bytes without meaning to all others, `rate` bytes per second in all."""
+        self.counts["storm"] += 1
+        network, host = self.network, self.network.host(name)
+        self._make_noise_heard()
+        message, going, began = Noise(), [True], network.env.now
+        self._going.append(going)
+
+        def blow(number: int = 0) -> None:
+            if going:
+                network.transmit(host, Packet(message, size, NOISE_GROUP))
+                network.later(began + (number + 1) * size / rate, lambda: blow(number + 1))
+
+        blow()
+        return _once(going.clear)
+
+    def calm(self) -> None:
+        """Nobody makes noise any more."""
+        for going in self._going:
+            going.clear()
+
+    def _make_noise_heard(self) -> None:
+        """Noise goes down every link: each host listens, with nobody at its ear."""
+        network = self.network
+        for leaf in network.leaves:
+            if NOISE_GROUP not in leaf.audiences:
+                audience = leaf.audiences[NOISE_GROUP] = Audience(leaf.count)
+                for member in range(leaf.count):
+                    audience.put(member, IDLE)
+        network.forget_routes(NOISE_GROUP)
+
+    def _gate(self, name: str) -> Gate:
+        return gate_of(self.network.host(name))
+
+    def _settle(self) -> None:
+        if not self.network.busy:
+            self.network.settle()
+
+
+def _once(action: Undo) -> Undo:
+    """To undo a thing twice is to undo it once."""
+    left = [action]
+
+    def undo() -> None:
+        if left:
+            left.pop()()
+
+    return undo
+
+
+def members_of(topology: Any, name: str) -> list[str]:
+    """The hosts a name stands for: itself, or all members of a counted group. UsageError when there is none."""
+    if name in topology.host_nodes:
+        return [topology.member_name(name, place) for place in range(topology.size(name))]
+    topology.member(name)
+    return [name]
+
+
+def sides_of(topology: Any, sides: Sequence[Side]) -> list[list[str]]:
+    """Every side as names of hosts. UsageError for an unknown host, one on two sides, and fewer than two sides."""
+    found = [None if side == REST else _names(topology, side) for side in sides]
+    named = [name for side in found if side is not None for name in side]
+    twice = next((name for name, count in Counter(named).items() if count > 1), None)
+    if twice is not None:
+        raise UsageError(f"{twice!r} is named twice")
+    if len(sides) < 2 or found.count(None) > 1:
+        raise UsageError(f"there are two sides or more, and one of them may be {REST!r}")
+    known = set(named)
+    rest = [name for name in topology.hosts if name not in known]
+    return [rest if side is None else side for side in found]
+
+
+def _names(topology: Any, side: Side) -> list[str]:
+    return [host for name in ([side] if isinstance(side, str) else side) for host in members_of(topology, name)]

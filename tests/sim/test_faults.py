@@ -1,0 +1,216 @@
+"""Faults as verbs of a network: who hears what, when, and by which clock."""
+
+from collections.abc import Callable
+from math import inf
+
+import pytest
+
+from protocols.errors import UsageError
+from sim.faults import Faults, Undo
+from sim.host import IDLE, SimHost
+from sim.network import Network
+from tests.sim.probes import GROUP, Probe, probe_on
+from topologies.generators import Chain, Star
+
+TICKS = [round(0.1 * number, 6) for number in range(10)]
+
+
+class Scene:
+    """Probes on every host of a star; `talker` says its number 0 to 9 at 0, 0.1, ... 0.9 seconds."""
+
+    def __init__(self, talker: str = "sender", delay: str = "10ms", network: Network | None = None) -> None:
+        written = {"kind": "star", "receivers": 3, "link": {"delay": delay}}
+        self.network = network or Network(Star.model_validate(written).build(), seed=1)
+        self.faults = Faults(self.network)
+        script = [(when, number, 100, GROUP, number) for number, when in enumerate(TICKS)]
+        self.probes = {
+            name: probe_on(self.network, name, script if name == talker else ()) for name in self.network.topology.hosts
+        }
+
+    def during(self, begin: float, end: float, verb: Callable[[], Undo | None]) -> "Scene":
+        """Do something for a while."""
+        undo: list[Undo | None] = []
+        self.network.later(begin, lambda: undo.append(verb()))
+        self.network.later(end, lambda: _all(undo))
+        return self
+
+    def heard(self, name: str) -> list[int]:
+        """The numbers a host heard."""
+        self.network.run()
+        return [number for _, number, _ in self.probes[name].heard]
+
+    def times(self, name: str) -> list[float]:
+        """When it heard them."""
+        self.network.run()
+        return [when for when, _, _ in self.probes[name].heard]
+
+
+def _all(undo: list[Undo | None]) -> None:
+    for back in undo:
+        if back is not None:
+            back()
+
+
+ALL = list(range(10))
+OUTSIDE = [0, 1, 2, 6, 7, 8, 9]
+
+
+# -- partition and hold -------------------------------------------------------------------------------------------------
+
+
+def test_a_partition_keeps_sides_apart_and_leaves_others_alone() -> None:
+    scene = Scene()
+    scene.during(0.25, 0.55, lambda: scene.faults.partition([["sender"], ["r1", "r2"]]))
+    assert (scene.heard("r1"), scene.heard("r2"), scene.heard("r3")) == (OUTSIDE, OUTSIDE, ALL)
+    assert scene.faults.dropped == 6
+
+
+def test_hosts_of_one_side_hear_each_other_and_rest_is_everybody_else() -> None:
+    scene = Scene("r1")
+    scene.during(0.25, 0.55, lambda: scene.faults.partition([["r1", "r2"], "rest"]))
+    assert (scene.heard("sender"), scene.heard("r2"), scene.heard("r3")) == (OUTSIDE, ALL, OUTSIDE)
+
+
+@pytest.mark.parametrize(("talker", "listener", "heard"), [("r1", "r2", OUTSIDE), ("r2", "r1", ALL)])
+def test_a_partition_may_be_one_way(talker: str, listener: str, heard: list[int]) -> None:
+    scene = Scene(talker)
+    scene.during(0.25, 0.55, lambda: scene.faults.partition([["r1"], "rest"], oneway=True))
+    assert scene.heard(listener) == heard
+
+
+def test_what_is_held_comes_late_all_at_once_and_in_order() -> None:
+    scene = Scene()
+    scene.during(0.25, 0.555, lambda: scene.faults.hold([["sender"], ["r1"]]))
+    assert scene.heard("r1") == scene.heard("r2") == ALL
+    assert scene.times("r1")[3:6] == [0.555] * 3
+    assert scene.times("r2")[3] == pytest.approx(0.31)
+
+
+def test_partitions_may_overlap_and_be_undone_twice() -> None:
+    scene = Scene()
+    first = scene.faults.partition([["sender"], ["r1"]])
+    second = scene.faults.partition([["sender"], ["r1", "r2"]])
+    for when, undo in ((0.25, first), (0.26, first), (0.55, second)):
+        scene.network.later(when, undo)
+    assert (scene.heard("r1"), scene.heard("r2")) == ([6, 7, 8, 9], [6, 7, 8, 9])
+
+
+@pytest.mark.parametrize(
+    ("sides", "words"),
+    [
+        ([["r1"], ["r1"]], "'r1' is named twice"),
+        ([["r1"]], "two sides"),
+        (["rest", "rest"], "two sides"),
+        ([["r9"], "rest"], "'r9' is no host"),
+    ],
+)
+def test_sides_without_sense_are_refused(sides: list[str | list[str]], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        Scene().faults.partition(sides)
+
+
+# -- links ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_link_that_is_down_carries_nothing() -> None:
+    scene = Scene(network=Network(Chain.model_validate({"kind": "chain", "switches": 2}).build(), seed=1))
+    scene.during(0.25, 0.55, lambda: scene.faults.cut("s1", "s2"))
+    assert (scene.heard("r1_1"), scene.heard("r2_1")) == (ALL, OUTSIDE)
+    assert scene.faults.dropped == 3
+
+
+@pytest.mark.parametrize(("end", "deaf"), [("r1", ["r1"]), ("r", ["r1", "r2", "r3"])])
+def test_the_link_of_a_host_or_of_every_member_of_a_group_can_be_down(end: str, deaf: list[str]) -> None:
+    scene = Scene()
+    scene.during(0.25, 0.55, lambda: scene.faults.cut("s1", end))
+    assert [name for name in ("r1", "r2", "r3") if scene.heard(name) == OUTSIDE] == deaf
+
+
+def test_nodes_without_a_link_can_not_lose_it() -> None:
+    with pytest.raises(UsageError, match="no link"):
+        Scene(network=Network(Chain.model_validate({"kind": "chain", "switches": 3}).build(), seed=1)).faults.cut("s1", "s3")
+
+
+# -- hosts ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_crashed_host_hears_and_says_nothing_and_comes_back_as_new() -> None:
+    scene = Scene()
+    fresh: list[Probe] = []
+
+    def start(host: SimHost) -> None:
+        fresh.append(probe_on(scene.network, "r1"))
+
+    scene.network.later(0.25, lambda: scene.faults.crash("r1"))
+    scene.network.later(0.55, lambda: scene.faults.restart("r1", start))
+    assert scene.heard("r1") == [0, 1, 2]
+    assert [number for _, number, _ in fresh[0].heard] == [6, 7, 8, 9]
+    assert scene.faults.counts == {"crash": 1, "restart": 1}
+
+
+def test_a_crashed_sender_is_silent() -> None:
+    scene = Scene()
+    scene.network.later(0.25, lambda: scene.faults.crash("sender"))
+    assert scene.heard("r1") == [0, 1, 2]
+    assert scene.network.host("sender").machine is IDLE
+
+
+def test_a_slow_reader_lags_and_then_loses() -> None:
+    scene = Scene(delay="0ms")
+    scene.during(0.0, inf, lambda: scene.faults.slow("r1", 0.34, 2))
+    # Two may wait, the one being read included: 2 and 3 come before 0.34, 5 and 6 before 0.68, 8 and 9 before 1.02.
+    assert scene.times("r1") == pytest.approx([0.34, 0.68, 1.02, 1.36])
+    assert (scene.heard("r1"), scene.heard("r2")) == ([0, 1, 4, 7], ALL)
+    assert scene.faults.dropped == 6
+
+
+def test_a_reader_that_gets_fast_again_reads_what_waits() -> None:
+    scene = Scene(delay="0ms")
+    scene.during(0.0, 0.5, lambda: scene.faults.slow("r1", 10.0, 64))
+    assert scene.heard("r1") == ALL
+    assert scene.times("r1")[:4] == [0.5] * 4
+
+
+# -- clocks --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_fast_clock_makes_a_sender_hurry_and_the_machine_sees_its_own_time() -> None:
+    scene = Scene(delay="0ms")
+    scene.faults.drift("sender", 2.0)
+    assert scene.times("r1") == pytest.approx([when / 2 for when in TICKS])
+    assert scene.probes["sender"].woken == pytest.approx(TICKS)
+
+
+def test_a_step_makes_what_is_overdue_happen_at_once() -> None:
+    scene = Scene(delay="0ms")
+    scene.network.later(0.25, lambda: scene.faults.step("sender", 0.3))
+    assert scene.times("r1") == pytest.approx([0.0, 0.1, 0.2, 0.25, 0.25, 0.25, 0.3, 0.4, 0.5, 0.6])
+
+
+def test_a_verb_of_the_application_sees_the_clock_of_its_host() -> None:
+    scene = Scene()
+    scene.faults.step("r1", 5.0)
+    seen: list[float] = []
+    scene.network.later(1.0, lambda: scene.network.host("r1").call(seen.append))
+    scene.network.run()
+    assert seen == [6.0]
+    assert scene.network.host("r1").now == 1.0
+
+
+# -- noise ---------------------------------------------------------------------------------------------------------------
+
+
+def test_noise_fills_links_and_nobody_hears_it() -> None:
+    written = {"kind": "star", "receivers": 3, "link": {"rate": "80kbit", "queue": 2, "up": {"rate": "8Mbit"}}}
+    scene = Scene(network=Network(Star.model_validate(written).build(), seed=1))
+    scene.during(0.25, 0.55, lambda: scene.faults.storm("r3", 80_000.0, 500))
+    assert set(OUTSIDE[:3]) <= set(scene.heard("r1")) < set(ALL)
+    assert scene.network.traffic.packets["noise"] == 48
+    assert scene.heard("r3") == ALL
+
+
+def test_a_host_without_faults_is_what_it_was() -> None:
+    scene = Scene()
+    scene.faults.step("r1", 1.0)
+    assert type(scene.network.host("r2")) is SimHost
+    assert isinstance(scene.network.host("r1"), SimHost)
