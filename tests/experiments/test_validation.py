@@ -70,7 +70,8 @@ def test_a_value_may_differ_by_the_tolerance_or_four_standard_errors(measured: M
 
 def test_standard_errors_are_those_of_means() -> None:
     found = mean_of([1.0, 2.0, 3.0, 4.0])
-    assert (found.value, found.error) == (2.5, pytest.approx((5 / 3 / 4) ** 0.5))
+    assert found.value == 2.5
+    assert found.error == pytest.approx((5 / 3 / 4) ** 0.5)
     assert ratio_of(0, 100) == Measured(0.0, 0.01)
     assert ratio_of(50, 100) == Measured(0.5, 0.05)
 
