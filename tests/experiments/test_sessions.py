@@ -175,3 +175,22 @@ def test_two_groups_run_side_by_side_in_mininet() -> None:
         "r3@b": 100_000,
     }
     assert {row.proof for row in found.receivers} == {"sha256"}
+
+
+def test_a_crash_takes_all_that_runs_on_a_host_and_brings_it_back() -> None:
+    slow = {**PLAIN["protocol"], "rate": "400kbit"}
+    parts: dict[str, Any] = {
+        "protocol": slow,
+        "workload": [{**work, "size": "40kB"} for work in TWO_GROUPS],
+        "traffic": [{"kind": "constant", "from": "r3", "to": "r2", "rate": "100kbit", "end": "3s"}],
+        "receivers": [{"hosts": ["r4"], "join": "200ms"}],
+        "faults": [{"at": "300ms", "crash": ["r2", "r4"], "for": "200ms"}],
+    }
+    found = result(**parts)
+    assert found.metrics["injected"]["restart"] == 2
+    assert found.metrics["invariants"]["broken"] == 0
+    # What was sent while r2 was down is lost, and the flow is heard again afterwards.
+    (flow,) = found.metrics["cross_traffic"]
+    assert 0 < flow["received"] < flow["sent"]
+    assert {name: row.objects for name, row in rows(found).items() if name.startswith("r2")}.keys() == {"r2", "r2@b"}
+    assert result(**parts, engine="strict").fingerprint == found.fingerprint
