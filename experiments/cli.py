@@ -13,11 +13,13 @@ import typer
 from experiments.commands.channel import channel
 from experiments.commands.compare import compare_command
 from experiments.commands.demo import demo
+from experiments.commands.ladder import ladder
 from experiments.commands.recv import recv
 from experiments.commands.run import run_command
 from experiments.commands.schema import schema
 from experiments.commands.search import search_command
 from experiments.commands.send import send
+from experiments.commands.topo import topo
 from experiments.commands.validate import validate_command
 from protocols.errors import McastlabError, UnsupportedError, UsageError
 
@@ -30,6 +32,8 @@ app.command("search")(search_command)
 app.command("send")(send)
 app.command("recv")(recv)
 app.command("schema")(schema)
+app.command("ladder")(ladder)
+app.command("topo")(topo)
 app.command("compare")(compare_command)
 app.add_typer(channel, name="channel")
 app.command("validate")(validate_command)

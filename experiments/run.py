@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from math import inf
@@ -14,11 +14,13 @@ from experiments.metrics import Result
 from experiments.oversight import Oversight
 from experiments.program import OnDisk, accounted, in_memory
 from experiments.scenario import Scenario
+from experiments.seeing import Seeing
 from protocols.cross import Mixed
 from protocols.errors import UnsupportedError, UsageError
 from protocols.machine import Codec
 from protocols.registry import protocol
 from sim.network import Network
+from sim.watch import WatchedNetwork, Watcher
 from topologies.addressing import endpoint_of_group
 from topologies.channels import Perfect, Recorded
 
@@ -27,29 +29,45 @@ __all__ = ["BACKENDS", "run"]
 PORT = 6003
 
 
-def run(scenario: Scenario, backend: str = "sim") -> Result:
+def run(scenario: Scenario, backend: str = "sim", seeing: Seeing | None = None) -> Result:
     """Run the scenario and say what came out. It is over when every sender is finished, or at its `duration`.
 
-    UsageError for an unknown backend, UnsupportedError when this machine can't do what the scenario asks.
+    `seeing` says what is written down meanwhile, which only the simulator can. UsageError for an unknown backend,
+    UnsupportedError when this machine can't do what the scenario asks.
     """
     if backend not in BACKENDS:
         raise UsageError(f"backend: {backend!r} is not allowed; one of {', '.join(BACKENDS)}")
-    return BACKENDS[backend](scenario)
+    if seeing is None:
+        return BACKENDS[backend](scenario)
+    if backend != "sim":
+        raise UnsupportedError("capture, trace and series: only the simulator writes them; leave them out, or use --on sim")
+    return _watch(scenario, seeing)
 
 
-def _simulate(scenario: Scenario) -> Result:
+def _watch(scenario: Scenario, seeing: Seeing) -> Result:
+    with seeing.watchers(scenario, scenario.build_topology()) as watchers:
+        return _simulate(scenario, watchers)
+
+
+def _simulate(scenario: Scenario, watchers: Sequence[Watcher] = ()) -> Result:
     topology = scenario.build_topology()
     real = scenario.wire == "bytes"
     cast = Cast(scenario, topology, str, real, in_memory if real else accounted)
     began = time.process_time()
-    network = Network(topology, seed=scenario.seed, codec=_codec(scenario) if real else None, engine=scenario.engine)
+    make = partial(WatchedNetwork, watchers=watchers) if watchers else Network
+    network = make(topology, seed=scenario.seed, codec=_codec(scenario) if real else None, engine=scenario.engine)
     for work in scenario.workload:
         if work.ttl is not None:
             network.limit_scope(work.sender, work.ttl)
     oversight = Oversight(scenario, network, dict(cast.programs()), cast.players())
     for name, program in cast.programs():
         program.start(network.host(name))
-    network.run(until=scenario.duration, over=cast.over)
+    try:
+        network.run(until=scenario.duration, over=cast.over)
+    finally:
+        # What led to a failure is worth seeing too.
+        if isinstance(network, WatchedNetwork):
+            network.end()
     told = {name: program.result() for name, program in cast.programs()}
     parts = cast.parts(told)
     used = time.process_time() - began

@@ -25,6 +25,10 @@ from topologies.units import Duration
 __all__ = ["Scenario", "load", "parse", "schema"]
 
 
+MEANINGLESS = ("engine", "capture", "trace", "series")
+"""Keys that say how to run and what to write down meanwhile, and change nothing in what comes out."""
+
+
 class Scenario(BaseModel):
     """Topology, protocol, workload, seed and duration of one run."""
 
@@ -44,6 +48,15 @@ class Scenario(BaseModel):
     )
     engine: Literal["auto", "strict", "fast"] = Field(
         default="auto", description="simulator: one event per delivery, or grouped; the same comes out"
+    )
+    capture: tuple[str, ...] = Field(
+        default=(), description="pcapng of these nodes and links (like s1-r1) into the output folder; simulator only"
+    )
+    trace: bool | tuple[str, ...] = Field(
+        default=False, description="trace into the output folder: of everything, or of these hosts; simulator only"
+    )
+    series: Duration | None = Field(
+        default=None, gt=0.0, description="time series (Parquet) of this interval into the output folder; simulator only"
     )
 
     @model_validator(mode="after")
@@ -111,9 +124,9 @@ class Scenario(BaseModel):
     def digest(self) -> str:
         """SHA-256 over the canonical JSON of `plain`: equal for scenarios that mean the same, on every machine.
 
-        `engine` is left out, for it changes nothing.
+        What changes nothing is left out: the engine, and what is only looked at.
         """
-        meaning = {key: value for key, value in self.plain().items() if key != "engine"}
+        meaning = {key: value for key, value in self.plain().items() if key not in MEANINGLESS}
         text = json.dumps(meaning, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return sha256(text.encode()).hexdigest()
 

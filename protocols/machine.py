@@ -106,6 +106,11 @@ class Message:
         """Is it sent because somebody missed it? For people who look at a run; no machine relies on it."""
         return False
 
+    @property
+    def brief(self) -> str:
+        """Which one it is, in a few characters for traces and drawings, e.g. "0.2.17"; what it asks for, of a request."""
+        return ""
+
 
 class Packet:
     """A message on its way out: `size` is bytes of UDP payload."""

@@ -1,22 +1,23 @@
 """Hosts that need time to take packets in: a processor, a buffer before it, a network card with so many filters."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 from typing import TYPE_CHECKING
 
 from sim.host import SimHost
-from sim.leaf import Leaf
-from sim.pause import Pausing
+from sim.leaf import Leaf, Switch
+from sim.pause import Pausing, QueueRoom
 from sim.router import NodeCounts
 from sim.stage import Stage
-from topologies.nodes import HostModel
+from topologies.nodes import HostModel, SwitchModel
+from topologies.spec import Topology
 
 if TYPE_CHECKING:
     from sim.link import Landings
     from sim.network import Flight, Network
 
-__all__ = ["Intake", "LimitedHost", "LimitedLeaf", "make_leaf"]
+__all__ = ["Intake", "LimitedHost", "LimitedLeaf", "find_pausing", "make_leaf"]
 
 
 class Intake(Pausing):
@@ -180,3 +181,16 @@ def make_leaf(network: "Network", name: str) -> Leaf:
     if isinstance(spec.model, HostModel):
         return LimitedLeaf(network, name, base, size, spec.count is not None, spec.model)
     return Leaf(network, name, base, size, spec.count is not None)
+
+
+def find_pausing(topology: Topology, switches: Mapping[str, Switch], leaves: Mapping[str, Leaf]) -> dict[str, Pausing]:
+    """The nodes that pause the links into them, by name."""
+    found: dict[str, Pausing] = {}
+    for name, switch in switches.items():
+        model = topology.node(name).model
+        if isinstance(model, SwitchModel) and model.pause:
+            found[name] = QueueRoom(switch.links)
+    for name, leaf in leaves.items():
+        if isinstance(leaf, LimitedLeaf) and leaf.pauses:
+            found[name] = leaf.intake(0)
+    return found

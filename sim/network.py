@@ -16,17 +16,16 @@ from protocols.traffic import Traffic
 from sim.capture import Fingerprint
 from sim.engine import ARRIVAL, Occurrence, Timers, post
 from sim.host import IDLE, SimHost
-from sim.intake import LimitedLeaf, make_leaf
+from sim.intake import LimitedHost, LimitedLeaf, find_pausing, make_leaf
 from sim.leaf import Leaf, Switch
-from sim.lines import LineBundle, LineLink, Member
+from sim.lines import LineBundle, LineLink
 from sim.link import Bundle, Carrier, Landings, Link, Places
 from sim.membership import Membership
 from sim.noise import Noise
-from sim.pause import PausedLink, Pausing, QueueRoom
+from sim.pause import PausedLink, Pausing
 from sim.router import NodeCounts, Router, StormSwitch, make_switch
 from sim.strands import Strands
 from topologies.keys import loss_key, member_loss_key
-from topologies.nodes import SwitchModel
 from topologies.spec import Topology
 from topologies.trees import distribution, forwarding, group_tree
 
@@ -177,21 +176,11 @@ class Network:
         self.membership = Membership(self)
         self._switches = {name: make_switch(self, name) for name in topology.switches}
         self._leaves = {name: make_leaf(self, name) for name in topology.host_nodes}
-        self.pausing: dict[str, Pausing] = {}
+        self.pausing: dict[str, Pausing] = find_pausing(topology, self._switches, self._leaves)
         """The nodes that stop the links into them when they have no room (802.3x)."""
-        self._find_pausing()
         self._inlets: dict[str, list[Hop]] = {name: [] for name in topology.host_nodes}
         for near, far, _ in topology.links:
             self._build_link(near, far)
-
-    def _find_pausing(self) -> None:
-        for name, switch in self._switches.items():
-            model = self.topology.node(name).model
-            if isinstance(model, SwitchModel) and model.pause:
-                self.pausing[name] = QueueRoom(switch.links)
-        for name, leaf in self._leaves.items():
-            if isinstance(leaf, LimitedLeaf) and leaf.pauses:
-                self.pausing[name] = leaf.intake(0)
 
     def _build_link(self, near: str, far: str) -> None:
         """One direction; those from members of a counted group are made when a member first sends."""
@@ -202,10 +191,10 @@ class Network:
         spec, key = self.topology.link(near, far), loss_key(self.seed, near, far)
         link: Hop
         if head is not None and head.counted:
-            if not spec.plain:
-                link = LineBundle(spec, head, key, self)
+            if self.strict:
+                link = Strands(spec, head, key)
             else:
-                link = (Strands if self.strict else Bundle)(spec, head, key)
+                link = Bundle(spec, head, key) if spec.plain else LineBundle(spec, head, key, self)
         else:
             link = self._single_link(near, far, key, 0)
         if leaf is not None:
@@ -373,11 +362,11 @@ class Network:
         flight, ((place, _),) = landing.content, landing.places
         now = self.env._now
         self.busy = True
-        host = place.host(0) if isinstance(place, Leaf) else place.host() if isinstance(place, Member) else place
+        host = place.host(0) if isinstance(place, Leaf) else place
         if not isinstance(host, SimHost):
             host.arrive(flight, (), now)
         else:
-            if type(host) is SimHost:
+            if not isinstance(host, LimitedHost):
                 self.announce(flight, host, now)
             host.arrive(flight, (), now)
             assert host.machine.deadline >= host.armed, f"{host.name} did not announce that its deadline moved earlier"

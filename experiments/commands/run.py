@@ -26,6 +26,16 @@ def run_command(
     out: Annotated[
         Path | None, typer.Option(help="Folder for result.json and receivers.csv.", metavar="DIR", show_default=False)
     ] = None,
+    capture: Annotated[
+        list[str] | None,
+        typer.Option(help="pcapng of a node or link into DIR/captures; may be repeated.", metavar="s1-r1", show_default=False),
+    ] = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="Trace of packets, decisions and events.", metavar="FILE", show_default=False)
+    ] = None,
+    series: Annotated[
+        str | None, typer.Option(help="Time series into DIR/series.parquet.", metavar="100ms", show_default=False)
+    ] = None,
     as_json: Json = False,
 ) -> int:
     """Run a scenario and show what came out.
@@ -34,14 +44,18 @@ def run_command(
     """
     # Both worlds are loaded here alone: they take longer than `send` and `recv` should take to start.
     from experiments.run import BACKENDS, run
+    from experiments.seeing import Seeing
 
     if backend not in BACKENDS:
         raise UsageError(f"--on: value {backend!r} is not allowed; one of {', '.join(BACKENDS)}")
-    wanted = load(scenario, sets or (), seed)
+    looks = [f"capture={json.dumps(capture)}"] if capture else []
+    looks += [f"series={series}"] if series else []
+    wanted = load(scenario, [*(sets or ()), *looks], seed)
+    seeing = Seeing.of(wanted, out, trace)
     if out is not None:
         tables.prepare(out)
     with tables.working(f"{wanted.name} on {backend}"):
-        result = run(wanted, backend)
+        result = run(wanted, backend, seeing)
     if out is not None:
         tables.write(result, wanted, out)
     if as_json:

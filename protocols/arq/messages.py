@@ -35,6 +35,11 @@ class Data(Message):
     length: int
     identity: int | None = None
 
+    @property
+    def brief(self) -> str:
+        """Object and unit."""
+        return f"{self.object_id}.{self.unit}"
+
 
 @dataclass(slots=True)
 class End(Message):
@@ -46,6 +51,11 @@ class End(Message):
     object_id: int
     units: int
     first: int
+
+    @property
+    def brief(self) -> str:
+        """The last object."""
+        return str(self.object_id)
 
 
 @dataclass(slots=True)
@@ -59,6 +69,11 @@ class Ack(Message):
     unit: int
     node: int
 
+    @property
+    def brief(self) -> str:
+        """Object and unit."""
+        return f"{self.object_id}.{self.unit}"
+
 
 @dataclass(slots=True)
 class Nack(Message):
@@ -70,6 +85,11 @@ class Nack(Message):
     object_id: int
     unit: int
     node: int
+
+    @property
+    def brief(self) -> str:
+        """Object and unit."""
+        return f"{self.object_id}.{self.unit}"
 
 
 def units_of(size: int, segment: int) -> int:

@@ -59,14 +59,18 @@ class NackCycle:
                 if not self._is_covered(place):
                     self._quiet = False
                     self.due = self._expiry
-                    self._remote.receiver.nacks_suppressed -= 1
+                    receiver = self._remote.receiver
+                    receiver.nacks_suppressed -= 1
+                    if receiver.ports.trace is not None:
+                        receiver.ports.trace("nack_resumed", {"until": self._expiry})
         elif now >= self._holdoff and self._remote.lacks_before(place):
             self._begin(now)
 
     def _begin(self, now: float) -> None:
         remote = self._remote
         factor = remote.backoff
-        wait = backoff(remote.receiver.ports.rng.uniform(), factor * remote.grtt, remote.gsize) if factor else 0.0
+        ports = remote.receiver.ports
+        wait = backoff(ports.rng.uniform(), factor * remote.grtt, remote.gsize) if factor else 0.0
         self._expiry = now + wait
         # Without back-off and parity an answer comes within one round trip.
         rest = factor + 2 if factor or remote.parity else 1
@@ -74,6 +78,8 @@ class NackCycle:
         self._noted = remote.at.place
         self._asked = None
         self._quiet = False
+        if ports.trace is not None:
+            ports.trace("nack_backoff", {"until": self._expiry})
         if wait > 0.0:
             self.due = self._expiry
         else:
@@ -86,11 +92,18 @@ class NackCycle:
         place = remote.boundary()
         self._noted = remote.at.place
         needs = list(needs_before(remote.objects, place))
+        trace = remote.receiver.ports.trace
         if not needs:
             self._holdoff = now
+            if trace is not None:
+                trace("nack_needless", {})
         elif self._is_covered(place):
             remote.receiver.nacks_suppressed += 1
+            if trace is not None:
+                trace("nack_suppressed", {"due": self._expiry})
         else:
+            if trace is not None:
+                trace("nack_due", {"silent_until": self._holdoff})
             remote.send_nack(needs, now)
 
     def overhear(self, demand: Demand, now: float) -> None:
@@ -103,7 +116,10 @@ class NackCycle:
             self._covered = place
             self._quiet = True
             self.due = inf
-            self._remote.receiver.nacks_suppressed += 1
+            receiver = self._remote.receiver
+            receiver.nacks_suppressed += 1
+            if receiver.ports.trace is not None:
+                receiver.ports.trace("nack_suppressed", {"due": self._expiry})
 
     def _is_covered(self, place: Place) -> bool:
         return self._asked is not None and is_covered(self._remote.objects, place, self._asked)

@@ -198,6 +198,13 @@ class Data(NormMessage):
         return bool(self.flags & FLAG_REPAIR)
 
     @property
+    def brief(self) -> str:
+        """Object, block and symbol; parity is counted from p0."""
+        parity = self.symbol - self.block_length
+        symbol = f"p{parity}" if self.block_length and parity >= 0 else str(self.symbol)
+        return f"{self.object_id}.{self.block}.{symbol}"
+
+    @property
     def spare(self) -> bool:
         """A repair or parity, of which who lacks nothing has no use."""
         return bool(self.flags & FLAG_REPAIR) or self.symbol >= self.block_length
@@ -235,6 +242,11 @@ class Info(NormMessage):
         """Is it sent because somebody missed it?"""
         return bool(self.flags & FLAG_REPAIR)
 
+    @property
+    def brief(self) -> str:
+        """The object."""
+        return str(self.object_id)
+
 
 @dataclass(slots=True)
 class Command(NormMessage):
@@ -258,6 +270,11 @@ class Flush(Command):
     block_length: int = 0
     acking: tuple[int, ...] = ()
     extensions: tuple[Extension, ...] = ()
+
+    @property
+    def brief(self) -> str:
+        """The last symbol sent."""
+        return f"{self.object_id}.{self.block}.{self.symbol}"
 
     def gist(self) -> Gist:
         """It goes through the end of its block."""
@@ -287,6 +304,11 @@ class Squelch(Command):
     block_length: int = 0
     invalid: tuple[int, ...] = ()
     extensions: tuple[Extension, ...] = ()
+
+    @property
+    def brief(self) -> str:
+        """The first block that can be repaired."""
+        return f"{self.object_id}.{self.block}"
 
 
 @dataclass(slots=True)
@@ -351,6 +373,26 @@ class Nack(NormMessage):
     extensions: tuple[Extension, ...] = ()
     demand: "Demand | None" = field(default=None, init=False, compare=False, repr=False)
     """`requests` sorted by level, kept by the first who needs it (`protocols.norm.demand`)."""
+
+    @property
+    def brief(self) -> str:
+        """The first symbols, blocks or objects asked for, and how many more entries there are."""
+        entries = [item for request in self.requests for item in _briefs(request)]
+        return ", ".join(entries[:_BRIEF]) + (f" +{len(entries) - _BRIEF}" if len(entries) > _BRIEF else "")
+
+
+_BRIEF = 2
+
+
+def _briefs(request: Request) -> list[str]:
+    """Each item of a request; a range is one."""
+    if request.level == LEVEL_INFO:
+        return [f"info {item.object_id}" for item in request.items]
+    depth = 3 if request.level & LEVEL_SEGMENT else 2 if request.level & LEVEL_BLOCK else 1
+    names = [(str(item.object_id), str(item.block), str(item.symbol))[:depth] for item in request.items]
+    if request.form == FORM_RANGES:
+        return [f"{'.'.join(low)}-{high[-1]}" for low, high in zip(names[::2], names[1::2], strict=False)]
+    return [".".join(name) for name in names]
 
 
 @dataclass(slots=True)

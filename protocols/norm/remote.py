@@ -29,6 +29,7 @@ from protocols.norm.messages import (
     Position,
 )
 from protocols.norm.needs import Need, Place, contents_for
+from protocols.norm.pending import Pending
 from protocols.norm.quantise import gsize_value, rtt_seconds
 from protocols.serial import ahead
 
@@ -43,6 +44,14 @@ UNKNOWN_SEGMENT = 40
 _opened = lru_cache(maxsize=256)(ObjectOpened)
 _received = lru_cache(maxsize=256)(ObjectReceived)
 _offer = lru_cache(maxsize=256)(Offer)
+
+
+@lru_cache(maxsize=8)
+def _later(now: float, period: float) -> float:
+    """The sum: one number for all receivers that need the same, and not one each."""
+    return now + period
+
+
 ACK_CC = 1
 """The ack_type that answers a probe."""
 SILENCES = 20
@@ -90,7 +99,7 @@ class RemoteSender(Seat):
         self.began = 0
         """The sequence number of the sender's first message, as far as known."""
         self.lost = 0
-        self.objects: dict[int, Incoming | None] = {}
+        self.objects = Pending()
         self._base = 0
         self.synced = False
         self._fec_id = 5
@@ -109,7 +118,7 @@ class RemoteSender(Seat):
         self.heard = now
         if self._idle_at == inf:
             self._silences = 0
-            self._idle_at = now + self._period()
+            self._idle_at = _later(now, self._period())
         gap = (message.sequence - self.at.sequence) & 0xFFFF
         if gap < 0x8000:
             self.lost += gap
@@ -252,7 +261,7 @@ class RemoteSender(Seat):
         period = self._period()
         if self.heard + period > now:
             self._silences = 0
-            self._idle_at = self.heard + period
+            self._idle_at = _later(self.heard, period)
             return
         if self.heard >= self._idle_at - period:
             # It was heard at the very moment of the last check.
@@ -264,7 +273,7 @@ class RemoteSender(Seat):
             self.stand(self.at.object_id, self.at.block, self.at.symbol)
             self.receiver.ports.notify(SenderSilent(self.node))
             return
-        self._idle_at = now + period
+        self._idle_at = _later(now, period)
         self.check((self.at.object_id, self.at.block, self.at.symbol), now)
 
     # -- places ----------------------------------------------------------------------------------------------------

@@ -98,8 +98,7 @@ class NormSender(Sender):
         self._busy = self._full = False
         self._aggregate_at = self._flush_at = self._probe_at = inf
         self._holdoff = -inf
-        self._flushes = 0
-        self._probed = -1
+        self._flushes, self._probed = 0, -1
         self._probe_next = inf
         self._cc_sequence = 0
         self._squelch: set[int] | None = None
@@ -200,6 +199,8 @@ class NormSender(Sender):
             factor = self._config.backoff
             wait = (factor + 1) * self._grtt.advertised if factor or self._config.parity else 0.0
             self._aggregate_at = max(now + wait, self._clear)
+            if self.ports.trace is not None:
+                self.ports.trace("repair_aggregation", {"until": self._aggregate_at})
 
     # -- sending ---------------------------------------------------------------------------------------------------
 

@@ -150,7 +150,7 @@ def test_version_is_a_number(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in ("run", "demo", "send", "recv", "schema"):
+    for command in ("run", "demo", "send", "recv", "schema", "ladder", "topo"):
         assert invoke([command, "--help"]) == 0
     assert invoke(["--help"]) == 0
     assert "Traceback" not in capsys.readouterr().out

@@ -1,0 +1,60 @@
+"""`mcastlab ladder`: a part of a run as a sequence diagram."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from experiments.ladder import draw_ladder
+from experiments.ladder_cut import cut
+from experiments.trace_file import read_trace
+from protocols.errors import ConfigError, UsageError
+from topologies.units import parse_duration
+
+__all__ = ["ladder", "write_drawing"]
+
+
+def ladder(
+    *,
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run with a trace, or a trace.", show_default=False)],
+    svg: Annotated[Path | None, typer.Option(help="File to write.  (default: RUN/ladder.svg)", metavar="FILE")] = None,
+    hosts: Annotated[
+        str | None, typer.Option(help="Hosts to show.  (default: senders and up to 8 others)", metavar="A,B,...")
+    ] = None,
+    begin: Annotated[
+        str | None, typer.Option("--from", help="Begin at this time.  (default: just before the first loss)", metavar="TIME")
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", help="End at this time.  (default: just after its repair)", metavar="TIME")
+    ] = None,
+) -> int:
+    """Draw who said what to whom, what was lost, and which requests were held back, as SVG.
+
+    Long rows of equal packets are folded. The run needs a trace: mcastlab run SCENARIO.yaml --out RUN --set trace=true
+    """
+    trace = read_trace(run)
+    wanted = [name.strip() for name in hosts.split(",")] if hosts else []
+    shown = cut(trace, wanted, _time("--from", begin), _time("--to", end))
+    about = trace.about
+    title = f"{about.get('scenario', 'trace')} (seed {about.get('seed', '?')}): {shown.begin:.3f} s to {shown.end:.3f} s"
+    place = svg or (run if run.is_dir() else run.parent) / "ladder.svg"
+    write_drawing(place, draw_ladder(shown, title).svg())
+    return 0
+
+
+def _time(option: str, text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        return parse_duration(text)
+    except ConfigError as error:
+        raise UsageError(f"{option}: {error}") from error
+
+
+def write_drawing(path: Path, text: str) -> None:
+    """Write the file and say its name."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--svg: {path} can't be written ({error.strerror})") from error
+    typer.echo(path)

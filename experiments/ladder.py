@@ -1,0 +1,292 @@
+"""The sequence diagram of a run: lifelines of hosts, packets as lines from one to the others, time downwards."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from statistics import median
+
+from experiments.ladder_cut import Cut, Fold
+from experiments.svg import Drawing
+from experiments.trace_file import Decision, Sent
+from topologies.units import format_duration
+
+__all__ = ["draw_ladder"]
+
+_LEFT, _RIGHT, _TOP, _BOTTOM = 178.0, 90.0, 84.0, 64.0
+_COLUMN = 122.0
+_TRANSIT = 26.0
+"""Height of the median way from host to host."""
+_LARGEST_STEP, _LABEL_STEP, _FOLD_STEP = 54.0, 15.0, 30.0
+_COLOURS = {"data": "blue", "info": "violet", "nack": "orange", "ack": "violet", "cc": "grey", "flush": "teal"}
+_OTHERS = ("teal", "violet", "grey", "blue")
+_ENDS = ("nack_due", "nack_suppressed", "nack_needless")
+_TOLD = ("object_received", "object_aborted")
+
+
+def _held_back(cut: Cut) -> list[tuple[Decision, float]]:
+    """Suppressed requests, each with the time it was due, but for those that became necessary again before."""
+    found = []
+    for place, each in enumerate(cut.decisions):
+        if each.name != "nack_suppressed":
+            continue
+        due = float(each.data["due"])
+        later = (other for other in cut.decisions[place + 1 :] if other.node == each.node and other.time <= due)
+        if not any(other.name == "nack_resumed" for other in later):
+            found.append((each, due))
+    return found
+
+
+class _Scale:
+    """Time to height: in order, but long waits are short and labels keep their distance."""
+
+    def __init__(self, cut: Cut) -> None:
+        times = {cut.begin, cut.end} | {each.time for each in cut.decisions}
+        times |= {due for _, due in _held_back(cut) if due <= cut.end}
+        transits = []
+        labels: dict[float, float] = {}
+        for item in cut.shown:
+            packets = (item.packets[0], item.packets[-1]) if isinstance(item, Fold) else (item,)
+            times.update(packet.time for packet in packets)
+            labels[packets[0].time] = _LABEL_STEP
+            if isinstance(item, Fold):
+                labels[packets[-1].time] = _FOLD_STEP
+            else:
+                came = [when for host, when in item.received.items() if host in cut.hosts]
+                times.update(came)
+                transits += [when - item.time for when in came]
+        unit = _TRANSIT / (median(transits) or 1e-3) if transits else 1e3
+        self.breaks: list[tuple[float, float]] = []
+        self._heights: dict[float, float] = {}
+        self._place(sorted(times), labels, unit)
+
+    def _place(self, times: list[float], labels: dict[float, float], unit: float) -> None:
+        y = _TOP
+        label_y = y if times[0] in labels else -100.0
+        self._heights[times[0]] = y
+        for before, time in pairwise(times):
+            step = (time - before) * unit
+            if step > _LARGEST_STEP:
+                self.breaks.append((before, time))
+                step = _LARGEST_STEP
+            y += step
+            if time in labels:
+                y = max(y, label_y + labels[time])
+                label_y = y
+            self._heights[time] = y
+        self.bottom = y + 18
+
+    def __call__(self, time: float) -> float:
+        found = self._heights.get(time)
+        if found is not None:
+            return found
+        before = max((known for known in self._heights if known < time), default=min(self._heights))
+        after = min((known for known in self._heights if known > time), default=before)
+        if after == before:
+            return self._heights[before]
+        share = (time - before) / (after - before)
+        return self._heights[before] + share * (self._heights[after] - self._heights[before])
+
+
+class _Ladder:
+    def __init__(self, cut: Cut, title: str) -> None:
+        self.cut = cut
+        self.scale = _Scale(cut)
+        self.x = {name: _LEFT + place * _COLUMN for place, name in enumerate(cut.hosts)}
+        self.drawing = Drawing(title)
+        self.drawing.width = _LEFT + _COLUMN * (len(cut.hosts) - 1) + _RIGHT
+        self.drawing.height = self.scale.bottom + _BOTTOM
+        kinds = dict.fromkeys(packet.kind for packet in self._packets())
+        spare = iter(_OTHERS * len(kinds))
+        self.colours = {kind: _COLOURS.get(kind) or next(spare) for kind in kinds}
+        self.transits = self._median_transits()
+        self.transit = median(self.transits.values()) if self.transits else 0.0
+
+    def _packets(self) -> Iterator[Sent]:
+        for item in self.cut.shown:
+            if isinstance(item, Fold):
+                yield from item.packets
+            else:
+                yield item
+
+    def _median_transits(self) -> dict[tuple[str, str], float]:
+        """How long packets usually take from host to host."""
+        found: dict[tuple[str, str], list[float]] = {}
+        for packet in self._packets():
+            for host, when in packet.received.items():
+                found.setdefault((packet.node, host), []).append(when - packet.time)
+        return {pair: median(times) for pair, times in found.items()}
+
+    def colour(self, packet: Sent) -> str:
+        return "green" if packet.repair else self.colours[packet.kind]
+
+    def draw(self) -> Drawing:
+        self._frame()
+        self._waits()
+        self._held_back()
+        for item in self.cut.shown:
+            if isinstance(item, Fold):
+                self._fold(item)
+            else:
+                self._packet(item)
+        for decision in self.cut.decisions:
+            self._decision(decision)
+        self._axis()
+        self._legend()
+        return self.drawing
+
+    def _frame(self) -> None:
+        drawing, bottom = self.drawing, self.scale.bottom
+        drawing.text_at(20, 24, drawing.title, size=14, bold=True, halo=False)
+        for name, x in self.x.items():
+            drawing.line([(x, _TOP - 12), (x, bottom)], "faint", 2, layer=0)
+            width = max(54.0, 7.2 * len(name) + 18)
+            drawing.box(x - width / 2, _TOP - 36, width, 24, "band", ring="faint", rounding=6, layer=2)
+            drawing.text_at(x, _TOP - 24, name, size=12, anchor="middle", bold=True, halo=False)
+
+    def _label(self, packet: Sent) -> str:
+        return f"{packet.kind} {packet.brief}".strip()
+
+    def _packet(self, packet: Sent) -> None:
+        x, y, colour = self.x[packet.node], self.scale(packet.time), self.colour(packet)
+        to = "" if packet.to in self.x else f" to {packet.to}"
+        note = f"{'repair: ' if packet.repair else ''}{self._label(packet)}{to}, sent {packet.time:.6f} s"
+        for side in (-1, 1):
+            columns = sorted((name for name in self.x if (self.x[name] - x) * side > 0), key=lambda name: abs(self.x[name] - x))
+            self._side(packet, columns, note)
+        self.drawing.dot(x, y, 2.6, colour)
+        if x == min(self.x.values()):
+            self.drawing.text_at(x - 9, y, self._label(packet), colour=colour, anchor="end", bold=packet.repair)
+        elif x == max(self.x.values()):
+            self.drawing.text_at(x - 8, y - 7, self._label(packet), colour=colour, anchor="end", bold=True)
+        else:
+            self.drawing.text_at(x + 8, y - 7, self._label(packet), colour=colour, bold=True)
+
+    def _side(self, packet: Sent, columns: list[str], note: str) -> None:
+        """The line from the packet's node outwards over one side, through all columns it reaches or fails to reach."""
+        drawing, colour = self.drawing, self.colour(packet)
+        x, y = self.x[packet.node], self.scale(packet.time)
+        lost = {each.node: each for each in packet.missed}
+        reached = [name for name in columns if name in packet.received or name in lost]
+        if not reached:
+            shared = [each for each in packet.missed if each.node not in self.x]
+            if shared and columns and not packet.received:
+                far = self.x[columns[0]]
+                middle, height = (x + far) / 2, (y + self.scale(packet.time + self.transit)) / 2
+                drawing.line([(x, y), (middle, height)], colour, 1.4, note=note)
+                drawing.cross(middle, height, note=f"{shared[0].reason} on {shared[0].link}")
+            return
+        points = [(x, y)]
+        for name in reached:
+            points.append((self.x[name], self.scale(self._arrival(packet, name))))
+        drawing.line(points, colour, 2.2 if packet.repair else 1.4, note=note)
+        for name, (ax, ay), (bx, by) in zip(reached, points, points[1:], strict=False):
+            if name in packet.received:
+                drawing.arrowhead(bx, by, bx - ax, by - ay, colour)
+            else:
+                drawing.cross(bx, by, note=f"{lost[name].reason} on {lost[name].link}")
+
+    def _arrival(self, packet: Sent, name: str) -> float:
+        """When a copy came, or would have come, as they usually do."""
+        came = packet.received.get(name)
+        return packet.time + self.transits.get((packet.node, name), self.transit) if came is None else came
+
+    def _fold(self, fold: Fold) -> None:
+        first, last = fold.packets[0], fold.packets[-1]
+        missed = sum(bool(packet.missed) for packet in fold.packets)
+        losses = f", {missed} of them lost somewhere" if missed else ""
+        what = f"{len(fold.packets)} more {'repairs' if first.repair else first.kind}{losses}"
+        y = self.scale(last.time) - 11
+        left = min(self.x.values())
+        self.drawing.box(left, y - 9, max(self.x.values()) - left, 18, "band", rounding=9)
+        x = self.x[first.node]
+        for step in (-5, 0, 5):
+            self.drawing.dot(x, y + step, 1.7, self.colour(first))
+        self.drawing.text_at(left + 12, y, what, colour="soft", italic=True)
+
+    def _waits(self) -> None:
+        """Back-offs as bars on the lifelines, until they end or the drawing does."""
+        since: dict[str, float] = {}
+        for decision in self.cut.decisions:
+            if decision.name in ("nack_backoff", "nack_resumed"):
+                since[decision.node] = decision.time
+            elif decision.name in _ENDS and decision.node in since:
+                self._bar(decision.node, since.pop(decision.node), decision.time)
+        for node, time in since.items():
+            self._bar(node, time, self.cut.end)
+
+    def _held_back(self) -> None:
+        """What would have been asked, had others not."""
+        for decision, due in _held_back(self.cut):
+            x, end = self.x[decision.node], self.scale(min(due, self.cut.end))
+            self.drawing.line([(x, self.scale(decision.time)), (x, end)], "orange", 1.6, dash="2 5", layer=0)
+            if due <= self.cut.end:
+                note = f"{decision.node} would have asked at {due:.6f} s"
+                far, low = x - _COLUMN * 0.45, end + _TRANSIT * 0.2
+                self.drawing.line([(x, end), (far, low)], "orange", 1.6, dash="5 4", note=note)
+                self.drawing.arrowhead(far - 6, low + 0.6, -_COLUMN, _TRANSIT * 0.45, "orange", 6)
+
+    def _bar(self, node: str, begin: float, end: float) -> None:
+        top, bottom = self.scale(begin), self.scale(end)
+        self.drawing.box(
+            self.x[node] - 3.5,
+            top,
+            7,
+            max(bottom - top, 2),
+            "orange",
+            rounding=3.5,
+            opacity=0.4,
+            layer=0,
+            note=f"{node} waits {format_duration(round(end - begin, 6))} before it asks",
+        )
+
+    def _decision(self, decision: Decision) -> None:
+        x, y, drawing = self.x[decision.node], self.scale(decision.time), self.drawing
+        if decision.name == "nack_suppressed":
+            drawing.dot(x, y, 3.4, "ground", ring="orange", note=f"{decision.node}: others asked for all it lacks")
+        elif decision.name in _TOLD:
+            good = decision.name == "object_received"
+            drawing.dot(x, y, 5, "green" if good else "red", ring="ground", note=f"{decision.node}: {decision.name}")
+            word = "complete" if good else "aborted"
+            drawing.text_at(x + 9, y + 8, word, size=10.5, colour="green" if good else "red", bold=True)
+
+    def _axis(self) -> None:
+        """A time beside every label that stands clear of the one before, and marks where waiting is cut short."""
+        last = -100.0
+        for item in self.cut.shown:
+            y = self.scale(item.time)
+            if y - last >= 3 * _LABEL_STEP and not isinstance(item, Fold):
+                self.drawing.text_at(20, y, f"{item.time:.4f} s", size=10, colour="soft", halo=False)
+                self.drawing.line([(14, y), (17, y)], "soft", 1)
+                last = y
+        for before, after in self.scale.breaks:
+            y = (self.scale(before) + self.scale(after)) / 2
+            for shift in (-2.5, 2.5):
+                self.drawing.line([(9, y + shift + 3), (19, y + shift - 3)], "soft", 1.2, note=f"{after - before:.4f} s")
+
+    def _legend(self) -> None:
+        drawing, x, y = self.drawing, 24.0, self.scale.bottom + 30
+        entries = [(kind, self.colours[kind]) for kind in self.colours]
+        if any(packet.repair for packet in self._packets()):
+            entries.append(("repair", "green"))
+        for name, colour in entries:
+            drawing.line([(x, y), (x + 20, y)], colour, 2.2)
+            drawing.text_at(x + 26, y, name, halo=False)
+            x += 44 + 6.6 * len(name)
+        drawing.cross(x + 8, y)
+        drawing.text_at(x + 20, y, "lost", halo=False)
+        names = {decision.name for decision in self.cut.decisions}
+        x += 62
+        if "nack_backoff" in names:
+            drawing.box(x + 6, y - 8, 7, 16, "orange", rounding=3.5, opacity=0.4)
+            drawing.text_at(x + 20, y, "back-off", halo=False)
+            x += 88
+        if "nack_suppressed" in names:
+            drawing.dot(x + 4, y, 3.4, "ground", ring="orange")
+            drawing.line([(x + 10, y), (x + 30, y)], "orange", 1.6, dash="5 4")
+            drawing.text_at(x + 36, y, "NACK suppressed", halo=False)
+            x += 140
+        drawing.width = max(drawing.width, x + 20)
+
+
+def draw_ladder(cut: Cut, title: str) -> Drawing:
+    """The sequence diagram of a part of a trace."""
+    return _Ladder(cut, title).draw()

@@ -1,0 +1,119 @@
+"""Reads the trace of a run back: packets with who got them, decisions and events."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from protocols.errors import UsageError
+from sim.tracer import FORMAT
+
+__all__ = ["Decision", "Missed", "Sent", "Trace", "read_trace"]
+
+NAME = "trace.jsonl"
+
+
+@dataclass(slots=True)
+class Missed:
+    """A copy that did not come over a link to `node`."""
+
+    time: float
+    node: str
+    link: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Sent:
+    """A packet, and what became of its copies."""
+
+    number: int
+    time: float
+    node: str
+    kind: str
+    brief: str
+    repair: bool
+    to: str
+    received: dict[str, float] = field(default_factory=dict)
+    missed: list[Missed] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Decision:
+    """What a machine decided or an application heard."""
+
+    time: float
+    node: str
+    name: str
+    data: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Trace:
+    """A whole trace, in order of time."""
+
+    about: dict[str, Any]
+    packets: dict[int, Sent] = field(default_factory=dict)
+    decisions: list[Decision] = field(default_factory=list)
+    end: float = 0.0
+
+    @property
+    def hosts(self) -> list[str]:
+        """The hosts traced, in the order of the topology."""
+        return list(self.about["hosts"])
+
+    @property
+    def senders(self) -> list[str]:
+        """The hosts that send content."""
+        return [name for name in self.about.get("senders", ()) if name in self.about["hosts"]]
+
+
+def read_trace(run: Path) -> Trace:
+    """The trace in a run's folder, or in a file; UsageError when there is none that can be read."""
+    path = run / NAME if run.is_dir() else run
+    try:
+        with path.open(encoding="utf-8") as file:
+            return _gathered(_rows(file, path))
+    except FileNotFoundError as error:
+        raise UsageError(
+            f"{path}: there is no trace; make one: mcastlab run SCENARIO.yaml --out RUN --set trace=true"
+        ) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: can't be read ({error})") from error
+    except (KeyError, TypeError) as error:
+        raise UsageError(f"{path}: is no whole trace of this version ({FORMAT})") from error
+
+
+def _rows(lines: Iterator[str], path: Path) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(lines, 1):
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise UsageError(f"{path}: line {number} is not JSON") from error
+        if number == 1 and (not isinstance(row, dict) or row.get("format") != FORMAT):
+            raise UsageError(f"{path}: is no trace; its first line has no format {FORMAT!r}")
+        yield row
+
+
+def _gathered(rows: Iterator[dict[str, Any]]) -> Trace:
+    trace = Trace(next(rows, {"hosts": None}))
+    len(trace.hosts)
+    for row in rows:
+        time, node, name, data = row["time"], row["node"], row["name"], row["data"]
+        trace.end = time
+        if name == "packet_sent":
+            shown = (data["kind"], data.get("brief", ""), data.get("repair", False), data["to"])
+            trace.packets[data["packet"]] = Sent(data["packet"], time, node, *shown)
+        elif name in ("packet_received", "packet_dropped"):
+            # A packet of a host that is not traced was not told of.
+            packet = trace.packets.get(data["packet"])
+            if packet is None:
+                continue
+            if name == "packet_received":
+                packet.received[node] = time
+            else:
+                packet.missed.append(Missed(time, node, data["link"], data["reason"]))
+        elif name != "end":
+            trace.decisions.append(Decision(time, node, name, data))
+    return trace

@@ -1,0 +1,79 @@
+"""The incomplete objects of one sender: a mapping that weighs a quarter of a dict while there is one, as nearly always."""
+
+from collections.abc import Collection, Iterator, MutableMapping
+
+from protocols.norm.incoming import Incoming
+
+__all__ = ["Pending"]
+
+NONE = -1
+"""No object has this id."""
+
+
+class Pending(MutableMapping[int, Incoming | None]):
+    """Object id -> what is missing of it, None while nothing is known of it; in the order they were put in, as in a dict."""
+
+    __slots__ = ("_item", "_key", "_more")
+
+    def __init__(self) -> None:
+        self._key = NONE
+        self._item: Incoming | None = None
+        # All but the first; never without a first.
+        self._more: dict[int, Incoming | None] | None = None
+
+    def __getitem__(self, key: int) -> Incoming | None:
+        if key == self._key:
+            return self._item
+        if self._more is None:
+            raise KeyError(key)
+        return self._more[key]
+
+    def get(self, key: int, default: Incoming | None = None) -> Incoming | None:  # type: ignore[override]
+        """As of a dict."""
+        if key == self._key:
+            return self._item
+        return self._more.get(key, default) if self._more is not None else default
+
+    def __contains__(self, key: object) -> bool:
+        return key == self._key or (self._more is not None and key in self._more)
+
+    def __setitem__(self, key: int, item: Incoming | None) -> None:
+        if self._key in (NONE, key):
+            self._key, self._item = key, item
+        elif self._more is None:
+            self._more = {key: item}
+        else:
+            self._more[key] = item
+
+    def __delitem__(self, key: int) -> None:
+        more = self._more
+        if key != self._key:
+            if more is None:
+                raise KeyError(key)
+            del more[key]
+        elif more is None:
+            self._key, self._item = NONE, None
+        else:
+            self._key = next(iter(more))
+            self._item = more.pop(self._key)
+        if not more:
+            self._more = None
+
+    def __iter__(self) -> Iterator[int]:
+        return iter([key for key, _ in self.items()])
+
+    def __len__(self) -> int:
+        if self._more is not None:
+            return 1 + len(self._more)
+        return int(self._key != NONE)
+
+    def items(self) -> Collection[tuple[int, Incoming | None]]:  # type: ignore[override]
+        """What there is now."""
+        if self._key == NONE:
+            return ()
+        first = (self._key, self._item)
+        return (first,) if self._more is None else [first, *self._more.items()]
+
+    def values(self) -> Collection[Incoming | None]:  # type: ignore[override]
+        """What there is now."""
+        return [item for _, item in self.items()]

@@ -1,0 +1,54 @@
+"""Writes pcapng (draft-ietf-opsawg-pcapng): several interfaces, times in nanoseconds, a comment per packet."""
+
+import struct
+from typing import BinaryIO
+
+__all__ = ["INBOUND", "OUTBOUND", "PcapngWriter"]
+
+_SECTION, _INTERFACE, _PACKET = 0x0A0D0D0A, 1, 6
+_BYTE_ORDER = 0x1A2B3C4D
+_ETHERNET = 1
+_COMMENT, _IF_NAME, _IF_DESCRIPTION, _IF_TSRESOL, _EPB_FLAGS, _SHB_APPLICATION = 1, 2, 3, 9, 2, 4
+_LONGEST = 65_535
+INBOUND, OUTBOUND = 1, 2
+"""Directions of a packet, as the interface sees it."""
+
+
+class PcapngWriter:
+    """One section in an open binary file. Times are seconds from 1970, given to the nearest nanosecond."""
+
+    def __init__(self, file: BinaryIO, application: str = "mcastlab") -> None:
+        self._file = file
+        self._interfaces = 0
+        head = struct.pack("<IHHq", _BYTE_ORDER, 1, 0, -1)
+        self._block(_SECTION, head + _options([(_SHB_APPLICATION, application.encode())]))
+
+    def interface(self, name: str, description: str = "") -> int:
+        """A further Ethernet interface; its number is for `packet`."""
+        options = [(_IF_NAME, name.encode()), (_IF_DESCRIPTION, description.encode()), (_IF_TSRESOL, b"\x09")]
+        self._block(_INTERFACE, struct.pack("<HHI", _ETHERNET, 0, 0) + _options(options))
+        self._interfaces += 1
+        return self._interfaces - 1
+
+    def packet(self, interface: int, when: float, frame: bytes, direction: int = 0, comment: str = "") -> None:
+        """One frame, without its FCS."""
+        time = round(when * 1e9)
+        head = struct.pack("<IIIII", interface, time >> 32, time & 0xFFFFFFFF, len(frame), len(frame))
+        flags = struct.pack("<I", direction) if direction else b""
+        self._block(_PACKET, head + _padded(frame) + _options([(_COMMENT, comment.encode()), (_EPB_FLAGS, flags)]))
+
+    def _block(self, kind: int, body: bytes) -> None:
+        length = struct.pack("<I", len(body) + 12)
+        self._file.write(struct.pack("<I", kind) + length + body + length)
+
+
+def _padded(data: bytes) -> bytes:
+    return data + bytes(-len(data) % 4)
+
+
+def _options(options: list[tuple[int, bytes]]) -> bytes:
+    """Options that say something, with their end."""
+    given = [(code, value[:_LONGEST]) for code, value in options if value]
+    if not given:
+        return b""
+    return b"".join(struct.pack("<HH", code, len(value)) + _padded(value) for code, value in given) + bytes(4)

@@ -1,0 +1,171 @@
+"""Sequence diagrams: the right part of the trace, and every loss in it drawn."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from experiments.cli import invoke
+from experiments.ladder import draw_ladder
+from experiments.ladder_cut import MOST_HOSTS, MOST_SHOWN, Cut, Fold, cut
+from experiments.run import run
+from experiments.scenario import parse
+from experiments.seeing import Seeing
+from experiments.trace_file import Trace, read_trace
+from protocols.errors import UsageError
+
+SCENARIO: dict[str, Any] = {
+    "name": "ladder",
+    "topology": {
+        "kind": "star",
+        "receivers": 12,
+        "trunk": {"rate": "20Mbit", "delay": "5ms", "down": {"loss": "2%"}},
+        "link": {"rate": "20Mbit", "delay": "5ms", "down": {"loss": "2%"}},
+    },
+    "protocol": {"name": "norm", "rate": "5Mbit", "grtt": "50ms"},
+    "workload": {"size": "100kB"},
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("run")
+    run(parse(SCENARIO, "here"), seeing=Seeing(trace=path / "trace.jsonl"))
+    return path
+
+
+@pytest.fixture(scope="module")
+def trace(folder: Path) -> Trace:
+    return read_trace(folder)
+
+
+def shapes(svg: str) -> list[ElementTree.Element]:
+    """All elements of a drawing, which has to be well-formed."""
+    return list(ElementTree.fromstring(svg).iter())
+
+
+def words(svg: str) -> set[str]:
+    """All that is written in a drawing."""
+    return {element.text or "" for element in shapes(svg) if element.tag.endswith("text")}
+
+
+def draw(shown: Cut) -> str:
+    """The drawing's text."""
+    return draw_ladder(shown, "title").svg()
+
+
+def test_what_is_chosen_goes_from_a_loss_to_its_repair(trace: Trace) -> None:
+    shown = cut(trace)
+    packets = [packet for packet in trace.packets.values() if shown.begin <= packet.time <= shown.end]
+    assert any(packet.missed for packet in packets[:10])
+    assert any(packet.repair for packet in packets)
+    assert len(shown.hosts) == 1 + MOST_HOSTS
+    assert shown.hosts[0] == "sender"
+    assert len(shown.shown) <= MOST_SHOWN
+
+
+def test_nothing_is_forgotten_by_folding(trace: Trace) -> None:
+    shown = cut(trace)
+    found = [item.packets if isinstance(item, Fold) else (item,) for item in shown.shown]
+    numbers = [packet.number for packets in found for packet in packets]
+    expected = [packet.number for packet in trace.packets.values() if shown.begin <= packet.time <= shown.end]
+    hosts = {number: packet.node for number, packet in trace.packets.items()}
+    assert numbers == [number for number in expected if hosts[number] in shown.hosts]
+    assert any(isinstance(item, Fold) for item in shown.shown)
+
+
+def test_every_loss_that_is_not_folded_has_its_cross(trace: Trace) -> None:
+    shown = cut(trace, ["sender", "r1", "r2", "r3"], 0.0, 0.06)
+    crosses = [element for element in shapes(draw(shown)) if element.get("stroke-width") == "2.4"]
+    single = [item for item in shown.shown if not isinstance(item, Fold)]
+    own = sum(missed.node in shown.hosts for packet in single for missed in packet.missed)
+    shared = sum(missed.node == "s1" for packet in single for missed in packet.missed)
+    assert own > 0
+    # One more is in the legend.
+    assert len(crosses) == own + shared + 1
+
+
+def test_hosts_kinds_and_repairs_are_named(trace: Trace) -> None:
+    said = words(draw(cut(trace)))
+    assert {"sender", "data", "nack", "repair", "lost", "back-off", "NACK suppressed"} <= said
+    assert any(re.fullmatch(r"data 0\.0\.p0", text) for text in said)
+    assert any("more data" in text for text in said)
+
+
+def test_the_drawing_reads_on_light_and_on_dark_ground(trace: Trace) -> None:
+    svg = draw(cut(trace))
+    assert "prefers-color-scheme: dark" in svg
+    classes = {name for element in shapes(svg) for name in (element.get("class") or "").split()}
+    light, _, dark = svg.partition("prefers-color-scheme")
+    for name in classes:
+        assert f".{name}" in light
+        assert f".{name}" in dark
+
+
+def test_a_run_without_losses_is_shown_from_its_beginning(tmp_path: Path) -> None:
+    calm = {**SCENARIO, "topology": {"kind": "lan", "receivers": 2}, "workload": {"size": "5kB"}}
+    run(parse(calm, "here"), seeing=Seeing(trace=tmp_path / "trace.jsonl"))
+    shown = cut(read_trace(tmp_path))
+    assert shown.begin == 0.0
+    assert {"sender", "r1", "r2", "complete"} <= words(draw(shown))
+
+
+def test_the_command_writes_a_file_beside_the_trace(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["ladder", str(folder)]) == 0
+    assert capsys.readouterr().out.strip() == str(folder / "ladder.svg")
+    svg = (folder / "ladder.svg").read_text(encoding="utf-8")
+    assert "sender" in words(svg)
+    other = folder / "other.svg"
+    options = ["--from", "100ms", "--to", "150ms", "--hosts", "sender, r2", "--svg", str(other)]
+    assert invoke(["ladder", str(folder / "trace.jsonl"), *options]) == 0
+    assert {"sender", "r2"} <= words(other.read_text(encoding="utf-8"))
+    assert "r1" not in words(other.read_text(encoding="utf-8"))
+
+
+def test_a_time_with_too_many_messages_is_cut_short_unless_it_was_asked_for(tmp_path: Path) -> None:
+    acked = {**SCENARIO, "protocol": {"name": "a", "rate": "5Mbit"}}
+    run(parse(acked, "here"), seeing=Seeing(trace=tmp_path / "trace.jsonl"))
+    trace = read_trace(tmp_path)
+    shown = cut(trace)
+    assert len(shown.shown) == MOST_SHOWN
+    assert shown.end == shown.shown[-1].time
+    with pytest.raises(UsageError, match=r"--to: \d+ messages are too many for a drawing \(50\)"):
+        cut(trace, end=0.3)
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        (["--hosts", "r99"], "--hosts: 'r99' is not in this trace; hosts are sender, r1"),
+        (["--from", "1s", "--to", "500ms"], "--to: value 0.5 is not allowed; later than the beginning, 1 s"),
+        (["--from", "soon"], "--from: 'soon' is not a duration"),
+        (["--svg", "/nowhere/a.svg"], "--svg: /nowhere/a.svg can't be written"),
+    ],
+)
+def test_bad_input_exits_2_with_one_line(
+    options: list[str], line: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert invoke(["ladder", str(folder), *options]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert line in err
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (None, "there is no trace; make one: mcastlab run SCENARIO.yaml --out RUN --set trace=true"),
+        ("", "is no whole trace of this version"),
+        ("nonsense", "line 1 is not JSON"),
+        ("{}", "is no trace; its first line has no format"),
+        (json.dumps({"format": "mcastlab trace 1", "hosts": []}) + '\n{"time": 1}', "is no whole trace"),
+    ],
+)
+def test_what_is_no_trace_is_refused(text: str | None, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if text is not None:
+        (tmp_path / "trace.jsonl").write_text(text)
+    assert invoke(["ladder", str(tmp_path)]) == 2
+    assert line in capsys.readouterr().err

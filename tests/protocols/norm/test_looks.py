@@ -1,0 +1,84 @@
+"""What NORM tells people who look at a run: which message it is, and how the NACK process decides."""
+
+from typing import Any
+
+import pytest
+
+from protocols.machine import Message
+from protocols.norm.messages import FLAG_REPAIR, LEVEL_BLOCK, LEVEL_INFO, LEVEL_OBJECT, Nack, Request
+from tests.protocols.norm.scenes import Listener, Talker, Voice, items, ranges
+from tests.support.content import pattern
+
+
+def voice() -> Voice:
+    """Of a sender of four blocks of eight symbols."""
+    return Voice(pattern(3200), info=b"name")
+
+
+def nack(*requests: Request) -> Nack:
+    """Of another receiver, for the sender of `Voice`."""
+    return Nack(77, 0, 1, 1, 0, 0, requests)
+
+
+@pytest.mark.parametrize(
+    ("message", "brief"),
+    [
+        (voice().data(0, 1), "0.0.1"),
+        (voice().data(0, 9), "0.0.p1"),
+        (voice().info(3), "3"),
+        (voice().squelch(2), "2.0"),
+        (voice().probe(), ""),
+        (nack(items((0, 2, 7))), "0.2.7"),
+        (nack(ranges((0, 2, 7), (0, 2, 9))), "0.2.7-9"),
+        (nack(items((0, 2), (0, 3), (1, 0), level=LEVEL_BLOCK)), "0.2, 0.3 +1"),
+        (nack(items((4,), level=LEVEL_OBJECT)), "4"),
+        (nack(items((4,), level=LEVEL_INFO)), "info 4"),
+    ],
+)
+def test_messages_say_briefly_which_they_are(message: Message, brief: str) -> None:
+    assert message.brief == brief
+
+
+def test_repairs_say_that_they_are() -> None:
+    sender = voice()
+    assert sender.data(0, 1, flags=sender.flags | FLAG_REPAIR).repair
+    assert not sender.data(0, 1).repair
+    assert sender.info(0, flags=sender.flags | FLAG_REPAIR).repair
+    assert not sender.probe().repair
+
+
+def listening() -> tuple[Listener, list[tuple[str, Any]]]:
+    """A receiver that is watched and lacks a symbol, and what it decided so far."""
+    listener, sender = Listener(), voice()
+    seen: list[tuple[str, Any]] = []
+    listener.host.trace = lambda name, detail: seen.append((name, detail))
+    listener.hear(sender.info(), *sender.block(0, without=(1,)), sender.data(1, 0))
+    return listener, seen
+
+
+def test_a_back_off_that_ends_in_a_request_is_told() -> None:
+    listener, seen = listening()
+    assert [name for name, _ in seen] == ["nack_backoff"]
+    expiry = listener.at_expiry()
+    assert seen[0][1] == {"until": expiry}
+    assert seen[1][0] == "nack_due"
+    assert seen[1][1]["silent_until"] > expiry
+    assert len(listener.nacks) == 1
+
+
+def test_a_back_off_that_others_make_needless_is_told() -> None:
+    listener, seen = listening()
+    listener.hear(nack(items((0, 0, 8))))
+    assert [name for name, _ in seen] == ["nack_backoff", "nack_suppressed"]
+    assert seen[1][1] == {"due": seen[0][1]["until"]}
+
+
+def test_a_sender_tells_how_long_it_gathers_requests() -> None:
+    talker = Talker()
+    seen: list[tuple[str, Any]] = []
+    talker.host.trace = lambda name, detail: seen.append((name, detail))
+    talker.submit(3000)
+    talker.until(0.5)
+    talker.nack(items((0, 0, 0)), now=0.5)
+    assert [name for name, _ in seen] == ["repair_aggregation"]
+    assert seen[0][1]["until"] > 0.5
