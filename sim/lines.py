@@ -15,10 +15,11 @@ from topologies.line import Arrivals, Line
 from topologies.spec import LinkSpec
 
 if TYPE_CHECKING:
+    from sim.host import SimHost
     from sim.leaf import Leaf
     from sim.network import Flight, Network
 
-__all__ = ["LineBundle", "LineLink"]
+__all__ = ["LineBundle", "LineLink", "Member"]
 
 
 class _Carrier:
@@ -106,7 +107,7 @@ class LineBundle(Bundle):
     def __init__(self, spec: LinkSpec, head: "Leaf", key: int, network: "Network") -> None:
         self.head = head
         self._carriers: list[_Carrier] = [
-            _Carrier(Line(spec, extend(key, member), member), network, _Member(head, member)) for member in range(head.count)
+            _Carrier(Line(spec, extend(key, member), member), network, Member(head, member)) for member in range(head.count)
         ]
 
     def carry(self, flight: "Flight", now: float, landings: Landings) -> None:
@@ -148,18 +149,22 @@ class LineBundle(Bundle):
         return _counts(self._carriers)
 
 
-class _Member:
+class Member:
     """The place of one member of a counted group, whose host is made when the first packet comes."""
 
-    __slots__ = ("_leaf", "_member")
+    __slots__ = ("_leaf", "_number")
 
-    def __init__(self, leaf: "Leaf", member: int) -> None:
+    def __init__(self, leaf: "Leaf", number: int) -> None:
         self._leaf = leaf
-        self._member = member
+        self._number = number
+
+    def host(self) -> "SimHost":
+        """The member's host."""
+        return self._leaf.host(self._number)
 
     def arrive(self, flight: "Flight", out: Sequence[int], now: float) -> None:
         """A packet for this member is there; `out` is empty."""
-        self._leaf.host(self._member).arrive(flight, out, now)
+        self.host().arrive(flight, out, now)
 
 
 def _counts(carriers: Sequence[_Carrier]) -> tuple[int, ...]:
