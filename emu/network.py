@@ -15,6 +15,7 @@ from emu.doctor import run
 from emu.shaping import Shape, apply_loss, apply_rate, shape_of
 from protocols.errors import UnsupportedError
 from topologies.addressing import PREFIX_LENGTH, host_address
+from topologies.multicast import Multicast
 from topologies.spec import Topology
 
 __all__ = ["Network", "Plan", "Wire", "plan"]
@@ -69,6 +70,7 @@ def plan(topology: Topology) -> Plan:
         raise UnsupportedError(
             f"topology: {len(topology.hosts)} hosts can't be emulated; {_MOST_HOSTS} at most, or the simulator"
         )
+    _refuse_models(topology)
     undirected = topology.graph.to_undirected()
     if not nx.is_forest(undirected):
         raise UnsupportedError("topology: has a loop, and bridges would send packets around it for ever; emulate a tree")
@@ -83,6 +85,20 @@ def plan(topology: Topology) -> Plan:
             raise UnsupportedError(f"node {name}: a host with several links can't be emulated yet")
     addresses = {host: host_address(topology, host) for host in topology.hosts}
     return Plan(addresses, topology.switches, tuple(wires))
+
+
+def _refuse_models(topology: Topology) -> None:
+    """UnsupportedError naming node or key for what only the simulator can do yet."""
+    for name in topology.graph:
+        spec = topology.node(name)
+        if spec.kind == "router":
+            raise UnsupportedError(f"node {name}: a router can't be emulated yet; use a switch or the simulator")
+        if spec.model is not None and spec.model.model_fields_set:
+            key = min(spec.model.model_fields_set)
+            raise UnsupportedError(f"node {name}: {key} can't be emulated yet; leave it out or use the simulator")
+    for key in sorted(topology.multicast.model_fields_set - {"pruning"}):
+        if getattr(topology.multicast, key) != getattr(Multicast(), key):
+            raise UnsupportedError(f"multicast.{key}: can't be emulated yet; leave it out or use the simulator")
 
 
 def _members(topology: Topology, node: str) -> Iterable[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from experiments.faults import plan
+from experiments.faults import Mortal, plan
 from experiments.invariants import Invariants
 from experiments.metrics import Result
 from experiments.program import ReceiverProgram, SenderProgram
@@ -17,15 +17,22 @@ __all__ = ["Oversight"]
 
 
 class Oversight:
-    """Made before the programs start. `programs` by the names of their hosts."""
+    """Made before the programs start: those of hosts by the names of these, and within them `players` by the names of rows."""
 
-    def __init__(self, scenario: Scenario, network: Network, programs: Mapping[str, SenderProgram | ReceiverProgram]) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        network: Network,
+        programs: Mapping[str, Mortal],
+        players: Mapping[str, SenderProgram | ReceiverProgram],
+    ) -> None:
+        self._players = players
+        self._quiet = not scenario.traffic
         self._network = network
-        self._programs = programs
         self._invariants = Invariants(protocol(scenario.protocol.name).ordered)
         self._storm = StormCounters(map(network.topology.index, scenario.senders))
         network.observers.append(self._storm)
-        for name, program in programs.items():
+        for name, program in players.items():
             program.oversee(name, self._invariants)
         self._faults = plan(scenario.faults, network, programs) if scenario.faults else None
 
@@ -42,8 +49,8 @@ class Oversight:
 
     def conclude(self, result: Result, told: Mapping[str, Mapping[str, Any]], finished: bool) -> Result:
         """The result with what was violated. `finished`: did the run end of itself? Then the network goes on, to be heard."""
-        for name, program in self._programs.items():
+        for name, program in self._players.items():
             self._invariants.inspect(name, program.machine, told[name], self._network.env.now)
-        listened = result.completed and finished and listen(self._network, self._faults, self._invariants)
+        listened = result.completed and finished and self._quiet and listen(self._network, self._faults, self._invariants)
         result.metrics["invariants"] = self._invariants.plain(listened)
         return result

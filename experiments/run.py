@@ -2,29 +2,27 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from functools import partial
-from itertools import chain
 from math import inf
 from typing import Any
 
 from emu.launch import NodeReport, emulate
-from experiments.content import Extent, Generated, digest_of
-from experiments.metrics import Result, combine, row_of
+from experiments.cast import Cast, World
+from experiments.metrics import Result
 from experiments.oversight import Oversight
-from experiments.program import Job, Node, OnDisk, ReceiverProgram, SenderProgram, Sinks, accounted, in_memory
+from experiments.program import OnDisk, accounted, in_memory
 from experiments.scenario import Scenario
 from experiments.seeing import Seeing
-from experiments.workload import FileWorkload
+from protocols.cross import Mixed
 from protocols.errors import UnsupportedError, UsageError
-from protocols.machine import Content, Group, Source
+from protocols.machine import Codec
 from protocols.registry import protocol
 from sim.network import Network
 from sim.watch import WatchedNetwork, Watcher
-from topologies.addressing import endpoint_of_group, node_id
+from topologies.addressing import endpoint_of_group
 from topologies.channels import Perfect, Recorded
-from topologies.spec import Topology
 
 __all__ = ["BACKENDS", "run"]
 
@@ -46,91 +44,6 @@ def run(scenario: Scenario, backend: str = "sim", seeing: Seeing | None = None) 
     return _watch(scenario, seeing)
 
 
-class _Cast:
-    """Who takes part: a program for each host. `bytes_travel`: contents are real, and so is their SHA-256."""
-
-    def __init__(self, scenario: Scenario, topology: Topology, group: str, bytes_travel: bool, sinks: Sinks) -> None:
-        self.scenario = scenario
-        self.topology = topology
-        self.bytes_travel = bytes_travel
-        self.works = {name: _works(scenario, name) for name in scenario.senders}
-        self.sources: dict[str, list[Source]] = {}
-        self.senders: dict[str, SenderProgram] = {}
-        self.receivers: dict[str, ReceiverProgram] = {}
-        kind, config, where = protocol(scenario.protocol.name), scenario.protocol.config, Group(group)
-        for index, name in enumerate(topology.hosts):
-            node = Node(kind, config, index + 1, where)
-            if name in self.works:
-                self.senders[name] = SenderProgram(node, self._jobs(name))
-            else:
-                self.receivers[name] = ReceiverProgram(node, sinks)
-
-    def _jobs(self, sender: str) -> list[Job]:
-        sources = self.sources[sender] = []
-        jobs = []
-        for work in self.works[sender]:
-            for _ in range(work.count):
-                number = len(sources)
-                sources.append(self._source(work, sender, number))
-                info = f"{self.scenario.name}-{sender}-{number}".encode()
-                jobs.append(Job(work.at, Content(sources[-1], info)))
-        return jobs
-
-    def _source(self, work: FileWorkload, sender: str, number: int) -> Source:
-        return Generated(work.size, self.scenario.seed, sender, number) if self.bytes_travel else Extent(work.size)
-
-    def programs(self) -> Iterator[tuple[str, SenderProgram | ReceiverProgram]]:
-        """Every program with the name of its host, receivers first: they listen when the first packet leaves."""
-        return chain(self.receivers.items(), self.senders.items())
-
-    def over(self) -> bool:
-        """Has every sender finished?"""
-        return all(sender.finished() for sender in self.senders.values())
-
-    def result(self, backend: str, told: Mapping[str, Mapping[str, Any]], world: "_World") -> Result:
-        """Put together what each node told."""
-        expected: dict[tuple[int, int], tuple[int, str | None]] = {}
-        for name, sources in self.sources.items():
-            node = node_id(self.topology, name)
-            for object_id, number in told[name].get("sent", ()):
-                source = sources[number]
-                expected[node, object_id] = (source.size, digest_of(source) if self.bytes_travel else None)
-        rows = tuple(row_of(name, told[name], expected, self.bytes_travel) for name in self.receivers)
-        submitted = len(expected) == sum(map(len, self.sources.values()))
-        metrics = combine(
-            rows=rows,
-            senders=[told[name] for name in self.senders],
-            packets=world.packets,
-            octets=world.octets,
-            expected=expected,
-            began_at=min(work.at for work in self.scenario.workload),
-        )
-        return Result(
-            scenario=self.scenario.name,
-            digest=self.scenario.digest(),
-            backend=backend,
-            seed=self.scenario.seed,
-            completed=submitted and all(row.equal for row in rows),
-            fingerprint=world.fingerprint,
-            metrics=metrics | world.metrics,
-            receivers=rows,
-        )
-
-
-def _works(scenario: Scenario, sender: str) -> list[FileWorkload]:
-    return [work for work in scenario.workload if work.sender == sender]
-
-
-@dataclass(frozen=True, slots=True)
-class _World:
-    """What the world itself counted: what all hosts sent by kind of message, and metrics of its own."""
-
-    fingerprint: str | None
-    packets: Mapping[str, int]
-    octets: Mapping[str, int]
-    metrics: dict[str, Any]
-
-
 def _watch(scenario: Scenario, seeing: Seeing) -> Result:
     with seeing.watchers(scenario, scenario.build_topology()) as watchers:
         return _simulate(scenario, watchers)
@@ -139,12 +52,14 @@ def _watch(scenario: Scenario, seeing: Seeing) -> Result:
 def _simulate(scenario: Scenario, watchers: Sequence[Watcher] = ()) -> Result:
     topology = scenario.build_topology()
     real = scenario.wire == "bytes"
-    cast = _Cast(scenario, topology, scenario.workload[0].group, real, in_memory if real else accounted)
+    cast = Cast(scenario, topology, str, real, in_memory if real else accounted)
     began = time.process_time()
     make = partial(WatchedNetwork, watchers=watchers) if watchers else Network
-    codec = protocol(scenario.protocol.name).codec if real else None
-    network = make(topology, seed=scenario.seed, codec=codec, engine=scenario.engine)
-    oversight = Oversight(scenario, network, dict(cast.programs()))
+    network = make(topology, seed=scenario.seed, codec=_codec(scenario) if real else None, engine=scenario.engine)
+    for work in scenario.workload:
+        if work.ttl is not None:
+            network.limit_scope(work.sender, work.ttl)
+    oversight = Oversight(scenario, network, dict(cast.programs()), cast.players())
     for name, program in cast.programs():
         program.start(network.host(name))
     try:
@@ -154,11 +69,12 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher] = ()) -> Result:
         if isinstance(network, WatchedNetwork):
             network.end()
     told = {name: program.result() for name, program in cast.programs()}
+    parts = cast.parts(told)
     used = time.process_time() - began
     result = cast.result(
         "sim",
         told,
-        _World(
+        World(
             network.fingerprint(),
             dict(network.traffic.packets),
             dict(network.traffic.octets),
@@ -167,17 +83,24 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher] = ()) -> Result:
                 "events": network.events,
                 "cpu_s": used,
                 "impairments": _simulated(network),
+                "nodes": [asdict(counts) for counts in network.nodes()],
                 "faults": {},
-                **oversight.metrics(told),
+                **oversight.metrics(parts),
             },
         ),
     )
-    return oversight.conclude(result, told, finished=cast.over())
+    return oversight.conclude(result, parts, finished=cast.over())
 
 
 _OTHERS = ("duplicate", "corrupt", "bit_errors", "mtu")
 _COUNTS = ("offered", "dropped", "lost")
 _RARE = ("corrupt", "marked", "duplicated")
+
+
+def _codec(scenario: Scenario) -> Callable[[], Codec]:
+    """Of the protocol, and of cross traffic where there is some."""
+    codec = protocol(scenario.protocol.name).codec
+    return (lambda: Mixed(codec())) if scenario.traffic else codec
 
 
 def _simulated(network: Network) -> list[dict[str, Any]]:
@@ -205,21 +128,28 @@ def _simulated(network: Network) -> list[dict[str, Any]]:
     return rows
 
 
+def _refuse(scenario: Scenario) -> None:
+    """What only the simulator can do yet."""
+    for key in ("traffic", "receivers"):
+        if getattr(scenario, key):
+            raise UnsupportedError(f"{key}: can't be emulated yet; leave it out or run it in the simulator")
+
+
 def _emulate(scenario: Scenario) -> Result:
     if scenario.faults:
         raise UnsupportedError(
             f"faults: Mininet can't do {scenario.faults[0].verb!r} yet; the simulator can (--on sim), or leave the faults out"
         )
     topology = scenario.build_topology()
-    cast = _Cast(scenario, topology, endpoint_of_group(scenario.workload[0].group, PORT), True, OnDisk())
-    senders = set(scenario.senders)
+    _refuse(scenario)
+    cast = Cast(scenario, topology, partial(endpoint_of_group, port=PORT), True, OnDisk())
     emulation = emulate(
         topology,
         dict(cast.programs()),
-        codec=protocol(scenario.protocol.name).codec,
+        codec=_codec(scenario),
         port=PORT,
         duration=scenario.duration,
-        over=senders.issubset,
+        over=cast.senders.issubset,
         seed=scenario.seed,
     )
     nodes = emulation.nodes
@@ -235,7 +165,7 @@ def _emulate(scenario: Scenario) -> Result:
         "impairments": emulation.impairments,
         "faults": {name: faults for name, node in nodes.items() if (faults := _faults(node))},
     }
-    return cast.result("emu", told, _World(None, packets, octets, metrics))
+    return cast.result("emu", told, World(None, packets, octets, metrics))
 
 
 def _faults(node: NodeReport) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Scenario: the only input of a run. Frozen, validated, with a digest that depends on its meaning alone."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -10,12 +10,14 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from experiments.complaint import complaint
+from experiments.cross import AnyTraffic
 from experiments.faults import Fault
 from experiments.faults import check as check_fault
 from experiments.protocol_choice import ProtocolChoice
 from experiments.scenario_file import override, read_yaml
-from experiments.workload import Workloads
+from experiments.workload import Attendance, Workloads
 from protocols.errors import ConfigError, UsageError
+from topologies.files import read_topology
 from topologies.generators import AnyTopology
 from topologies.spec import Topology
 from topologies.units import Duration
@@ -34,9 +36,11 @@ class Scenario(BaseModel):
 
     name: str = Field(min_length=1, description="what to call it in results")
     seed: int = Field(default=1, ge=0, lt=2**64, strict=True, description="every random number follows from it")
-    topology: AnyTopology = Field(description="hosts, switches and links")
+    topology: AnyTopology = Field(description="hosts, switches and links; or {file: net.yaml}")
     protocol: ProtocolChoice = Field(description="protocol and parameters")
     workload: Workloads = Field(description="what is sent: one workload or a list")
+    traffic: tuple[AnyTraffic, ...] = Field(default=(), description="cross traffic beside the session; simulator only")
+    receivers: tuple[Attendance, ...] = Field(default=(), description="receivers that join late or leave early; simulator only")
     duration: Duration = Field(default=60.0, gt=0.0, description="the run ends then at the latest")
     faults: tuple[Fault, ...] = Field(default=(), description="what goes wrong, and when")
     wire: Literal["objects", "bytes"] = Field(
@@ -58,14 +62,12 @@ class Scenario(BaseModel):
     @model_validator(mode="after")
     def _fits(self) -> "Scenario":
         topology = self.build_topology()
-        first = self.workload[0].group
-        for n, work in enumerate(self.workload):
-            try:
-                topology.member(work.sender)
-            except UsageError as error:
-                raise ConfigError(f"workload.{n}.from: value {work.sender!r} is not allowed; {error}") from error
-            if work.group != first:
-                raise ConfigError(f"workload.{n}.group: value {work.group!r} is not allowed; one group per run, here {first!r}")
+        for key, names in self._named():
+            for name in names:
+                try:
+                    topology.hosts_of(name)
+                except UsageError as error:
+                    raise ConfigError(f"{key}: value {name!r} is not allowed; {error}") from error
         for n, fault in enumerate(self.faults):
             try:
                 check_fault(fault, topology)
@@ -73,7 +75,32 @@ class Scenario(BaseModel):
                 raise ConfigError(f"faults.{n}.{error}") from error
         if len(self.senders) == sum(map(topology.size, topology.host_nodes)):
             raise ConfigError(f"workload: value {self.senders!r} of all 'from' is not allowed; at least one host receives")
+        self._check_receivers(topology)
         return self
+
+    def _named(self) -> Iterator[tuple[str, Sequence[str]]]:
+        """Every key that names hosts, with the names."""
+        for n, work in enumerate(self.workload):
+            yield f"workload.{n}.from", (work.sender,)
+            yield f"workload.{n}.members", work.members or ()
+        for n, flow in enumerate(self.traffic):
+            yield f"traffic.{n}.from", (flow.source,)
+            yield f"traffic.{n}.to", (flow.sink,)
+        for n, entry in enumerate(self.receivers):
+            yield f"receivers.{n}.hosts", entry.hosts
+
+    def _check_receivers(self, topology: Topology) -> None:
+        for n, entry in enumerate(self.receivers):
+            for name in (host for entry_name in entry.hosts for host in topology.hosts_of(entry_name)):
+                if name in self.senders:
+                    raise ConfigError(f"receivers.{n}.hosts: value {name!r} is not allowed; it sends, and stays")
+            if entry.leave is not None and entry.leave <= entry.join:
+                raise ConfigError(f"receivers.{n}.leave: value {entry.leave!r} is not allowed; later than join, {entry.join!r}")
+        for n, flow in enumerate(self.traffic):
+            if flow.source == flow.sink:
+                raise ConfigError(f"traffic.{n}.to: value {flow.sink!r} is not allowed; another host than 'from'")
+            if flow.end is not None and flow.end <= flow.begin:
+                raise ConfigError(f"traffic.{n}.end: value {flow.end!r} is not allowed; later than begin, {flow.begin!r}")
 
     @property
     def senders(self) -> list[str]:
@@ -86,6 +113,8 @@ class Scenario(BaseModel):
             return self.topology.build()
         except ConfigError as error:
             key, _, why = str(error).partition(": ")
+            if " " in key or " is not allowed; " not in why:
+                raise ConfigError(f"topology: {error}") from error
             raise ConfigError(f"topology.{key}: value {why}") from error
 
     def plain(self) -> dict[str, Any]:
@@ -106,9 +135,21 @@ def load(path: Path | str, sets: Iterable[str] = (), seed: int | None = None) ->
     """The scenario in a YAML file, with `key.path=value` replacements and another seed. ConfigError is one line."""
     data = read_yaml(Path(path))
     override(data, sets)
+    _read_topology(data, Path(path))
     if seed is not None:
         data["seed"] = seed
     return parse(data, str(path))
+
+
+def _read_topology(data: dict[str, Any], path: Path) -> None:
+    """`topology: {file: net.yaml}` becomes what is in the file, whose name is relative to the scenario's folder."""
+    topology = data.get("topology")
+    if not isinstance(topology, dict) or "file" not in topology:
+        return
+    rest = {key: value for key, value in topology.items() if key != "file"}
+    if wrong := sorted(rest.keys() - {"multicast"}):
+        raise ConfigError(f"{path}: topology.{wrong[0]}: value {rest[wrong[0]]!r} is not allowed; beside file only multicast")
+    data["topology"] = read_topology(path.parent / str(topology["file"])) | rest
 
 
 def parse(data: dict[str, Any], origin: str) -> Scenario:

@@ -1,37 +1,21 @@
 """Scenario files: YAML read strictly, and single values replaced from the command line."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from protocols.errors import ConfigError, UsageError
+from topologies.strict_yaml import parse_yaml
 
 __all__ = ["override", "read_yaml"]
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML in which a key said twice is an error; PyYAML takes the last one."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"key {key.value!r} is there twice", key.start_mark)
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
-def _parse(text: str) -> Any:
-    # The loader derives from SafeLoader and makes plain values only.
-    return yaml.load(text, _Loader)
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file; a fault is one line with file, line and column."""
     try:
-        data = _parse(path.read_text(encoding="utf-8"))
+        data = parse_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{path}: can't be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
@@ -57,7 +41,7 @@ def override(data: dict[str, Any], sets: Iterable[str]) -> None:
         if not equals or not all(keys):
             raise UsageError(f"--set: {item!r} is not allowed; it reads key.path=value, like topology.link.loss=5%")
         try:
-            value = _parse(text)
+            value = parse_yaml(text)
         except yaml.YAMLError as error:
             raise UsageError(f"--set: {item!r} is not allowed; the value is not YAML ({_where(error)})") from error
         _put(data, keys, value, item)

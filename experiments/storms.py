@@ -6,6 +6,7 @@ Source of the measures: an implosion is many requests per loss; a good repair is
 from collections.abc import Iterable
 from typing import Any
 
+from protocols.cross import is_cross
 from protocols.machine import Message
 from sim.host import SimHost
 
@@ -33,7 +34,9 @@ class StormCounters:
         self._load: dict[str, list[int]] = {"content": [0] * BINS, "repairs": [0] * BINS, "feedback": [0] * BINS}
 
     def sent(self, now: float, host: SimHost, message: Message, size: int) -> None:
-        """A host put a packet on its link."""
+        """A host put a packet on its link; cross traffic is no part of a storm."""
+        if is_cross(message):
+            return
         identity = message.identity
         if identity is not None:
             repair = self._is_repair(message, identity)

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -121,11 +121,23 @@ def show(result: Result, scenario: Scenario, folder: Path | None) -> None:
     console = _console()
     for line in _links(result.metrics["impairments"]):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
+    for line in _beside(result.metrics):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
     if len(result.receivers) > MOST_ROWS:
         where = f"in {folder / 'receivers.csv'}" if folder else "not shown; --out DIR writes them"
         console.print(f"rows of {len(result.receivers)} receivers: {where}")
         return
     console.print(_receivers(result.receivers))
+
+
+def _beside(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """A line for each node with a model and for each flow of cross traffic."""
+    for row in metrics.get("nodes", ()):
+        filtered = f", {row['filtered']} stopped by storm control" if row["filtered"] else ""
+        yield f"  {row['node']}: {row['offered']} packets, {row['dropped']} dropped for want of room{filtered}"
+    for row in metrics.get("cross_traffic", ()):
+        goodput = "-" if row["goodput_mbit_s"] is None else f"{row['goodput_mbit_s']:.2f} Mbit/s"
+        yield f"  {row['kind']} {row['from']}-{row['to']}: {row['sent']} packets sent, {row['missing']:.1%} missing, {goodput}"
 
 
 def _links(rows: Sequence[dict[str, Any]]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from topologies.units import Duration, Size
 
-__all__ = ["AnyWorkload", "FileWorkload", "Workloads"]
+__all__ = ["AnyWorkload", "Attendance", "FileWorkload", "Workloads"]
 
 
 class FileWorkload(BaseModel):
@@ -22,7 +22,27 @@ class FileWorkload(BaseModel):
     size: Size = Field(description="bytes of each file")
     at: Duration = Field(default=0.0, ge=0.0, description="when the application hands it over")
     count: int = Field(default=1, ge=1, le=32_768, strict=True, description="number of files")
-    group: str = Field(default="all", min_length=1, description="multicast group; every other host is a member")
+    group: str = Field(default="all", min_length=1, description="multicast group")
+    members: tuple[str, ...] | None = Field(
+        default=None, min_length=1, description="hosts that receive the group; none: all that send nothing, within scope"
+    )
+    ttl: int | None = Field(
+        default=None,
+        ge=1,
+        le=255,
+        strict=True,
+        description="TTL of multicasts, which each router lowers by 1; none: no limit",
+    )
+
+
+class Attendance(BaseModel):
+    """Receivers that are not there all the time. They owe what is submitted after they joined; who leaves owes nothing."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    hosts: tuple[str, ...] = Field(min_length=1, description="names of hosts, or of counted groups")
+    join: Duration = Field(default=0.0, description="when they start to receive")
+    leave: Duration | None = Field(default=None, description="when they stop; none: they stay")
 
 
 AnyWorkload: TypeAlias = FileWorkload

@@ -113,6 +113,15 @@ class SimHost:
         self.drain()
         return self._input(verb, *args)
 
+    def stop(self) -> None:
+        """End the machine: it leaves its groups, and hears and says nothing any more."""
+        leaf = self.leaf
+        self.machine.alone()
+        for group in leaf.groups_of(self):
+            leaf.leave(self, group)
+        self.machine = IDLE
+        self.armed = inf
+
     def later(self, when: float, action: Callable[[], None]) -> None:
         """Run `action()` at `when`, or now if that is past."""
         self.leaf.network.later(when, action)

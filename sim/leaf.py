@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from protocols.crowd import Crowd
 from protocols.machine import Address, Group, Machine, fan_out
@@ -82,6 +82,7 @@ class Leaf:
         "network",
         "route",
         "routes",
+        "ttl",
         "uplinks",
     )
 
@@ -99,6 +100,8 @@ class Leaf:
         self._latest: tuple[Address, Audience | None] = (None, None)
         self.route: Route | None = None
         self.routes: dict[Address, Route] = {}
+        self.ttl: int | None = None
+        """Of what its hosts send to groups; None: as far as it goes."""
         self.uplinks: dict[str | int, Link] = {}
         """By neighbour; of a counted group by member, made when the member first sends."""
 
@@ -106,7 +109,24 @@ class Leaf:
         """The host of a member."""
         return self.network.host_at(self.base + member, self)
 
+    def make_host(self, place: int) -> SimHost:
+        """The host at a place in `Topology.hosts`, anew."""
+        return SimHost(self, place)
+
     def join(self, host: SimHost, group: Group) -> None:
+        """The host wants to listen."""
+        self.network.membership.join(self, host, group)
+
+    def leave(self, host: SimHost, group: Group) -> None:
+        """The host does not want to listen any more."""
+        self.network.membership.leave(self, host, group)
+
+    def groups_of(self, host: SimHost) -> list[Group]:
+        """The groups a host listens to."""
+        found = ((group, audience) for group, audience in self.audiences.items() if isinstance(group, Group))
+        return [group for group, audience in found if audience.listens(host.member)]
+
+    def begin(self, host: SimHost, group: Group) -> None:
         """The host listens from now on."""
         audience = self.audiences.get(group)
         if audience is None:
@@ -116,7 +136,7 @@ class Leaf:
             self.network.forget_routes(group)
         audience.put(host.member, host.machine)
 
-    def leave(self, host: SimHost, group: Group) -> None:
+    def end(self, host: SimHost, group: Group) -> None:
         """The host listens no more."""
         audience = self.audiences.get(group)
         if audience is not None:
@@ -189,3 +209,13 @@ class Switch:
             links = self.network.next_links(flight.route, self)
         if links:
             self.network.forward(flight, links, now)
+
+    def inlet(self, near: str) -> Any:
+        """Where links from `near` end."""
+        del near
+        return self
+
+    def next_links(self, flight: "Flight") -> "Sequence[Hop]":
+        """The links a packet goes on to from here."""
+        links = flight.route.links.get(self.name)
+        return self.network.next_links(flight.route, self) if links is None else links

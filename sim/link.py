@@ -5,29 +5,40 @@ Packets must be offered in order of time. What arrives is written into `landings
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from heapq import merge
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
+from topologies.ethernet import Framing, wire_bytes
 from topologies.spec import LinkSpec
 
 if TYPE_CHECKING:
     from sim.leaf import Leaf
     from sim.network import Flight
 
-__all__ = ["Bundle", "Fifo", "Landings", "Link", "Places"]
+__all__ = ["Bundle", "Carrier", "Fifo", "FramedFifo", "Landings", "Link", "Places"]
 
 Places: TypeAlias = list[tuple[Any, Sequence[int]]]
 Landings: TypeAlias = dict[float, Places]
+
+
+class Carrier(Protocol):
+    """Whatever takes a packet and says where and when it lands."""
+
+    def carry(self, flight: "Flight", now: float, landings: Landings) -> None:
+        """Take a packet at its near end."""
 
 
 class Fifo:
     """One output port: `limit` packets may wait behind the one being sent."""
 
     __slots__ = ("delay", "departures", "free_at", "limit", "overhead", "rate")
+    _state: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(self, spec: LinkSpec) -> None:
         self.rate = spec.rate
         self.delay = spec.delay
+        assert isinstance(spec.overhead, int)
         self.overhead = spec.overhead
         self.limit = spec.queue
         self.free_at = 0.0
@@ -52,12 +63,31 @@ class Fifo:
 
     def fork(self) -> "Fifo":
         """A port in the same state that goes its own way."""
-        twin = Fifo.__new__(Fifo)
-        for name in Fifo.__slots__:
+        twin = type(self).__new__(type(self))
+        for name in self._state:
             setattr(twin, name, getattr(self, name))
         if self.departures is not None:
             twin.departures = self.departures.copy()
         return twin
+
+
+class FramedFifo(Fifo):
+    """One output port that counts every byte of Ethernet (`topologies.ethernet`)."""
+
+    __slots__ = ("framing",)
+    _state = (*Fifo.__slots__, "framing")
+
+    def __init__(self, spec: LinkSpec, framing: Framing) -> None:
+        super().__init__(replace(spec, overhead=0))
+        self.framing = framing
+
+    def offer(self, size: int, now: float) -> float:
+        """As `Fifo`."""
+        return super().offer(wire_bytes(size, self.framing), now)
+
+
+def _port(spec: LinkSpec) -> Fifo:
+    return Fifo(spec) if isinstance(spec.overhead, int) else FramedFifo(spec, spec.overhead)
 
 
 class Link:
@@ -67,7 +97,7 @@ class Link:
 
     def __init__(self, spec: LinkSpec, head: Any, key: int) -> None:
         self.head = head
-        self.fifo = Fifo(spec)
+        self.fifo = _port(spec)
         self.sampler = spec.loss.link(key)
         self.offered = self.dropped = self.lost = 0
 
@@ -84,6 +114,10 @@ class Link:
             landings[when].append((self.head, ()))
         else:
             landings[when] = [(self.head, ())]
+
+    def ports(self) -> list[Fifo]:
+        """Its queue."""
+        return [self.fifo]
 
     def lost_by(self, member: int) -> int:
         """Packets that did not come to the other end, by loss or a full queue; `member` is 0."""
@@ -106,7 +140,7 @@ class Bundle:
 
     def __init__(self, spec: LinkSpec, head: "Leaf", key: int) -> None:
         self.head = head
-        self.fifo = Fifo(spec)
+        self.fifo = _port(spec)
         self.sampler = spec.loss.bundle(key, head.count)
         self.strays: dict[int, Fifo] = {}
         self.offered = self.dropped = self.lost = 0
@@ -136,6 +170,10 @@ class Bundle:
             self._count_lost(losers)
         if len(losers) < head.count:
             landings.setdefault(when, []).append((head, losers))
+
+    def ports(self) -> list[Fifo]:
+        """The queues: the one that is shared, and those of strays."""
+        return [self.fifo, *self.strays.values()]
 
     def lost_by(self, member: int) -> int:
         """Packets that one member missed on its link, by loss or a full queue."""

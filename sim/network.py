@@ -16,14 +16,18 @@ from protocols.traffic import Traffic
 from sim.capture import Fingerprint
 from sim.engine import ARRIVAL, Occurrence, Timers, post
 from sim.host import IDLE, SimHost
+from sim.intake import LimitedHost, LimitedLeaf, find_pausing, make_leaf
 from sim.leaf import Leaf, Switch
 from sim.lines import LineBundle, LineLink
-from sim.link import Bundle, Landings, Link, Places
+from sim.link import Bundle, Carrier, Landings, Link, Places
+from sim.membership import Membership
 from sim.noise import Noise
+from sim.pause import PausedLink, Pausing
+from sim.router import NodeCounts, Router, StormSwitch, make_switch
 from sim.strands import Strands
 from topologies.keys import loss_key, member_loss_key
 from topologies.spec import Topology
-from topologies.trees import distribution, forwarding
+from topologies.trees import distribution, forwarding, group_tree
 
 __all__ = ["ENGINES", "Flight", "Landing", "LinkCounts", "Network", "Observer", "OnDelivery", "Route"]
 
@@ -167,13 +171,13 @@ class Network:
     def _build(self) -> None:
         topology = self.topology
         self._forwarding = forwarding(topology)
-        self._trees: dict[tuple[str, Address], dict[str, tuple[str, ...]]] = {}
+        self._trees: dict[tuple[str, Address, int | None], dict[str, tuple[str, ...]]] = {}
         self._routes: dict[Address, list[Route]] = {}
-        self._switches = {name: Switch(self, name) for name in topology.switches}
-        self._leaves = {
-            name: Leaf(self, name, topology.base(name), topology.size(name), topology.node(name).count is not None)
-            for name in topology.host_nodes
-        }
+        self.membership = Membership(self)
+        self._switches = {name: make_switch(self, name) for name in topology.switches}
+        self._leaves = {name: make_leaf(self, name) for name in topology.host_nodes}
+        self.pausing: dict[str, Pausing] = find_pausing(topology, self._switches, self._leaves)
+        """The nodes that stop the links into them when they have no room (802.3x)."""
         self._inlets: dict[str, list[Hop]] = {name: [] for name in topology.host_nodes}
         for near, far, _ in topology.links:
             self._build_link(near, far)
@@ -201,8 +205,11 @@ class Network:
             self._inlets[far].append(link)
 
     def _single_link(self, near: str, far: str, key: int, member: int) -> Link:
-        """A link that stands alone, to a switch or a plain host."""
-        head, spec = self._leaves.get(far) or self._switches[far], self.topology.link(near, far)
+        """A link that stands alone, to a node that stops it when it has no room or to one that takes what comes."""
+        head, spec = self._leaves.get(far) or self._switches[far].inlet(near), self.topology.link(near, far)
+        gate = self.pausing.get(far)
+        if gate is not None:
+            return cast(Link, PausedLink(self, near, spec, head, gate, key))
         return Link(spec, head, key) if spec.plain else LineLink(spec, head, key, self, member)
 
     def make_member_uplink(self, leaf: Leaf, member: int) -> Link:
@@ -230,7 +237,7 @@ class Network:
         """The host at a place in `Topology.hosts`, made when first asked for."""
         host = self._hosts[place]
         if host is None:
-            host = self._hosts[place] = SimHost(leaf, place)
+            host = self._hosts[place] = leaf.make_host(place)
         return host
 
     # Routes
@@ -242,7 +249,7 @@ class Network:
         first: Sequence[Link] = () if leaf.counted else list(leaf.uplinks.values())
         if len(neighbours) > 1:
             members = self.topology.host_nodes if target is None else (target.leaf.name,)
-            tree = distribution(self.topology, leaf.name, members, self._forwarding)
+            tree = (group_tree if target is None else distribution)(self.topology, leaf.name, members, self._forwarding)
             first = [leaf.uplinks[far] for far in tree[leaf.name]]
         route = leaf.routes[to] = Route(leaf, to, target, root, first)
         self._routes.setdefault(to, []).append(route)
@@ -250,14 +257,14 @@ class Network:
 
     def forget_routes(self, group: Group) -> None:
         """The group is now listened to by other leaves: its trees are found again when needed."""
-        for root, to in [key for key in self._trees if key[1] == group]:
-            del self._trees[root, to]
+        for key in [key for key in self._trees if key[1] == group]:
+            del self._trees[key]
         for route in self._routes.get(group, ()):
             route.links = {}
 
     def next_links(self, route: Route, switch: Switch) -> Sequence[Hop]:
         """The links a packet takes from a switch; never back to the plain host that sent it."""
-        key = (route.root, route.to)
+        key = (route.root, route.to, route.home.ttl)
         tree = self._trees.get(key)
         if tree is None:
             tree = self._trees[key] = self._tree(route)
@@ -268,11 +275,13 @@ class Network:
 
     def _tree(self, route: Route) -> dict[str, tuple[str, ...]]:
         if route.target is not None:
-            members = [route.target.leaf.name]
-        else:
-            found = ((leaf.name, leaf.audiences.get(route.to)) for leaf in self._leaves.values())
-            members = [name for name, audience in found if audience is not None and audience.present]
-        return distribution(self.topology, route.root, members, self._forwarding)
+            return distribution(self.topology, route.root, [route.target.leaf.name], self._forwarding)
+        members = self.membership.members(self._leaves, route.to)
+        return group_tree(self.topology, route.root, members, self._forwarding, route.home.ttl)
+
+    def limit_scope(self, name: str, ttl: int) -> None:
+        """Multicasts of this host (with its equals in a counted group) end at the router that counts `ttl` down to 0."""
+        self._leaves[self.topology.member(name).node].ttl = ttl
 
     # Moving packets
 
@@ -310,7 +319,7 @@ class Network:
         assert len(data) == size, f"{message.kind} says it has {size} bytes, and has {len(data)}"
         return self._codec.decode(data)
 
-    def _forward_grouped(self, flight: Flight, links: Sequence[Hop], now: float) -> None:
+    def _forward_grouped(self, flight: Flight, links: Sequence[Carrier], now: float) -> None:
         """Offer a packet to links: one SimPy event for each distinct time at which copies arrive."""
         landings: Landings = {}
         for link in links:
@@ -342,7 +351,7 @@ class Network:
 
     # The strict engine
 
-    def _forward_singly(self, flight: Flight, links: Sequence[Hop], now: float) -> None:
+    def _forward_singly(self, flight: Flight, links: Sequence[Carrier], now: float) -> None:
         """Offer a packet to links: one SimPy event for each place a copy gets to."""
         landings: Landings = {}
         for link in links:
@@ -356,18 +365,20 @@ class Network:
         flight, ((place, _),) = landing.content, landing.places
         now = self.env._now
         self.busy = True
-        if isinstance(place, Switch):
-            place.arrive(flight, (), now)
+        host = place.host(0) if isinstance(place, Leaf) else place
+        if not isinstance(host, SimHost):
+            host.arrive(flight, (), now)
         else:
-            host = place.host(0) if isinstance(place, Leaf) else place
-            self._deliver(flight, host, now)
+            if not isinstance(host, LimitedHost):
+                self.announce(flight, host, now)
+            host.arrive(flight, (), now)
             assert host.machine.deadline >= host.armed, f"{host.name} did not announce that its deadline moved earlier"
         self.settle()
 
-    def _deliver(self, flight: Flight, host: SimHost, now: float) -> None:
+    def announce(self, flight: Flight, host: SimHost, now: float) -> None:
+        """A machine is about to be handed a packet; who wants to know is told."""
         if self._on_delivery is not None and host.hears(flight):
             self._on_delivery(now, host.name, flight.message)
-        host.arrive(flight, (), now)
 
     # Time
 
@@ -462,6 +473,11 @@ class Network:
     def links(self) -> list[LinkCounts]:
         """Counts of every direction of every link, in the order of the topology."""
         return [self._counts(near, far) for near, far, _ in self.topology.links]
+
+    def nodes(self) -> list[NodeCounts]:
+        """Counts of every node with a model, in the order of the topology."""
+        things = (self._leaves.get(name) or self._switches[name] for name in self.topology.graph)
+        return [thing.counts() for thing in things if isinstance(thing, (Router, StormSwitch, LimitedLeaf))]
 
     def _counts(self, near: str, far: str) -> LinkCounts:
         leaf = self._leaves.get(near)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from sim.lines import LineLink
-from sim.link import Landings, Link
+from sim.link import Fifo, Landings, Link
 from topologies.keys import member_loss_key
 from topologies.spec import LinkSpec
 
@@ -37,6 +37,10 @@ class Strands:
         for member, link in enumerate(self._links):
             if member != skip:
                 link.carry(flight, now, landings)
+
+    def ports(self) -> list[Fifo]:
+        """The queues of all links."""
+        return [port for link in self._links for port in link.ports()]
 
     @property
     def offered(self) -> int:

@@ -7,7 +7,7 @@ overtakes another on the link; with `order: free` it may.
 from abc import abstractmethod
 from pathlib import Path
 from statistics import NormalDist
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
@@ -15,7 +15,7 @@ from protocols.errors import ConfigError
 from topologies.choice import PLAIN_OR_MODEL
 from topologies.units import Duration, format_duration, parse_duration
 
-__all__ = ["AnyDelay", "DelayModel", "NormalDelay", "ParetoDelay", "TraceDelay", "UniformDelay"]
+__all__ = ["AnyDelay", "DelayModel", "NormalDelay", "ParetoDelay", "TraceDelay", "UniformDelay", "longer"]
 
 _TINY = 2.0**-54
 
@@ -24,16 +24,23 @@ class _Delay(BaseModel):
     """What all models share."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    _places: ClassVar[tuple[str, ...]]
+    """The fields that move with the length of the line."""
     order: Literal["fifo", "free"] = Field(default="fifo", description="may a packet overtake another (free) or not (fifo)")
 
     @abstractmethod
     def sample(self, u: float, place: int) -> float:
         """Seconds for a packet with uniform number 0 <= u < 1, which is number `place` (from 0) of its kind."""
 
+    def longer(self, by: float) -> Self:
+        """The model of a line that is longer by so many seconds."""
+        return self.model_copy(update={name: getattr(self, name) + by for name in self._places})
+
 
 class UniformDelay(_Delay):
     """Any delay from `least` to `most`."""
 
+    _places = ("least", "most")
     model: Literal["uniform"] = "uniform"
     least: Duration
     most: Duration
@@ -53,6 +60,7 @@ class UniformDelay(_Delay):
 class NormalDelay(_Delay):
     """Normally distributed around `mean` with standard deviation `sd`; what falls below `least` becomes `least`."""
 
+    _places = ("mean", "least")
     model: Literal["normal"] = "normal"
     mean: Duration
     sd: Annotated[Duration, Field(gt=0)]
@@ -70,6 +78,7 @@ class ParetoDelay(_Delay):
     s follows from the `mean`; a shape near 1 has the heaviest tail.
     """
 
+    _places = ("least", "mean")
     model: Literal["pareto"] = "pareto"
     least: Duration
     mean: Duration
@@ -98,6 +107,7 @@ class TraceDelay(_Delay):
     """Recorded delays, over and over: `samples`, or the `file` that has one to a line. A packet meets the one of its place."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=_or_file)
+    _places = ()
     model: Literal["trace"] = "trace"
     samples: tuple[Duration, ...] = Field(min_length=1)
 
@@ -118,6 +128,10 @@ class TraceDelay(_Delay):
         del u
         return self.samples[place % len(self.samples)]
 
+    def longer(self, by: float) -> Self:
+        """See `_Delay`."""
+        return self.model_copy(update={"samples": tuple(sample + by for sample in self.samples)})
+
 
 DelayModel: TypeAlias = UniformDelay | NormalDelay | ParetoDelay | TraceDelay
 AnyDelay: TypeAlias = Annotated[
@@ -125,3 +139,8 @@ AnyDelay: TypeAlias = Annotated[
     PLAIN_OR_MODEL,
 ]
 """A constant like 5ms, or a model by its name."""
+
+
+def longer(delay: float | DelayModel, by: float) -> float | DelayModel:
+    """The delay of a line that is longer by so many seconds."""
+    return delay + by if isinstance(delay, float) else delay.longer(by)

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 from protocols.rng import extend, unit
 from topologies.channels import LinkSampler, Scripted
+from topologies.ethernet import MTU, wire_bytes
 from topologies.ports import Departures, TailPort
 from topologies.script import Script
 from topologies.spec import LinkSpec
@@ -36,8 +37,8 @@ def frames_of(size: int, mtu: int | None) -> int:
     """IP packets that a UDP payload of `size` bytes travels in; all but the last carry a multiple of 8 bytes."""
     if mtu is None or size + _IP_AND_UDP <= mtu:
         return 1
-    room = (mtu - _IP) // 8 * 8
-    return -(-(size + _IP_AND_UDP - _IP) // room)
+    room = mtu - _IP
+    return 1 - (room - (size + _IP_AND_UDP - _IP)) // (room // 8 * 8)
 
 
 @lru_cache(maxsize=256)
@@ -45,6 +46,13 @@ def _odds_of_damage(corrupt: float, bit_errors: float, octets: int) -> float:
     """That a packet has a wrong bit, which the UDP checksum finds."""
     hit = -expm1(8 * octets * log1p(-bit_errors)) if bit_errors < 1 else 1.0
     return 1 - (1 - corrupt) * (1 - hit)
+
+
+def _octets(size: int, frames: int, spec: LinkSpec) -> int:
+    """Bytes a datagram takes on the line, the headers of all its frames included; the UDP header is in the first alone."""
+    if isinstance(spec.overhead, int):
+        return size + spec.overhead + (frames - 1) * max(0, spec.overhead - (_IP_AND_UDP - _IP))
+    return wire_bytes(size, spec.overhead, MTU if spec.mtu is None else spec.mtu)
 
 
 class Tally:
@@ -153,7 +161,7 @@ class Line:
         if frames > 1:
             # The channel spoke of the first frame; the others are lost on their own, at the channel's mean rate.
             lost |= unit(key, _FRAGMENTS) >= (1 - spec.loss.rate) ** (frames - 1)
-        octets = size + spec.overhead + (frames - 1) * max(0, spec.overhead - 8)
+        octets = _octets(size, frames, spec)
         return self._arrivals(self._port.offer(_Passage(item, key, place, octets, lost), octets, now))
 
     def wake(self, now: float) -> Arrivals:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf, isfinite
 from types import NoneType
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Annotated, Any, NamedTuple, TypeAlias, cast
 
 import networkx as nx
 from pydantic import BaseModel, ConfigDict, Field, model_serializer
@@ -18,6 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_serializer
 from protocols.errors import ConfigError, UsageError
 from topologies.channels import Channel, Loss, Perfect
 from topologies.delays import AnyDelay, DelayModel
+from topologies.ethernet import Framing
+from topologies.multicast import Multicast, check_multicast
+from topologies.nodes import HostModel, Kind, Model, RouterModel, SwitchModel
 from topologies.queues import AnyQueue, Discipline
 from topologies.units import Fraction, Rate, Size
 
@@ -35,16 +38,17 @@ LEAST_MTU = 68
 class LinkSpec:
     """One direction of a link: `rate` in bytes per second, `delay` in seconds, `queue` in packets waiting (None: no limit).
 
-    A packet of `size` bytes of UDP payload takes (size + overhead) / rate to send. Loss comes after the queue. A `discipline`
-    stands for `queue`, a `jitter` for `delay`. `duplicate`, `corrupt` (a packet is damaged) and `bit_errors` (a bit is) are
-    probabilities; a packet of more than `mtu` bytes of IP travels in fragments and is lost with any of them.
+    A packet of `size` bytes of UDP payload takes (size + overhead) / rate to send, or by exact framing
+    `topologies.ethernet.wire_bytes(size, overhead)` / rate. Loss comes after the queue. A `discipline` stands for `queue`, a
+    `jitter` for `delay`. `duplicate`, `corrupt` (a packet is damaged) and `bit_errors` (a bit is) are probabilities; a packet
+    of more than `mtu` bytes of IP travels in fragments and is lost with any of them.
     """
 
     rate: float = inf
     delay: float = 0.0
     queue: int | None = None
     loss: Channel = field(default_factory=Perfect)
-    overhead: int = UDP_OVERHEAD
+    overhead: int | Framing = UDP_OVERHEAD
     discipline: Discipline | None = None
     jitter: DelayModel | None = None
     duplicate: float = 0.0
@@ -65,7 +69,7 @@ class LinkSpec:
             raise ConfigError(f"delay: {self.delay!r} is not allowed; a number of seconds of at least 0")
         if self.queue is not None and self.queue < 0:
             raise ConfigError(f"queue: {self.queue!r} is not allowed; a number of packets of at least 0")
-        if self.overhead < 0:
+        if isinstance(self.overhead, int) and self.overhead < 0:
             raise ConfigError(f"overhead: {self.overhead!r} is not allowed; a number of bytes of at least 0")
         if self.mtu is not None and self.mtu < LEAST_MTU:
             raise ConfigError(f"mtu: {self.mtu!r} is not allowed; a number of bytes of at least {LEAST_MTU}")
@@ -88,6 +92,9 @@ class Direction(BaseModel):
     mtu: Annotated[Size, Field(ge=LEAST_MTU)] | None = Field(
         default=None, description="largest IP packet in bytes, like 1500; larger ones travel in fragments. none: any size fits"
     )
+    overhead: Annotated[int, Field(strict=True, ge=0)] | Framing = Field(
+        default=UDP_OVERHEAD, description="bytes around a UDP payload, or an exact framing: ethernet, ethernet-802.1q"
+    )
 
     def spec(self) -> LinkSpec:
         """The same as a `LinkSpec`."""
@@ -97,6 +104,7 @@ class Direction(BaseModel):
             delay=0.0 if varies else cast(float, self.delay),
             queue=None if queues else cast("int | None", self.queue),
             loss=self.loss,
+            overhead=self.overhead,
             discipline=cast(Discipline, self.queue) if queues else None,
             jitter=cast(DelayModel, self.delay) if varies else None,
             duplicate=self.duplicate,
@@ -118,6 +126,9 @@ class LinkAttributes(Direction):
 
     @model_serializer
     def _effective(self) -> dict[str, Any]:
+        return self.directions()
+
+    def directions(self) -> dict[str, Any]:
         """Both directions in full, so that equal links are dumped equal however they were written."""
         return {"down": self._overridden(self.down).model_dump(), "up": self._overridden(self.up).model_dump()}
 
@@ -128,10 +139,15 @@ class LinkAttributes(Direction):
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """A node: a host runs a protocol and forwards nothing, a switch forwards. `count` makes it that many equal leaf hosts."""
+    """A node: a host runs a protocol and forwards nothing, a switch or router forwards. `count` makes it many equal leaf hosts.
 
-    kind: Literal["host", "switch"] = "host"
+    `model` is what it does to packets besides, None for nothing; a `bystander` takes no part in a session unless it is named.
+    """
+
+    kind: Kind = "host"
     count: int | None = None
+    model: Model | None = None
+    bystander: bool = False
 
 
 class Member(NamedTuple):
@@ -144,9 +160,11 @@ class Member(NamedTuple):
 class Topology:
     """A checked graph with the accessors both worlds need. ConfigError names the node or link that is wrong."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, multicast: Multicast | None = None) -> None:
         self.graph = graph
+        self.multicast = Multicast() if multicast is None else multicast
         _check(graph)
+        check_multicast(self.multicast, graph)
         self._base: dict[str, int] = {}
         total = 0
         for name in self.host_nodes:
@@ -162,7 +180,7 @@ class Topology:
     @cached_property
     def switches(self) -> tuple[str, ...]:
         """Graph nodes that forward, in the order they were added."""
-        return tuple(name for name in self.graph if self.node(name).kind == "switch")
+        return tuple(name for name in self.graph if self.node(name).kind != "host")
 
     @cached_property
     def hosts(self) -> tuple[str, ...]:
@@ -197,6 +215,13 @@ class Topology:
             some = ", ".join(self.hosts[:8]) + (", ..." if len(self.hosts) > 8 else "")
             raise UsageError(f"{host!r} is no host of this topology; hosts are {some}")
         return found
+
+    def hosts_of(self, name: str) -> list[str]:
+        """The hosts a name stands for: itself, or all members of a counted group; UsageError when there is none."""
+        if name in self._base:
+            return [self.member_name(name, place) for place in range(self.size(name))]
+        self.member(name)
+        return [name]
 
     def index(self, host: str) -> int:
         """The place of this name in `hosts`."""
@@ -247,6 +272,9 @@ def _check(graph: Graph) -> None:
             raise ConfigError(f"link {near}-{far}: has no LinkSpec")
         if not graph.has_edge(far, near):
             raise ConfigError(f"link {near}-{far}: has no opposite direction {far}-{near}")
+    for name in graph:
+        _check_single_mac(graph, name, graph.nodes[name]["node"])
+        _check_pausing(graph, name, graph.nodes[name]["node"])
     _check_connected(graph)
 
 
@@ -254,17 +282,35 @@ def _check_node(graph: Graph, name: str, attributes: dict[str, Any]) -> None:
     spec = attributes.get("node")
     if not isinstance(spec, NodeSpec):
         raise ConfigError(f"node {name}: has no NodeSpec")
-    if spec.kind not in ("host", "switch"):
-        raise ConfigError(f"node {name}: kind {spec.kind!r} is not allowed; host or switch")
+    if spec.kind not in ("host", "switch", "router"):
+        raise ConfigError(f"node {name}: kind {spec.kind!r} is not allowed; host, switch or router")
     if spec.count is None:
         return
+    if isinstance(spec.model, HostModel) and spec.model.pause:
+        raise ConfigError(f"nodes.{name}.pause: True is not allowed; only for a host without a count")
     if spec.kind != "host" or graph.out_degree(name) != 1:
         raise ConfigError(f"node {name}: count is only for a leaf host with one link")
     if spec.count < 1:
         raise ConfigError(f"node {name}: count {spec.count!r} is not allowed; at least 1")
     (neighbour,) = graph.successors(name)
-    if graph.nodes[neighbour]["node"].kind != "switch":
+    if graph.nodes[neighbour]["node"].kind == "host":
         raise ConfigError(f"node {name}: a counted leaf hangs on a switch, not on {neighbour}")
+
+
+def _check_single_mac(graph: Graph, name: str, spec: NodeSpec) -> None:
+    if isinstance(spec.model, RouterModel) and spec.model.mac == "single":
+        for near, far in [*graph.in_edges(name), *graph.out_edges(name)]:
+            if graph.edges[near, far]["link"].rate < inf:
+                raise ConfigError(f"link {near}-{far}: rate is not allowed; {name} is a router of mac single and has the rate")
+
+
+def _check_pausing(graph: Graph, name: str, spec: NodeSpec) -> None:
+    """A node that pauses looks into the queues around it, and stops them; only plain ones can be."""
+    if isinstance(spec.model, (HostModel, SwitchModel)) and spec.model.pause:
+        for near, far in [*graph.in_edges(name), *graph.out_edges(name)]:
+            if not graph.edges[near, far]["link"].plain:
+                only = "rate, a constant delay, a queue in packets and a loss without script"
+                raise ConfigError(f"link {near}-{far}: more than {only} is not allowed; {name} pauses")
 
 
 def _check_connected(graph: Graph) -> None:

@@ -1,4 +1,4 @@
-"""Which way packets go: shortest paths in hops, the same for simulator and emulator.
+"""Which way packets go, the same for simulator and emulator: shortest paths, and the trees of groups.
 
 Ties go to the node that was added to the graph first, so a tree is a function of the topology alone.
 """
@@ -9,14 +9,16 @@ import networkx as nx
 
 from topologies.spec import Graph, Topology
 
-__all__ = ["distribution", "forwarding", "next_hops"]
+__all__ = ["distribution", "forwarding", "group_tree", "in_scope", "next_hops"]
 
 
 def forwarding(topology: Topology) -> Graph:
     """The graph packets move in once they left their host: edges out of hosts are missing, since hosts forward nothing."""
     graph: Graph = nx.DiGraph()
     graph.add_nodes_from(topology.graph)
-    graph.add_edges_from(edge for edge in topology.graph.edges if topology.node(edge[0]).kind == "switch")
+    for near, far, spec in topology.links:
+        if topology.node(near).kind != "host":
+            graph.add_edge(near, far, delay=spec.delay)
     return graph
 
 
@@ -24,18 +26,26 @@ def _parents(topology: Topology, graph: Graph, root: str) -> dict[str, str]:
     """Each reachable node's predecessor on its path from `root`."""
     if topology.node(root).kind == "host":
         graph = graph.copy()
-        graph.add_edges_from((root, far) for far in topology.graph.successors(root))
-    return {far: near for near, far in nx.bfs_edges(graph, root)}
+        graph.add_edges_from((root, far, {"delay": topology.link(root, far).delay}) for far in topology.graph.successors(root))
+    if topology.multicast.metric == "hops":
+        return {far: near for near, far in nx.bfs_edges(graph, root)}
+    # A hop costs a little, so that links without delay are not taken for nothing.
+    predecessors, _ = nx.dijkstra_predecessor_and_distance(graph, root, weight=lambda near, far, data: data["delay"] + 1e-9)
+    return {far: near[0] for far, near in predecessors.items() if near}
 
 
 def distribution(
     topology: Topology, root: str, members: Iterable[str], graph: "Graph | None" = None
 ) -> dict[str, tuple[str, ...]]:
-    """The tree from graph node `root` to the graph nodes `members`: children of every node that forwards, in graph order.
+    """The tree of shortest paths from graph node `root` to `members`: children of every node that forwards, in graph order.
 
     `graph` is `forwarding(topology)`, handed in by callers that need many trees. A root among the members adds nothing.
     """
     parents = _parents(topology, forwarding(topology) if graph is None else graph, root)
+    return _children(topology, parents, root, members)
+
+
+def _children(topology: Topology, parents: dict[str, str], root: str, members: Iterable[str]) -> dict[str, tuple[str, ...]]:
     # Dictionaries keep insertion order where sets would depend on the hash seed.
     children: dict[str, dict[str, None]] = {}
     for member in members:
@@ -47,11 +57,64 @@ def distribution(
     return {near: tuple(sorted(below, key=order.__getitem__)) for near, below in children.items()}
 
 
+def group_tree(
+    topology: Topology, root: str, members: Iterable[str], graph: "Graph | None" = None, ttl: int | None = None
+) -> dict[str, tuple[str, ...]]:
+    """The tree a multicast from `root` takes to `members`, by the rules of `Topology.multicast`; form of `distribution`.
+
+    With `ttl` it ends at the router that would count it down to 0; switches don't count.
+    """
+    graph = forwarding(topology) if graph is None else graph
+    rules = topology.multicast
+    if rules.tree == "shortest":
+        tree = distribution(topology, root, members, graph)
+    else:
+        tree = _children(topology, _parents_on_tree(topology, root, graph), root, members)
+    return tree if ttl is None else _within(topology, tree, root, ttl)
+
+
+def _parents_on_tree(topology: Topology, root: str, graph: Graph) -> dict[str, str]:
+    """Predecessors on the way from `root` along one tree without direction."""
+    rules = topology.multicast
+    if isinstance(rules.tree, tuple):
+        edges: Iterable[tuple[str, str]] = rules.tree
+    else:
+        assert rules.core is not None
+        edges = ((near, far) for far, near in _parents(topology, graph, rules.core).items())
+    undirected: nx.Graph[str] = nx.Graph()
+    undirected.add_nodes_from(topology.graph)
+    undirected.add_edges_from(edges)
+    return {far: near for near, far in nx.bfs_edges(undirected, root)}
+
+
+def _within(topology: Topology, tree: dict[str, tuple[str, ...]], root: str, ttl: int) -> dict[str, tuple[str, ...]]:
+    """The part of a tree a packet of this TTL gets through."""
+    reached: dict[str, tuple[str, ...]] = {}
+    frontier = [(root, ttl)]
+    while frontier:
+        node, left = frontier.pop()
+        left -= topology.node(node).kind == "router"
+        if left > 0 and node in tree:
+            reached[node] = tree[node]
+            frontier += [(far, left) for far in tree[node]]
+    return reached
+
+
+def in_scope(topology: Topology, root: str, ttl: int) -> list[str]:
+    """The graph nodes that are hosts and that a multicast of host `root` reaches with this TTL."""
+    tree = group_tree(topology, root, [name for name in topology.host_nodes if name != root], ttl=ttl)
+    reached = frozenset(far for below in tree.values() for far in below)
+    return [name for name in topology.host_nodes if name in reached or name == root]
+
+
 def next_hops(topology: Topology, node: str, graph: "Graph | None" = None) -> dict[str, str]:
     """For every other reachable graph node, the neighbour of `node` that a packet to it goes to (unicast)."""
     parents = _parents(topology, forwarding(topology) if graph is None else graph, node)
     hops: dict[str, str] = {}
-    # Breadth first: a parent's hop is known before its children's.
-    for far, near in parents.items():
-        hops[far] = far if near == node else hops[near]
+    for far in parents:
+        path = [far]
+        while path[-1] not in hops and parents[path[-1]] != node:
+            path.append(parents[path[-1]])
+        hop = hops.get(path[-1], path[-1])
+        hops.update(dict.fromkeys(path, hop))
     return hops

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator
 from types import ModuleType
 
-from experiments.validation import arq, channels, coding, implosion, layered, queues, srm, suppression
+from experiments.validation import arq, channels, coding, ethernet, implosion, layered, queues, srm, suppression
 from experiments.validation.frame import Entry, Families, Measure, Verdict, judge
 from protocols.errors import UsageError
 
 __all__ = ["families", "select", "validate"]
 
-MODULES: tuple[ModuleType, ...] = (suppression, arq, coding, layered, srm, implosion, channels, queues)
+MODULES: tuple[ModuleType, ...] = (suppression, arq, coding, layered, srm, implosion, ethernet, channels, queues)
 """A new module of families is one more line here."""
 
 

@@ -8,11 +8,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from protocols.errors import ConfigError
 from topologies.addressing import endpoint_of_group, host_address, node_id
-from topologies.generators import AnyTopology, Chain, Lan, Star, Tree
+from topologies.generators import AnyTopology
 from topologies.spec import LinkAttributes, NodeSpec, Topology, connect
 from topologies.trees import distribution, next_hops
 
-ANY: TypeAdapter[Lan | Star | Chain | Tree] = TypeAdapter(AnyTopology)
+ANY: TypeAdapter[AnyTopology] = TypeAdapter(AnyTopology)
 
 
 def build(**written: Any) -> Topology:

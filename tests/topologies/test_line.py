@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from protocols.rng import extend, key_of
 from sim.link import Fifo
 from topologies.channels import Bernoulli, Recorded, Scripted
-from topologies.delays import NormalDelay, ParetoDelay, TraceDelay, UniformDelay
+from topologies.delays import DelayModel, NormalDelay, ParetoDelay, TraceDelay, UniformDelay, longer
 from topologies.line import Line, Tally, frames_of
 from topologies.queues import Codel
 from topologies.script import Drop
@@ -58,6 +58,19 @@ def test_delays_have_the_mean_and_spread_of_their_model(model: Any, mean: float,
     assert average == pytest.approx(mean, abs=4 * sd / sqrt(len(found)))
     # The tail makes the Pareto's own spread uncertain.
     assert sqrt(sum((x - average) ** 2 for x in found) / len(found)) == pytest.approx(sd, rel=0.08)
+
+
+def test_a_longer_line_delays_everything_by_the_same() -> None:
+    models: list[DelayModel] = [
+        UniformDelay(least=0.01, most=0.03),
+        NormalDelay(mean=0.05, sd=0.004),
+        ParetoDelay(least=0.01, mean=0.02),
+        TraceDelay(samples=(0.1, 0.3)),
+    ]
+    for model in models:
+        short, far = delays(LinkSpec(jitter=model), 50), delays(LinkSpec(jitter=model.longer(1.0)), 50)
+        assert far == pytest.approx([delay + 1.0 for delay in short])
+    assert longer(0.5, 1.0) == 1.5
 
 
 def test_a_normal_delay_is_never_less_than_its_least() -> None:
@@ -124,9 +137,17 @@ def test_wrong_bits_hit_large_packets_more_often(size: int) -> None:
 def test_fragments_are_counted_as_ip_does(size: int, frames: int) -> None:
     assert frames_of(size, 1500) == frames
     assert frames_of(size, None) == 1
+    # With 1000 bytes, 976 fit into each but the last, and 980 into that.
+    assert [frames_of(n, 1000) for n in (972, 973, 976 + 972, 976 + 973)] == [1, 2, 2, 3]
     # Every frame carries headers of its own: 42 bytes around the datagram, 34 around each fragment after the first.
     line = Line(LinkSpec(rate=1.0, mtu=1500), KEY)
     assert line.offer(None, size, None, "data", 0.0) == [(None, size + 42.0 + 34 * (frames - 1))]
+
+
+def test_exact_framing_counts_every_byte_of_every_frame() -> None:
+    for mtu, octets in ((None, 1538 + 84), (1500, 1538 + 84), (1000, 1034 + 563)):
+        line = Line(LinkSpec(rate=1.0, overhead="ethernet", mtu=mtu), KEY)
+        assert line.offer(None, 1473, None, "data", 0.0) == [(None, float(octets))]
 
 
 def test_a_datagram_in_one_frame_meets_the_same_fate_with_an_mtu_as_without() -> None:

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from protocols.errors import ConfigError, UsageError
 from topologies.channels import Bernoulli, Perfect
+from topologies.nodes import SwitchModel
 from topologies.spec import Graph, LinkAttributes, LinkSpec, Member, NodeSpec, Topology, connect
 
 
@@ -136,3 +137,10 @@ def test_bad_attributes_name_the_path_of_the_key(written: dict[str, Any], where:
     with pytest.raises(ValidationError) as error:
         LinkAttributes.model_validate(written)
     assert error.value.errors()[0]["loc"][: len(where)] == where
+
+
+def test_a_node_that_pauses_has_plain_links() -> None:
+    graph = graph_of({"a": HOST, "b": HOST, "s": NodeSpec("switch", model=SwitchModel(pause=True))}, ("a", "s"))
+    connect(graph, "s", "b", LinkAttributes.model_validate({"duplicate": 0.1}))
+    with pytest.raises(ConfigError, match=r"link b-s: more than .* is not allowed; s pauses"):
+        Topology(graph)

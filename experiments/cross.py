@@ -1,0 +1,166 @@
+"""Cross traffic as data of a scenario, and the programs of its two ends."""
+
+from collections.abc import Iterable, Mapping
+from math import inf
+from typing import Annotated, Any, Literal, TypeAlias, cast
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field
+
+from protocols.cross import AimdSource, FlowSink, Gaps, PacedSource, constant, on_off, poisson
+from protocols.cross.wire import LOAD_SIZE
+from protocols.machine import Event, Host, Ports
+from topologies.spec import UDP_OVERHEAD
+from topologies.units import Duration, Rate, Size
+
+__all__ = [
+    "AimdTraffic",
+    "AnyTraffic",
+    "ConstantTraffic",
+    "FlowEnd",
+    "FlowSource",
+    "OnOffTraffic",
+    "PoissonTraffic",
+    "flow_row",
+]
+
+
+class _Traffic(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    source: str = Field(alias="from", description="host that sends")
+    sink: str = Field(alias="to", description="host that receives")
+    size: Size = Field(default=1000, ge=LOAD_SIZE, le=65_507, description="bytes of UDP payload of each packet")
+    begin: Duration = Field(default=0.0, description="when it begins")
+    end: Duration | None = Field(default=None, description="when it ends; none: with the run")
+
+
+class _Paced(_Traffic):
+    rate: Rate = Field(description="bits per second on a link that adds 42 bytes to each packet")
+
+    @property
+    def gap(self) -> float:
+        """Mean seconds between packets while it sends."""
+        return (self.size + UDP_OVERHEAD) / self.rate
+
+
+class ConstantTraffic(_Paced):
+    """Packets at equal distances."""
+
+    kind: Literal["constant"] = "constant"
+
+    def gaps(self) -> Gaps:
+        """How packets follow each other."""
+        return constant(self.gap)
+
+
+class PoissonTraffic(_Paced):
+    """Packets at exponential distances."""
+
+    kind: Literal["poisson"] = "poisson"
+
+    def gaps(self) -> Gaps:
+        """How packets follow each other."""
+        return poisson(self.gap)
+
+
+class OnOffTraffic(_Paced):
+    """Bursts at `rate`, and silence between; both last exponential times."""
+
+    kind: Literal["on-off"] = "on-off"
+    # Not "on" and "off": YAML takes these for true and false.
+    burst: Duration = Field(default=0.5, gt=0.0, description="mean length of a burst")
+    silence: Duration = Field(default=0.5, gt=0.0, description="mean length of a silence")
+
+    def gaps(self) -> Gaps:
+        """How packets follow each other."""
+        return on_off(self.gap, self.burst, self.silence)
+
+
+class AimdTraffic(_Traffic):
+    """A greedy flow with the congestion control of TCP Reno."""
+
+    kind: Literal["aimd"] = "aimd"
+
+
+AnyTraffic: TypeAlias = Annotated[ConstantTraffic | PoissonTraffic | OnOffTraffic | AimdTraffic, Discriminator("kind")]
+"""Any kind of cross traffic."""
+
+
+class FlowSource:
+    """The program of the end that sends."""
+
+    def __init__(self, number: int, spec: AnyTraffic) -> None:
+        self._number = number
+        self._spec = spec
+        self._machines: list[AimdSource | PacedSource] = []
+
+    def start(self, host: Host) -> None:
+        """Make the source on the host."""
+        spec, ports, end = self._spec, cast(Ports, host), inf if self._spec.end is None else self._spec.end
+        machine: AimdSource | PacedSource
+        if isinstance(spec, AimdTraffic):
+            machine = AimdSource(ports, self._number, spec.sink, spec.size, spec.begin, end)
+        else:
+            machine = PacedSource(ports, self._number, spec.sink, spec.size, spec.gaps(), spec.begin, end)
+        self._machines.append(machine)
+        host.run(machine, _ignore)
+
+    def crash(self) -> None:
+        """What was sent is counted; the flow goes on when the host is up again."""
+
+    def finished(self) -> bool:
+        """Nobody waits for it."""
+        return True
+
+    def result(self) -> dict[str, Any]:
+        """Packets sent."""
+        return {"role": "cross", "flow": self._number, "sent": sum(machine.sent for machine in self._machines)}
+
+
+class FlowEnd:
+    """The program of the end that receives."""
+
+    def __init__(self, number: int, spec: AnyTraffic) -> None:
+        self._number = number
+        self._spec = spec
+        self._machines: list[FlowSink] = []
+
+    def start(self, host: Host) -> None:
+        """Make the sink on the host."""
+        machine = FlowSink(cast(Ports, host), self._number, isinstance(self._spec, AimdTraffic))
+        self._machines.append(machine)
+        host.run(machine, _ignore)
+
+    def crash(self) -> None:
+        """What came is counted."""
+
+    def finished(self) -> bool:
+        """Nobody waits for it."""
+        return True
+
+    def result(self) -> dict[str, Any]:
+        """Packets and bytes that came."""
+        received, octets = (sum(getattr(machine, key) for machine in self._machines) for key in ("received", "octets"))
+        return {"role": "cross", "flow": self._number, "received": received, "octets": octets}
+
+
+def flow_row(number: int, spec: AnyTraffic, told: Iterable[Mapping[str, Any]], now: float) -> dict[str, Any]:
+    """What came of one flow; goodput is of payload, from `begin` to `end` or `now`."""
+    found: dict[str, int] = {"sent": 0, "received": 0, "octets": 0}
+    for end in told:
+        if end["flow"] == number:
+            found.update({key: end[key] for key in found if key in end})
+    span = (now if spec.end is None else min(now, spec.end)) - spec.begin
+    return {
+        "kind": spec.kind,
+        "from": spec.source,
+        "to": spec.sink,
+        "sent": found["sent"],
+        "received": found["received"],
+        "missing": 1 - found["received"] / found["sent"] if found["sent"] else 0.0,
+        "goodput_mbit_s": found["octets"] * 8e-6 / span if span > 0 else None,
+    }
+
+
+def _ignore(event: Event) -> None:
+    del event

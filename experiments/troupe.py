@@ -1,0 +1,103 @@
+"""Programs made of programs: several on one host, and one that is not there all the time."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Protocol, cast
+
+from emu.node import Program
+from experiments.program import ReceiverProgram, SenderProgram
+from protocols.machine import Host, Message
+from protocols.several import Several
+
+__all__ = ["Lively", "Role", "Troupe", "Visitor"]
+
+
+class Lively(Program, Protocol):
+    """A program that lives through crashes of its host: `start` comes again after one."""
+
+    def crash(self) -> None:
+        """The host is going down."""
+
+
+class Role:
+    """One program of a host: `name` names its dice ("" for the host's own), `takes` says which messages are for it."""
+
+    __slots__ = ("name", "program", "takes")
+
+    def __init__(self, name: str, takes: Callable[[Message], bool], program: Lively) -> None:
+        self.name = name
+        self.takes = takes
+        self.program = program
+
+
+class Troupe:
+    """Programs side by side on one host."""
+
+    def __init__(self, roles: Sequence[Role]) -> None:
+        self._roles = roles
+
+    def start(self, host: Host) -> None:
+        """Start them in order."""
+        whole = Several(host)
+        for role in self._roles:
+            role.program.start(cast(Host, whole.part(role.name, role.takes)))
+
+    def crash(self) -> None:
+        """The host is going down, with all of them."""
+        for role in self._roles:
+            role.program.crash()
+
+    def finished(self) -> bool:
+        """Have all senders finished, of which there are some?"""
+        senders = [role.program for role in self._roles if isinstance(role.program, SenderProgram)]
+        return bool(senders) and all(sender.finished() for sender in senders)
+
+    def result(self) -> dict[str, Any]:
+        """The results of all, in order."""
+        return {"role": "troupe", "parts": [role.program.result() for role in self._roles]}
+
+
+class _Stoppable(Host, Protocol):
+    def stop(self) -> None:
+        """The machine runs no more."""
+
+
+class Visitor:
+    """A receiver that starts at `join` and is stopped at `leave`."""
+
+    def __init__(self, program: ReceiverProgram, join: float, leave: float | None) -> None:
+        self.program = program
+        self._join = join
+        self._leave = leave
+        self._life = 0
+
+    def start(self, host: Host) -> None:
+        """Plan both; after a crash, anew."""
+        self._life += 1
+        if self._leave is not None and self._leave <= host.now:
+            return
+        if self._join > host.now:
+            host.later(self._join, partial(self._in_life, self._life, partial(self.program.start, host)))
+        else:
+            self.program.start(host)
+        if self._leave is not None:
+            host.later(self._leave, partial(self._in_life, self._life, cast(_Stoppable, host).stop))
+
+    def _in_life(self, life: int, action: Callable[[], None]) -> None:
+        """Do what was planned, unless the host crashed since."""
+        if life == self._life:
+            action()
+
+    def crash(self) -> None:
+        """The host is going down; one that has not joined knows nothing of it."""
+        if self.program.machine is not None:
+            self._life += 1
+            self.program.crash()
+
+    def finished(self) -> bool:
+        """Nobody waits for it."""
+        return self.program.finished()
+
+    def result(self) -> dict[str, Any]:
+        """Of the program."""
+        return self.program.result()

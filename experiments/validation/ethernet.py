@@ -1,0 +1,91 @@
+"""What Ethernet carries, what one MAC for two networks leaves of it, and what a slow host or a fan-out by unicast costs.
+
+Datagrams are sent faster than they can pass, over the simulator's own links, routers and hosts; the rate is taken between
+arrivals while more are still coming. Chance has no part in it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from experiments.validation.arena import Ear
+from experiments.validation.frame import Entry, Families, Measured
+from protocols.cross import PacedSource, constant
+from protocols.machine import Address, Event, Group
+from sim.network import Network
+from topologies.inline import Inline
+
+__all__ = ["FAMILIES"]
+
+GROUP = Group("ethernet")
+DATAGRAMS = 1000
+ETHERNET = 100_000_000
+FRAMED = {"rate": ETHERNET, "overhead": "ethernet"}
+
+
+def _arrivals(nodes: dict[str, Any], links: list[dict[str, Any]], size: int, gap: float, *to: Address) -> list[list[float]]:
+    """When datagrams from host a came to each b, until no more are sent; one to each of `to` every `gap` seconds."""
+    network = Network(Inline.model_validate({"nodes": nodes, "links": links}).build(), seed=1)
+    names = [name for name in network.topology.hosts if name.startswith("b")]
+    ears = [Ear(network.host(name), GROUP, lambda message: True) for name in names]
+    for name, ear in zip(names, ears, strict=True):
+        network.host(name).run(ear, _ignore)
+    end = gap * DATAGRAMS
+    for number, target in enumerate(to):
+        host = network.host(f"a{number + 1}")
+        host.run(PacedSource(host, number, target, size, constant(gap), 0.0, end), _ignore)
+    network.run(until=end)
+    return [[when for when, _ in ear.heard] for ear in ears]
+
+
+def _ignore(event: Event) -> None:
+    del event
+
+
+def _rate(times: list[float]) -> float:
+    """Datagrams per second between the first and the last arrival."""
+    return (len(times) - 1) / (times[-1] - times[0])
+
+
+def _limit(entry: Entry, effort: float) -> Mapping[str, Measured]:
+    """One link that is always busy, and a router of one MAC between two that would not be."""
+    del effort
+    payload, header = entry.params["payload"], entry.params.get("extra_header", 0)
+    size = payload + header
+    gap = 0.9 * 8 * (size + 66) / ETHERNET
+    (direct,) = _arrivals({"a1": {}, "b": {}}, [{"ends": ["a1", "b"], **FRAMED}], size, gap, GROUP)
+    found = {"goodput_bps": 8 * payload * _rate(direct), "wire_bytes": ETHERNET / 8 / _rate(direct)}
+    found["datagrams_per_s"] = _rate(direct)
+    router = {"kind": "router", "mac": "single", "duplex": "half", "rate": ETHERNET}
+    chain = [{"ends": ["a1", "g"]}, {"ends": ["g", "b"]}]
+    (routed,) = _arrivals({"a1": {}, "g": router, "b": {}}, chain, size, gap, GROUP)
+    found["single_mac_vlan_bps"] = 8 * payload * _rate(routed)
+    return {name: Measured(value) for name, value in found.items() if name in entry.values}
+
+
+def _overrun(entry: Entry, effort: float) -> Mapping[str, Measured]:
+    """A host whose processor takes `service` datagrams per unit of time, and `arrival` come."""
+    del effort
+    host = {"cpu": f"{1e-3 / entry.params['service']}s", "buffer": "1kB"}
+    gap = 1e-3 / entry.params["arrival"]
+    (times,) = _arrivals({"a1": {}, "b": host}, [{"ends": ["a1", "b"]}], 100, gap, GROUP)
+    # From the second half, when the buffer has long been full.
+    later = [when for when in times if when > gap * DATAGRAMS / 2]
+    return {"value": Measured(1 - _rate(later) * gap)}
+
+
+def _fan_out(entry: Entry, effort: float) -> Mapping[str, Measured]:
+    """One multicast against a unicast to each receiver, over one link where all begin."""
+    del effort
+    receivers = entry.params["receivers"]
+    hosts = [f"b{number}" for number in range(1, receivers + 1)]
+    sources = [f"a{number}" for number in range(1, receivers + 1)]
+    nodes: dict[str, Any] = {name: {} for name in (*sources, *hosts)} | {"s": {"kind": "switch"}, "t": {"kind": "switch"}}
+    edges: list[dict[str, Any]] = [{"ends": [name, "s"]} for name in sources] + [{"ends": ["t", name]} for name in hosts]
+    links = [*edges, {"ends": ["s", "t"], **FRAMED}]
+    gap = 0.9 * 1538 * 8 / ETHERNET
+    many = _arrivals(nodes, links, 1472, gap, GROUP)
+    single = _arrivals(nodes, links, 1472, gap, *hosts)
+    return {"value": Measured(sum(map(_rate, many)) / sum(map(_rate, single)))}
+
+
+FAMILIES: Families = {"eth_limit": _limit, "fjm2_limit": _limit, "overrun": _overrun, "fanout": _fan_out}

@@ -1,0 +1,21 @@
+"""Cross traffic: flows that share the network with a session. Constant, Poisson, on/off, and AIMD as TCP does it."""
+
+from protocols.cross.aimd import AimdSource
+from protocols.cross.messages import Load, Receipt, is_cross
+from protocols.cross.paced import Gaps, PacedSource, constant, on_off, poisson
+from protocols.cross.sink import FlowSink
+from protocols.cross.wire import Mixed
+
+__all__ = [
+    "AimdSource",
+    "FlowSink",
+    "Gaps",
+    "Load",
+    "Mixed",
+    "PacedSource",
+    "Receipt",
+    "constant",
+    "is_cross",
+    "on_off",
+    "poisson",
+]

@@ -1,0 +1,52 @@
+"""What travels in a flow of cross traffic: loads, and receipts for them."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from protocols.machine import Message
+from protocols.rng import key_of
+
+__all__ = ["Load", "Receipt", "is_cross", "load_of", "receipt_of"]
+
+_LOW = (1 << 32) - 1
+
+
+@dataclass(slots=True)
+class Load(Message):
+    """Packet `number` of a flow, `size` bytes of UDP payload."""
+
+    kind: ClassVar[str] = "cross"
+    flow: int
+    number: int
+    size: int
+    identity: int | None = None
+
+
+@dataclass(slots=True)
+class Receipt(Message):
+    """Packet `number` of a flow has come."""
+
+    kind: ClassVar[str] = "cross_receipt"
+    flow: int
+    number: int
+    identity: int | None = None
+
+
+def _identity(kind: str, flow: int, number: int) -> int:
+    # An identity of its own keeps the flow's losses apart from those drawn for a session's control packets.
+    return key_of(0, kind, flow) & ~_LOW | number & _LOW
+
+
+def load_of(flow: int, number: int, size: int) -> Load:
+    """A load with its identity."""
+    return Load(flow, number, size, _identity("cross", flow, number))
+
+
+def receipt_of(flow: int, number: int) -> Receipt:
+    """A receipt with its identity."""
+    return Receipt(flow, number, _identity("receipt", flow, number))
+
+
+def is_cross(message: Message) -> bool:
+    """Does it belong to cross traffic?"""
+    return isinstance(message, (Load, Receipt))

@@ -1,0 +1,28 @@
+"""What Ethernet carries, a single MAC leaves, an overrun host loses and a fan-out costs: a spread of the reference values.
+
+`make validate` measures all of them.
+"""
+
+import pytest
+
+from experiments.validation.families import validate
+from experiments.validation.frame import Entry, read_entries
+
+CHOSEN = (
+    "eth100.udp18",
+    "eth100.udp1472",
+    "eth100.udp1473",
+    "eth100.udp65507",
+    "eth100.fjm2.1440",
+    "overrun.1.05",
+    "fanout.broker.N8",
+)
+ENTRIES = {entry.id: entry for entry in read_entries()}
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_the_laboratory_agrees_with_arithmetic(name: str) -> None:
+    entry: Entry = ENTRIES[name]
+    verdicts = list(validate([entry]))
+    assert verdicts
+    assert not [verdict for verdict in verdicts if not verdict.good]

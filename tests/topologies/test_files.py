@@ -1,0 +1,169 @@
+"""Topologies from files: all formats mean the same, and what is wrong gets one line with the file."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import pytest
+
+from experiments.scenario import load
+from protocols.errors import ConfigError, McastlabError
+from topologies.files import read_topology
+from topologies.generators import Inline
+from topologies.spec import Topology
+
+PLAIN: dict[str, Any] = {
+    "nodes": {"sender": {}, "s": {}, "g": {"kind": "router", "cpu": "5us"}, "r": {"count": 4}},
+    "links": [
+        {"ends": ["sender", "s"], "rate": "100Mbit"},
+        {"ends": ["s", "g"], "delay": "2ms"},
+        {"ends": ["g", "r"], "rate": "10Mbit", "queue": 20, "down": {"loss": "1%"}},
+    ],
+}
+
+
+def build(path: Path) -> Topology:
+    """The topology in a file."""
+    return Inline.model_validate(read_topology(path)).build()
+
+
+def graph_of() -> "nx.Graph[str]":
+    """PLAIN as a networkx graph with flat attributes."""
+    graph: nx.Graph[str] = nx.Graph()
+    for name, attributes in PLAIN["nodes"].items():
+        graph.add_node(name, **attributes)
+    for link in PLAIN["links"]:
+        flat = {key: value for key, value in link.items() if key not in ("ends", "down")}
+        flat |= {f"down_{key}": value for key, value in link.get("down", {}).items()}
+        graph.add_edge(*link["ends"], **flat)
+    return graph
+
+
+def written(folder: Path, kind: str) -> Path:
+    """PLAIN in a file of this kind."""
+    path = folder / f"net.{kind.rpartition('-')[2]}"
+    if kind == "graphml":
+        nx.write_graphml(graph_of(), path)
+    elif kind == "node-link-json":
+        path.write_text(json.dumps(nx.node_link_data(graph_of(), edges="links")))
+    else:
+        # JSON is YAML too.
+        path.write_text(json.dumps(PLAIN))
+    return path
+
+
+def facts(topology: Topology) -> Any:
+    """All that is in a topology."""
+    return {name: topology.node(name) for name in topology.graph}, {(near, far): spec for near, far, spec in topology.links}
+
+
+@pytest.mark.parametrize("kind", ["yaml", "json", "node-link-json", "graphml"])
+def test_all_formats_mean_the_same(kind: str, tmp_path: Path) -> None:
+    assert facts(build(written(tmp_path, kind))) == facts(Inline.model_validate(PLAIN).build())
+
+
+def test_edges_there_and_back_are_the_directions_of_one_link(tmp_path: Path) -> None:
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_edge("a", "b", delay="1ms")
+    graph.add_edge("b", "a", delay="3ms")
+    nx.write_graphml(graph, tmp_path / "net.graphml")
+    topology = build(tmp_path / "net.graphml")
+    assert (topology.link("a", "b").delay, topology.link("b", "a").delay) == (0.001, 0.003)
+
+
+SCENARIO = """
+name: x
+topology: {file: net.yaml}
+protocol: {name: norm}
+workload: {kind: file, size: 1kB}
+"""
+
+
+def test_a_scenario_holds_the_network_and_not_the_name_of_the_file(tmp_path: Path) -> None:
+    written(tmp_path, "yaml")
+    (tmp_path / "one.yaml").write_text(SCENARIO)
+    inline = SCENARIO.replace("{file: net.yaml}", json.dumps({"kind": "graph", **PLAIN}))
+    (tmp_path / "two.yaml").write_text(inline)
+    one, two = load(tmp_path / "one.yaml"), load(tmp_path / "two.yaml")
+    assert one.digest() == two.digest()
+    shared = load(tmp_path / "one.yaml", ["topology.multicast={join: 1s}"])
+    assert shared.build_topology().multicast.join == 1.0
+
+
+MANY = {"nodes": {f"n{n}": {} for n in range(20_000)}, "links": []}
+WRONG: dict[str, tuple[Any, str]] = {
+    "a million one by one": (
+        MANY,
+        "lists 20000 nodes one by one, and 10000 is the limit; equal leaves are one node with a count",
+    ),
+    "no links": ({"nodes": {}}, "a topology is a mapping with nodes and links"),
+    "disconnected": (
+        {"nodes": {"sender": {}, "b": {}, "c": {}}, "links": [{"ends": ["sender", "b"]}]},
+        "node c: is not connected to sender",
+    ),
+    "negative delay": (
+        {"nodes": {"sender": {}, "b": {}}, "links": [{"ends": ["sender", "b"], "delay": -1}]},
+        "topology.links.0.delay: value -1 is not allowed; it is not a duration",
+    ),
+    "unknown model": (
+        {"nodes": {"sender": {}, "b": {}}, "links": [{"ends": ["sender", "b"], "loss": {"model": "magic"}}]},
+        "topology.links.0.loss.model: value 'magic' is not allowed; one of 'perfect'",
+    ),
+    "unknown key": (
+        {"nodes": {"sender": {"cpus": 2}, "b": {}}, "links": [{"ends": ["sender", "b"]}]},
+        "topology.nodes.sender.cpus: value 2 is not allowed",
+    ),
+    "link to nowhere": (
+        {"nodes": {"sender": {}, "b": {}}, "links": [{"ends": ["sender", "x"]}]},
+        "topology.links.0.ends: value 'x' is not allowed; no such node",
+    ),
+    "said twice": (
+        {"nodes": {"sender": {}, "b": {}}, "links": [{"ends": ["sender", "b"]}, {"ends": ["b", "sender"]}]},
+        "topology.links.1.ends: value b-sender is not allowed; there is such a link already",
+    ),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_bad_file_gets_one_line(wrong: str, tmp_path: Path) -> None:
+    data, text = WRONG[wrong]
+    (tmp_path / "net.json").write_text(json.dumps(data))
+    (tmp_path / "one.yaml").write_text(SCENARIO.replace("yaml", "json"))
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path / "one.yaml")
+    line = str(caught.value)
+    assert text in line
+    assert str(tmp_path) in line
+    assert "\n" not in line
+    assert len(line) < 400
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "text"),
+    [
+        ("net.txt", "", "'.txt' is not a kind of file known here; one of .yaml, .yml, .json, .graphml"),
+        ("net.yaml", "nodes: [", "while parsing a flow node"),
+        ("net.yaml", "nodes: {a: {}, a: {}}\nlinks: []", "key 'a' is there twice"),
+        ("net.json", "{", "Expecting property name"),
+        ("net.json", '{"nodes": [{"name": "a"}], "links": []}', "has no 'id'"),
+        ("net.json", '{"nodes": [], "edges": 5}', "has a list of nodes but no list of links or edges"),
+        ("net.graphml", "<graphml>", "no element found"),
+        ("gone.yaml", None, "can't be read"),
+    ],
+)
+def test_an_unreadable_file_gets_one_line(name: str, content: str | None, text: str, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    with pytest.raises(McastlabError) as caught:
+        read_topology(tmp_path / name)
+    assert text in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_nodes_without_kind_are_hosts_at_the_edge_and_switches_between() -> None:
+    topology = Inline.model_validate(
+        {"nodes": {"a": None, "m": None, "b": None}, "links": [{"ends": ["a", "m"]}, {"ends": ["m", "b"]}]}
+    ).build()
+    assert topology.host_nodes == ("a", "b")
+    assert topology.switches == ("m",)

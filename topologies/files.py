@@ -1,0 +1,115 @@
+"""Topologies from files: YAML and JSON (as written in a scenario, or networkx' node-link form) and GraphML.
+
+All become the plain values of `kind: graph`, so a scenario holds the network itself and not the name of a file.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import yaml
+
+from protocols.errors import ConfigError, UsageError
+from topologies.inline import NODE_LIMIT
+from topologies.strict_yaml import parse_yaml
+
+__all__ = ["FORMATS", "read_topology"]
+
+_SIDES = ("down", "up")
+
+
+def read_topology(path: Path) -> dict[str, Any]:
+    """The topology in a file, chosen by its suffix, as plain values of `kind: graph`; a fault is one line with the file."""
+    reader = FORMATS.get(path.suffix.lower())
+    if reader is None:
+        raise ConfigError(f"{path}: {path.suffix!r} is not a kind of file known here; one of {', '.join(FORMATS)}")
+    try:
+        data = reader(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path}: can't be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: is not UTF-8 text (byte {error.start})") from error
+    except (yaml.YAMLError, nx.NetworkXError, SyntaxError, TypeError, ValueError, ConfigError) as error:
+        raise ConfigError(f"{path}: {' '.join(str(error).split())}") from error
+    return {"kind": "graph", **data}
+
+
+def _yaml(text: str) -> dict[str, Any]:
+    return _plain(parse_yaml(text))
+
+
+def _json(text: str) -> dict[str, Any]:
+    data = json.loads(text)
+    if not isinstance(data, dict) or not isinstance(data.get("nodes"), list):
+        return _plain(data)
+    links = data.get("links", data.get("edges"))
+    if not isinstance(links, list):
+        raise ConfigError("has a list of nodes but no list of links or edges")
+    _count(data["nodes"])
+    nodes = {_taken(node, "id"): node for node in map(dict, data["nodes"])}
+    edges = [(_taken(link, "source"), _taken(link, "target"), link) for link in map(dict, links)]
+    return {"nodes": nodes, "links": _links(edges, bool(data.get("directed")))}
+
+
+def _taken(record: dict[str, Any], key: str) -> str:
+    """Take a name out of a node or link."""
+    if key not in record:
+        raise ConfigError(f"{record} has no {key!r}")
+    return str(record.pop(key))
+
+
+def _plain(data: Any) -> dict[str, Any]:
+    if not isinstance(data, dict) or not {"nodes", "links"} <= data.keys():
+        raise ConfigError("a topology is a mapping with nodes and links")
+    if isinstance(data["nodes"], Mapping):
+        _count(data["nodes"])
+    return data
+
+
+def _count(nodes: Any) -> None:
+    if len(nodes) > NODE_LIMIT:
+        raise ConfigError(
+            f"lists {len(nodes)} nodes one by one, and {NODE_LIMIT} is the limit; equal leaves are one node with a count"
+        )
+
+
+def _graphml(text: str) -> dict[str, Any]:
+    graph = nx.parse_graphml(text)
+    _count(graph)
+    nodes = {str(name): dict(attributes) for name, attributes in graph.nodes(data=True)}
+    edges = ((str(near), str(far), {k: v for k, v in data.items() if k != "id"}) for near, far, data in graph.edges(data=True))
+    return {"nodes": nodes, "links": _links(edges, graph.is_directed())}
+
+
+def _links(edges: Iterable[tuple[str, str, dict[str, Any]]], directed: bool) -> list[dict[str, Any]]:
+    """Edges as links; in a directed graph the edges there and back are the two directions of one link."""
+    if not directed:
+        return [{"ends": [near, far], **_nested(attributes)} for near, far, attributes in edges]
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for near, far, attributes in edges:
+        if (far, near) in found:
+            found[far, near]["up"] = _nested(attributes)
+        else:
+            found[near, far] = {"ends": [near, far], "down": _nested(attributes)}
+    for (near, far), link in found.items():
+        if "up" not in link:
+            raise ConfigError(f"link {near}-{far}: has no opposite direction {far}-{near}")
+    return list(found.values())
+
+
+def _nested(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """GraphML knows no mappings: `down_loss` is `loss` of `down`."""
+    link: dict[str, Any] = {}
+    for key, value in attributes.items():
+        side, bar, rest = str(key).partition("_")
+        if bar and side in _SIDES:
+            link.setdefault(side, {})[rest] = value
+        else:
+            link[str(key)] = value
+    return link
+
+
+FORMATS: dict[str, Callable[[str], dict[str, Any]]] = {".yaml": _yaml, ".yml": _yaml, ".json": _json, ".graphml": _graphml}
+"""Readers by suffix."""

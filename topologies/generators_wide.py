@@ -1,0 +1,84 @@
+"""Wide networks made by rule: `wan` (sites behind routers) and `dumbbell` (everybody behind one bottleneck)."""
+
+from typing import Any, Literal
+
+import networkx as nx
+from pydantic import Field, field_serializer
+
+from topologies.blueprint import SENDER, SWITCH_LIMIT, Blueprint, leaves, node_spec, start
+from topologies.nodes import NodeAttributes
+from topologies.spec import Graph, LinkAttributes, NodeSpec, connect
+
+__all__ = ["Dumbbell", "Wan"]
+
+
+class Wan(Blueprint):
+    """Sites joined by a core. Site I is switch `sI`, receivers `rI_J` and router `gI`, which hangs on the switch `core`.
+
+    `sender` is alone at `s0` with router `g0`. `lan` is every link of a site, `wan` each line from a router to the core, `down`
+    being away from the sender. A router of mac single hangs by its wire on `sI` and on a switch `wI`, where the line begins.
+    """
+
+    kind: Literal["wan"] = "wan"
+    sites: int = Field(ge=1, le=SWITCH_LIMIT, strict=True, description="sites with receivers")
+    receivers: int = Field(default=1, ge=1, strict=True, description="receivers at each site")
+    lan: LinkAttributes = Field(default_factory=LinkAttributes, description="each link within a site")
+    wan: LinkAttributes = Field(default_factory=LinkAttributes, description="each site's line to the core")
+    router: NodeAttributes = Field(default_factory=NodeAttributes, description="the router of each site")
+
+    def graph(self) -> Graph:
+        """The graph."""
+        graph: Graph = nx.DiGraph()
+        router = node_spec("router", self.router.model_copy(update={"kind": "router"}), 2)
+        graph.add_node(SENDER, node=NodeSpec("host"))
+        graph.add_node("s0", node=NodeSpec("switch"))
+        graph.add_node("core", node=NodeSpec("switch"))
+        connect(graph, SENDER, "s0", self.lan)
+        self._attach(graph, 0, router)
+        for site in range(1, self.sites + 1):
+            graph.add_node(f"s{site}", node=NodeSpec("switch"))
+            self._attach(graph, site, router)
+            leaves(graph, f"s{site}", f"r{site}_", self.receivers, self.lan)
+        return graph
+
+    def _attach(self, graph: Graph, site: int, router: NodeSpec) -> None:
+        """Put the site's router between its switch and the core; downwards is away from the sender's site."""
+        single = self.router.mac == "single"
+        chain = [(f"s{site}", f"g{site}", LinkAttributes() if single else self.lan)]
+        graph.add_node(f"g{site}", node=router)
+        if single:
+            graph.add_node(f"w{site}", node=NodeSpec("switch"))
+            chain.append((f"g{site}", f"w{site}", LinkAttributes()))
+        chain.append((chain[-1][1], "core", self.wan))
+        for near, far, link in chain:
+            connect(graph, *((near, far) if site == 0 else (far, near)), link)
+
+    @field_serializer("router")
+    def _router(self, router: NodeAttributes) -> dict[str, Any]:
+        return router.dumped()
+
+
+class Dumbbell(Blueprint):
+    """Two switches and one bottleneck: `sender` and `x1` to `xN` on `s1`, receivers `r1` to `rN` and `y1` to `yN` on `s2`.
+
+    The `pairs` of x and y are bystanders, for cross traffic.
+    """
+
+    kind: Literal["dumbbell"] = "dumbbell"
+    receivers: int = Field(ge=1, strict=True, description="how many receivers")
+    pairs: int = Field(default=1, ge=0, le=SWITCH_LIMIT, strict=True, description="hosts for cross traffic on each side")
+    bottleneck: LinkAttributes = Field(default_factory=LinkAttributes, description="the link all share")
+    link: LinkAttributes = Field(default_factory=LinkAttributes, description="each host's own link; down is towards the host")
+
+    def graph(self) -> Graph:
+        """The graph."""
+        graph = start()
+        graph.add_node("s2", node=NodeSpec("switch"))
+        connect(graph, "s1", SENDER, self.link)
+        connect(graph, "s1", "s2", self.bottleneck)
+        leaves(graph, "s2", "r", self.receivers, self.link)
+        for number in range(1, self.pairs + 1):
+            for letter, switch in (("x", "s1"), ("y", "s2")):
+                graph.add_node(f"{letter}{number}", node=NodeSpec("host", bystander=True))
+                connect(graph, switch, f"{letter}{number}", self.link)
+        return graph
