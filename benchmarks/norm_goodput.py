@@ -3,9 +3,9 @@
     python -m benchmarks.norm_goodput [--json] [--size 64MB] [--rates 1200Mbit 1600Mbit 2000Mbit 2400Mbit]
 
 One data object goes from one sender to one receiver over a bridge, without loss, in segments of 1400 bytes; each implementation
-with itself, at each rate, and the best counts. Measured to the receiver's last byte: NRL's from its receiver's first event, ours
-from the moment the sender is given the object, which is earlier. Without parity ("plain") and with RS (64, 16), where the
-parity is never needed ("rs64_16").
+with itself, at each rate, and the best counts. Measured to the receiver's last byte: NRL's from its receiver's first event,
+ours from the moment the sender is given the object, which is earlier. Without parity ("plain") and with RS (64, 16), where
+the parity is never needed ("rs64_16").
 """
 
 import argparse

@@ -29,7 +29,7 @@ def capture(folder: str) -> None:
     where = ["--group", ":".join(GROUP), "--json"]
     receiver = lab.start("r1", [*MCASTLAB, "recv", *where, "--dir", f"{folder}/got", "--count", "1", "--timeout", "20"])
     lab.joined("r1", GROUP[0])
-    sending = ["send", str(path), *where, "--fec", "129", "--rate", "20Mbit", "--grtt", "20ms", "--robust", "5"]
+    sending = ["send", str(path), *where, "--fec", "129", "--rate", "20Mbit", "--grtt", "20ms", "--robust", "20"]
     assert lab.end(lab.start("sender", [*MCASTLAB, *sending]))[-1]["ok"]
     assert lab.end(receiver)[-1]["ok"]
     shark.terminate()
