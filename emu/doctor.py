@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from protocols.errors import UnsupportedError
 
-__all__ = ["KERNEL", "LOSS", "Probe", "check_kernel", "check_tools", "run"]
+__all__ = ["APT", "KERNEL", "LOSS", "TOOLS", "Probe", "check_kernel", "check_tools", "run"]
 
-_APT = "sudo apt-get install -y --no-install-recommends"
-_TOOLS = {
+APT = "sudo apt-get install -y --no-install-recommends"
+"""The command that installs packages named after it."""
+TOOLS = {
     "mnexec": "mininet",
     "brctl": "bridge-utils",
     "ifconfig": "net-tools",
@@ -19,6 +20,7 @@ _TOOLS = {
     "ip": "iproute2",
     "tc": "iproute2",
 }
+"""Programs emulation runs, with the Debian package of each."""
 LOSS = "4,32 0 0 4294963256,53 0 1 {threshold},6 0 0 0,6 0 0 2"
 """Classic BPF: load a random word; below the threshold the packet is dropped (2), else it goes on (0)."""
 
@@ -61,10 +63,10 @@ def run(command: str, *, pid: int | None = None, stdin: str = "") -> str:
 
 def check_tools() -> None:
     """UnsupportedError naming every program and package that emulation needs and this machine lacks."""
-    missing = sorted({package for tool, package in _TOOLS.items() if shutil.which(tool) is None})
+    missing = sorted({package for tool, package in TOOLS.items() if shutil.which(tool) is None})
     if missing:
-        lacking = ", ".join(tool for tool in _TOOLS if shutil.which(tool) is None)
-        raise UnsupportedError(f"emulation needs {lacking}: {_APT} {' '.join(missing)}")
+        lacking = ", ".join(tool for tool in TOOLS if shutil.which(tool) is None)
+        raise UnsupportedError(f"emulation needs {lacking}: {APT} {' '.join(missing)}")
     if importlib.util.find_spec("mininet") is None or importlib.util.find_spec("distutils") is None:
         raise UnsupportedError("emulation needs the Python package mininet: pip install mininet setuptools")
 

@@ -13,6 +13,7 @@ import typer
 from experiments.commands.channel import channel
 from experiments.commands.compare import compare_command
 from experiments.commands.demo import demo
+from experiments.commands.doctor import doctor
 from experiments.commands.ladder import ladder
 from experiments.commands.recv import recv
 from experiments.commands.run import run_command
@@ -28,6 +29,7 @@ __all__ = ["app", "invoke", "main"]
 app = typer.Typer(name="mcastlab", add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 app.command("run")(run_command)
 app.command("demo")(demo)
+app.command("doctor")(doctor)
 app.command("search")(search_command)
 app.command("send")(send)
 app.command("recv")(recv)

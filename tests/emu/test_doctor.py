@@ -16,7 +16,7 @@ def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.Monk
 
 
 def test_a_missing_python_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "_TOOLS", {})
+    monkeypatch.setattr(doctor, "TOOLS", {})
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UnsupportedError, match="pip install mininet setuptools"):
         check_tools()

@@ -1,0 +1,175 @@
+"""Everything emulation can use, looked for one by one: what this machine has, and the command that brings what it lacks."""
+
+import ctypes.util
+import fcntl
+import importlib.util
+import os
+import shutil
+import socket
+import struct
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from emu.doctor import APT, KERNEL, TOOLS, Probe, run
+from emu.world import inside
+from protocols.errors import UnsupportedError
+
+__all__ = ["Finding", "examine"]
+
+_TUNSETIFF, _IFF_TAP_NO_PI = 0x400454CA, 0x1002
+_MRT_INIT = 200
+_RICHER = {
+    "netem": Probe(
+        "delay, jitter and loss in the kernel (netem)",
+        "sch_netem",
+        ("tc qdisc add dev lo root netem delay 1ms", "tc qdisc del dev lo root"),
+    ),
+    "802.1Q": Probe(
+        "a real VLAN trunk (802.1Q)",
+        "8021q",
+        (
+            "ip link add pq0 type veth peer name pq1",
+            "ip link add link pq0 name pq0.2 type vlan id 2 || { ip link del pq0; exit 1; }",
+            "ip link del pq0",
+        ),
+    ),
+    "vxlan": Probe(
+        "a VLAN trunk by VXLAN",
+        "vxlan",
+        ("ip link add px0 type vxlan id 2 dev lo dstport 4789", "ip link del px0"),
+    ),
+    "ifb": Probe("one rate for both directions of a router (ifb)", "ifb", ("ip link add pi0 type ifb", "ip link del pi0")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked for: what it is good for, whether it is there, and else why not and what brings it.
+
+    `needed` says that nothing can be emulated without it.
+    """
+
+    name: str
+    purpose: str
+    present: bool
+    needed: bool = False
+    reason: str = ""
+    remedy: str = ""
+
+
+def examine() -> list[Finding]:
+    """Look for everything; changes nothing on this machine. Takes about a second."""
+    found = [_root(), *_programs(), _mininet(), *_world()]
+    return [*found, _fifo(), _cgroups(), _ovs(), _libnorm(), *_optional_programs()]
+
+
+def _root() -> Finding:
+    remedy = "run it by sudo for real-time links and TAP devices"
+    return Finding("root", "real-time priority, TAP devices", os.geteuid() == 0, remedy=remedy)
+
+
+def _programs() -> list[Finding]:
+    return [
+        Finding(tool, "hosts, links and rates", shutil.which(tool) is not None, True, "no such program", f"{APT} {package}")
+        for tool, package in TOOLS.items()
+    ]
+
+
+def _mininet() -> Finding:
+    there = all(importlib.util.find_spec(name) is not None for name in ("mininet", "distutils"))
+    return Finding("mininet", "hosts and switches", there, True, "no such package", "pip install mininet setuptools")
+
+
+def _world() -> list[Finding]:
+    """What has to be tried in a private world, where it can't disturb."""
+    try:
+        answers = inside(_try_everything)
+    except UnsupportedError as error:
+        return [Finding("namespaces", "a private world for each emulation", False, True, str(error), "run it as root")]
+    return [Finding("namespaces", "a private world for each emulation", True, True), *(Finding(**item) for item in answers)]
+
+
+def _try_everything() -> list[dict[str, object]]:
+    needed = list(KERNEL)
+    found = [_kernel(name, probe, name in needed) for name, probe in {**KERNEL, **_RICHER}.items()]
+    found.append(_tried("mroute", "multicast routers", _multicast_routing, "a kernel with CONFIG_IP_MROUTE"))
+    found.append(_tried("tap", "links in user space: delay, and losses that repeat", _tap, "sudo modprobe tun; run it as root"))
+    return found
+
+
+def _kernel(name: str, probe: Probe, needed: bool) -> dict[str, object]:
+    item: dict[str, object] = {"name": name, "purpose": probe.name, "needed": needed, "present": True}
+    try:
+        for command in probe.commands:
+            run(command)
+    except (subprocess.CalledProcessError, OSError) as error:
+        said = (getattr(error, "stderr", "") or str(error)).strip().splitlines()[-1:]
+        remedy = f"sudo modprobe -a {probe.module}"
+        item |= {"present": False, "reason": said[0] if said else "no reason given", "remedy": remedy}
+    return item
+
+
+def _tried(name: str, purpose: str, attempt: Callable[[], None], remedy: str) -> dict[str, object]:
+    item: dict[str, object] = {"name": name, "purpose": purpose, "present": True}
+    try:
+        attempt()
+    except OSError as error:
+        item |= {"present": False, "reason": error.strerror or str(error), "remedy": remedy}
+    return item
+
+
+def _multicast_routing() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_IGMP) as sock:
+        sock.setsockopt(socket.IPPROTO_IP, _MRT_INIT, 1)
+
+
+def _tap() -> None:
+    with open("/dev/net/tun", "r+b", buffering=0) as device:
+        fcntl.ioctl(device, _TUNSETIFF, struct.pack("16sH22x", b"pt0", _IFF_TAP_NO_PI))
+
+
+def _fifo() -> Finding:
+    """Real-time priority, tried in a child so that this process keeps its own."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+            os._exit(0)
+        except OSError:
+            os._exit(1)
+    there = os.waitpid(child, 0)[1] == 0
+    return Finding("SCHED_FIFO", "links in user space that keep their time", there, reason="refused", remedy="run it as root")
+
+
+def _cgroups() -> Finding:
+    there = any(Path(f"/sys/fs/cgroup/{name}").exists() for name in ("cgroup.controllers", "cpu"))
+    return Finding(
+        "cgroups", "CPU quotas of hosts", there, reason="not mounted", remedy="sudo mount -t cgroup2 none /sys/fs/cgroup"
+    )
+
+
+def _ovs() -> Finding:
+    there = Path("/sys/module/openvswitch").exists() and shutil.which("ovs-vsctl") is not None
+    remedy = f"{APT} openvswitch-switch && sudo modprobe openvswitch"
+    return Finding(
+        "openvswitch", "Mininet's own default switch; ours are Linux bridges", there, reason="not loaded", remedy=remedy
+    )
+
+
+def _libnorm() -> Finding:
+    there = ctypes.util.find_library("norm") is not None
+    return Finding("libnorm1", "NRL NORM as a peer", there, reason="no such library", remedy=f"{APT} libnorm1")
+
+
+def _optional_programs() -> list[Finding]:
+    wanted = {
+        "tshark": ("a second opinion on packets", "tshark"),
+        "java": ("Spark", "default-jre-headless"),
+        "linux.uml": ("a kernel with netem, in user mode", "user-mode-linux"),
+    }
+    return [
+        Finding(name, purpose, shutil.which(name) is not None, reason="no such program", remedy=f"{APT} {package}")
+        for name, (purpose, package) in wanted.items()
+    ]

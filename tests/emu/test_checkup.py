@@ -1,0 +1,74 @@
+"""The doctor: what is there is found by trying it, what is not is named with the command that brings it."""
+
+import json
+
+import pytest
+
+from emu import checkup
+from emu.checkup import Finding, examine
+from emu.doctor import Probe, run
+from emu.world import inside
+from experiments.cli import invoke
+from protocols.errors import UnsupportedError
+
+
+def by_name(found: list[Finding]) -> dict[str, Finding]:
+    return {item.name: item for item in found}
+
+
+@pytest.mark.emu
+def test_where_emulation_runs_nothing_needed_is_missing_and_the_doctor_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["doctor", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["emulation"] is True
+    names = {item["name"] for item in report["findings"]}
+    assert {"root", "mnexec", "bridge", "netem", "802.1Q", "openvswitch", "mroute", "tap", "ifb", "cgroups"} <= names
+    assert {"libnorm1", "tshark", "java"} <= names
+
+
+@pytest.mark.emu
+def test_whatever_is_missing_has_a_remedy(capsys: pytest.CaptureFixture[str]) -> None:
+    missing = [item for item in examine() if not item.present]
+    assert all(item.remedy for item in missing)
+    invoke(["doctor"])
+    out = capsys.readouterr().out
+    for item in missing:
+        assert f"{item.name} ({item.reason}): {item.remedy}" in out
+
+
+@pytest.mark.emu
+def test_netem_is_found_exactly_where_the_kernel_takes_it() -> None:
+    def takes_it() -> bool:
+        return "netem" in run("tc qdisc add dev lo root netem delay 1ms 2>/dev/null; tc qdisc show dev lo")
+
+    assert by_name(examine())["netem"].present == inside(takes_it)
+
+
+@pytest.mark.emu
+def test_a_kernel_without_something_needed_makes_the_answer_no(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lacking = Probe("time travel", "sch_tardis", ("tc qdisc add dev lo root tardis",))
+    monkeypatch.setattr(checkup, "KERNEL", {"time": lacking})
+    assert invoke(["doctor"]) == 3
+    out = capsys.readouterr().out
+    assert "sudo modprobe -a sch_tardis" in out
+    assert "does not work" in out
+
+
+def test_a_machine_that_makes_no_namespaces_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(work: object) -> None:
+        raise UnsupportedError("namespaces refused")
+
+    monkeypatch.setattr(checkup, "inside", refuse)
+    found = by_name(examine())["namespaces"]
+    assert (found.present, found.needed, found.remedy) == (False, True, "run it as root")
+
+
+def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkup, "inside", lambda work: [])
+    monkeypatch.setenv("PATH", "/nowhere")
+    found = by_name(examine())
+    assert not found["brctl"].present
+    assert found["brctl"].remedy.endswith("bridge-utils")
+    assert not found["tshark"].present
