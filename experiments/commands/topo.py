@@ -1,4 +1,4 @@
-"""`mcastlab topo`: the network of a scenario as a drawing."""
+"""`mcastlab topo`: the network of a scenario as a drawing, or in the words of another emulator."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,6 +8,8 @@ import typer
 from experiments.commands.ladder import write_drawing
 from experiments.scenario import load
 from experiments.topology_drawing import draw_topology, read_traffic
+from protocols.errors import UsageError
+from topologies.exports import core_xml, kathara_lab, mininet_script
 
 __all__ = ["topo"]
 
@@ -15,7 +17,12 @@ __all__ = ["topo"]
 def topo(
     *,
     scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.yaml", help="Scenario file.", show_default=False)],
-    svg: Annotated[Path, typer.Option(help="File to write.", metavar="FILE", show_default=False)],
+    svg: Annotated[Path | None, typer.Option(help="Draw it into this file.", metavar="FILE", show_default=False)] = None,
+    mininet: Annotated[Path | None, typer.Option(help="Write a Mininet script.", metavar="FILE.py", show_default=False)] = None,
+    core: Annotated[Path | None, typer.Option(help="Write a scenario of CORE.", metavar="FILE.xml", show_default=False)] = None,
+    kathara: Annotated[
+        Path | None, typer.Option(help="Write a Kathará lab into this folder.", metavar="DIR", show_default=False)
+    ] = None,
     run: Annotated[
         Path | None, typer.Option(help="Folder of a run, for its losses and loads.", metavar="RUN", show_default=False)
     ] = None,
@@ -24,10 +31,38 @@ def topo(
         typer.Option("--set", help="Replace one value; may be repeated.", metavar="key.path=value", show_default=False),
     ] = None,
 ) -> int:
-    """Draw hosts, switches and links as SVG; with a run, what its links lost and carried."""
+    """Draw hosts, switches and links as SVG (with a run, what its links lost and carried), or export them.
+
+    What another emulator can't be told is said on stderr and in the file.
+    """
+    if not (svg or mininet or core or kathara):
+        raise UsageError("topo: nothing to write; name --svg FILE, --mininet FILE.py, --core FILE.xml or --kathara DIR")
     wanted = load(scenario, sets or ())
     topology = wanted.build_topology()
-    traffic = None if run is None else read_traffic(run, topology)
-    title = wanted.name if run is None else f"{wanted.name}: loss and load of a run"
-    write_drawing(svg, draw_topology(topology, title, traffic).svg())
+    if svg is not None:
+        traffic = None if run is None else read_traffic(run, topology)
+        title = wanted.name if run is None else f"{wanted.name}: loss and load of a run"
+        write_drawing(svg, draw_topology(topology, title, traffic).svg())
+    if mininet is not None:
+        text, missing = mininet_script(topology, wanted.name, str(mininet))
+        _export("--mininet", {mininet: text}, missing)
+    if core is not None:
+        text, missing = core_xml(topology, wanted.name)
+        _export("--core", {core: text}, missing)
+    if kathara is not None:
+        files, missing = kathara_lab(topology, wanted.name)
+        _export("--kathara", {kathara / name: text for name, text in files.items()}, missing)
     return 0
+
+
+def _export(option: str, files: dict[Path, str], missing: list[str]) -> None:
+    """Write the files, say the first one's name, and what is not in them."""
+    for path, text in files.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"{option}: {path} can't be written ({error.strerror})") from error
+    typer.echo(next(iter(files)))
+    for line in missing:
+        typer.echo(f"mcastlab: not in the export: {line}", err=True)

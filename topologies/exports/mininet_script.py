@@ -1,0 +1,117 @@
+"""A topology as a Mininet script that needs nothing of this project."""
+
+from collections.abc import Callable
+from pathlib import PurePath
+
+from topologies.exports.devices import Device, Lab, take_apart
+from topologies.spec import Topology
+
+__all__ = ["mininet_script"]
+
+_BEGIN = '''"""{title} as a Mininet script.
+
+sudo python {file}                                   brings it up with its links as below and opens Mininet's prompt
+mn --custom {file} --topo written --switch lxbr --controller none      the same nodes without delays, rates and losses
+"""
+
+from mininet.cli import CLI
+from mininet.net import Mininet
+from mininet.node import Node
+from mininet.nodelib import LinuxBridge
+from mininet.topo import Topo
+
+
+class Router(Node):
+    """Forwards; knows each host by the interface it is behind, and answers ARP for those behind others."""
+
+    def config(self, **params):
+        super().config(**params)
+        self.cmd("sysctl -w net.ipv4.ip_forward=1")
+
+
+class Written(Topo):
+    """The nodes and links."""
+
+    def build(self):
+'''
+_END = '''
+
+def prepare(net):
+    """What nodes need before links are slowed: routes, and a way for multicast."""
+    for node, commands in PREPARE.items():
+        for command in commands:
+            net[node].cmd(command)
+
+
+def impair(net):
+    """Rates, delays and losses; stops when the kernel does not take one of them."""
+    for node, commands in IMPAIR.items():
+        for command in commands:
+            said = net[node].cmd(command)
+            if said.strip():
+                raise SystemExit(f"{node}: {command}: {said.strip()}")
+
+
+topos = {"written": Written}
+
+if __name__ == "__main__":
+    net = Mininet(Written(), switch=LinuxBridge, controller=None)
+    net.start()
+    try:
+        prepare(net)
+        impair(net)
+        CLI(net)
+    finally:
+        net.stop()
+'''
+
+
+def mininet_script(topology: Topology, title: str, file: str) -> tuple[str, list[str]]:
+    """The text of the script `file`, and what of the topology Mininet can't be told."""
+    lab = take_apart(topology)
+    lines = [_node(device, number) for number, device in enumerate(lab.devices.values(), 1)]
+    for (near, _), (far, _) in lab.wires:
+        lines.append(f"self.addLink({lab.devices[near].name!r}, {lab.devices[far].name!r})")
+    body = "".join(f"        {line}\n" for line in lines)
+    tables = f"\n\nPREPARE = {_table(_prepare, lab)}\nIMPAIR = {_table(_impair, lab)}\n"
+    missing = "".join(f"# Not in here: {text}\n" for text in lab.missing)
+    title = title.replace("\\", "/").replace('"', "'")
+    return missing + _BEGIN.format(title=title, file=PurePath(file).name) + body + tables + _END, lab.missing
+
+
+def _node(device: Device, number: int) -> str:
+    called = "" if device.name == device.real else f"  # {device.real}"
+    if device.kind == "host":
+        return f"self.addHost({device.name!r}, ip={device.prefix!r}){called}"
+    if device.kind == "switch":
+        return f"self.addSwitch({device.name!r}, dpid='{number:x}'){called}"
+    return f"self.addNode({device.name!r}, cls=Router, ip=None){called}"
+
+
+def _prepare(device: Device) -> list[str]:
+    first = f"{device.name}-eth0"
+    if device.kind == "host":
+        return [f"ip route replace 224.0.0.0/4 dev {first}"]
+    if device.kind == "switch":
+        return [f"echo 0 > /sys/class/net/{device.name}/bridge/multicast_snooping"]
+    found = [f"ip address replace {device.address}/32 dev lo"]
+    for port in device.ports:
+        name = f"{device.name}-eth{port.number}"
+        found += [f"sysctl -w net.ipv4.conf.{name}.proxy_arp=1", f"sysctl -w net.ipv4.conf.{name}.rp_filter=0"]
+    return found + [f"ip route replace {address}/32 dev {device.name}-eth{at}" for address, at in device.routes.items()]
+
+
+def _impair(device: Device) -> list[str]:
+    # A switch numbers its ports from 1.
+    first = device.kind == "switch"
+    return [command for port in device.ports for command in port.netem(f"{device.name}-eth{port.number + first}").commands]
+
+
+def _table(of: Callable[[Device], list[str]], lab: Lab) -> str:
+    """A dictionary as source text, a command a line."""
+    lines = []
+    for device in lab.devices.values():
+        commands = of(device)
+        if commands:
+            lines += [f"    {device.name!r}: [", *(f"        {command!r}," for command in commands), "    ],"]
+    return "\n".join(["{", *lines, "}"]) if lines else "{}"
