@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.simulator import best, ours
+from benchmarks.simulator import ours
+from benchmarks.yardsticks import best
 from protocols import crowd
 
 __all__ = ["main"]

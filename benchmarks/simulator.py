@@ -7,19 +7,19 @@ loss on the last hops, one NORM sender, real NORM receivers, repair by parity (6
 import argparse
 import gc
 import json
-import time
 import tracemalloc
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from benchmarks.cases import measure_cases
 from benchmarks.textbook import TextbookStar, at_random
+from benchmarks.yardsticks import GROUP, Measure, bare_loop, best, timed
 from experiments.content import Extent
 from experiments.program import accounted
 from protocols.events import Event, FlushCompleted, ObjectReceived
-from protocols.machine import Address, Content, Group, Machine, Message, Ports, fan_out
+from protocols.machine import Content, Ports
 from protocols.norm import NormConfig, NormReceiver, NormSender
-from protocols.norm.messages import Eot, Origin
 from sim.host import SimHost
 from sim.network import Network
 from topologies.generators import Star
@@ -27,7 +27,6 @@ from topologies.spec import Topology
 
 __all__ = ["main"]
 
-GROUP = Group("239.0.0.1:6003")
 RATE, DELAY, LOSS = 12.5e6, 0.005, 0.01
 
 
@@ -59,9 +58,9 @@ class Outcome:
             self.received += 1
 
 
-def fill(hosts: Sequence[Any], packets: int) -> Outcome:
+def fill(hosts: Sequence[Any], packets: int, config: NormConfig | None = None) -> Outcome:
     """One NORM sender on the first host, receivers on the others, an object of so many segments."""
-    outcome, config = Outcome(), config_for(len(hosts) - 1)
+    outcome, config = Outcome(), config or config_for(len(hosts) - 1)
     # Made once, so that their bytes are not counted for every receiver.
     on_event, accept = outcome.on_event, accounted
     for node, host in enumerate(hosts[1:], 2):
@@ -71,32 +70,6 @@ def fill(hosts: Sequence[Any], packets: int) -> Outcome:
     host.run(sender, on_event, accept)
     host.call(sender.submit, Content(Extent(packets * config.segment), b"", is_file=False))
     return outcome
-
-
-@dataclass
-class Measure:
-    """CPU seconds, deliveries to machines, SimPy events, packets sent."""
-
-    cpu: float
-    deliveries: int
-    events: int = 0
-    packets: int = 1
-
-    @property
-    def each(self) -> float:
-        """Seconds per delivery."""
-        return self.cpu / self.deliveries
-
-
-def timed(run: Callable[[], object]) -> float:
-    """CPU seconds of `run()`, with what exists already kept out of the garbage collector's way."""
-    gc.collect()
-    gc.freeze()
-    begin = time.process_time()
-    run()
-    cpu = time.process_time() - begin
-    gc.unfreeze()
-    return cpu
 
 
 def ours(receivers: int, packets: int) -> Measure:
@@ -118,42 +91,6 @@ def textbook(receivers: int, packets: int) -> Measure:
     return Measure(cpu, world.deliveries)
 
 
-class Deaf(Machine):
-    """Does nothing with what it receives."""
-
-    __slots__ = ()
-
-    def start(self, now: float) -> None:
-        """Nothing."""
-
-    def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """Nothing."""
-
-    def wake(self, now: float) -> None:
-        """Nothing."""
-
-    def counts(self) -> dict[str, int]:
-        """Nothing."""
-        return {}
-
-
-def bare_loop(receivers: int, packets: int) -> Measure:
-    """A Python loop that calls an empty method per delivery."""
-    machines = [Deaf(cast(Ports, None)) for _ in range(receivers)]
-    message = Eot(Origin(1, 1, 0, 0, 0), 0)
-
-    def run() -> None:
-        for _ in range(packets):
-            fan_out(machines, message, "sender", GROUP, 0.0)
-
-    return Measure(timed(run), receivers * packets)
-
-
-def best(measure: Callable[[int, int], Measure], receivers: int, packets: int, times: int = 3) -> Measure:
-    """The quickest of a few runs, which is the least disturbed."""
-    return min((measure(receivers, packets) for _ in range(times)), key=lambda known: known.each)
-
-
 def bytes_per_receiver(receivers: int, packets: int = 200) -> float:
     """Peak of memory during a run, above the same topology and network without a protocol."""
     gc.collect()
@@ -170,12 +107,18 @@ def bytes_per_receiver(receivers: int, packets: int = 200) -> float:
     return (peak - before) / receivers
 
 
-def storm(receivers: int, packets: int = 64) -> dict[str, float]:
-    """One packet of a block lost on the shared trunk: every receiver wants it, few NACKs are said, and it is repaired."""
+def storm(receivers: int, packets: int = 64, *, well_set: bool = True) -> dict[str, float]:
+    """One packet of a block lost on the shared trunk: every receiver wants it, few NACKs are said, and it is repaired.
+
+    Where it is not `well_set` the back-off believes in half the round-trip time there is, and many more are said.
+    """
+    config = config_for(receivers)
+    if not well_set:
+        config = replace(config, grtt=2 * DELAY, grtt_max=2 * DELAY, probing="none")
     link = {"rate": RATE * 8, "delay": DELAY}
     topology = Star.model_validate({"kind": "star", "receivers": receivers, "trunk": link, "link": link}).build()
     network = Network(topology, seed=1)
-    outcome = fill([network.host(name) for name in topology.hosts], 1)
+    outcome = fill([network.host(name) for name in topology.hosts], 1, config)
     network.run(1e6, lambda: outcome.flushed)
     host = network.host("sender")
     lose_next(host)
@@ -217,8 +160,10 @@ SIZES = {10: (20_000, 500), 100: (5_000, 100), 1000: (2_000, 64)}
 """Receivers -> packets for us and for the textbook, so that every run takes a second or so."""
 
 
-def measure_all(sizes: dict[int, tuple[int, int]] = SIZES, crowd: int = 10_000, caught: int = 100_000) -> dict[str, Any]:
-    """Everything, under the names the issues use; `crowd` for memory, `caught` in the storm."""
+def measure_all(
+    sizes: dict[int, tuple[int, int]] = SIZES, crowd: int = 10_000, caught: int = 100_000, share: float = 1.0
+) -> dict[str, Any]:
+    """Everything; `crowd` receivers for memory, `caught` in the storms, of the other cases' content a `share`."""
     mine = {receivers: best(ours, receivers, packets) for receivers, (packets, _) in sizes.items()}
     theirs = {receivers: best(textbook, receivers, packets, 2) for receivers, (_, packets) in sizes.items()}
     most = max(sizes)
@@ -230,6 +175,8 @@ def measure_all(sizes: dict[int, tuple[int, int]] = SIZES, crowd: int = 10_000, 
         "events_per_packet": {str(r): round(mine[r].events / mine[r].packets, 2) for r in sizes},
         "bytes_per_receiver": {str(crowd): round(bytes_per_receiver(crowd))},
         f"storm_{caught // 1000}k": storm(caught),
+        f"storm_{caught // 1000}k_ill_set": storm(caught, well_set=False),
+        "cases": measure_cases(share),
     }
 
 

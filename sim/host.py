@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sim.leaf import Leaf
     from sim.network import Flight
 
-__all__ = ["IDLE", "SimHost"]
+__all__ = ["IDLE", "Idle", "SimHost"]
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ def _refuse(offer: Offer) -> None:
     del offer
 
 
-class _Idle(Machine):
+class Idle(Machine):
     """Stands where no machine runs yet, so that nobody has to ask."""
 
     __slots__ = ()
@@ -42,7 +42,7 @@ class _Idle(Machine):
         return {}
 
 
-IDLE = _Idle(cast(Ports, None))
+IDLE = Idle(cast(Ports, None))
 
 
 class SimHost:

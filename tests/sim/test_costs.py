@@ -22,8 +22,15 @@ def test_a_storm_is_a_few_hundred_simpy_events() -> None:
 
 
 def test_the_benchmark_prints_what_it_promises() -> None:
-    found = measure_all({10: (40, 20), 20: (40, 20)}, crowd=50, caught=1000)
+    found = measure_all({10: (40, 20), 20: (40, 20)}, crowd=50, caught=1000, share=0.02)
     assert set(found["ratio_textbook"]) == {"10", "20"}
     assert set(found["ratio_bare_loop"]) == {"20"}
     assert set(found["bytes_per_receiver"]) == {"50"}
-    assert set(found["storm_1k"]) == {"events", "nacks", "deliveries", "ratio_bare_loop"}
+    assert set(found["storm_1k"]) == set(found["storm_1k_ill_set"]) == {"events", "nacks", "deliveries", "ratio_bare_loop"}
+    assert set(found["cases"]) == {"many senders", "cross traffic", "random tree", "multicast NACKs"}
+    for case in found["cases"].values():
+        assert set(case) == {"ns_per_delivery", "events_per_packet", "deliveries_per_packet", "ratio_bare_loop"}
+
+
+def test_a_back_off_that_believes_in_half_the_round_trip_time_lets_many_more_ask() -> None:
+    assert storm(3000, well_set=False)["nacks"] > 5 * storm(3000)["nacks"]
