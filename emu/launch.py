@@ -32,13 +32,14 @@ _PATIENCE = 30.0
 @dataclass(slots=True)
 class NodeReport:
     """What one node came to: its program's `result` (None if it died, then `error` says how), what it sent by kind of
-    message, faults as `UdpHost.faults`, CPU seconds."""
+    message, faults as `UdpHost.faults`, CPU seconds, the most bytes resident."""
 
     result: dict[str, Any] | None = None
     packets: dict[str, int] = field(default_factory=dict)
     octets: dict[str, int] = field(default_factory=dict)
     faults: dict[str, int] = field(default_factory=dict)
     cpu: float = 0.0
+    memory: int = 0
     error: str | None = None
 
 
@@ -176,6 +177,7 @@ class _Launcher:
             child.state = "reported"
             report.result, report.error = message.get("result"), message.get("error")
             report.faults, report.cpu = message.get("faults", {}), message.get("cpu", 0.0)
+            report.memory = message.get("memory", 0)
             traffic = message.get("traffic", {})
             report.packets, report.octets = traffic.get("packets", {}), traffic.get("octets", {})
             self._selector.unregister(child.line)

@@ -98,7 +98,7 @@ def _live(node: Node, program: Program, line: socket.socket) -> dict[str, Any]:
         loop.run()
         used = _cpu() - before
         traffic = {"packets": host.traffic.packets, "octets": host.traffic.octets}
-        return {"result": program.result(), "traffic": traffic, "faults": host.faults, "cpu": used}
+        return {"result": program.result(), "traffic": traffic, "faults": host.faults, "cpu": used, "memory": _peak()}
     finally:
         host.close()
 
@@ -106,6 +106,11 @@ def _live(node: Node, program: Program, line: socket.socket) -> dict[str, Any]:
 def _cpu() -> float:
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
+
+
+def _peak() -> int:
+    """The most memory the process ever had resident, in bytes; what it shares with the runner counts too."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def _say(line: socket.socket, message: dict[str, Any]) -> None:

@@ -82,6 +82,7 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher] = ()) -> Result:
                 "duration": network.env.now,
                 "events": network.events,
                 "cpu_s": used,
+                "peak_memory": None,
                 "impairments": _simulated(network),
                 "nodes": [asdict(counts) for counts in network.nodes()],
                 "faults": {},
@@ -162,6 +163,7 @@ def _emulate(scenario: Scenario) -> Result:
         "duration": emulation.elapsed,
         "events": None,
         "cpu_s": sum(node.cpu for node in nodes.values()),
+        "peak_memory": max(node.memory for node in nodes.values()),
         "impairments": emulation.impairments,
         "faults": {name: faults for name, node in nodes.items() if (faults := _faults(node))},
     }

@@ -75,6 +75,7 @@ def _summary(result: Result) -> dict[str, str]:
         "overhead": "-" if m["overhead"] is None else f"{m['overhead']:.3f}",
         "run ended after": _seconds(m["duration"]),
         "CPU time": _seconds(m["cpu_s"]),
+        "memory": "-" if m["peak_memory"] is None else f"{m['peak_memory'] / 2**20:.0f} MiB at most on one host",
         "events": "-" if m["events"] is None else str(m["events"]),
         "injected": ", ".join(f"{name} {count}" for name, count in m.get("injected", {}).items()) or "nothing",
         "violations": _violations(result),
