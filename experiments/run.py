@@ -78,19 +78,23 @@ def _simulate(scenario: Scenario, watchers: Sequence[Watcher] = ()) -> Result:
             network.fingerprint(),
             dict(network.traffic.packets),
             dict(network.traffic.octets),
-            {
-                "duration": network.env.now,
-                "events": network.events,
-                "cpu_s": used,
-                "peak_memory": None,
-                "impairments": _simulated(network),
-                "nodes": [asdict(counts) for counts in network.nodes()],
-                "faults": {},
-                **oversight.metrics(parts),
-            },
+            _measured(network, used) | oversight.metrics(parts),
         ),
     )
     return oversight.conclude(result, parts, finished=cast.over())
+
+
+def _measured(network: Network, cpu: float) -> dict[str, Any]:
+    """What a simulated network came to, under the names the emulation uses; `cpu` seconds were spent."""
+    return {
+        "duration": network.env.now,
+        "events": network.events,
+        "cpu_s": cpu,
+        "peak_memory": None,
+        "impairments": _simulated(network),
+        "nodes": [asdict(counts) for counts in network.nodes()],
+        "faults": {},
+    }
 
 
 _OTHERS = ("duplicate", "corrupt", "bit_errors", "mtu")

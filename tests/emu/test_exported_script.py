@@ -24,8 +24,10 @@ def bring_up(path: Path) -> dict[str, Any]:
     net.start()
     script["prepare"](net)
     sender = net["sender"]
-    answers = {host.name: sender.cmd(f"ping -c 1 -W 2 {host.IP()}") for host in net.hosts if host.IP() and host is not sender}
-    return {name: "1 received" in text for name, text in answers.items()}
+    answers = {
+        host.name: sender.cmd(f"ping -c 3 -i 0.2 -W 5 {host.IP()}") for host in net.hosts if host.IP() and host is not sender
+    }
+    return {name: "3 received" in text for name, text in answers.items()}
 
 
 @pytest.mark.emu

@@ -11,7 +11,7 @@ from topologies.nodes import RouterModel
 from topologies.spec import LinkSpec, Topology
 from topologies.trees import forwarding, next_hops
 
-__all__ = ["Device", "Lab", "Port", "take_apart"]
+__all__ = ["Device", "Lab", "Port", "router_settings", "take_apart"]
 
 MOST_HOSTS = 1000
 _FIT = re.compile(r"[a-z][a-z0-9_]{0,7}")
@@ -71,6 +71,15 @@ class Lab:
         """The notes, and what of the links the kernel's commands can't do."""
         ports = (port for device in self.devices.values() for port in device.ports)
         return self.notes + [f"link {port.link}: {text}" for port in ports for text in port.netem("eth0").missing]
+
+
+def router_settings(device: str) -> list[str]:
+    """What the kernel has to be told of each of a router's interfaces: to answer ARP for others, without waiting first."""
+    return [
+        f"net.ipv4.conf.{device}.proxy_arp=1",
+        f"net.ipv4.neigh.{device}.proxy_delay=0",
+        f"net.ipv4.conf.{device}.rp_filter=0",
+    ]
 
 
 def take_apart(topology: Topology) -> Lab:

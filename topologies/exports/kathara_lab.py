@@ -1,6 +1,6 @@
 """A topology as a Kathará lab: one device per node, one collision domain per link, what each does at its start."""
 
-from topologies.exports.devices import Device, take_apart
+from topologies.exports.devices import Device, router_settings, take_apart
 from topologies.spec import Topology
 
 __all__ = ["kathara_lab"]
@@ -30,7 +30,6 @@ def _startup(device: Device) -> list[str]:
     else:
         lines = ["sysctl -w net.ipv4.ip_forward=1", f"ip address replace {device.address}/32 dev lo"]
         for name in ports:
-            lines += [f"ip link set {name} up", f"sysctl -w net.ipv4.conf.{name}.proxy_arp=1"]
-            lines.append(f"sysctl -w net.ipv4.conf.{name}.rp_filter=0")
+            lines += [f"ip link set {name} up", *(f"sysctl -w {setting}" for setting in router_settings(name))]
         lines += [f"ip route replace {address}/32 dev eth{at}" for address, at in device.routes.items()]
     return lines + [command for port, name in zip(device.ports, ports, strict=True) for command in port.netem(name).commands]

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import PurePath
 
-from topologies.exports.devices import Device, Lab, take_apart
+from topologies.exports.devices import Device, Lab, router_settings, take_apart
 from topologies.spec import Topology
 
 __all__ = ["mininet_script"]
@@ -97,7 +97,7 @@ def _prepare(device: Device) -> list[str]:
     found = [f"ip address replace {device.address}/32 dev lo"]
     for port in device.ports:
         name = f"{device.name}-eth{port.number}"
-        found += [f"sysctl -w net.ipv4.conf.{name}.proxy_arp=1", f"sysctl -w net.ipv4.conf.{name}.rp_filter=0"]
+        found += [f"sysctl -w {setting}" for setting in router_settings(name)]
     return found + [f"ip route replace {address}/32 dev {device.name}-eth{at}" for address, at in device.routes.items()]
 
 
