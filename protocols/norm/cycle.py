@@ -21,22 +21,22 @@ def is_before(a: Place, b: Place) -> bool:
 
 
 class NackCycle:
-    """One receiver's NACK process towards one sender; exists from the first loss on.
+    """One receiver's NACK process towards one sender; exists from a loss until nothing is missing.
 
     Until `expiry` it is in back-off, then until `holdoff` it keeps silent; both are mere times, and only a back-off that may
     end in a NACK has a wake-up, `due`. When others have asked for everything already, it falls quiet at once: `due` is inf,
     but the times stand, so that a need which comes up before `expiry` and nobody asked for still speaks at `expiry`.
     """
 
-    __slots__ = ("_asked", "_covered", "_expiry", "_holdoff", "_noted", "_quiet", "_remote", "due")
+    __slots__ = ("_asked", "_covered", "_expiry", "_holdoff", "_noted", "_remote", "due")
 
     def __init__(self, remote: "RemoteSender") -> None:
         self._remote = remote
         self._expiry = self._holdoff = -inf
         self._noted: Place = (0, 0, 0)
         self._asked: Demand | None = None
-        self._quiet = False
-        self._covered: Place = (0, 0, 0)
+        # Up to where others have asked for everything; None while this receiver is not quiet.
+        self._covered: Place | None = None
         self.due = inf
 
     def is_idle(self, now: float) -> bool:
@@ -49,15 +49,15 @@ class NackCycle:
         if now >= self._holdoff or (back is not None and (back[0] != noted[0] or back < noted)):
             return False
         covered = self._covered
-        return now >= self._expiry or not self._quiet or (reach[0] == covered[0] and reach <= covered)
+        return now >= self._expiry or covered is None or (reach[0] == covered[0] and reach <= covered)
 
     def check(self, now: float, place: Place) -> None:
         """Something may be missing before `place`: begin, unless a process is under way."""
         if now < self._expiry:
-            if self._quiet and is_before(self._covered, place):
+            if self._covered is not None and is_before(self._covered, place):
                 self._covered = place
                 if not self._is_covered(place):
-                    self._quiet = False
+                    self._covered = None
                     self.due = self._expiry
                     receiver = self._remote.receiver
                     receiver.nacks_suppressed -= 1
@@ -76,8 +76,7 @@ class NackCycle:
         rest = factor + 2 if factor or remote.parity else 1
         self._holdoff = self._expiry + rest * remote.grtt
         self._noted = remote.at.place
-        self._asked = None
-        self._quiet = False
+        self._asked = self._covered = None
         if ports.trace is not None:
             ports.trace("nack_backoff", {"until": self._expiry})
         if wait > 0.0:
@@ -108,13 +107,12 @@ class NackCycle:
 
     def overhear(self, demand: Demand, now: float) -> None:
         """Another receiver asked for this."""
-        if now >= self._expiry or self._quiet:
+        if now >= self._expiry or self._covered is not None:
             return
         self._asked = demand if self._asked is None else self._asked.merged(demand)
         place = self._remote.boundary()
         if self._is_covered(place):
             self._covered = place
-            self._quiet = True
             self.due = inf
             receiver = self._remote.receiver
             receiver.nacks_suppressed += 1
@@ -131,8 +129,3 @@ class NackCycle:
             self._noted = place
             if self._expiry <= now < self._holdoff:
                 self._holdoff = now
-
-    def relax(self) -> None:
-        """Nothing is missing any more."""
-        self.due = inf
-        self._expiry = self._holdoff = -inf

@@ -6,6 +6,7 @@ from protocols.fec import decode
 from protocols.machine import Sink
 from protocols.norm.bits import bit_runs
 from protocols.norm.messages import Fti
+from protocols.norm.pending import Pending
 
 __all__ = ["Incoming"]
 
@@ -26,9 +27,9 @@ class Incoming:
         self.sink = sink
         self.wants_info = wants_info
         self.info: bytes | None = None
-        self.gaps: dict[int, int] | None = None
+        self.gaps: Pending[int] | None = None
         self.absent: list[list[int]] | None = None
-        self._parity: dict[int, int] | None = None
+        self._parity: Pending[int] | None = None
         self._stored: dict[tuple[int, int], bytes] | None = None
         self._held = 0
 
@@ -66,7 +67,7 @@ class Incoming:
     def _gap(self, block: int, mask: int) -> None:
         if mask:
             if self.gaps is None:
-                self.gaps = {}
+                self.gaps = Pending()
             self.gaps[block] = self.gaps.get(block, 0) | mask
 
     def missing(self, block: int) -> int:
@@ -118,7 +119,7 @@ class Incoming:
         if payload is None:
             if mask.bit_count() > have.bit_count() + 1:
                 if parity is None:
-                    parity = self._parity = {}
+                    parity = self._parity = Pending()
                 parity[block] = have | 1 << number
                 return True
         else:
@@ -129,7 +130,7 @@ class Incoming:
             self._stored[block, number] = payload
             self._held += len(payload)
         if parity is None:
-            parity = self._parity = {}
+            parity = self._parity = Pending()
         parity[block] = have | 1 << number
         self._settle(block, mask)
         return True
@@ -148,9 +149,12 @@ class Incoming:
             return
         if mask and self._stored is not None:
             self._decode(block, mask, have)
+        # An emptied dict keeps its room, which is most of what a receiver weighs.
         del self.gaps[block]
+        self.gaps = self.gaps or None
         if have and self._parity is not None:
             del self._parity[block]
+            self._parity = self._parity or None
             for number in range(have.bit_length()):
                 if self._stored is not None and have >> number & 1:
                     self._held -= len(self._stored.pop((block, number)))

@@ -52,6 +52,8 @@ def _later(now: float, period: float) -> float:
     return now + period
 
 
+_BEFORE = Position(0, 0, 0, 0, (0, 0, 0))
+"""Where a receiver stands before the first message; never changed, so one for all."""
 ACK_CC = 1
 """The ack_type that answers a probe."""
 SILENCES = 20
@@ -72,11 +74,8 @@ class RemoteSender(Seat):
         "_idle_at",
         "_segment",
         "_silences",
-        "backoff",
         "began",
         "feedback",
-        "grtt",
-        "gsize",
         "lost",
         "node",
         "objects",
@@ -87,19 +86,16 @@ class RemoteSender(Seat):
     )
 
     def __init__(self, receiver: "NormReceiver", node: int) -> None:
-        super().__init__(Position(0, 0, 0, 0, (0, 0, 0)))
+        super().__init__(_BEFORE)
         self.receiver = receiver
         self.node = node
         self.origin: Origin | None = None
-        self.grtt = 0.0
-        self.backoff = 0
-        self.gsize = 1.0
         self.parity = 0
         self.heard = -inf
         self.began = 0
         """The sequence number of the sender's first message, as far as known."""
         self.lost = 0
-        self.objects = Pending()
+        self.objects: Pending[Incoming | None] = Pending()
         self._base = 0
         self.synced = False
         self._fec_id = 5
@@ -232,6 +228,23 @@ class RemoteSender(Seat):
 
     # -- the sender's timing ---------------------------------------------------------------------------------------
 
+    # Looked up in what all receivers share: numbers of their own would weigh 24 bytes a receiver.
+
+    @property
+    def grtt(self) -> float:
+        """Seconds of a round trip through the group, as the sender announced them last; 0 before it was heard."""
+        return rtt_seconds(self.origin.grtt) if self.origin is not None else 0.0
+
+    @property
+    def backoff(self) -> int:
+        """How many GRTT the back-off spreads over."""
+        return self.origin.backoff if self.origin is not None else 0
+
+    @property
+    def gsize(self) -> float:
+        """How many receivers the sender reckons with."""
+        return gsize_value(self.origin.gsize) if self.origin is not None else 1.0
+
     def _retime(self, message: Data | Info | Command) -> None:
         known, origin = self.origin, message.origin
         if known is None or known.instance_id != origin.instance_id:
@@ -242,9 +255,6 @@ class RemoteSender(Seat):
             self._base += sequence - self.at.sequence
             self.at = Position(0, 0, 0, sequence, (0, 0, 0))
         self.origin = origin
-        self.grtt = rtt_seconds(origin.grtt)
-        self.backoff = origin.backoff
-        self.gsize = gsize_value(origin.gsize)
 
     def _reset(self) -> None:
         """The sender restarted: what it had not finished will not come any more."""
@@ -429,8 +439,8 @@ class RemoteSender(Seat):
                 self.whole = False
                 return
         self.whole = True
-        if self._cycle is not None:
-            self._cycle.relax()
+        # What a NACK process of the past knows is of no use to the next.
+        self._cycle = None
 
     def _abort(self, item: Incoming, reason: str) -> None:
         self.give_up([item.object_id], reason)

@@ -14,7 +14,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(["set", "del", "pop"]), st.integers(0
 
 @given(STEPS)
 def test_it_does_what_a_dict_does(steps: list[tuple[str, int, Incoming | None]]) -> None:
-    pending, like = Pending(), dict[int, Incoming | None]()
+    pending, like = Pending[Incoming | None](), dict[int, Incoming | None]()
     for what, key, item in steps:
         if what == "set":
             pending[key] = like[key] = item

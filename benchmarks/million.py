@@ -1,0 +1,59 @@
+"""What a million receivers cost: `python -m benchmarks.million [--receivers N] [--json]`.
+
+A star with 0.1 % independent loss on the last hops, one NORM sender, an object of 100 packets, until the sender has flushed.
+"""
+
+import argparse
+import json
+import resource
+from typing import Any
+
+from benchmarks.simulator import DELAY, RATE, fill
+from benchmarks.yardsticks import timed
+from sim.network import Network
+from topologies.generators import Star
+
+__all__ = ["main", "measure"]
+
+LOSS = 0.001
+MILLION = 1_000_000
+
+
+def measure(receivers: int, packets: int = 100) -> dict[str, Any]:
+    """CPU seconds of the run alone, SimPy events, and the peak of the whole process's memory in GB (1e9 bytes)."""
+    link = {"rate": RATE * 8, "delay": DELAY}
+    topology = Star.model_validate(
+        {"kind": "star", "receivers": receivers, "trunk": link, "link": {**link, "down": {"loss": LOSS}}}
+    ).build()
+    network = Network(topology, seed=1)
+    outcome = fill([network.host(name) for name in topology.hosts], packets)
+    cpu = timed(lambda: network.run(1e6, lambda: outcome.flushed))
+    assert outcome.received == receivers
+    # Linux counts the peak in KiB.
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {
+        "receivers": receivers,
+        "packets": packets,
+        "cpu": round(cpu, 1),
+        "events": network.events,
+        "deliveries": network.deliveries,
+        "peak_gb": round(peak / 1e9, 2),
+    }
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.million", description=__doc__)
+    parser.add_argument("--receivers", type=int, default=MILLION, help="how many (default 1000000)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    asked = parser.parse_args()
+    found = measure(asked.receivers)
+    if asked.json:
+        print(json.dumps(found))
+        return
+    for name, value in found.items():
+        print(f"{name:20} {value}")
+
+
+if __name__ == "__main__":
+    main()
