@@ -13,8 +13,9 @@ from math import inf
 from typing import Any
 
 from emu.doctor import check_kernel, check_tools
-from emu.network import Network, plan
+from emu.network import Network
 from emu.node import Node, Program, fork_node
+from emu.plan import plan
 from emu.udp import SEGMENTS
 from emu.world import inside
 from protocols.errors import UsageError

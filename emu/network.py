@@ -1,110 +1,15 @@
-"""A Topology as Mininet hosts and Linux bridges, with rates and losses. To be used inside a world (`emu.world`).
+"""A Plan as Mininet hosts and Linux bridges, with rates and losses. To be used inside a world (`emu.world`)."""
 
-`plan` refuses what can't be emulated before anything is started; `Network` builds the plan.
-"""
-
-from collections.abc import Iterable
-from dataclasses import dataclass
-from math import inf
 from pathlib import Path
 from typing import Any
 
-import networkx as nx
-
 from emu.doctor import run
-from emu.shaping import Shape, apply_loss, apply_rate, shape_of
+from emu.plan import Plan, Wire
+from emu.shaping import apply_loss, apply_rate
 from protocols.errors import UnsupportedError
-from topologies.addressing import PREFIX_LENGTH, host_address
-from topologies.multicast import Multicast
-from topologies.spec import Topology
+from topologies.addressing import PREFIX_LENGTH
 
-__all__ = ["Network", "Plan", "Wire", "plan"]
-
-_MOST_HOSTS = 1000
-"""A Linux bridge has at most 1024 ports, and much earlier this machine's memory ends."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wire:
-    """One link between two nodes by name, with the shape of each direction."""
-
-    near: str
-    far: str
-    down: Shape
-    up: Shape
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What will be built: every host with its address, every switch, every wire."""
-
-    addresses: dict[str, str]
-    switches: tuple[str, ...]
-    wires: tuple[Wire, ...]
-
-    @property
-    def shapes(self) -> list[Shape]:
-        """Both directions of every wire."""
-        return [shape for wire in self.wires for shape in (wire.down, wire.up)]
-
-    @property
-    def features(self) -> list[str]:
-        """The kernel features it takes, as `emu.doctor.KERNEL` calls them."""
-        needed = ["veth", "bridge"]
-        needed += ["rate"] if any(shape.rate < inf for shape in self.shapes) else []
-        needed += ["loss"] if any(shape.threshold for shape in self.shapes) else []
-        return needed
-
-    def shaped(self, host: str) -> bool:
-        """Does something on the host's own link limit its rate?"""
-        return any(host in (wire.near, wire.far) and min(wire.down.rate, wire.up.rate) < inf for wire in self.wires)
-
-    def report(self) -> list[dict[str, Any]]:
-        """What does the impairing, link by link."""
-        return [shape.report() for shape in self.shapes if shape.rate < inf or shape.threshold]
-
-
-def plan(topology: Topology) -> Plan:
-    """Work out what to build; UnsupportedError naming link and key for what can't be emulated."""
-    if len(topology.hosts) > _MOST_HOSTS:
-        raise UnsupportedError(
-            f"topology: {len(topology.hosts)} hosts can't be emulated; {_MOST_HOSTS} at most, or the simulator"
-        )
-    _refuse_models(topology)
-    undirected = topology.graph.to_undirected()
-    if not nx.is_forest(undirected):
-        raise UnsupportedError("topology: has a loop, and bridges would send packets around it for ever; emulate a tree")
-    wires = []
-    for near, far in undirected.edges:
-        for a in _members(topology, near):
-            for b in _members(topology, far):
-                down, up = shape_of(a, b, topology.link(near, far)), shape_of(b, a, topology.link(far, near))
-                wires.append(Wire(a, b, down, up))
-    for name in topology.host_nodes:
-        if undirected.degree(name) > 1:
-            raise UnsupportedError(f"node {name}: a host with several links can't be emulated yet")
-    addresses = {host: host_address(topology, host) for host in topology.hosts}
-    return Plan(addresses, topology.switches, tuple(wires))
-
-
-def _refuse_models(topology: Topology) -> None:
-    """UnsupportedError naming node or key for what only the simulator can do yet."""
-    for name in topology.graph:
-        spec = topology.node(name)
-        if spec.kind == "router":
-            raise UnsupportedError(f"node {name}: a router can't be emulated yet; use a switch or the simulator")
-        if spec.model is not None and spec.model.model_fields_set:
-            key = min(spec.model.model_fields_set)
-            raise UnsupportedError(f"node {name}: {key} can't be emulated yet; leave it out or use the simulator")
-    for key in sorted(topology.multicast.model_fields_set - {"pruning"}):
-        if getattr(topology.multicast, key) != getattr(Multicast(), key):
-            raise UnsupportedError(f"multicast.{key}: can't be emulated yet; leave it out or use the simulator")
-
-
-def _members(topology: Topology, node: str) -> Iterable[str]:
-    if topology.node(node).kind == "switch":
-        return [node]
-    return [topology.member_name(node, place) for place in range(topology.size(node))]
+__all__ = ["Network"]
 
 
 class Network:
@@ -125,7 +30,7 @@ class Network:
             self._nodes[host] = self._net.addHost(f"h{number}", ip=f"{address}/{PREFIX_LENGTH}", mac=_mac(address))
         for number, switch in enumerate(planned.switches, 1):
             self._nodes[switch] = self._net.addSwitch(f"s{number}", dpid=f"{number:x}")
-        self._links = [self._net.addLink(self._nodes[wire.near], self._nodes[wire.far]) for wire in planned.wires]
+        self._links = [self._make_link(wire) for wire in planned.wires]
         self._net.build()
         self._net.start()
         self._flood()
@@ -135,6 +40,10 @@ class Network:
     def pid(self, host: str) -> int:
         """A process that lives in the host's network namespace."""
         return int(self._nodes[host].pid)
+
+    def _make_link(self, wire: Wire) -> Any:
+        """The Mininet link of a wire: `intf1` at its near end, `intf2` at its far end."""
+        return self._net.addLink(self._nodes[wire.near], self._nodes[wire.far])
 
     def _flood(self) -> None:
         """Bridges send every group everywhere, at once: snooping would need a querier and 10 s to learn."""

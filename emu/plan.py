@@ -1,0 +1,102 @@
+"""What has to be built to emulate a Topology, and a refusal, before anything is started, of what can't be emulated."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+import networkx as nx
+
+from emu.shaping import Shape, shape_of
+from protocols.errors import UnsupportedError
+from topologies.addressing import host_address
+from topologies.multicast import Multicast
+from topologies.spec import Topology
+
+__all__ = ["Plan", "Wire", "plan"]
+
+_MOST_HOSTS = 1000
+"""A Linux bridge has at most 1024 ports, and much earlier this machine's memory ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """One link between two nodes by name, with the shape of each direction."""
+
+    near: str
+    far: str
+    down: Shape
+    up: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What will be built: every host with its address, every switch, every wire."""
+
+    addresses: dict[str, str]
+    switches: tuple[str, ...]
+    wires: tuple[Wire, ...]
+
+    @property
+    def shapes(self) -> list[Shape]:
+        """Both directions of every wire."""
+        return [shape for wire in self.wires for shape in (wire.down, wire.up)]
+
+    @property
+    def features(self) -> list[str]:
+        """The kernel features it takes, as `emu.doctor.KERNEL` calls them."""
+        needed = ["veth", "bridge"]
+        needed += ["rate"] if any(shape.rate < inf for shape in self.shapes) else []
+        needed += ["loss"] if any(shape.threshold for shape in self.shapes) else []
+        return needed
+
+    def shaped(self, host: str) -> bool:
+        """Does something on the host's own link limit its rate?"""
+        return any(host in (wire.near, wire.far) and min(wire.down.rate, wire.up.rate) < inf for wire in self.wires)
+
+    def report(self) -> list[dict[str, Any]]:
+        """What does the impairing, link by link."""
+        return [shape.report() for shape in self.shapes if shape.rate < inf or shape.threshold]
+
+
+def plan(topology: Topology) -> Plan:
+    """Work out what to build; UnsupportedError naming link and key for what can't be emulated."""
+    if len(topology.hosts) > _MOST_HOSTS:
+        raise UnsupportedError(
+            f"topology: {len(topology.hosts)} hosts can't be emulated; {_MOST_HOSTS} at most, or the simulator"
+        )
+    _refuse_models(topology)
+    undirected = topology.graph.to_undirected()
+    if not nx.is_forest(undirected):
+        raise UnsupportedError("topology: has a loop, and bridges would send packets around it for ever; emulate a tree")
+    wires = []
+    for near, far in undirected.edges:
+        for a in _members(topology, near):
+            for b in _members(topology, far):
+                down, up = shape_of(a, b, topology.link(near, far)), shape_of(b, a, topology.link(far, near))
+                wires.append(Wire(a, b, down, up))
+    for name in topology.host_nodes:
+        if undirected.degree(name) > 1:
+            raise UnsupportedError(f"node {name}: a host with several links can't be emulated yet")
+    addresses = {host: host_address(topology, host) for host in topology.hosts}
+    return Plan(addresses, topology.switches, tuple(wires))
+
+
+def _refuse_models(topology: Topology) -> None:
+    """UnsupportedError naming node or key for what only the simulator can do yet."""
+    for name in topology.graph:
+        spec = topology.node(name)
+        if spec.kind == "router":
+            raise UnsupportedError(f"node {name}: a router can't be emulated yet; use a switch or the simulator")
+        if spec.model is not None and spec.model.model_fields_set:
+            key = min(spec.model.model_fields_set)
+            raise UnsupportedError(f"node {name}: {key} can't be emulated yet; leave it out or use the simulator")
+    for key in sorted(topology.multicast.model_fields_set - {"pruning"}):
+        if getattr(topology.multicast, key) != getattr(Multicast(), key):
+            raise UnsupportedError(f"multicast.{key}: can't be emulated yet; leave it out or use the simulator")
+
+
+def _members(topology: Topology, node: str) -> Iterable[str]:
+    if topology.node(node).kind == "switch":
+        return [node]
+    return [topology.member_name(node, place) for place in range(topology.size(node))]
