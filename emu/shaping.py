@@ -10,6 +10,7 @@ from math import inf
 from typing import Any
 
 from emu.doctor import LOSS, run
+from emu.framing import check_sizes, size_table
 from protocols.errors import UnsupportedError
 from topologies.channels import Bernoulli, Perfect
 from topologies.spec import LinkSpec
@@ -17,7 +18,6 @@ from topologies.units import format_duration, format_fraction
 
 __all__ = ["Shape", "apply_loss", "apply_rate", "shape_of"]
 
-_KERNEL_OVERHEAD = 42
 _UNLIMITED = 1_000_000
 _CHANCES = ("duplicate", "corrupt", "bit_errors")
 _TWO_PACKETS, _EIGHT_PACKETS = 3100, 12_500
@@ -25,12 +25,16 @@ _TWO_PACKETS, _EIGHT_PACKETS = 3100, 12_500
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One direction of one link. `rate` in bytes per second (inf: untouched), `queue` in packets, `threshold` p * 2**32."""
+    """One direction of one link. `rate` in bytes per second (inf: untouched), `queue` in packets, `threshold` p * 2**32.
+
+    `sizes` is how the bucket counts bytes, as `emu.framing.size_table` writes it.
+    """
 
     link: str
     rate: float
     queue: int
     threshold: int
+    sizes: str = ""
 
     @property
     def burst(self) -> int:
@@ -56,9 +60,8 @@ def shape_of(source: str, target: str, spec: LinkSpec) -> Shape:
             f"link {link}: {key} {value} can't be emulated yet (it needs netem or a user-space link); "
             f"leave {key} out or run it in the simulator"
         )
-    if spec.rate < inf and spec.overhead != _KERNEL_OVERHEAD:
-        raise UnsupportedError(f"link {link}: overhead {spec.overhead} can't be emulated; the kernel counts {_KERNEL_OVERHEAD}")
-    return Shape(link, spec.rate, _UNLIMITED if spec.queue is None else spec.queue, _threshold(link, spec.loss))
+    queue = _UNLIMITED if spec.queue is None else spec.queue
+    return Shape(link, spec.rate, queue, _threshold(link, spec.loss), size_table(spec.overhead))
 
 
 def _beyond(spec: LinkSpec) -> dict[str, str]:
@@ -92,16 +95,18 @@ def apply_rate(shape: Shape, device: str, pid: int | None) -> None:
     """Limit what leaves by `device` (in the namespace of process `pid`), and make sure that the kernel took it."""
     if shape.rate == inf:
         return
-    limit = 2**31 - 1
+    bucket = f"tbf rate {round(shape.rate * 8)}bit burst {shape.burst} limit {2**31 - 1}"
     run(
-        f"tc qdisc add dev {device} root handle 1: tbf rate {round(shape.rate * 8)}bit burst {shape.burst} limit {limit} && "
+        f"tc qdisc add dev {device} root handle 1: {shape.sizes} {bucket} && "
         f"tc qdisc add dev {device} parent 1:1 handle 10: pfifo limit {shape.queue}",
         pid=pid,
     )
     found = {item["kind"]: item["options"] for item in json.loads(run(f"tc -j qdisc show dev {device}", pid=pid))}
-    bucket, queue = found.get("tbf", {}), found.get("pfifo", {})
-    if abs(bucket.get("rate", 0) - shape.rate) > 0.001 * shape.rate + 1 or queue.get("limit") != shape.queue:
+    taken, queue = found.get("tbf", {}), found.get("pfifo", {})
+    if abs(taken.get("rate", 0) - shape.rate) > 0.001 * shape.rate + 1 or queue.get("limit") != shape.queue:
         raise UnsupportedError(f"link {shape.link}: rate {shape.rate:g} B/s was asked of the kernel and not taken: {found}")
+    if shape.sizes:
+        check_sizes(shape.link, shape.sizes, device, pid)
 
 
 def apply_loss(shape: Shape, device: str, pid: int | None) -> None:
