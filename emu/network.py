@@ -1,21 +1,31 @@
 """A Plan as Mininet hosts and Linux bridges, with rates and losses. To be used inside a world (`emu.world`)."""
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from emu.doctor import run
+from emu.forwarding import Forwarding
+from emu.health import Carried, carried
 from emu.plan import Plan, Wire
 from emu.shaping import apply_loss, apply_rate
+from emu.tap import overflow
+from emu.wire import Way
 from protocols.errors import UnsupportedError
+from protocols.machine import Codec
 from topologies.addressing import PREFIX_LENGTH
 
 __all__ = ["Network"]
 
 
 class Network:
-    """The built network. Nothing is taken down: the kernel does that when the world ends."""
+    """The built network. Nothing is taken down: the kernel does that when the world ends.
 
-    def __init__(self, planned: Plan) -> None:
+    `codec` tells links in user space what a packet is; without, they lose all packets as control packets are lost.
+    """
+
+    def __init__(self, planned: Plan, codec: Callable[[], Codec] | None = None) -> None:
         # Mininet's import runs programs and costs 0.1 s, so only emulations pay for it.
         from mininet.log import setLogLevel
         from mininet.net import Mininet
@@ -30,12 +40,14 @@ class Network:
             self._nodes[host] = self._net.addHost(f"h{number}", ip=f"{address}/{PREFIX_LENGTH}", mac=_mac(address))
         for number, switch in enumerate(planned.switches, 1):
             self._nodes[switch] = self._net.addSwitch(f"s{number}", dpid=f"{number:x}")
+        self._ways: list[Way] = []
         self._links = [self._make_link(wire) for wire in planned.wires]
         self._net.build()
         self._net.start()
         self._flood()
         self._prepare_hosts()
         self._impair()
+        self._forwarding = Forwarding(self._ways, codec) if self._ways else None
 
     def pid(self, host: str) -> int:
         """A process that lives in the host's network namespace."""
@@ -43,7 +55,32 @@ class Network:
 
     def _make_link(self, wire: Wire) -> Any:
         """The Mininet link of a wire: `intf1` at its near end, `intf2` at its far end."""
-        return self._net.addLink(self._nodes[wire.near], self._nodes[wire.far])
+        down, up = wire.down.user, wire.up.user
+        if down is None or up is None:
+            return self._net.addLink(self._nodes[wire.near], self._nodes[wire.far])
+        from emu.tap_link import TapLink
+
+        link = self._net.addLink(self._nodes[wire.near], self._nodes[wire.far], cls=TapLink)
+        near, far = link.descriptors
+        self._ways.append(Way(wire.down.link, near, far, down.spec, down.key, down.member))
+        self._ways.append(Way(wire.up.link, far, near, up.spec, up.key, up.member))
+        return link
+
+    def collect(self) -> Carried:
+        """End the links in user space; what they carried."""
+        if self._forwarding is None:
+            return Carried()
+        # The devices, and what they have counted, go with the processes.
+        overflow = self._overflow()
+        return carried(self._forwarding.collect(), overflow)
+
+    def _overflow(self) -> int:
+        """Packets dropped in front of links in user space."""
+        dropped = 0
+        for wire, link in zip(self._plan.wires, self._links, strict=True):
+            if wire.down.user is not None:
+                dropped += sum(overflow(self._where(end) or os.getpid(), end.name) for end in (link.intf1, link.intf2))
+        return dropped
 
     def _flood(self) -> None:
         """Bridges send every group everywhere, at once: snooping would need a querier and 10 s to learn."""

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from typing import Any
 
 import networkx as nx
 
-from emu.shaping import Shape, shape_of
+from emu.shaping import Shape, UserLink, beyond_kernel, kernel_shape
 from protocols.errors import UnsupportedError
 from topologies.addressing import host_address
+from topologies.keys import line_key
 from topologies.multicast import Multicast
 from topologies.spec import Topology
 
@@ -52,15 +54,26 @@ class Plan:
 
     def shaped(self, host: str) -> bool:
         """Does something on the host's own link limit its rate?"""
-        return any(host in (wire.near, wire.far) and min(wire.down.rate, wire.up.rate) < inf for wire in self.wires)
+        return any(host in (wire.near, wire.far) and (wire.down.limited or wire.up.limited) for wire in self.wires)
+
+    @property
+    def beyond_kernel(self) -> str:
+        """The first link that user space has to carry, and why; "" if the kernel can do all."""
+        for shape in self.shapes:
+            if shape.user is not None and shape.user.why:
+                return f"link {shape.link}: {shape.user.why}"
+        return ""
 
     def report(self) -> list[dict[str, Any]]:
         """What does the impairing, link by link."""
-        return [shape.report() for shape in self.shapes if shape.rate < inf or shape.threshold]
+        return [row for shape in self.shapes if len(row := shape.report()) > 1]
 
 
-def plan(topology: Topology) -> Plan:
-    """Work out what to build; UnsupportedError naming link and key for what can't be emulated."""
+def plan(topology: Topology, seed: int = 0, *, keyed: bool = False) -> Plan:
+    """Work out what to build; UnsupportedError naming link and key for what can't be emulated.
+
+    `seed` is that of the losses in user space, which with `keyed` are all losses.
+    """
     if len(topology.hosts) > _MOST_HOSTS:
         raise UnsupportedError(
             f"topology: {len(topology.hosts)} hosts can't be emulated; {_MOST_HOSTS} at most, or the simulator"
@@ -71,15 +84,30 @@ def plan(topology: Topology) -> Plan:
         raise UnsupportedError("topology: has a loop, and bridges would send packets around it for ever; emulate a tree")
     wires = []
     for near, far in undirected.edges:
-        for a in _members(topology, near):
-            for b in _members(topology, far):
-                down, up = shape_of(a, b, topology.link(near, far)), shape_of(b, a, topology.link(far, near))
-                wires.append(Wire(a, b, down, up))
+        shape = partial(_shapes, topology, near, far, seed, keyed)
+        # One of the two ends is a single node, since members of groups hang on switches.
+        for i, a in enumerate(_members(topology, near)):
+            for j, b in enumerate(_members(topology, far)):
+                wires.append(Wire(a, b, *shape(a, b, max(i, j))))
     for name in topology.host_nodes:
         if undirected.degree(name) > 1:
             raise UnsupportedError(f"node {name}: a host with several links can't be emulated yet")
     addresses = {host: host_address(topology, host) for host in topology.hosts}
     return Plan(addresses, topology.switches, tuple(wires))
+
+
+def _shapes(topology: Topology, near: str, far: str, seed: int, keyed: bool, a: str, b: str, place: int) -> tuple[Shape, Shape]:
+    """Both directions of the link between the nodes `a` of `near` and `b` of `far`; user space carries both or none."""
+    ways = ((near, far, f"{a}-{b}"), (far, near, f"{b}-{a}"))
+    specs = [topology.link(source, target) for source, target, _ in ways]
+    reasons = [beyond_kernel(spec, keyed) for spec in specs]
+    if not any(reasons):
+        down, up = (kernel_shape(link, spec) for (_, _, link), spec in zip(ways, specs, strict=True))
+    else:
+        keys = [line_key(topology, seed, source, target, place) for source, target, _ in ways]
+        users = [UserLink(*each, why) for *each, why in zip(specs, keys, (place, place), reasons, strict=True)]
+        down, up = (Shape(link, user=user) for (_, _, link), user in zip(ways, users, strict=True))
+    return down, up
 
 
 def _refuse_models(topology: Topology) -> None:

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
-from math import inf
 from typing import Any
 
 from emu.launch import NodeReport, emulate
@@ -22,7 +21,7 @@ from protocols.registry import protocol
 from sim.network import Network
 from sim.watch import WatchedNetwork, Watcher
 from topologies.addressing import endpoint_of_group
-from topologies.channels import Perfect, Recorded
+from topologies.impairments import impairment
 
 __all__ = ["BACKENDS", "run"]
 
@@ -97,7 +96,6 @@ def _measured(network: Network, cpu: float) -> dict[str, Any]:
     }
 
 
-_OTHERS = ("duplicate", "corrupt", "bit_errors", "mtu")
 _COUNTS = ("offered", "dropped", "lost")
 _RARE = ("corrupt", "marked", "duplicated")
 
@@ -113,20 +111,7 @@ def _simulated(network: Network) -> list[dict[str, Any]]:
     rows = []
     for counts in network.links():
         link = network.topology.link(counts.near, counts.far)
-        row: dict[str, Any] = {"link": f"{counts.near}-{counts.far}"}
-        if link.rate < inf:
-            queue = link.queue if link.discipline is None else link.discipline.model_dump()
-            row |= {"rate": link.rate, "queue": queue, "rate_by": "simulator"}
-        if link.delay or link.jitter is not None:
-            row |= {"delay": link.delay if link.jitter is None else link.jitter.model_dump(), "delay_by": "simulator"}
-        if not isinstance(link.loss, Perfect):
-            row |= {
-                "loss": str(link.loss) if isinstance(link.loss, Recorded) else link.loss.model_dump(),
-                "loss_by": "simulator",
-            }
-        others = {key: value for key in _OTHERS if (value := getattr(link, key))}
-        if others:
-            row |= {"others": others, "others_by": "simulator"}
+        row = impairment(f"{counts.near}-{counts.far}", link, "simulator")
         if len(row) > 1:
             met = asdict(counts)
             rows.append(row | {key: met[key] for key in _COUNTS} | {key: met[key] for key in _RARE if met[key]})

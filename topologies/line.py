@@ -76,23 +76,28 @@ class Tally:
 
 
 class _Passage:
-    """A packet on the line: what it is, its dice, its place among its kind, and whether it will be lost."""
+    """A packet on the line: what it is, its dice, its place among its kind, and whether it will be lost.
 
-    __slots__ = ("item", "key", "lost", "octets", "place")
+    `news` is its identity if this is the first time the link carries it.
+    """
 
-    def __init__(self, item: Any, key: int, place: int, octets: int, lost: bool) -> None:
+    __slots__ = ("item", "key", "lost", "news", "octets", "place")
+
+    def __init__(self, item: Any, key: int, place: int, octets: int, lost: bool, news: int | None) -> None:
         self.item = item
         self.key = key
         self.place = place
         self.octets = octets
         self.lost = lost
+        self.news = news
 
 
 class Line:
     """Carries packets in order of time. `key` is the loss key of the link (`topologies.keys`), `member` its place in a group.
 
     `offer` and `wake` answer with what arrives at the far end, and when; what is not heard of again is counted in `dropped`,
-    `lost` or `corrupt`. `marked` (ECN) and `duplicated` count packets that do arrive.
+    `lost` or `corrupt`. `marked` (ECN) and `duplicated` count packets that do arrive. `missed` holds the identities that were
+    lost or corrupt when the link carried them for the first time, in that order.
     """
 
     __slots__ = (
@@ -107,6 +112,7 @@ class Line:
         "corrupt",
         "duplicated",
         "lost",
+        "missed",
         "offered",
     )
 
@@ -122,6 +128,7 @@ class Line:
         self._controls = 0
         self._last = 0.0
         self.offered = self.lost = self.corrupt = self.duplicated = 0
+        self.missed: list[int] = []
 
     @property
     def deadline(self) -> float:
@@ -145,7 +152,7 @@ class Line:
     def offer(self, item: Any, size: int, identity: int | None, kind: str, now: float) -> Arrivals:
         """A packet of `size` bytes of UDP payload comes to the near end; `item` is handed back as it is."""
         self.offered += 1
-        spec = self._spec
+        spec, news = self._spec, None
         if identity is None:
             self._controls += 1
             key, place = extend(extend(self._key, _CONTROL), self._controls), self._controls - 1
@@ -153,6 +160,7 @@ class Line:
             occurrence = self._tally.count(identity)
             key = extend(extend(extend(self._key, _CONTENT), identity), occurrence)
             place = (identity & 0xFFFFFFFF) + occurrence - 1
+            news = identity if occurrence == 1 else None
         if self._script is not None:
             lost = self._script.lost(identity, kind)
         else:
@@ -162,7 +170,7 @@ class Line:
             # The channel spoke of the first frame; the others are lost on their own, at the channel's mean rate.
             lost |= unit(key, _FRAGMENTS) >= (1 - spec.loss.rate) ** (frames - 1)
         octets = _octets(size, frames, spec)
-        return self._arrivals(self._port.offer(_Passage(item, key, place, octets, lost), octets, now))
+        return self._arrivals(self._port.offer(_Passage(item, key, place, octets, lost, news), octets, now))
 
     def wake(self, now: float) -> Arrivals:
         """The deadline has come."""
@@ -177,6 +185,9 @@ class Line:
                 self.corrupt += 1
             else:
                 self._propagate(passage, end, arrivals)
+                continue
+            if passage.news is not None:
+                self.missed.append(passage.news)
         return arrivals
 
     def _damaged(self, passage: _Passage) -> bool:
