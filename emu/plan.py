@@ -105,7 +105,7 @@ def _shapes(topology: Topology, near: str, far: str, seed: int, keyed: bool, a: 
         down, up = (kernel_shape(link, spec) for (_, _, link), spec in zip(ways, specs, strict=True))
     else:
         keys = [line_key(topology, seed, source, target, place) for source, target, _ in ways]
-        users = [UserLink(*each, why) for *each, why in zip(specs, keys, (place, place), reasons, strict=True)]
+        users = (UserLink(spec, key, place, why) for spec, key, why in zip(specs, keys, reasons, strict=True))
         down, up = (Shape(link, user=user) for (_, _, link), user in zip(ways, users, strict=True))
     return down, up
 

@@ -162,7 +162,7 @@ class Forwarder:
                 self._land(carriage, carriage.line.wake(now))
                 continue
             note(now - when)
-            for frame in (frames,) if type(frames) is bytes else frames:
+            for frame in (frames,) if isinstance(frames, bytes) else frames:
                 try:
                     os.write(carriage.target, frame)
                 except OSError:
@@ -191,12 +191,13 @@ def serve(ways: Sequence[Way], codec: Codec, line: socket.socket) -> None:
     forwarder = Forwarder(ways, codec)
     before = _cpu()
     began = looked = time.monotonic()
+    end = line.fileno()
     while True:
         asked = time.monotonic()
         left = forwarder.deadline - asked
-        readable, _, _ = select.select([line, *forwarder.sources], (), (), None if left == inf else max(0.0, left))
+        readable, _, _ = select.select([end, *forwarder.sources], (), (), None if left == inf else max(0.0, left))
         woke = time.monotonic()
-        if line in readable:
+        if end in readable:
             break
         # If it had to wait, then nothing was there before; else something may have been since the last look.
         forwarder.turn(readable, woke if woke - asked > _WAITED else looked)

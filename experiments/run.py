@@ -133,6 +133,7 @@ def _emulate(scenario: Scenario) -> Result:
     topology = scenario.build_topology()
     _refuse(scenario)
     cast = Cast(scenario, topology, partial(endpoint_of_group, port=PORT), True, OnDisk())
+    keyed = scenario.emu.losses == "keyed"
     emulation = emulate(
         topology,
         dict(cast.programs()),
@@ -141,6 +142,7 @@ def _emulate(scenario: Scenario) -> Result:
         duration=scenario.duration,
         over=cast.senders.issubset,
         seed=scenario.seed,
+        keyed=keyed,
     )
     nodes = emulation.nodes
     told = {name: node.result if node.result is not None else {"fault": node.error} for name, node in nodes.items()}
@@ -154,6 +156,8 @@ def _emulate(scenario: Scenario) -> Result:
         "cpu_s": sum(node.cpu for node in nodes.values()),
         "peak_memory": max(node.memory for node in nodes.values()),
         "impairments": emulation.impairments,
+        "health": emulation.health,
+        **({"dropped_first": emulation.dropped_first} if keyed else {}),
         "faults": {name: faults for name, node in nodes.items() if (faults := _faults(node))},
     }
     return cast.result("emu", told, World(None, packets, octets, metrics))
