@@ -1,22 +1,25 @@
 """What has to be built to emulate a Topology, and a refusal, before anything is started, of what can't be emulated."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any
 
 import networkx as nx
 
+from emu.router import RouterShape, router_shape
+from emu.routing import Routing
 from emu.shaping import Shape, shape_of
 from protocols.errors import UnsupportedError
 from topologies.addressing import host_address
-from topologies.multicast import Multicast
+from topologies.nodes import RouterModel
 from topologies.spec import Topology
 
 __all__ = ["Plan", "Wire", "plan"]
 
 _MOST_HOSTS = 1000
 """A Linux bridge has at most 1024 ports, and much earlier this machine's memory ends."""
+_MOST_HOPS = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +34,23 @@ class Wire:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What will be built: every host with its address, every switch, every wire."""
+    """What will be built: every host with its address, every switch, router and wire.
 
+    `groups` are addresses of groups with the hosts that take part, `ttls` those of hosts whose multicasts don't go everywhere.
+    """
+
+    topology: Topology
     addresses: dict[str, str]
     switches: tuple[str, ...]
+    routers: tuple[RouterShape, ...]
     wires: tuple[Wire, ...]
+    routing: Routing
+    groups: Mapping[str, Sequence[str]]
+    ttls: Mapping[str, int]
+
+    def ttl(self, host: str) -> int:
+        """The TTL of the host's multicasts."""
+        return self.ttls.get(host, _MOST_HOPS)
 
     @property
     def shapes(self) -> list[Shape]:
@@ -48,51 +63,66 @@ class Plan:
         needed = ["veth", "bridge"]
         needed += ["rate"] if any(shape.rate < inf for shape in self.shapes) else []
         needed += ["loss"] if any(shape.threshold for shape in self.shapes) else []
-        return needed
+        return list(dict.fromkeys(needed + [feature for router in self.routers for feature in router.features]))
 
     def shaped(self, host: str) -> bool:
         """Does something on the host's own link limit its rate?"""
         return any(host in (wire.near, wire.far) and min(wire.down.rate, wire.up.rate) < inf for wire in self.wires)
 
     def report(self) -> list[dict[str, Any]]:
-        """What does the impairing, link by link."""
-        return [shape.report() for shape in self.shapes if shape.rate < inf or shape.threshold]
+        """What does the impairing, link by link, then router by router."""
+        rows = [shape.report() for shape in self.shapes if shape.rate < inf or shape.threshold]
+        return rows + [row for router in self.routers if len(row := router.report()) > 1]
 
 
-def plan(topology: Topology) -> Plan:
-    """Work out what to build; UnsupportedError naming link and key for what can't be emulated."""
+def plan(topology: Topology, groups: Mapping[str, Sequence[str]] | None = None, ttls: Mapping[str, int] | None = None) -> Plan:
+    """Work out what to build; UnsupportedError naming link, node and key for what can't be emulated."""
     if len(topology.hosts) > _MOST_HOSTS:
         raise UnsupportedError(
             f"topology: {len(topology.hosts)} hosts can't be emulated; {_MOST_HOSTS} at most, or the simulator"
         )
-    _refuse_models(topology)
-    undirected = topology.graph.to_undirected()
-    if not nx.is_forest(undirected):
-        raise UnsupportedError("topology: has a loop, and bridges would send packets around it for ever; emulate a tree")
+    _refuse(topology)
     wires = []
-    for near, far in undirected.edges:
+    for near, far in topology.graph.to_undirected().edges:
         for a in _members(topology, near):
             for b in _members(topology, far):
                 down, up = shape_of(a, b, topology.link(near, far)), shape_of(b, a, topology.link(far, near))
                 wires.append(Wire(a, b, down, up))
+    kinds = {name: topology.node(name).kind for name in topology.switches}
+    routers = tuple(router_shape(name, _router_model(topology, name)) for name, kind in kinds.items() if kind == "router")
+    return Plan(
+        topology,
+        {host: host_address(topology, host) for host in topology.hosts},
+        tuple(name for name, kind in kinds.items() if kind == "switch"),
+        routers,
+        tuple(wires),
+        Routing(topology, [(wire.near, wire.far) for wire in wires], groups or {}),
+        groups or {},
+        ttls or {},
+    )
+
+
+def _router_model(topology: Topology, name: str) -> RouterModel | None:
+    model = topology.node(name).model
+    assert model is None or isinstance(model, RouterModel)
+    return model
+
+
+def _refuse(topology: Topology) -> None:
+    """UnsupportedError naming node or key for what only the simulator can do yet."""
+    undirected = topology.graph.to_undirected()
+    if not nx.is_forest(undirected):
+        raise UnsupportedError("topology: has a loop, and bridges would send packets around it for ever; emulate a tree")
     for name in topology.host_nodes:
         if undirected.degree(name) > 1:
             raise UnsupportedError(f"node {name}: a host with several links can't be emulated yet")
-    addresses = {host: host_address(topology, host) for host in topology.hosts}
-    return Plan(addresses, topology.switches, tuple(wires))
-
-
-def _refuse_models(topology: Topology) -> None:
-    """UnsupportedError naming node or key for what only the simulator can do yet."""
     for name in topology.graph:
         spec = topology.node(name)
-        if spec.kind == "router":
-            raise UnsupportedError(f"node {name}: a router can't be emulated yet; use a switch or the simulator")
-        if spec.model is not None and spec.model.model_fields_set:
+        if spec.kind != "router" and spec.model is not None and spec.model.model_fields_set:
             key = min(spec.model.model_fields_set)
             raise UnsupportedError(f"node {name}: {key} can't be emulated yet; leave it out or use the simulator")
-    for key in sorted(topology.multicast.model_fields_set - {"pruning"}):
-        if getattr(topology.multicast, key) != getattr(Multicast(), key):
+    for key in ("join", "leave"):
+        if getattr(topology.multicast, key):
             raise UnsupportedError(f"multicast.{key}: can't be emulated yet; leave it out or use the simulator")
 
 
