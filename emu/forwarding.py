@@ -36,7 +36,7 @@ class _Unknown:
 
 
 class Forwarding:
-    """Carries frames from now on, in one process for each core that the hosts leave free, and one at least.
+    """Carries frames in one process for each core that the hosts leave free, and one at least; impairs them after `begin`.
 
     The descriptors of the ways are closed here, so that the devices go with the processes.
     """
@@ -49,6 +49,14 @@ class Forwarding:
         self._lines = [_fork(share, _Unknown() if codec is None else codec()) for share in shares]
         for way in ways:
             os.close(way.source)
+
+    def begin(self) -> None:
+        """From now on the links do what they are to do; before, everything passes at once and is not counted."""
+        for line in self._lines:
+            line.sendall(b"b")
+        for line in self._lines:
+            if not line.recv(1):
+                raise LinkError("a process behind links in user space was killed before the run began")
 
     def collect(self) -> list[Mapping[str, Any]]:
         """End the processes; their reports (`Forwarder.report`)."""

@@ -33,6 +33,6 @@ def check_sizes(link: str, words: str, device: str, pid: int | None) -> None:
     wanted = words.split()[1:]
     asked = {key: int(value) for key, value in zip(wanted[::2], wanted[1::2], strict=True)}
     rows = json.loads(run(f"tc -d -j qdisc show dev {device}", pid=pid))
-    found = next((row.get("stab", {}) for row in rows if row.get("root")), {})
+    found: dict[str, int] = next((row.get("stab", {}) for row in rows if row.get("root")), {})
     if found != asked:
         raise UnsupportedError(f"link {link}: {words!r} was asked of the kernel and not taken: {found or 'no size table'}")

@@ -7,7 +7,7 @@ import selectors
 import signal
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import inf
 from typing import Any
@@ -71,10 +71,14 @@ def emulate(
     duration: float,
     over: Callable[[set[str]], bool],
     seed: int,
-    ttl: int = 1,
+    groups: Mapping[str, Sequence[str]] | None = None,
+    ttls: Mapping[str, int] | None = None,
     keyed: bool = False,
 ) -> Emulation:
     """Run a program on each named host until `over` says so of the names that are finished, or for `duration` seconds.
+
+    `groups` are IPv4 addresses with the hosts that send to them or listen: routers carry only these, and all are tried before.
+    `ttls` are those of hosts whose multicasts do not go everywhere.
 
     Raises UnsupportedError before anything is started when this machine can't do it. A node that dies does not end the run;
     its report says what happened. With `keyed` all losses are those of the simulator with this `seed`, packet by packet.
@@ -83,7 +87,7 @@ def emulate(
         topology.member(name)
     if not programs:
         raise UsageError("an emulation needs a program on at least one host")
-    planned = plan(topology, seed, keyed=keyed)
+    planned = plan(topology, groups, ttls, seed=seed, keyed=keyed)
     check_tools()
 
     def work() -> dict[str, Any]:
@@ -96,7 +100,7 @@ def emulate(
         gc.freeze()
         for name in programs:
             burst = 1 if planned.shaped(name) else SEGMENTS
-            launcher.fork(Node(name, network.pid(name), planned.addresses[name], codec, port, ttl, burst, seed))
+            launcher.fork(Node(name, network.pid(name), planned.addresses[name], codec, port, planned.ttl(name), burst, seed))
         elapsed, ended = launcher.run(duration, over)
         carried = network.collect()
         impairments = [{**row, **carried.counts.get(row["link"], {})} for row in planned.report()]

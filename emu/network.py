@@ -1,6 +1,7 @@
 """A Plan as Mininet hosts and Linux bridges, with rates and losses. To be used inside a world (`emu.world`)."""
 
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,11 @@ from typing import Any
 from emu.doctor import run
 from emu.forwarding import Forwarding
 from emu.health import Carried, carried
+from emu.mroute import MulticastRouter
 from emu.plan import Plan, Wire
+from emu.probe import probe
+from emu.router import apply_adapter
+from emu.routing import RouterTable, mac_of
 from emu.shaping import apply_loss, apply_rate
 from emu.tap import overflow
 from emu.wire import Way
@@ -17,6 +22,15 @@ from protocols.machine import Codec
 from topologies.addressing import PREFIX_LENGTH
 
 __all__ = ["Network"]
+
+_PATIENCE = 10.0
+_FORWARDING = "3"
+
+_FORWARD = (
+    "[ ! -e /proc/sys/net/ipv6 ] || echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6; "
+    "for file in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 > $file; done; echo 1 > /proc/sys/net/ipv4/ip_forward"
+)
+"""What makes a router of a node: packets may come from anywhere, whatever way back its routes would take."""
 
 
 class Network:
@@ -37,17 +51,22 @@ class Network:
         # Kernel names have at most 15 letters, so nodes are numbered and only we know their real names.
         self._nodes: dict[str, Any] = {}
         for number, (host, address) in enumerate(planned.addresses.items(), 1):
-            self._nodes[host] = self._net.addHost(f"h{number}", ip=f"{address}/{PREFIX_LENGTH}", mac=_mac(address))
+            self._nodes[host] = self._net.addHost(f"h{number}", ip=f"{address}/{PREFIX_LENGTH}", mac=mac_of(address))
         for number, switch in enumerate(planned.switches, 1):
             self._nodes[switch] = self._net.addSwitch(f"s{number}", dpid=f"{number:x}")
+        for number, router in enumerate(planned.routers, 1):
+            self._nodes[router.name] = self._net.addHost(f"g{number}", ip=None)
         self._ways: list[Way] = []
         self._links = [self._make_link(wire) for wire in planned.wires]
         self._net.build()
         self._net.start()
-        self._flood()
-        self._prepare_hosts()
-        self._impair()
         self._forwarding = Forwarding(self._ways, codec) if self._ways else None
+        self._flood()
+        self._await_ports()
+        self._prepare_hosts()
+        self._multicast = [self._prepare_router(name, table) for name, table in planned.routing.routers.items()]
+        probe(planned, self.pid)
+        self._impair()
 
     def pid(self, host: str) -> int:
         """A process that lives in the host's network namespace."""
@@ -90,12 +109,23 @@ class Network:
             if setting.read_text().strip() != "0":
                 raise UnsupportedError(f"switch {switch}: multicast snooping can't be switched off")
 
+    def _await_ports(self) -> None:
+        """A bridge's port carries nothing until the kernel has noticed that its cable is in, which may come late."""
+        end = time.monotonic() + _PATIENCE
+        for switch in self._plan.switches:
+            for port in Path(f"/sys/class/net/{self._nodes[switch].name}/brif").iterdir():
+                while (port / "state").read_text().strip() != _FORWARDING:
+                    if time.monotonic() > end:
+                        raise UnsupportedError(f"switch {switch}: its port {port.name} does not begin to forward")
+                    time.sleep(0.001)
+
     def _prepare_hosts(self) -> None:
         """Multicast route, all neighbours known (no ARP on the links), no IPv6, and packets cut before the first link.
 
-        Cutting costs some speed, and is left out where nothing on the way loses, delays or counts packets.
+        Cutting costs some speed, and is left out where nothing on the way loses, delays or counts packets, and no router is:
+        the kernel's multicast routing throws away what is longer than a link's largest packet, though it could be cut later.
         """
-        neighbours = [f"neigh replace {address} lladdr {_mac(address)} dev" for address in self._plan.addresses.values()]
+        whole = not self._plan.report() and not self._plan.routers
         for host in self._plan.addresses:
             device = f"{self._nodes[host].name}-eth0"
             commands = [
@@ -104,22 +134,46 @@ class Network:
                 f"ip route replace 224.0.0.0/4 dev {device}",
                 "ip -batch -",
             ]
-            if self._plan.report():
+            if not whole:
                 commands.append(f"ethtool -K {device} tx-udp-segmentation off")
-            batch = "\n".join(f"{line} {device}" for line in neighbours)
+            known = self._plan.routing.neighbours(host).items()
+            batch = "\n".join(f"neigh replace {address} lladdr {mac} dev {device}" for address, mac in known)
             run("; ".join(commands), pid=self.pid(host), stdin=batch)
+
+    def _prepare_router(self, name: str, table: RouterTable) -> MulticastRouter:
+        """Forwarding between its ports, none of which has an address, with a route for each host; groups as planned."""
+        pid = self.pid(name)
+        devices = {wire: self._port(name, wire) for wire in table.ports}
+        batch = [f"address replace {table.address}/32 dev lo"]
+        batch += [f"link set {devices[wire]} address {mac} up" for wire, mac in table.ports.items()]
+        for route in table.routes:
+            device = devices[route.wire]
+            batch += [
+                f"neigh replace {route.address} lladdr {route.mac} dev {device}",
+                f"route replace {route.address}/32 dev {device}",
+            ]
+        run(f"set -e; ip link set lo up; {_FORWARD}; ip -batch -", pid=pid, stdin="\n".join(batch))
+        router = MulticastRouter(name, pid, list(devices.values()))
+        for group in table.groups:
+            router.add(group.source, group.group, devices[group.inward], [devices[wire] for wire in group.outward])
+        return router
+
+    def _port(self, node: str, wire: int) -> str:
+        """The name of a node's device at a wire."""
+        link = self._links[wire]
+        return str(link.intf1.name if self._plan.wires[wire].near == node else link.intf2.name)
 
     def _impair(self) -> None:
         for wire, link in zip(self._plan.wires, self._links, strict=True):
             for shape, out, into in ((wire.down, link.intf1, link.intf2), (wire.up, link.intf2, link.intf1)):
                 apply_rate(shape, out.name, self._where(out))
                 apply_loss(shape, into.name, self._where(into))
+        for router in self._plan.routers:
+            ports = [self._port(router.name, wire) for wire in self._plan.routing.routers[router.name].ports]
+            apply_adapter(router, ports, self.pid(router.name))
+        if self._forwarding is not None:
+            self._forwarding.begin()
 
     def _where(self, interface: Any) -> int | None:
         """The process whose namespace holds the interface; None for a switch's, which lives in the world itself."""
         return int(interface.node.pid) if interface.node.inNamespace else None
-
-
-def _mac(address: str) -> str:
-    """A locally administered address made from the IPv4 address."""
-    return "02:00:" + ":".join(f"{int(part):02x}" for part in address.split("."))

@@ -75,7 +75,10 @@ _Due: TypeAlias = tuple[float, int, _Carriage, Frames | None]
 
 
 class Forwarder:
-    """Carries frames for several ways. `turn` does all that is to be done at one time; times come from `clock`."""
+    """Carries frames for several ways. `turn` does all that is to be done at one time; times come from `clock`.
+
+    Before `begin` everything passes at once and is not counted.
+    """
 
     def __init__(self, ways: Sequence[Way], codec: Codec, clock: Callable[[], float] = time.monotonic) -> None:
         self._everything = [_Carriage(way) for way in ways]
@@ -84,6 +87,7 @@ class Forwarder:
         self._clock = clock
         self._due: list[_Due] = []
         self._serial = 0
+        self._begun = False
         self.lateness = Lateness()
         self.unread = 0.0
         """The longest a frame may have waited in a device before it was read."""
@@ -99,6 +103,10 @@ class Forwarder:
     def deadline(self) -> float:
         """When the next turn is due at the latest; inf for never."""
         return self._due[0][0] if self._due else inf
+
+    def begin(self) -> None:
+        """From now on the lines do what they are to do."""
+        self._begun = True
 
     def turn(self, readable: Sequence[int], since: float) -> None:
         """Read what has come, and write what is due. At the time `since` nothing was unread but what the last turn left."""
@@ -124,6 +132,9 @@ class Forwarder:
         carriage.since = since
 
     def _take(self, carriage: _Carriage, frame: bytes, now: float) -> None:
+        if not self._begun:
+            self._write(carriage, frame)
+            return
         found = carriage.reassembly.take(frame)
         if not isinstance(found, Datagram):
             for other in found:
@@ -163,10 +174,13 @@ class Forwarder:
                 continue
             note(now - when)
             for frame in (frames,) if isinstance(frames, bytes) else frames:
-                try:
-                    os.write(carriage.target, frame)
-                except OSError:
-                    self.refused += 1
+                self._write(carriage, frame)
+
+    def _write(self, carriage: _Carriage, frame: bytes) -> None:
+        try:
+            os.write(carriage.target, frame)
+        except OSError:
+            self.refused += 1
 
     def report(self) -> dict[str, Any]:
         """What became of the packets, way by way, and how well the process kept up; JSON-able."""
@@ -185,7 +199,7 @@ class Forwarder:
 
 
 def serve(ways: Sequence[Way], codec: Codec, line: socket.socket) -> None:
-    """Carry frames until the other end of `line` says no more; then answer with the report as JSON."""
+    """Carry frames, impaired from a byte on `line` on, which is answered, until its end, which is answered by the report."""
     realtime = _hurry()
     gc.freeze()
     forwarder = Forwarder(ways, codec)
@@ -198,7 +212,11 @@ def serve(ways: Sequence[Way], codec: Codec, line: socket.socket) -> None:
         readable, _, _ = select.select([end, *forwarder.sources], (), (), None if left == inf else max(0.0, left))
         woke = time.monotonic()
         if end in readable:
-            break
+            if not line.recv(1):
+                break
+            forwarder.begin()
+            line.sendall(b"b")
+            readable.remove(end)
         # If it had to wait, then nothing was there before; else something may have been since the last look.
         forwarder.turn(readable, woke if woke - asked > _WAITED else looked)
         looked = woke

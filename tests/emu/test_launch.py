@@ -227,7 +227,7 @@ def test_what_the_kernel_can_not_do_is_named_by_link_and_key(attributes: dict[st
 
 def test_with_keyed_losses_the_kernel_loses_nothing() -> None:
     topology = star(2, trunk={"rate": "1Mbit"}, link={"down": {"loss": "1%"}})
-    planned = plan(topology, 7, keyed=True)
+    planned = plan(topology, seed=7, keyed=True)
     assert planned.beyond_kernel == "link s1-r1: keyed losses"
     assert [shape.user is None for shape in planned.shapes] == [True, True, False, False, False, False]
     assert not any(shape.threshold for shape in planned.shapes)
