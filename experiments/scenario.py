@@ -15,6 +15,7 @@ from experiments.faults import Fault
 from experiments.faults import check as check_fault
 from experiments.protocol_choice import ProtocolChoice
 from experiments.scenario_file import override, read_yaml
+from experiments.twin.margins import Margins
 from experiments.workload import Attendance, Workloads
 from protocols.errors import ConfigError, UsageError
 from topologies.files import read_topology
@@ -25,7 +26,7 @@ from topologies.units import Duration
 __all__ = ["Scenario", "load", "parse", "schema"]
 
 
-MEANINGLESS = ("engine", "capture", "trace", "series")
+MEANINGLESS = ("engine", "capture", "trace", "series", "twin")
 """Keys that say how to run and what to write down meanwhile, and change nothing in what comes out."""
 
 
@@ -58,6 +59,8 @@ class Scenario(BaseModel):
     series: Duration | None = Field(
         default=None, gt=0.0, description="time series (Parquet) of this interval into the output folder; simulator only"
     )
+
+    twin: Margins | None = Field(default=None, description="margins of the equivalence of simulator and Mininet")
 
     @model_validator(mode="after")
     def _fits(self) -> "Scenario":
