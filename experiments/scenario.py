@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -23,7 +24,7 @@ from topologies.generators import AnyTopology
 from topologies.spec import Topology
 from topologies.units import Duration
 
-__all__ = ["Scenario", "load", "parse", "schema"]
+__all__ = ["Scenario", "file_schema", "load", "parse", "schema"]
 
 
 MEANINGLESS = ("engine", "capture", "trace", "series", "twin")
@@ -169,3 +170,20 @@ def parse(data: dict[str, Any], origin: str) -> Scenario:
 def schema() -> dict[str, Any]:
     """The JSON Schema of a scenario file."""
     return Scenario.model_json_schema(by_alias=True)
+
+
+def file_schema() -> dict[str, Any]:
+    """The JSON Schema of a scenario file as users write it: a topology may also be named by its file."""
+    whole = deepcopy(schema())
+    topology = whole["properties"]["topology"]
+    description = topology.pop("description")
+    named = {
+        "type": "object",
+        "title": "File",
+        "description": "YAML, JSON or GraphML file of a topology, relative to the scenario's folder",
+        "properties": {"file": {"type": "string"}, "multicast": {"$ref": "#/$defs/Multicast"}},
+        "required": ["file"],
+        "additionalProperties": False,
+    }
+    whole["properties"]["topology"] = {"title": "Topology", "description": description, "anyOf": [named, topology]}
+    return whole
