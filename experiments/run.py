@@ -23,7 +23,7 @@ from sim.watch import WatchedNetwork, Watcher
 from topologies.addressing import endpoint_of_group
 from topologies.impairments import impairment
 
-__all__ = ["BACKENDS", "run"]
+__all__ = ["BACKENDS", "run", "simulate"]
 
 PORT = 6003
 
@@ -45,10 +45,11 @@ def run(scenario: Scenario, backend: str = "sim", seeing: Seeing | None = None) 
 
 def _watch(scenario: Scenario, seeing: Seeing) -> Result:
     with seeing.watchers(scenario, scenario.build_topology()) as watchers:
-        return _simulate(scenario, watchers)
+        return simulate(scenario, watchers)
 
 
-def _simulate(scenario: Scenario, watchers: Sequence[Watcher] = ()) -> Result:
+def simulate(scenario: Scenario, watchers: Sequence[Watcher] = ()) -> Result:
+    """Run the scenario in the simulator, with watchers looking on."""
     topology = scenario.build_topology()
     real = scenario.wire == "bytes"
     cast = Cast(scenario, topology, str, real, in_memory if real else accounted)
@@ -169,4 +170,4 @@ def _faults(node: NodeReport) -> dict[str, Any]:
     return found if node.error is None else {**found, "error": node.error}
 
 
-BACKENDS: dict[str, Callable[[Scenario], Result]] = {"sim": _simulate, "emu": _emulate}
+BACKENDS: dict[str, Callable[[Scenario], Result]] = {"sim": simulate, "emu": _emulate}
