@@ -56,12 +56,13 @@ class Lateness:
 class Carried:
     """What the links in user space of one emulation carried: counts by link, and how well they kept up.
 
-    `counts` are those of `topologies.line.Line`, `missed` the identities that each link lost or damaged when it carried
-    them for the first time, in ascending order. Of several processes, times are those of the worst.
+    `counts` are those of `topologies.line.Line`. `dropped` and `queued` are identities of first transmissions, in ascending
+    order: what the channel lost or damaged, and what the queue dropped. Of several processes, times are those of the worst.
     """
 
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
-    missed: dict[str, list[int]] = field(default_factory=dict)
+    dropped: dict[str, list[int]] = field(default_factory=dict)
+    queued: dict[str, list[int]] = field(default_factory=dict)
     health: dict[str, Any] = field(default_factory=dict)
 
 
@@ -69,7 +70,7 @@ def carried(reports: Sequence[Mapping[str, Any]], overflow: int) -> Carried:
     """Put the reports of all processes together; `overflow` packets were dropped since nobody read them in time."""
     ways = [way for report in reports for way in report["ways"]]
     counts = {way["link"]: {name: way[name] for name in COUNTS} for way in ways}
-    missed = {way["link"]: sorted(way["missed"]) for way in ways}
+    dropped, queued = ({way["link"]: sorted(way[key]) for way in ways if way[key]} for key in ("first_lost", "first_queued"))
     lateness = {key: max(report["lateness"][key] for report in reports) for key in ("p50", "p99", "max")}
     health = {
         "released": sum(report["released"] for report in reports),
@@ -80,7 +81,7 @@ def carried(reports: Sequence[Mapping[str, Any]], overflow: int) -> Carried:
         "realtime": all(report["realtime"] for report in reports),
         "cpu_s": sum(report["cpu"] for report in reports),
     }
-    return Carried(counts, missed, health)
+    return Carried(counts, dropped, queued, health)
 
 
 def _complaints(health: Mapping[str, Any]) -> list[str]:

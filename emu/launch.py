@@ -50,8 +50,8 @@ class NodeReport:
 class Emulation:
     """Reports by node, what did the impairing on each link, seconds from time 0 to the end, and whether `over` ended it.
 
-    `health` says whether the links kept up (`emu.health.judged`). `dropped_first` has, for each direction of a link in user
-    space, the identities that were lost or damaged when it carried them for the first time, in ascending order.
+    `health` says whether the links kept up (`emu.health.judged`). `dropped_first` has the identities of first transmissions
+    that links in user space lost or damaged, by link as `near-far` and in ascending order; `queued_first` what queues dropped.
     """
 
     nodes: dict[str, NodeReport]
@@ -60,6 +60,7 @@ class Emulation:
     over: bool
     health: dict[str, Any]
     dropped_first: dict[str, list[int]]
+    queued_first: dict[str, list[int]]
 
 
 def emulate(
@@ -105,7 +106,7 @@ def emulate(
         carried = network.collect()
         impairments = [{**row, **carried.counts.get(row["link"], {})} for row in planned.report()]
         health = judged(carried, sum(report.faults.get("receive_drops", 0) for report in launcher.reports.values()))
-        return asdict(Emulation(launcher.reports, impairments, elapsed, ended, health, carried.missed))
+        return asdict(Emulation(launcher.reports, impairments, elapsed, ended, health, carried.dropped, carried.queued))
 
     answer = inside(work)
     answer["nodes"] = {name: NodeReport(**report) for name, report in answer["nodes"].items()}

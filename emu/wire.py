@@ -53,14 +53,23 @@ class Way:
     member: int
 
 
+_Item: TypeAlias = tuple[Frames, int | None]
+"""A datagram's frames, and its identity if it is a first transmission."""
+
+
 class _Carriage:
     """A way in motion."""
 
-    __slots__ = ("armed", "line", "others", "reassembly", "since", "target", "way")
+    __slots__ = ("armed", "inside", "line", "lost", "others", "reassembly", "since", "target", "way")
 
     def __init__(self, way: Way) -> None:
         self.way = way
         self.line = Line(way.spec, way.key, way.member)
+        self.line.missed = self._missed
+        self.lost: list[int] = []
+        """Identities of first transmissions that the line lost or damaged."""
+        self.inside: set[int] = set()
+        """Those that went in and did not come out yet, and never will where the queue dropped them."""
         self.reassembly = Reassembly()
         self.target = way.target
         self.armed = inf
@@ -68,6 +77,12 @@ class _Carriage:
         self.others = way.spec.delay if way.spec.jitter is None else way.spec.jitter.sample(0.5, 0)
         self.since = inf
         """Since when there may have been frames that the last look left in the device; inf if it left none."""
+
+    def _missed(self, item: _Item) -> None:
+        _, news = item
+        if news is not None:
+            self.inside.discard(news)
+            self.lost.append(news)
 
 
 _Due: TypeAlias = tuple[float, int, _Carriage, Frames | None]
@@ -141,16 +156,22 @@ class Forwarder:
                 self._push(now + carriage.others, carriage, other)
             return
         payload, frames = found
+        identity, kind, news = None, "other", None
         try:
             message = self._decode(payload)
-            identity, kind = message.identity, message.kind
         except WireError:
-            identity, kind = None, "other"
-        line = carriage.line
-        self._land(carriage, line.offer(frames, len(payload), identity, kind, now))
+            pass
+        else:
+            identity, kind = message.identity, message.kind
+            if identity is not None and not message.repair:
+                news = identity
+                carriage.inside.add(identity)
+        self._land(carriage, carriage.line.offer((frames, news), len(payload), identity, kind, now))
 
     def _land(self, carriage: _Carriage, arrivals: Arrivals) -> None:
-        for frames, when in arrivals:
+        for (frames, news), when in arrivals:
+            if news is not None:
+                carriage.inside.discard(news)
             self._push(when, carriage, frames)
         if carriage.line.deadline < carriage.armed:
             carriage.armed = carriage.line.deadline
@@ -188,7 +209,7 @@ class Forwarder:
         for carriage in self._everything:
             line = carriage.line
             counts = {name: getattr(line, name) for name in COUNTS}
-            ways.append({"link": carriage.way.link, **counts, "missed": line.missed})
+            ways.append({"link": carriage.way.link, **counts, "first_lost": carriage.lost, "first_queued": [*carriage.inside]})
         return {
             "ways": ways,
             "released": self.lateness.total,

@@ -158,7 +158,7 @@ def _emulate(scenario: Scenario) -> Result:
         "peak_memory": max(node.memory for node in nodes.values()),
         "impairments": emulation.impairments,
         "health": emulation.health,
-        **({"dropped_first": emulation.dropped_first} if keyed else {}),
+        **({"dropped_first": emulation.dropped_first, "queued_first": emulation.queued_first} if keyed else {}),
         "faults": {name: faults for name, node in nodes.items() if (faults := _faults(node))},
     }
     return cast.result("emu", told, World(None, packets, octets, metrics))

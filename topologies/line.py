@@ -8,7 +8,7 @@ A packet's dice are keyed by its identity and occurrence on the link, a control 
 which decides by the state of the queue, are drawn in order of arrival.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import expm1, log1p
 from typing import Any, TypeAlias
@@ -76,28 +76,24 @@ class Tally:
 
 
 class _Passage:
-    """A packet on the line: what it is, its dice, its place among its kind, and whether it will be lost.
+    """A packet on the line: what it is, its dice, its place among its kind, and whether it will be lost."""
 
-    `news` is its identity if this is the first time the link carries it.
-    """
+    __slots__ = ("item", "key", "lost", "octets", "place")
 
-    __slots__ = ("item", "key", "lost", "news", "octets", "place")
-
-    def __init__(self, item: Any, key: int, place: int, octets: int, lost: bool, news: int | None) -> None:
+    def __init__(self, item: Any, key: int, place: int, octets: int, lost: bool) -> None:
         self.item = item
         self.key = key
         self.place = place
         self.octets = octets
         self.lost = lost
-        self.news = news
 
 
 class Line:
     """Carries packets in order of time. `key` is the loss key of the link (`topologies.keys`), `member` its place in a group.
 
     `offer` and `wake` answer with what arrives at the far end, and when; what is not heard of again is counted in `dropped`,
-    `lost` or `corrupt`. `marked` (ECN) and `duplicated` count packets that do arrive. `missed` holds the identities that were
-    lost or corrupt when the link carried them for the first time, in that order.
+    `lost` or `corrupt`. `marked` (ECN) and `duplicated` count packets that do arrive. `missed`, where set, is told of each item
+    that is lost or corrupt.
     """
 
     __slots__ = (
@@ -128,7 +124,7 @@ class Line:
         self._controls = 0
         self._last = 0.0
         self.offered = self.lost = self.corrupt = self.duplicated = 0
-        self.missed: list[int] = []
+        self.missed: Callable[[Any], None] | None = None
 
     @property
     def deadline(self) -> float:
@@ -152,7 +148,7 @@ class Line:
     def offer(self, item: Any, size: int, identity: int | None, kind: str, now: float) -> Arrivals:
         """A packet of `size` bytes of UDP payload comes to the near end; `item` is handed back as it is."""
         self.offered += 1
-        spec, news = self._spec, None
+        spec = self._spec
         if identity is None:
             self._controls += 1
             key, place = extend(extend(self._key, _CONTROL), self._controls), self._controls - 1
@@ -160,7 +156,6 @@ class Line:
             occurrence = self._tally.count(identity)
             key = extend(extend(extend(self._key, _CONTENT), identity), occurrence)
             place = (identity & 0xFFFFFFFF) + occurrence - 1
-            news = identity if occurrence == 1 else None
         if self._script is not None:
             lost = self._script.lost(identity, kind)
         else:
@@ -170,7 +165,7 @@ class Line:
             # The channel spoke of the first frame; the others are lost on their own, at the channel's mean rate.
             lost |= unit(key, _FRAGMENTS) >= (1 - spec.loss.rate) ** (frames - 1)
         octets = _octets(size, frames, spec)
-        return self._arrivals(self._port.offer(_Passage(item, key, place, octets, lost, news), octets, now))
+        return self._arrivals(self._port.offer(_Passage(item, key, place, octets, lost), octets, now))
 
     def wake(self, now: float) -> Arrivals:
         """The deadline has come."""
@@ -186,8 +181,8 @@ class Line:
             else:
                 self._propagate(passage, end, arrivals)
                 continue
-            if passage.news is not None:
-                self.missed.append(passage.news)
+            if self.missed is not None:
+                self.missed(passage.item)
         return arrivals
 
     def _damaged(self, passage: _Passage) -> bool:
