@@ -18,7 +18,7 @@ _LARGEST = 2047
 
 
 def size_table(overhead: int | Framing) -> str:
-    """Words for `tc qdisc add ... root` by which a bucket counts `topologies.ethernet.size_on_link`; none if it does so anyway."""
+    """Words for `tc qdisc add ... root` so that a bucket counts `topologies.ethernet.size_on_link`; none if it does anyway."""
     if overhead == UDP_OVERHEAD:
         return ""
     if isinstance(overhead, int):

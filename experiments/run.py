@@ -144,6 +144,8 @@ def _emulate(scenario: Scenario) -> Result:
         over=cast.senders.issubset,
         seed=scenario.seed,
         keyed=keyed,
+        groups=cast.groups(),
+        ttls={work.sender: work.ttl for work in scenario.workload if work.ttl is not None},
     )
     nodes = emulation.nodes
     told = {name: node.result if node.result is not None else {"fault": node.error} for name, node in nodes.items()}
