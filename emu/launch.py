@@ -104,7 +104,7 @@ def emulate(
             launcher.fork(Node(name, network.pid(name), planned.addresses[name], codec, port, planned.ttl(name), burst, seed))
         elapsed, ended = launcher.run(duration, over)
         carried = network.collect()
-        impairments = [{**row, **carried.counts.get(row["link"], {})} for row in planned.report()]
+        impairments = [{**row, **carried.counts.get(row.get("link", ""), {})} for row in planned.report()]
         health = judged(carried, sum(report.faults.get("receive_drops", 0) for report in launcher.reports.values()))
         return asdict(Emulation(launcher.reports, impairments, elapsed, ended, health, carried.dropped, carried.queued))
 
