@@ -1,17 +1,24 @@
 """A Plan as Mininet hosts and Linux bridges, with rates and losses. To be used inside a world (`emu.world`)."""
 
+import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from emu.doctor import run
+from emu.forwarding import Forwarding
+from emu.health import Carried, carried
 from emu.mroute import MulticastRouter
 from emu.plan import Plan, Wire
 from emu.probe import probe
 from emu.router import apply_adapter
 from emu.routing import RouterTable, mac_of
 from emu.shaping import apply_loss, apply_rate
+from emu.tap import overflow
+from emu.wire import Way
 from protocols.errors import UnsupportedError
+from protocols.machine import Codec
 from topologies.addressing import PREFIX_LENGTH
 
 __all__ = ["Network"]
@@ -27,9 +34,12 @@ _FORWARD = (
 
 
 class Network:
-    """The built network. Nothing is taken down: the kernel does that when the world ends."""
+    """The built network. Nothing is taken down: the kernel does that when the world ends.
 
-    def __init__(self, planned: Plan) -> None:
+    `codec` tells links in user space what a packet is; without, they lose all packets as control packets are lost.
+    """
+
+    def __init__(self, planned: Plan, codec: Callable[[], Codec] | None = None) -> None:
         # Mininet's import runs programs and costs 0.1 s, so only emulations pay for it.
         from mininet.log import setLogLevel
         from mininet.net import Mininet
@@ -46,9 +56,11 @@ class Network:
             self._nodes[switch] = self._net.addSwitch(f"s{number}", dpid=f"{number:x}")
         for number, router in enumerate(planned.routers, 1):
             self._nodes[router.name] = self._net.addHost(f"g{number}", ip=None)
+        self._ways: list[Way] = []
         self._links = [self._make_link(wire) for wire in planned.wires]
         self._net.build()
         self._net.start()
+        self._forwarding = Forwarding(self._ways, codec) if self._ways else None
         self._flood()
         self._await_ports()
         self._prepare_hosts()
@@ -62,7 +74,32 @@ class Network:
 
     def _make_link(self, wire: Wire) -> Any:
         """The Mininet link of a wire: `intf1` at its near end, `intf2` at its far end."""
-        return self._net.addLink(self._nodes[wire.near], self._nodes[wire.far])
+        down, up = wire.down.user, wire.up.user
+        if down is None or up is None:
+            return self._net.addLink(self._nodes[wire.near], self._nodes[wire.far])
+        from emu.tap_link import TapLink
+
+        link = self._net.addLink(self._nodes[wire.near], self._nodes[wire.far], cls=TapLink)
+        near, far = link.descriptors
+        self._ways.append(Way(wire.down.link, near, far, down.spec, down.key, down.member))
+        self._ways.append(Way(wire.up.link, far, near, up.spec, up.key, up.member))
+        return link
+
+    def collect(self) -> Carried:
+        """End the links in user space; what they carried."""
+        if self._forwarding is None:
+            return Carried()
+        # The devices, and what they have counted, go with the processes.
+        overflow = self._overflow()
+        return carried(self._forwarding.collect(), overflow)
+
+    def _overflow(self) -> int:
+        """Packets dropped in front of links in user space."""
+        dropped = 0
+        for wire, link in zip(self._plan.wires, self._links, strict=True):
+            if wire.down.user is not None:
+                dropped += sum(overflow(self._where(end) or os.getpid(), end.name) for end in (link.intf1, link.intf2))
+        return dropped
 
     def _flood(self) -> None:
         """Bridges send every group everywhere, at once: snooping would need a querier and 10 s to learn."""
@@ -134,6 +171,8 @@ class Network:
         for router in self._plan.routers:
             ports = [self._port(router.name, wire) for wire in self._plan.routing.routers[router.name].ports]
             apply_adapter(router, ports, self.pid(router.name))
+        if self._forwarding is not None:
+            self._forwarding.begin()
 
     def _where(self, interface: Any) -> int | None:
         """The process whose namespace holds the interface; None for a switch's, which lives in the world itself."""

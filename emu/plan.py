@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -9,9 +10,10 @@ import networkx as nx
 
 from emu.router import RouterShape, router_shape
 from emu.routing import Routing
-from emu.shaping import Shape, shape_of
+from emu.shaping import Shape, UserLink, beyond_kernel, kernel_shape
 from protocols.errors import UnsupportedError
 from topologies.addressing import host_address
+from topologies.keys import line_key
 from topologies.nodes import RouterModel
 from topologies.spec import Topology
 
@@ -67,16 +69,34 @@ class Plan:
 
     def shaped(self, host: str) -> bool:
         """Does something on the host's own link limit its rate?"""
-        return any(host in (wire.near, wire.far) and min(wire.down.rate, wire.up.rate) < inf for wire in self.wires)
+        return any(host in (wire.near, wire.far) and (wire.down.limited or wire.up.limited) for wire in self.wires)
+
+    @property
+    def beyond_kernel(self) -> str:
+        """The first link that user space has to carry, and why; "" if the kernel can do all."""
+        for shape in self.shapes:
+            if shape.user is not None and shape.user.why:
+                return f"link {shape.link}: {shape.user.why}"
+        return ""
 
     def report(self) -> list[dict[str, Any]]:
         """What does the impairing, link by link, then router by router."""
-        rows = [shape.report() for shape in self.shapes if shape.rate < inf or shape.threshold]
-        return rows + [row for router in self.routers if len(row := router.report()) > 1]
+        rows = [*(shape.report() for shape in self.shapes), *(router.report() for router in self.routers)]
+        return [row for row in rows if len(row) > 1]
 
 
-def plan(topology: Topology, groups: Mapping[str, Sequence[str]] | None = None, ttls: Mapping[str, int] | None = None) -> Plan:
-    """Work out what to build; UnsupportedError naming link, node and key for what can't be emulated."""
+def plan(
+    topology: Topology,
+    groups: Mapping[str, Sequence[str]] | None = None,
+    ttls: Mapping[str, int] | None = None,
+    *,
+    seed: int = 0,
+    keyed: bool = False,
+) -> Plan:
+    """Work out what to build; UnsupportedError naming link, node and key for what can't be emulated.
+
+    `seed` is that of the losses in user space, which with `keyed` are all losses.
+    """
     if len(topology.hosts) > _MOST_HOSTS:
         raise UnsupportedError(
             f"topology: {len(topology.hosts)} hosts can't be emulated; {_MOST_HOSTS} at most, or the simulator"
@@ -84,10 +104,11 @@ def plan(topology: Topology, groups: Mapping[str, Sequence[str]] | None = None, 
     _refuse(topology)
     wires = []
     for near, far in topology.graph.to_undirected().edges:
-        for a in _members(topology, near):
-            for b in _members(topology, far):
-                down, up = shape_of(a, b, topology.link(near, far)), shape_of(b, a, topology.link(far, near))
-                wires.append(Wire(a, b, down, up))
+        shape = partial(_shapes, topology, near, far, seed, keyed)
+        # One of the two ends is a single node, since members of groups hang on switches.
+        for i, a in enumerate(_members(topology, near)):
+            for j, b in enumerate(_members(topology, far)):
+                wires.append(Wire(a, b, *shape(a, b, max(i, j))))
     kinds = {name: topology.node(name).kind for name in topology.switches}
     routers = tuple(router_shape(name, _router_model(topology, name)) for name, kind in kinds.items() if kind == "router")
     return Plan(
@@ -100,6 +121,20 @@ def plan(topology: Topology, groups: Mapping[str, Sequence[str]] | None = None, 
         groups or {},
         ttls or {},
     )
+
+
+def _shapes(topology: Topology, near: str, far: str, seed: int, keyed: bool, a: str, b: str, place: int) -> tuple[Shape, Shape]:
+    """Both directions of the link between the nodes `a` of `near` and `b` of `far`; user space carries both or none."""
+    ways = ((near, far, f"{a}-{b}"), (far, near, f"{b}-{a}"))
+    specs = [topology.link(source, target) for source, target, _ in ways]
+    reasons = [beyond_kernel(spec, keyed) for spec in specs]
+    if not any(reasons):
+        down, up = (kernel_shape(link, spec) for (_, _, link), spec in zip(ways, specs, strict=True))
+    else:
+        keys = [line_key(topology, seed, source, target, place) for source, target, _ in ways]
+        users = (UserLink(spec, key, place, why) for spec, key, why in zip(specs, keys, reasons, strict=True))
+        down, up = (Shape(link, user=user) for (_, _, link), user in zip(ways, users, strict=True))
+    return down, up
 
 
 def _router_model(topology: Topology, name: str) -> RouterModel | None:
