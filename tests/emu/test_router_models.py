@@ -1,5 +1,6 @@
 """Routers with one adapter or several, and slow ones, carry in the kernel what they carry in the simulator."""
 
+import os
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from emu.launch import emulate
 from emu.node import Program
 from sim.network import Network
+from tests.emu.nobody import NOBODY, as_nobody
 from tests.emu.plain import GROUP, PORT, Hearing, NumberCodec, Speaking
 from topologies.inline import Inline
 from topologies.spec import Topology
@@ -99,3 +101,11 @@ def test_both_directions_of_a_half_duplex_router_share_its_adapter() -> None:
     carried = heard * SIZE * 8 / SECONDS / RATE
     # A busy machine carries less; a full duplex adapter would carry 1.9 times its rate.
     assert 0.3 < carried < 1.1 * KINDS["half"][1]
+
+
+@pytest.mark.emu
+@pytest.mark.skipif(os.geteuid() != 0, reason="all other tests here run without rights already")
+def test_routers_need_no_rights() -> None:
+    uid, carried = as_nobody(lambda: [os.getuid(), emulated("half")])
+    assert uid == NOBODY
+    assert 0.3 < carried / RATE < 1.1 * KINDS["half"][1]
