@@ -194,8 +194,10 @@ def test_a_route_too_many_is_found() -> None:
 @pytest.mark.parametrize(
     ("attributes", "words"),
     [
-        ({"nodes": {"s1": {"kind": "router", "cpu": "50us"}}}, r"node s1: cpu of 50us for a packet can't be emulated"),
-        ({"nodes": {"s1": {"kind": "router", "cpu_byte": "1us"}}}, r"node s1: cpu_byte of 1.472ms for a packet"),
+        (
+            {"nodes": {"s1": {"kind": "router", "mac": "single", "rate": "1Mbit", "cpu": "50us"}}},
+            r"node s1: cpu can't be emulated for a router of mac single when a packet takes 50us; 10us at most",
+        ),
         ({"nodes": {"s1": {"storm": "1Mbit"}}}, r"node s1: storm can't be emulated"),
         ({"multicast": {"leave": "1s"}}, r"multicast.leave: can't be emulated"),
     ],
