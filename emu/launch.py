@@ -13,7 +13,7 @@ from math import inf
 from typing import Any
 
 from emu.doctor import check_kernel, check_tools
-from emu.health import judged
+from emu.health import judged, kernel_drops
 from emu.network import Network
 from emu.node import Node, Program, fork_node
 from emu.plan import plan
@@ -102,10 +102,13 @@ def emulate(
         for name in programs:
             burst = 1 if planned.shaped(name) else SEGMENTS
             launcher.fork(Node(name, network.pid(name), planned.addresses[name], codec, port, planned.ttl(name), burst, seed))
+        before = kernel_drops()
         elapsed, ended = launcher.run(duration, over)
+        crowded = kernel_drops() - before
         carried = network.collect()
         impairments = [{**row, **carried.counts.get(row.get("link", ""), {})} for row in planned.report()]
-        health = judged(carried, sum(report.faults.get("receive_drops", 0) for report in launcher.reports.values()))
+        missed = sum(report.faults.get("receive_drops", 0) for report in launcher.reports.values())
+        health = judged(carried, missed, crowded)
         return asdict(Emulation(launcher.reports, impairments, elapsed, ended, health, carried.dropped, carried.queued))
 
     answer = inside(work)

@@ -12,7 +12,7 @@ import pytest
 from emu.launch import Emulation, emulate
 from protocols.errors import UnsupportedError
 from tests.emu.nobody import as_nobody
-from tests.emu.plain import PORT, Hearing, NumberCodec, Speaking
+from tests.emu.plain import PORT, NumberCodec, Patient, Speaking
 from topologies.channels import Bernoulli, GilbertElliott
 from topologies.generators import Star
 from topologies.spec import LinkSpec, NodeSpec, Topology
@@ -20,30 +20,9 @@ from topologies.spec import LinkSpec, NodeSpec, Topology
 pytestmark = pytest.mark.emu
 
 
-class Timing(Hearing):
-    """A listener that tells when each number came, and is finished when for a while nothing did."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._heard = self._quiet = 0
-
-    def finished(self) -> bool:
-        """Asked every 20 ms: has nothing come 25 times, since something did?"""
-        assert self._machine is not None
-        heard = len(self._machine.numbers)
-        self._quiet = self._quiet + 1 if heard == self._heard else 0
-        self._heard = heard
-        return heard > 0 and self._quiet >= 25
-
-    def result(self) -> dict[str, Any]:
-        """The times, too."""
-        assert self._machine is not None
-        return {**super().result(), "times": self._machine.times}
-
-
 def play(topology: Topology, total: int, rate: float, *, burst: int = 1, size: int = 1400, keyed: bool = False) -> Emulation:
     """The sender counts, everybody else listens."""
-    listeners = {name: Timing() for name in topology.hosts if name != "sender"}
+    listeners = {name: Patient() for name in topology.hosts if name != "sender"}
     run = emulate(
         topology,
         {"sender": Speaking(total, rate, burst=burst, size=size), **listeners},
@@ -111,17 +90,22 @@ def lost(run: Emulation, name: str) -> int:
     return TOTAL - len(result_of(run, name)["numbers"]) - run.nodes[name].faults["receive_drops"]
 
 
+def crowded(run: Emulation) -> int:
+    """Packets that a busy machine may have lost besides, nobody knows on which link."""
+    return int(run.health["kernel_drops"] + run.health["overflow"])
+
+
 @pytest.mark.parametrize("name", ["kernel", "user"])
 def test_a_loss_below_a_percent_is_realised_by_every_method(lossy: Emulation, name: str) -> None:
     p = LOSSES[name]
     # 500 of 100,000; the standard error is 22.
-    assert abs(lost(lossy, name) - TOTAL * p) < 4 * sqrt(TOTAL * p * (1 - p))
+    assert abs(lost(lossy, name) - TOTAL * p) < 4 * sqrt(TOTAL * p * (1 - p)) + crowded(lossy)
 
 
 def test_losses_in_bursts_are_realised(lossy: Emulation) -> None:
     p, mean = LOSSES["bursts"], 4
     # Bursts of mean length 4 make the number of losses scatter by sqrt(2 * 4 - 1) more than independent ones do.
-    assert abs(lost(lossy, "bursts") - TOTAL * p) < 4 * sqrt(TOTAL * p * (2 * mean - 1))
+    assert abs(lost(lossy, "bursts") - TOTAL * p) < 4 * sqrt(TOTAL * p * (2 * mean - 1)) + crowded(lossy)
 
 
 @pytest.mark.parametrize("name", ["kernel", "user"])
@@ -137,9 +121,8 @@ def test_results_tell_what_does_the_losing_and_how_much_it_did(lossy: Emulation)
     rows = {row["link"]: row for row in lossy.impairments}
     assert rows["s1-kernel"]["loss_by"] == "cbpf"
     assert rows["s1-user"]["loss_by"] == rows["s1-bursts"]["loss_by"] == "user-space link"
-    assert rows["s1-user"]["offered"] == TOTAL - lossy.health["overflow"]
-    if not lossy.health["overflow"]:
-        assert rows["s1-user"]["lost"] == lost(lossy, "user")
+    assert TOTAL - crowded(lossy) <= rows["s1-user"]["offered"] <= TOTAL
+    assert abs(rows["s1-user"]["lost"] - lost(lossy, "user")) <= crowded(lossy)
 
 
 def test_without_rights_links_in_user_space_are_refused_by_link_and_reason() -> None:
