@@ -14,6 +14,7 @@ from typing import Any
 
 from emu.doctor import check_kernel, check_tools
 from emu.health import judged
+from emu.netem import examine_netem
 from emu.network import Network
 from emu.node import Node, Program, fork_node
 from emu.plan import plan
@@ -88,8 +89,10 @@ def emulate(
         topology.member(name)
     if not programs:
         raise UsageError("an emulation needs a program on at least one host")
-    planned = plan(topology, groups, ttls, seed=seed, keyed=keyed)
     check_tools()
+    planned = plan(topology, groups, ttls, seed=seed, keyed=keyed)
+    if planned.beyond_kernel and not keyed and (netem := examine_netem()) != "none":
+        planned = plan(topology, groups, ttls, seed=seed, netem=netem)
 
     def work() -> dict[str, Any]:
         check_kernel(planned.features)
