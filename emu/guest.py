@@ -32,6 +32,8 @@ class Seat:
     folder: Path
     ready: Callable[[], None]
     """To be called once, when the guest can begin."""
+    ttl: int = 255
+    """Of its multicasts."""
     epoch: float = inf
     """The loop's time that counts as 0; inf until `begin`."""
     _waiting: list[tuple[float, Callable[[], None]]] = field(default_factory=list)

@@ -111,7 +111,7 @@ def _lodge(node: Node, guest: Guest, line: socket.socket) -> dict[str, Any]:
     """Run a guest, whose files are gone with the world at the latest."""
     loop = new_loop()
     with tempfile.TemporaryDirectory(dir="/run") as folder:
-        seat = Seat(loop, node.name, node.address, Path(folder), lambda: _say(line, {"ready": True}))
+        seat = Seat(loop, node.name, node.address, Path(folder), lambda: _say(line, {"ready": True}), node.ttl)
         before = _cpu()
         guest.prepare(seat)
         _Watch(loop, seat.begin, guest.finished, line)

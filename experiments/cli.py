@@ -21,6 +21,7 @@ from experiments.commands.schema import schema
 from experiments.commands.search import search_command
 from experiments.commands.send import send
 from experiments.commands.topo import topo
+from experiments.commands.twin import twin_command
 from experiments.commands.validate import validate_command
 from protocols.errors import McastlabError, UnsupportedError, UsageError
 
@@ -37,6 +38,7 @@ app.command("schema")(schema)
 app.command("ladder")(ladder)
 app.command("topo")(topo)
 app.command("compare")(compare_command)
+app.command("twin")(twin_command)
 app.add_typer(channel, name="channel")
 app.command("validate")(validate_command)
 

@@ -38,6 +38,7 @@ def emulate_scenario(scenario: Scenario, seeing: Seeing | None = None) -> Result
     require(scenario.foreign)
     topology = scenario.build_topology()
     cast = Cast(scenario, topology, partial(endpoint_of_group, port=PORT), True, OnDisk())
+    keyed = scenario.emu.losses == "keyed"
     emulation = emulate(
         topology,
         cast.crew(),
@@ -46,6 +47,9 @@ def emulate_scenario(scenario: Scenario, seeing: Seeing | None = None) -> Result
         duration=scenario.duration,
         over=cast.senders.issubset,
         seed=scenario.seed,
+        keyed=keyed,
+        groups=cast.groups(),
+        ttls={work.sender: work.ttl for work in scenario.workload if work.ttl is not None},
     )
     nodes = emulation.nodes
     told = {name: node.result if node.result is not None else {"fault": node.error} for name, node in nodes.items()}
@@ -59,6 +63,8 @@ def emulate_scenario(scenario: Scenario, seeing: Seeing | None = None) -> Result
         "cpu_s": sum(node.cpu for node in nodes.values()),
         "peak_memory": max(node.memory for node in nodes.values()),
         "impairments": emulation.impairments,
+        "health": emulation.health,
+        **({"dropped_first": emulation.dropped_first, "queued_first": emulation.queued_first} if keyed else {}),
         "faults": {name: faults for name, node in nodes.items() if (faults := _faults(node))},
     }
     return cast.result("emu", told, World(None, packets, octets, metrics))

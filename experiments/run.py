@@ -6,12 +6,12 @@ from experiments.emulate import emulate_scenario
 from experiments.metrics import Result
 from experiments.scenario import Scenario
 from experiments.seeing import Seeing
-from experiments.simulate import simulate
+from experiments.simulate import watched
 from protocols.errors import UsageError
 
 __all__ = ["BACKENDS", "home_of", "run"]
 
-BACKENDS: dict[str, Callable[[Scenario, Seeing | None], Result]] = {"sim": simulate, "emu": emulate_scenario}
+BACKENDS: dict[str, Callable[[Scenario, Seeing | None], Result]] = {"sim": watched, "emu": emulate_scenario}
 
 
 def home_of(scenarios: Iterable[Scenario]) -> str:

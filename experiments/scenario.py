@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -11,11 +12,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from experiments.complaint import complaint
 from experiments.cross import AnyTraffic
+from experiments.emulation_choice import EmulationChoice
 from experiments.faults import Fault
 from experiments.faults import check as check_fault
 from experiments.nodes import NodeChoice, check_nodes
 from experiments.protocol_choice import ProtocolChoice
 from experiments.scenario_file import override, read_yaml
+from experiments.twin.margins import Margins
 from experiments.workload import Attendance, Workloads
 from protocols.errors import ConfigError, UsageError
 from topologies.files import read_topology
@@ -23,10 +26,10 @@ from topologies.generators import AnyTopology
 from topologies.spec import Topology
 from topologies.units import Duration
 
-__all__ = ["Scenario", "load", "parse", "read", "schema"]
+__all__ = ["Scenario", "file_schema", "load", "parse", "read", "schema"]
 
 
-MEANINGLESS = ("engine", "capture", "trace", "series", "compare")
+MEANINGLESS = ("engine", "capture", "trace", "series", "twin", "compare")
 """Keys that say how to run and what to write down meanwhile, and change nothing in what comes out."""
 
 
@@ -53,6 +56,7 @@ class Scenario(BaseModel):
     wire: Literal["objects", "bytes"] = Field(
         default="objects", description="simulator: hand message objects on, or encode and decode them at each link"
     )
+    emu: EmulationChoice = Field(default_factory=EmulationChoice, description="how Mininet does it; the simulator doesn't ask")
     engine: Literal["auto", "strict", "fast"] = Field(
         default="auto", description="simulator: one event per delivery, or grouped; the same comes out"
     )
@@ -69,6 +73,7 @@ class Scenario(BaseModel):
     compare: dict[CaseName, dict[str, Any]] = Field(
         default_factory=dict, description="cases by name, each with what it has other than this file; `run` runs them all"
     )
+    twin: Margins | None = Field(default=None, description="margins of the equivalence of simulator and Mininet")
 
     @model_validator(mode="after")
     def _fits(self) -> "Scenario":
@@ -192,3 +197,20 @@ def parse(data: dict[str, Any], origin: str) -> Scenario:
 def schema() -> dict[str, Any]:
     """The JSON Schema of a scenario file."""
     return Scenario.model_json_schema(by_alias=True)
+
+
+def file_schema() -> dict[str, Any]:
+    """The JSON Schema of a scenario file as users write it: a topology may also be named by its file."""
+    whole = deepcopy(schema())
+    topology = whole["properties"]["topology"]
+    description = topology.pop("description")
+    named = {
+        "type": "object",
+        "title": "File",
+        "description": "YAML, JSON or GraphML file of a topology, relative to the scenario's folder",
+        "properties": {"file": {"type": "string"}, "multicast": {"$ref": "#/$defs/Multicast"}},
+        "required": ["file"],
+        "additionalProperties": False,
+    }
+    whole["properties"]["topology"] = {"title": "Topology", "description": description, "anyOf": [named, topology]}
+    return whole

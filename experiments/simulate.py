@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
-from math import inf
 from typing import Any
 
 from experiments.cast import Cast, World
@@ -19,24 +18,25 @@ from protocols.machine import Codec
 from protocols.registry import protocol
 from sim.network import Network
 from sim.watch import WatchedNetwork, Watcher
-from topologies.channels import Perfect, Recorded
+from topologies.impairments import impairment
 
-__all__ = ["codec_of", "simulate"]
+__all__ = ["codec_of", "simulate", "watched"]
 
 
-def simulate(scenario: Scenario, seeing: Seeing | None = None) -> Result:
+def watched(scenario: Scenario, seeing: Seeing | None = None) -> Result:
     """Run it in SimPy; `seeing` says what is written down meanwhile."""
+    if seeing is None:
+        return simulate(scenario)
+    with seeing.watchers(scenario, scenario.build_topology()) as watchers:
+        return simulate(scenario, watchers)
+
+
+def simulate(scenario: Scenario, watchers: Sequence[Watcher] = ()) -> Result:
+    """Run the scenario in the simulator, with watchers looking on."""
     for name in scenario.foreign:
         raise UnsupportedError(
             f"nodes.{name}.run: the simulator runs mcastlab's own programs only; leave it out, or use --on emu"
         )
-    if seeing is None:
-        return _simulate(scenario)
-    with seeing.watchers(scenario, scenario.build_topology()) as watchers:
-        return _simulate(scenario, watchers)
-
-
-def _simulate(scenario: Scenario, watchers: Sequence[Watcher] = ()) -> Result:
     topology = scenario.build_topology()
     real = scenario.wire == "bytes"
     cast = Cast(scenario, topology, str, real, in_memory if real else accounted)
@@ -84,7 +84,6 @@ def _measured(network: Network, cpu: float) -> dict[str, Any]:
     }
 
 
-_OTHERS = ("duplicate", "corrupt", "bit_errors", "mtu")
 _COUNTS = ("offered", "dropped", "lost")
 _RARE = ("corrupt", "marked", "duplicated")
 
@@ -100,20 +99,7 @@ def _simulated(network: Network) -> list[dict[str, Any]]:
     rows = []
     for counts in network.links():
         link = network.topology.link(counts.near, counts.far)
-        row: dict[str, Any] = {"link": f"{counts.near}-{counts.far}"}
-        if link.rate < inf:
-            queue = link.queue if link.discipline is None else link.discipline.model_dump()
-            row |= {"rate": link.rate, "queue": queue, "rate_by": "simulator"}
-        if link.delay or link.jitter is not None:
-            row |= {"delay": link.delay if link.jitter is None else link.jitter.model_dump(), "delay_by": "simulator"}
-        if not isinstance(link.loss, Perfect):
-            row |= {
-                "loss": str(link.loss) if isinstance(link.loss, Recorded) else link.loss.model_dump(),
-                "loss_by": "simulator",
-            }
-        others = {key: value for key in _OTHERS if (value := getattr(link, key))}
-        if others:
-            row |= {"others": others, "others_by": "simulator"}
+        row = impairment(f"{counts.near}-{counts.far}", link, "simulator")
         if len(row) > 1:
             met = asdict(counts)
             rows.append(row | {key: met[key] for key in _COUNTS} | {key: met[key] for key in _RARE if met[key]})

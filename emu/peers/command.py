@@ -64,7 +64,8 @@ class _Command(Guest):
     def _environment(self, **more: str) -> dict[str, str]:
         group, port = endpoint_of(self._group.name)
         told = {"ROLE": self.role, "HOST": self._seat.name, "NODE": str(self._node), "GROUP": group, "PORT": str(port)}
-        told |= {"ADDRESS": self._seat.address, "DEVICE": self._seat.device, "FOLDER": str(self._received), **more}
+        told |= {"ADDRESS": self._seat.address, "DEVICE": self._seat.device, "FOLDER": str(self._received)}
+        told |= {"TTL": str(self._seat.ttl), **more}
         return {f"MCASTLAB_{key}": value for key, value in told.items()}
 
     def _run(self, **more: str) -> None:

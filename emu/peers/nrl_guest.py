@@ -49,6 +49,7 @@ class _Session(Guest):
         if not self._session:
             raise UsageError(f"libnorm makes no session for {address}:{port}")
         lib.NormSetMulticastInterface(self._session, device.encode())
+        lib.NormSetTTL(self._session, seat.ttl)
         self._open()
         seat.loop.add_reader(lib.NormGetDescriptor(self._instance), self._look)
         seat.ready()

@@ -80,6 +80,8 @@ def _run(wanted: Scenario, case: str, place: str, out: Path | None, trace: Path 
         result = run(wanted, place, seeing)
     if folder is not None:
         tables.write(result, wanted, folder)
+    for reason in result.metrics.get("health", {}).get("reasons", ()):
+        typer.echo(f"warning: the emulation could not keep up, and its numbers are not to be trusted: {reason}", err=True)
     return result
 
 
