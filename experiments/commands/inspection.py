@@ -1,0 +1,40 @@
+"""`mcastlab inspect`: what a capture of NORM traffic tells."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from experiments.commands.options import Json
+from experiments.inspection.inspection import inspect_capture
+from experiments.inspection.text import show
+from experiments.tables import working
+from protocols.errors import UsageError
+
+__all__ = ["inspect_command"]
+
+HIGHEST_PORT = 65_535
+
+
+def inspect_command(
+    *,
+    capture: Annotated[Path, typer.Argument(metavar="CAPTURE", help="A pcap or pcapng file.", show_default=False)],
+    port: Annotated[
+        int | None, typer.Option(help="UDP port of the session.  (default: whatever looks like NORM)", metavar="P")
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Say who sent what in a capture of NORM traffic, who missed and asked, what repaired it, and what was wrong.
+
+    Exit code 1 when something breaks the protocol.
+    """
+    if port is not None and not 0 < port <= HIGHEST_PORT:
+        raise UsageError(f"--port: value {port!r} is not allowed; a whole number from 1 to {HIGHEST_PORT}")
+    with working(f"reading {capture}"):
+        found = inspect_capture(capture, port)
+    if as_json:
+        typer.echo(json.dumps(found.plain()))
+    else:
+        show(found)
+    return int(found.violated)
