@@ -21,7 +21,7 @@ _PCAP = {
 }
 _PCAPNG = b"\x0a\x0d\x0d\x0a"
 _SECTION, _INTERFACE, _SIMPLE, _ENHANCED = 0x0A0D0D0A, 1, 3, 6
-_COMMENT, _RESOLUTION, _OFFSET = 1, 9, 14
+_COMMENT, _FLAGS, _RESOLUTION, _OFFSET = 1, 2, 9, 14
 _LARGEST = 1 << 24
 
 
@@ -36,6 +36,8 @@ class Frame:
     data: bytes
     length: int
     comment: str = ""
+    direction: int = 0
+    """1 into the interface, 2 out of it, 0 when the file does not say."""
 
 
 @dataclass(slots=True)
@@ -152,13 +154,14 @@ def _enhanced(data: mmap, at: int, length: int, order: str, interfaces: list[_In
     interface, start = interfaces[which], at + 28
     if captured > length - 32:
         raise IndexError(f"packet {number} of {captured} bytes in a block of {length}")
-    comment = ""
+    comment, direction = "", 0
     for code, value in _options(data, start + captured + (-captured % 4), at + length - 4, order):
         if code == _COMMENT:
             comment = value.decode("utf-8", "replace")
-            break
+        elif code == _FLAGS and len(value) == 4:
+            direction = unpack_from(order + "I", value)[0] & 3
     time = (high << 32 | low) * interface.resolution + interface.offset
-    return Frame(number, time, interface.link, first + which, data[start : start + captured], original, comment)
+    return Frame(number, time, interface.link, first + which, data[start : start + captured], original, comment, direction)
 
 
 def _simple(data: mmap, at: int, length: int, order: str, interfaces: list[_Interface], first: int, number: int) -> Frame:

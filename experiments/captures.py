@@ -26,7 +26,7 @@ _FRAGMENTS_KEPT = 1000
 class Datagram:
     """A UDP datagram: addresses as text, payload as captured, which is shorter than `size` when the capture cut it.
 
-    `point` tells interfaces, and on cooked captures directions, apart; `ident` is the IPv4 identification. One that came in
+    `point` tells interfaces and, where the capture does, directions apart; `ident` is the IPv4 identification. One that came in
     fragments has number, time and point of the last.
     """
 
@@ -148,7 +148,7 @@ class _Pieces:
 def _network(frame: Frame) -> tuple[int | None, tuple[int, ...]]:
     """Where IP begins in a frame, None when it carries something else; and where it was captured."""
     link, data = frame.link, frame.data
-    point: tuple[int, ...] = (frame.interface,)
+    point: tuple[int, ...] = (frame.interface, frame.direction)
     if link == _ETHERNET:
         return _behind_tags(data, 12), point
     if link in _RAW:

@@ -6,7 +6,7 @@ from typing import Any
 from protocols.errors import UnsupportedError
 from protocols.norm.messages import CcFeedback, CcNode, Fti, Item, NormMessage
 
-__all__ = ["differences", "dissected"]
+__all__ = ["MISSING", "differences", "dissected"]
 
 MISSING = "scapy is missing here; it comes with: pip install 'mcastlab[inspect]'"
 

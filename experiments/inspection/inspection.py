@@ -65,6 +65,7 @@ class Inspection:
             "other_datagrams": reading.foreign,
             "copies": reading.copies,
             "cut": reading.cut,
+            "unreadable": session.unreadable,
             "batches": reading.batches,
             "to": reading.targets,
             "messages": session.messages,

@@ -1,6 +1,6 @@
 """Which datagrams of a capture are NORM, each once, and what they say."""
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import inf
@@ -10,7 +10,7 @@ from protocols.errors import ConfigError, WireError
 from protocols.norm.messages import FLAG_STREAM, Data, NormMessage
 from protocols.norm.wire import NormCodec
 
-__all__ = ["Heard", "Reading"]
+__all__ = ["Heard", "Reading", "looks_like_norm"]
 
 _BASES = {1: 16, 2: 20, 3: 16, 4: 24, 5: 24, 6: 8}
 _VERSION = 1
@@ -27,8 +27,8 @@ class Heard:
     problem: str = ""
 
 
-def _plausible(data: bytes, size: int) -> bool:
-    """Could these bytes be a NORM message? Cheap, and wrong for few other protocols."""
+def looks_like_norm(data: bytes, size: int) -> bool:
+    """Could these bytes, of `size` before the capture cut them, be a NORM message? Cheap, and wrong for few other protocols."""
     if len(data) < 8 or data[0] >> 4 != _VERSION:
         return False
     base = _BASES.get(data[0] & 15)
@@ -45,7 +45,7 @@ class Reading:
         """Other UDP datagrams, copies at further interfaces, datagrams the capture cut, those that held several messages."""
         self.targets: list[str] = []
         self._chosen = self._survey(port)
-        self._recent: dict[int, tuple[int, ...]] = {}
+        self._recent: OrderedDict[int, tuple[int, ...]] = OrderedDict()
 
     def _survey(self, port: int | None) -> frozenset[tuple[str, int]]:
         """A first pass: where NORM goes, and from when to when."""
@@ -56,7 +56,7 @@ class Reading:
         for datagram in self.capture:
             key = datagram.target, datagram.port
             total[key] += 1
-            alike[key] += _plausible(datagram.payload, datagram.size)
+            alike[key] += looks_like_norm(datagram.payload, datagram.size)
             if datagram.port == port:
                 speakers.add((datagram.source, datagram.sport))
             low, high = spans.get(key, (inf, -inf))
@@ -106,13 +106,13 @@ class Reading:
                 yield Heard(part, codec.decode(part.payload))
 
     def _is_copy(self, datagram: Datagram) -> bool:
-        """Was the same packet captured before at another interface?"""
+        """Was the same packet captured before at another interface, or in the other direction?"""
         key = hash((datagram.source, datagram.sport, datagram.target, datagram.ident, datagram.payload))
         known = self._recent.get(key)
         if known is not None:
             return known != datagram.point
         if len(self._recent) >= _REMEMBERED:
-            del self._recent[next(iter(self._recent))]
+            self._recent.popitem(last=False)
         self._recent[key] = datagram.point
         return False
 

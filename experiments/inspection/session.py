@@ -27,7 +27,8 @@ class Session:
         self.senders: dict[tuple[int, int], SenderView] = {}
         self.receivers: dict[int, ReceiverView] = {}
         self.requests: list[RequestRow] = []
-        self.messages = self.octets = 0
+        self.messages = self.octets = self.unreadable = 0
+        """Messages, their bytes, and datagrams of which the capture kept too little."""
         self._doubts = Doubts(self.findings)
         self._latest: dict[int, SenderView] = {}
 
@@ -36,7 +37,9 @@ class Session:
         datagram, message = heard.datagram, heard.message
         time = datagram.time - self.begin
         if message is None:
-            if len(datagram.payload) == datagram.size:
+            if len(datagram.payload) < datagram.size:
+                self.unreadable += 1
+            else:
                 self.findings.add("malformed", datagram.number, time, f"from {datagram.source}: {heard.problem}")
             return ""
         self.messages += 1
@@ -155,7 +158,7 @@ class Session:
             for place, round_ in enumerate(sender.rounds):
                 end = sender.rounds[place + 1].time if place + 1 < len(sender.rounds) else sender.last
                 quiet = [each for each in listeners if each.first <= end and each.node not in round_.askers]
-                round_.silent = tuple(each.node for each in quiet)
+                round_.silent = tuple(sorted(each.node for each in quiet))
                 for each in quiet:
                     each.suppressed += round_.shared
                     each.silent += not round_.shared

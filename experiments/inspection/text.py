@@ -48,6 +48,7 @@ def overview(found: Inspection) -> Iterator[str]:
         "other datagrams": plain["other_datagrams"],
         "copies at further interfaces": plain["copies"],
         "datagrams cut by the capture": plain["cut"],
+        "datagrams of which the capture kept too little": plain["unreadable"],
         "batches that offload had not cut": plain["batches"],
         "fragments without their rest": plain["unfinished_fragments"],
     }
