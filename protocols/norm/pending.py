@@ -13,8 +13,8 @@ NONE = -1
 class Pending(MutableMapping[int, T], Generic[T]):
     """Object -> what is missing of it, or block -> mask of its symbols; in the order they were put in, as in a dict.
 
-    Who asks for every message looks at the parts itself: `key` and `item` are the first entry (`NONE` when there is none), `more`
-    holds the others, and is None when there are none.
+    Who asks with every message looks at the parts itself: `key` and `item` are the first entry, `NONE` and None when there is
+    none; `more` holds the others, and is None when there are none.
     """
 
     __slots__ = ("item", "key", "more")

@@ -19,7 +19,6 @@ from protocols.norm.messages import (
     Ack,
     Command,
     Data,
-    Flush,
     Fti,
     Gist,
     Info,
