@@ -80,10 +80,7 @@ class Plan:
     @property
     def axis_types(self) -> dict[str, str]:
         """The type of each axis' column."""
-        kinds = {name: self._kind(axis) for name, axis in self.sweep.axes.items()}
-        refined = self.sweep.refine and self.sweep.refine.axis
-        # Values in between need not be whole.
-        return {name: "double" if name == refined and kind == "long" else kind for name, kind in kinds.items()}
+        return {name: self._kind(axis) for name, axis in self.sweep.axes.items()}
 
     @staticmethod
     def _kind(axis: Axis) -> str:
