@@ -5,8 +5,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.analysis.runs import Runs, axis_column, read_rows
+from experiments.analysis.runs import Runs, axis_column
 from experiments.analysis.summary import order
+from experiments.sweep import store
 from protocols.errors import UsageError
 
 __all__ = ["QUANTILES", "Band", "bands"]
@@ -33,7 +34,7 @@ class Band:
 
 def bands(
     session: Any,
-    folder: Path | str,
+    folder: Path,
     runs: Runs,
     by: Sequence[str] = (),
     names: Sequence[str] = (),
@@ -47,7 +48,7 @@ def bands(
     from pyspark.sql import functions as f
 
     keys = [axis_column(name) for name in by]
-    series = read_rows(session, folder, "series").select("run_id", "name", "t", "value").distinct()
+    series = store.series(session, folder)
     if names:
         series = series.where(f.col("name").isin(list(names)))
     end = series.agg(f.max("t")).first()[0]

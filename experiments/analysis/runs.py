@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from experiments.sweep.store import known_runs, latest_version, runs
 from protocols.errors import UsageError
 
-__all__ = ["AXIS", "CASE", "METRIC", "Runs", "axis_column", "metric_column", "open_runs", "plain_name", "pick", "read_rows"]
+__all__ = ["AXIS", "CASE", "METRIC", "Runs", "axis_column", "metric_column", "open_runs", "pick", "plain_name"]
 
 AXIS, METRIC = "p_", "m_"
 CASE = "case"
@@ -42,12 +43,16 @@ def pick(option: str, said: str, known: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Runs:
-    """One row per run. `frame` holds the columns of the store; names of axes and metrics are dotted, as users write them."""
+    """One row per run. `frame` holds the columns of the store; names of axes and metrics are dotted, as users write them.
+
+    `metrics` are those that any run came to; `versions` are all versions of the code in the store, `version` the one of these runs.
+    """
 
     frame: Any
     axes: tuple[str, ...]
     metrics: tuple[str, ...]
     count: int
+    version: str
     versions: tuple[str, ...]
 
     @property
@@ -66,55 +71,20 @@ class Runs:
         return tuple(dict.fromkeys(pick(option, name.strip(), self.metrics) for name in said if name.strip())) or self.metrics
 
 
-def open_runs(session: Any, folder: Path | str, version: str | None = None) -> Runs:
-    """The runs below `folder`, each once (a good one before a failed one), of one code version: the last that ran, or `version`."""
-    frame = read_rows(session, folder, "runs")
-    versions = _versions(frame)
-    if version is not None and version not in versions:
-        raise UsageError(f"--code: value {version!r} is not allowed; one of {', '.join(versions)}")
-    if len(versions) > 1:
-        from pyspark.sql import functions as f
+def open_runs(session: Any, folder: Path, version: str | None = None) -> Runs:
+    """The runs in a sweep's folder, each once, of one version of the code: the last that ran, or `version`."""
+    from pyspark.sql import functions as f
 
-        frame = frame.where(f.col("version") == (version or versions[0]))
-    frame, count = _each_once(frame)
+    known = sorted({version for version, _ in known_runs(folder).status.values()})
+    if version is not None and version not in known:
+        raise UsageError(f"--code: value {version!r} is not allowed; one of {', '.join(known) or 'none at all'}")
+    chosen = version or latest_version(folder)
+    frame = runs(session, folder, chosen)
     axes = [plain_name(name) for name in frame.columns if name.startswith(AXIS)]
-    metrics = [plain_name(name) for name in frame.columns if name.startswith(METRIC)]
-    if _has_cases(frame):
+    metrics = sorted(plain_name(name) for name in frame.columns if name.startswith(METRIC))
+    # One pass says how many runs there are, which metrics any of them came to, and whether there are named cases.
+    seen = frame.agg(f.count("*"), f.count(CASE), *(f.count(metric_column(metric)) for metric in metrics)).first()
+    if seen[1]:
         axes.append(CASE)
-    return Runs(frame, tuple(axes), tuple(sorted(metrics)), count, versions)
-
-
-def read_rows(session: Any, folder: Path | str, dataset: str) -> Any:
-    """A dataset of the store (`runs`, `receivers`, `series`); UsageError where it is not there."""
-    from pyspark.errors import AnalysisException
-
-    place = f"{folder}/{dataset}"
-    try:
-        # Files of one sweep can differ in columns: a metric that no run of a file had is missing there.
-        return session.read.option("mergeSchema", "true").parquet(place)
-    except AnalysisException as error:
-        raise UsageError(f"{place}: no results are there; `mcastlab sweep SWEEP.yaml --out {folder}` makes them") from error
-
-
-def _versions(frame: Any) -> tuple[str, ...]:
-    """Code versions in the store, the one that ran last first."""
-    from pyspark.sql import functions as f
-
-    rows = frame.groupBy("version").agg(f.max("started").alias("last")).collect()
-    return tuple(row["version"] for row in sorted(rows, key=lambda row: (row["last"], row["version"]), reverse=True))
-
-
-def _each_once(frame: Any) -> tuple[Any, int]:
-    """Without repetitions of a run, and how many there are. Sorting them out is only paid for when there are any."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as f
-
-    total, different = frame.agg(f.count("*"), f.countDistinct("run_id")).first()
-    if total != different:
-        best = Window.partitionBy("run_id").orderBy((f.col("status") == "ok").desc(), f.col("attempt").desc(), f.col("started"))
-        frame = frame.withColumn("_place", f.row_number().over(best)).where("_place = 1").drop("_place")
-    return frame, different
-
-
-def _has_cases(frame: Any) -> bool:
-    return CASE in frame.columns and not frame.where("`case` is not null").isEmpty()
+    there = tuple(metric for metric, count in zip(metrics, seen[2:], strict=True) if count)
+    return Runs(frame, tuple(axes), there, seen[0], chosen, tuple(known))
