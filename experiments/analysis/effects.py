@@ -5,20 +5,21 @@ beyond their main effects is interaction; what differs between runs of one point
 to one; axes with many values (sampled ones) are cut into BINS groups of equal size first.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from experiments.analysis.runs import CASE, Runs, axis_column, metric_column
+from experiments.analysis.runs import Runs, axis_column, metric_column
 
 __all__ = ["BINS", "SAMPLE", "Effect", "Effects", "effects", "rank_correlation"]
 
 BINS = 10
 MOST_VALUES = 20
 """Values an axis may have to be taken as it is."""
+NUMBERS = ("double", "float", "bigint", "int", "smallint", "tinyint", "boolean")
 SAMPLE = 200_000
 """Runs whose ranks are compared; of more, a sample chosen by their names."""
 
@@ -56,56 +57,66 @@ def effects(runs: Runs, metric: str, axes: Sequence[str] | None = None) -> Effec
     column = metric_column(metric)
     known = runs.ok.where(f"{column} is not null and not isnan({column})")
     names = list(runs.axes if axes is None else axes)
-    if not names:
+    counts = [f.countDistinct(axis_column(name)) for name in names]
+    count, variance, *values = known.agg(f.count("*"), f.var_pop(column), *counts).first()
+    varied = {name: number for name, number in zip(names, values, strict=True) if number > 1}
+    if not variance or not varied:
         return None
-    counts = [f.countDistinct(axis_column(name)).alias(axis_column(name)) for name in names]
-    row = known.agg(f.count("*").alias("n"), f.var_pop(column).alias("variance"), *counts).first()
-    varied = [name for name in names if row[axis_column(name)] > 1]
-    if not row["variance"] or not varied:
-        return None
-    labels = {name: _levels(known, name, row[axis_column(name)]) for name in varied}
-    shares = {name: _between(known, column, [labels[name]]) / row["variance"] for name in varied}
-    correlations = _correlations(known, column, [name for name in varied if name != CASE], row["n"])
-    found = [Effect(name, correlations.get(name), shares[name], row[axis_column(name)]) for name in varied]
+    points = _points(known, column, _labels(known, varied))
+    sizes, means = points[:, 0].astype(float), points[:, 1].astype(float)
+    shares = {name: _between(points[:, place], sizes, means) / variance for place, name in enumerate(varied, 2)}
+    correlations = _correlations(known, column, list(varied), count)
+    found = [Effect(name, correlations.get(name), shares[name], number) for name, number in varied.items()]
     found.sort(key=lambda effect: -effect.share)
-    chance, interaction = _rest(known, column, varied, row, sum(shares.values()))
-    return Effects(metric, row["n"], row["variance"], tuple(found), interaction, chance)
+    chance = interaction = None
+    if len(points) < count:
+        # Only repetitions of a point can tell chance from interaction.
+        explained = _between(np.arange(len(points)), sizes, means) / variance
+        chance, interaction = 1.0 - explained, explained - sum(shares.values())
+    return Effects(metric, count, variance, tuple(found), interaction, chance)
 
 
-def _levels(known: Any, name: str, values: int) -> Any:
-    """What groups an axis: its values, or groups of equal size where there are many."""
+def _labels(known: Any, varied: Mapping[str, int]) -> list[Any]:
+    """What groups the runs by an axis: its values, or groups of equal size where there are many."""
     from pyspark.sql import functions as f
 
-    column = axis_column(name)
-    if values <= MOST_VALUES or dict(known.dtypes)[column] not in NUMBERS:
-        return f.col(column)
-    edges = known.select(f.percentile_approx(column, [n / BINS for n in range(1, BINS)], 1000)).first()[0]
+    types = dict(known.dtypes)
+    many = [name for name, number in varied.items() if number > MOST_VALUES and types[axis_column(name)] in NUMBERS]
+    at = [n / BINS for n in range(1, BINS)]
+    edges = known.agg(*(f.percentile_approx(axis_column(name), at, 1000) for name in many)).first() if many else ()
+    cut = dict(zip(many, edges, strict=True))
+    return [_place(axis_column(name), cut[name]) if name in cut else f.col(axis_column(name)) for name in varied]
+
+
+def _place(column: str, edges: Sequence[float]) -> Any:
+    """Which of the groups between the edges a value is in."""
+    from pyspark.sql import functions as f
+
     label = f.lit(0)
     for edge in edges:
         label = label + (f.col(column) > edge).cast("int")
     return label.alias(column)
 
 
-NUMBERS = ("double", "float", "bigint", "int", "smallint", "tinyint", "boolean")
-
-
-def _between(known: Any, column: str, labels: Sequence[Any]) -> float:
-    """The variance of the groups' means, each weighted by its size."""
+def _points(known: Any, column: str, labels: Sequence[Any]) -> npt.NDArray[Any]:
+    """A row per point of the sweep: how many runs, their mean, and the labels of the axes."""
     from pyspark.sql import functions as f
 
-    means = known.groupBy(*labels).agg(f.count("*").alias("_n"), f.avg(column).alias("_mean"))
-    total, mean = means.agg(f.sum("_n"), f.sum(f.col("_n") * f.col("_mean")) / f.sum("_n")).first()
-    # In a second pass, because the difference of two large squares would lose a small variance.
-    return float(means.agg(f.sum(f.col("_n") * (f.col("_mean") - mean) ** 2)).first()[0] / total)
+    rows = known.groupBy("point", *labels).agg(f.count("*").alias("_n"), f.avg(column).alias("_mean")).collect()
+    rows.sort(key=lambda row: row["point"])
+    table = np.empty((len(rows), 2 + len(labels)), dtype=object)
+    for place, row in enumerate(rows):
+        table[place] = [row["_n"], row["_mean"], *row[1 : 1 + len(labels)]]
+    return table
 
 
-def _rest(known: Any, column: str, varied: Sequence[str], row: Any, explained: float) -> tuple[float | None, float | None]:
-    """Shares of chance and of interaction; None where points have no repetitions to tell them apart by."""
-    points = known.select(*map(axis_column, varied)).distinct().count()
-    if points == row["n"]:
-        return None, None
-    within = 1.0 - _between(known, column, list(map(axis_column, varied))) / row["variance"]
-    return within, 1.0 - within - explained
+def _between(labels: npt.NDArray[Any], sizes: npt.NDArray[np.float64], means: npt.NDArray[np.float64]) -> float:
+    """The variance of the groups' means, each weighted by its size."""
+    places = {label: place for place, label in enumerate(dict.fromkeys(labels))}
+    group = np.fromiter((places[label] for label in labels), dtype=np.int64, count=len(labels))
+    weights = np.bincount(group, sizes)
+    centres = np.bincount(group, sizes * means) / weights
+    return float(weights @ (centres - weights @ centres / weights.sum()) ** 2 / weights.sum())
 
 
 def _correlations(known: Any, column: str, names: Sequence[str], count: int) -> dict[str, float]:

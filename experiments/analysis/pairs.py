@@ -16,7 +16,7 @@ HELD = "_held_"
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """How a metric of `variant` differs from that of `base` over `pairs` pairs; `lower` and `higher` are shares of the pairs."""
+    """How a metric of `variant` differs from that of `base`; `lower` and `higher` are shares of the pairs."""
 
     keys: dict[str, Any]
     metric: str

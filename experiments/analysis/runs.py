@@ -45,7 +45,7 @@ def pick(option: str, said: str, known: Sequence[str]) -> str:
 class Runs:
     """One row per run. `frame` holds the columns of the store; names of axes and metrics are dotted, as users write them.
 
-    `metrics` are those that any run came to; `versions` are all versions of the code in the store, `version` the one of these runs.
+    `metrics` are those that any run came to; `versions` are all those of the code in the store, `version` that of these runs.
     """
 
     frame: Any

@@ -20,7 +20,7 @@ ACCURACY = 1000
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One metric of one group of runs. `low` and `high` are Student's t; `boot_*` the bootstrap's; None when there is too little."""
+    """One metric of one group of runs. `low` and `high` are Student's t, `boot_*` the bootstrap's; None for a single run."""
 
     keys: dict[str, Any]
     metric: str
@@ -57,7 +57,7 @@ def summarise(
     confidence: float = 0.95,
     resamples: int = 1000,
 ) -> list[Group]:
-    """Every metric of every group, in the order of the keys. `exact` says how percentiles are found; `resamples` 0: no bootstrap."""
+    """Every metric of every group, in order of the keys. `exact`: how percentiles are found; `resamples` 0: no bootstrap."""
     if exact is None:
         exact = runs.count <= EXACT_UP_TO
     keys = [axis_column(name) for name in by]
