@@ -19,7 +19,7 @@ from protocols.errors import UsageError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Known", "known_runs", "latest_version", "parts", "receivers", "runs", "series", "table"]
+__all__ = ["Known", "known_runs", "latest_version", "location", "parts", "receivers", "runs", "series", "table"]
 
 NESTED = ("receivers", "series")
 
@@ -35,6 +35,11 @@ class Known:
     def done(self) -> dict[str, str]:
         """run_id -> status of every run."""
         return {run_id: status for run_id, (_, status) in self.status.items()}
+
+
+def location(path: Path) -> str:
+    """The path as Spark takes it, also where its own file system is another one. No URI: = and spaces stay as they are."""
+    return f"file://{path.absolute()}"
 
 
 def parts(folder: Path, dataset: str = "runs") -> list[Path]:
@@ -102,7 +107,7 @@ def _read(spark: "SparkSession", folder: Path, dataset: str) -> "DataFrame":
     if not parts(folder, dataset):
         kept = "" if dataset == "runs" else f" (the sweep file's keep.{dataset} says whether they are kept)"
         raise UsageError(f"{folder}: holds no {dataset} of a sweep{kept}")
-    return spark.read.option("mergeSchema", "true").parquet(str(folder / dataset))
+    return spark.read.option("mergeSchema", "true").parquet(location(folder / dataset))
 
 
 def _once(frame: "DataFrame", key: list[str]) -> "DataFrame":
