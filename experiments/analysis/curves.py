@@ -1,7 +1,7 @@
 """Time series of many runs as bands: the quantiles of a quantity at each time, over the runs of a group."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +27,18 @@ class Band:
     at: dict[int, tuple[float, ...]]
     runs: tuple[int, ...]
 
-    def plain(self) -> dict[str, Any]:
-        """As plain values for JSON."""
-        return asdict(self)
+    def rows(self) -> list[dict[str, Any]]:
+        """A flat row for each time."""
+        return [
+            {
+                **self.keys,
+                "name": self.name,
+                "t": t,
+                "runs": self.runs[n],
+                **{f"p{rank}": line[n] for rank, line in self.at.items()},
+            }
+            for n, t in enumerate(self.times)
+        ]
 
 
 def bands(

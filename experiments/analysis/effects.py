@@ -45,9 +45,13 @@ class Effects:
     interaction: float | None
     chance: float | None
 
-    def plain(self) -> dict[str, Any]:
-        """As plain values for JSON."""
-        return asdict(self)
+    def rows(self) -> list[dict[str, Any]]:
+        """A flat row for each axis, then for interaction and chance."""
+        head = {"metric": self.metric, "count": self.count}
+        rest = (("(interaction)", self.interaction), ("(chance)", self.chance))
+        found: list[dict[str, Any]] = [{**head, **asdict(effect)} for effect in self.axes]
+        blank = {"correlation": None, "values": None}
+        return found + [{**head, "axis": name, "share": share, **blank} for name, share in rest if share is not None]
 
 
 def effects(runs: Runs, metric: str, axes: Sequence[str] | None = None) -> Effects | None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import ceil
+from typing import Any
 
 from experiments import theory
 from experiments.theory_links import ethernet_goodput
@@ -14,17 +15,17 @@ HEADER = 32
 """Bytes of a NORM data packet before the segment: common header, FEC payload id, object transmission information left out."""
 
 RECEIVERS = ("topology.receivers", "topology.leaves")
-LOSS = ("topology.link.down.loss", "topology.link.loss", "topology.link.down.loss.p", "topology.loss")
-SHARED = ("topology.trunk.down.loss", "topology.trunk.loss", "topology.trunk.down.loss.p")
-LINK_DELAY = ("topology.link.delay", "topology.link.up.delay")
+LOSS = ("topology.link.down.loss", "topology.loss")
+SHARED = ("topology.trunk.down.loss",)
+LINK_DELAY = ("topology.link.up.delay",)
 
 
 @dataclass(frozen=True, slots=True)
 class Formula:
     """A prediction of the mean of `metric`, or, when `ceiling`, of what it can't exceed.
 
-    `needs` says for each argument of `value` where a point tells it: the first of these keys that an axis or the base scenario
-    has. `optional` ones are 0 where no key is there.
+    `needs` says for each argument of `value` where a point's scenario tells it: the first of these keys that it has. `optional`
+    ones are 0 where no key is there. `applies` says for which scenarios it is meant; the rest of `assumes` nobody checks.
     """
 
     metric: str
@@ -33,6 +34,7 @@ class Formula:
     assumes: str
     needs: Mapping[str, tuple[str, ...]]
     value: Callable[..., float]
+    applies: Callable[[Mapping[str, Any]], bool]
     ceiling: bool = False
     optional: tuple[str, ...] = ()
 
@@ -50,20 +52,50 @@ def _repetition(receivers: float, loss: float, shared: float) -> float:
     return theory.repetition(int(receivers), loss, shared)
 
 
-def _integrated(receivers: float, loss: float, block: float, proactive: float, shared: float) -> float:
-    return theory.integrated(int(receivers), loss, int(block), int(proactive), shared)
+def _blocks(size: float, segment: float, block: float) -> tuple[tuple[int, int], ...]:
+    """Lengths of the blocks of a file with how many have each: as equal as they can be (RFC 5052 9.1)."""
+    symbols = ceil(size / segment)
+    blocks = ceil(symbols / block)
+    large = symbols % blocks
+    return tuple((k, count) for k, count in ((symbols // blocks + 1, large), (symbols // blocks, blocks - large)) if count)
+
+
+def _integrated(receivers: float, loss: float, block: float, size: float, segment: float, shared: float) -> float:
+    parts = _blocks(size, segment, block)
+    sent = sum(count * k * theory.integrated(int(receivers), loss, k, 0, shared) for k, count in parts)
+    return sent / sum(count * k for k, count in parts)
 
 
 def _incomplete(loss: float, block: float, proactive: float, size: float, segment: float) -> float:
-    """Blocks are as equal in size as they can be (RFC 5052 9.1): each receiver has to decode all of them."""
-    symbols = ceil(size / segment)
-    blocks = ceil(symbols / block)
-    large = symbols - blocks * (symbols // blocks)
-    short = symbols // blocks
     whole = 1.0
-    for k, count in ((short + 1, large), (short, blocks - large)):
+    for k, count in _blocks(size, segment, block):
         whole *= (1.0 - theory.block_failure(k, k + int(proactive), loss)) ** count
     return 1.0 - whole
+
+
+def _protocol(*names: str) -> Callable[[Mapping[str, Any]], bool]:
+    return lambda point: point.get("protocol.name") in names
+
+
+def _without_parity(point: Mapping[str, Any]) -> bool:
+    return not point.get("protocol.parity")
+
+
+def _with_parity(point: Mapping[str, Any]) -> bool:
+    # What is sent unasked is no repair, and is not counted among what the metric is made of.
+    return bool(point.get("protocol.parity")) and not point.get("protocol.auto_parity")
+
+
+def _one_mac(point: Mapping[str, Any]) -> bool:
+    return _mac(point, "single") and point.get("topology.nodes.router.duplex") == "half"
+
+
+def _two_macs(point: Mapping[str, Any]) -> bool:
+    return _mac(point, "dual")
+
+
+def _mac(point: Mapping[str, Any], kind: str) -> bool:
+    return point.get("topology.nodes.router.mac") == kind
 
 
 def _tkp_nacks(protocol: int) -> Callable[..., float]:
@@ -95,7 +127,7 @@ NBT = "Nonnenmacher, Biersack, Towsley 1998"
 TKP = "Towsley, Kurose, Pingali 1997"
 SUPPRESSION = {"gsize": ("protocol.gsize",), "backoff": ("protocol.backoff",)}
 MANY: Mapping[str, tuple[str, ...]] = {"receivers": RECEIVERS, "loss": LOSS}
-CODED = {"block": ("protocol.block",), "proactive": ("protocol.auto_parity",)}
+CODED = {"block": ("protocol.block",), "size": ("workload.0.size",), "segment": ("protocol.segment",)}
 ROUTED = {"segment": ("protocol.segment",), "rate": ("topology.nodes.router.rate", "topology.rate")}
 
 FORMULAS: dict[str, Formula] = {
@@ -106,6 +138,7 @@ FORMULAS: dict[str, Formula] = {
         "the loss is on the trunk, GRTT is fixed (probing: none), losses are far apart, no parity",
         {"receivers": RECEIVERS, **SUPPRESSION, "grtt": ("protocol.grtt",), "link_delay": LINK_DELAY},
         _nacks,
+        _protocol("norm"),
     ),
     "nacks-rfc5401": Formula(
         "requests_per_loss",
@@ -114,6 +147,7 @@ FORMULAS: dict[str, Formula] = {
         "as many losers as the group size says, half a GRTT apart; up to 40 % off",
         SUPPRESSION,
         _nacks_approximate,
+        _protocol("norm"),
     ),
     "arq": Formula(
         "transmissions",
@@ -122,30 +156,43 @@ FORMULAS: dict[str, Formula] = {
         INDEPENDENT + "; no parity",
         {**MANY, "shared": SHARED},
         _repetition,
+        _without_parity,
         optional=("shared",),
     ),
     "fec": Formula(
         "transmissions",
         "transmissions per packet with as much parity on demand as is asked for",
         NBT,
-        INDEPENDENT + "; whole blocks, parity enough for every block",
+        INDEPENDENT + "; one file, parity enough for every block, none of it unasked",
         {**MANY, **CODED, "shared": SHARED},
         _integrated,
-        optional=("shared", "proactive"),
+        _with_parity,
+        optional=("shared",),
     ),
     "residual": Formula(
         "incomplete",
         "share of receivers that can't decode a file from what is sent once",
         NBT,
         "one file, nothing is repaired on demand, each receiver loses on its own",
-        {"loss": LOSS, **CODED, "size": ("workload.size", "workload.0.size"), "segment": ("protocol.segment",)},
+        {"loss": LOSS, **CODED, "proactive": ("protocol.auto_parity",)},
         _incomplete,
+        _protocol("norm"),
         optional=("proactive",),
     ),
-    "a-feedback": Formula("feedback_per_packet", "ACKs per packet of protocol A", TKP, INDEPENDENT, MANY, _tkp_nacks(0)),
-    "n1-feedback": Formula("feedback_per_packet", "NACKs per packet of protocol N1", TKP, INDEPENDENT, MANY, _tkp_nacks(1)),
+    "a-feedback": Formula(
+        "feedback_per_packet", "ACKs per packet of protocol A", TKP, INDEPENDENT, MANY, _tkp_nacks(0), _protocol("a")
+    ),
+    "n1-feedback": Formula(
+        "feedback_per_packet", "NACKs per packet of protocol N1", TKP, INDEPENDENT, MANY, _tkp_nacks(1), _protocol("n1")
+    ),
     "n2-feedback": Formula(
-        "feedback_per_packet", "NACKs per packet of protocol N2", TKP, INDEPENDENT + "; suppression is perfect", MANY, _tkp_nacks(2)
+        "feedback_per_packet",
+        "NACKs per packet of protocol N2",
+        TKP,
+        INDEPENDENT + "; suppression is perfect",
+        MANY,
+        _tkp_nacks(2),
+        _protocol("n2"),
     ),
     **{
         f"{name.lower()}-throughput": Formula(
@@ -155,6 +202,7 @@ FORMULAS: dict[str, Formula] = {
             INDEPENDENT + "; every packet costs sender and receiver the same time",
             {**MANY, "cost": ("topology.nodes.sender.cpu", "topology.cpu")},
             _tkp_throughput(name),
+            _protocol(name.lower()),
             ceiling=True,
         )
         for name in ("A", "N1", "N2")
@@ -166,6 +214,7 @@ FORMULAS: dict[str, Formula] = {
         "the router is the bottleneck and frames it with VLAN tags",
         ROUTED,
         _router(2),
+        _one_mac,
         ceiling=True,
     ),
     "dual-mac": Formula(
@@ -175,6 +224,7 @@ FORMULAS: dict[str, Formula] = {
         "the router's links are the bottleneck",
         ROUTED,
         _router(1),
+        _two_macs,
         ceiling=True,
     ),
 }

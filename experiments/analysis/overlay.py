@@ -1,17 +1,16 @@
 """Theory beside measurement: what a formula says for each point of a sweep, and how far the measured mean is from it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from experiments.analysis.formulas import FORMULAS, Formula
+from experiments.analysis.points import Points
 from experiments.analysis.runs import Runs
 from experiments.analysis.summary import Group, summarise
-from experiments.scenario import load
-from protocols.errors import ConfigError, UsageError
+from protocols.errors import UsageError
 
-__all__ = ["NEAR", "Expected", "Wanted", "base_values", "expect", "overlay", "wanted"]
+__all__ = ["NEAR", "Expected", "Wanted", "expect", "overlay", "wanted"]
 
 NEAR = 4.0
 """Standard errors within which a mean counts as theory's."""
@@ -59,7 +58,9 @@ def wanted(text: str) -> Wanted:
         key, equals, value = item.partition("=")
         if not equals or key not in FORMULAS[name].needs:
             allowed = ", ".join(FORMULAS[name].needs)
-            raise UsageError(f"--theory: value {item!r} is not allowed; {name} takes argument=number or argument=key of {allowed}")
+            raise UsageError(
+                f"--theory: value {item!r} is not allowed; {name} takes argument=number or argument=key of {allowed}"
+            )
         given[key] = _number(value)
     return Wanted(name, given)
 
@@ -71,45 +72,29 @@ def _number(text: str) -> float | str:
         return text
 
 
-def base_values(folder: Path) -> dict[str, Any]:
-    """The base scenario of a sweep as flat dotted keys, defaults filled in; quantities in bit/s, seconds, bytes, fractions."""
-    path = folder / "base.yaml"
-    try:
-        plain = load(path).plain()
-    except (ConfigError, UsageError) as error:
-        raise UsageError(f"{path}: theory needs the base scenario of the sweep ({error})") from error
-    return dict(_flat("", plain))
-
-
-def _flat(prefix: str, value: Any) -> Iterable[tuple[str, Any]]:
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield from _flat(f"{prefix}.{key}" if prefix else str(key), inner)
-    elif isinstance(value, (list, tuple)):
-        for place, inner in enumerate(value):
-            yield from _flat(f"{prefix}.{place}", inner)
-    else:
-        yield prefix, value
-
-
-def overlay(runs: Runs, theory: Wanted, base: Mapping[str, Any]) -> list[Expected]:
+def overlay(runs: Runs, theory: Wanted, points: Points) -> list[Expected]:
     """The formula at every point of the sweep where it can be computed, beside the mean of the runs there."""
     formula = theory.formula
     if formula.metric not in runs.metrics:
         raise UsageError(f"--theory: value {theory.name!r} is not allowed; it predicts {formula.metric}, which no run here has")
     groups = summarise(runs, runs.axes, [formula.metric], percentiles=(50,), resamples=0)
-    found = [made for group in groups if (made := _beside(theory, group, base)) is not None]
+    found = [made for group in groups if (made := _beside(theory, group, points.at(group.keys))) is not None]
     if not found:
-        missing = [name for name in formula.needs if _find(theory, name, {}, base) is None]
+        point = points.at(groups[0].keys) if groups else {}
+        missing = [name for name in formula.needs if _find(theory, name, point) is None]
         raise UsageError(
-            f"--theory: value {theory.name!r} is not allowed; no point tells {', '.join(missing) or 'its arguments'}; "
-            f"say it like {theory.name}:{(missing or list(formula.needs))[0]}=KEY or =NUMBER"
+            f"--theory: value {theory.name!r} is not allowed; "
+            + (
+                f"no point tells {', '.join(missing)}; say it like {theory.name}:{missing[0]}=KEY or =NUMBER"
+                if missing
+                else "no point of this sweep is of the kind it is meant for"
+            )
         )
     return found
 
 
-def _beside(theory: Wanted, group: Group, base: Mapping[str, Any]) -> Expected | None:
-    value = expect(theory, group.keys, base)
+def _beside(theory: Wanted, group: Group, point: Mapping[str, Any]) -> Expected | None:
+    value = expect(theory, point)
     if value is None:
         return None
     gap = group.mean - value
@@ -121,9 +106,11 @@ def _beside(theory: Wanted, group: Group, base: Mapping[str, Any]) -> Expected |
     return Expected(group.keys, theory.name, group.metric, value, group.mean, group.count, residual, holds)
 
 
-def expect(theory: Wanted, point: Mapping[str, Any], base: Mapping[str, Any]) -> float | None:
-    """The formula at a point; None where an argument is not told or makes no sense to it."""
-    arguments = {name: _find(theory, name, point, base) for name in theory.formula.needs}
+def expect(theory: Wanted, point: Mapping[str, Any]) -> float | None:
+    """The formula for a scenario as flat keys; None where it is not meant for it, or an argument is not told."""
+    if not theory.formula.applies(point):
+        return None
+    arguments = {name: _find(theory, name, point) for name in theory.formula.needs}
     if any(value is None for value in arguments.values()):
         return None
     try:
@@ -132,15 +119,13 @@ def expect(theory: Wanted, point: Mapping[str, Any], base: Mapping[str, Any]) ->
         return None
 
 
-def _find(theory: Wanted, name: str, point: Mapping[str, Any], base: Mapping[str, Any]) -> float | None:
-    """An argument: as the user gave it, else from the point's axes, else from the base scenario."""
+def _find(theory: Wanted, name: str, point: Mapping[str, Any]) -> float | None:
+    """An argument: as the user gave it, else from the scenario."""
     given = theory.given.get(name)
     if isinstance(given, float):
         return given
-    keys = (given,) if given is not None else theory.formula.needs[name]
-    for source in (point, base):
-        for key in keys:
-            value = source.get(key)
-            if isinstance(value, (int, float)):
-                return float(value)
+    for key in (given,) if given is not None else theory.formula.needs[name]:
+        value = point.get(key)
+        if isinstance(value, (int, float)):
+            return float(value)
     return 0.0 if name in theory.formula.optional else None

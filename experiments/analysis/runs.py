@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from experiments.analysis.derived import with_derived
 from experiments.sweep.store import known_runs, latest_version, runs
 from protocols.errors import UsageError
 
@@ -86,5 +87,5 @@ def open_runs(session: Any, folder: Path, version: str | None = None) -> Runs:
     seen = frame.agg(f.count("*"), f.count(CASE), *(f.count(metric_column(metric)) for metric in metrics)).first()
     if seen[1]:
         axes.append(CASE)
-    there = tuple(metric for metric, count in zip(metrics, seen[2:], strict=True) if count)
+    frame, there = with_derived(frame, [metric for metric, count in zip(metrics, seen[2:], strict=True) if count])
     return Runs(frame, tuple(axes), there, seen[0], chosen, tuple(known))
