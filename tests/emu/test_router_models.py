@@ -75,7 +75,8 @@ def test_a_simulated_router_carries_what_its_adapter_lets_through(kind: str) -> 
 @pytest.mark.emu
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_router_carries_in_the_kernel_what_it_carries_in_the_simulator(kind: str) -> None:
-    wanted, found = simulated(kind), []
+    wanted = simulated(kind)
+    found: list[float] = []
     # A busy machine is late and carries less, so the best of some tries counts; none may carry more.
     while len(found) < 4 and not any(one == pytest.approx(wanted, rel=0.1) for one in found):
         found.append(emulated(kind))
