@@ -18,6 +18,7 @@ from emu.udp import SEGMENTS
 from emu.world import inside
 from protocols.errors import UsageError
 from protocols.machine import Codec
+from topologies.keys import dice_key
 from topologies.spec import Topology
 
 __all__ = ["Emulation", "NodeReport", "emulate"]
@@ -82,7 +83,8 @@ def emulate(
         for name in programs:
             # What guests send and hear is counted on the wire, where packets have to be seen one by one.
             burst = 1 if guests or planned.shaped(name) else SEGMENTS
-            crew.fork(Node(name, network.pid(name), planned.addresses[name], codec, port, planned.ttl(name), burst, seed))
+            dice = dice_key(topology, seed, name)
+            crew.fork(Node(name, network.pid(name), planned.addresses[name], codec, port, planned.ttl(name), burst, dice))
         elapsed, ended = crew.run(duration, over)
         carried = network.collect()
         impairments = [{**row, **carried.counts.get(row.get("link", ""), {})} for row in planned.report()]
