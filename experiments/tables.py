@@ -110,13 +110,14 @@ def _violations(result: Result) -> str:
     return f"{result.metrics['invariants']['broken']}, first " + "; ".join(first) if first else "none"
 
 
-def compare(results: Sequence[Result], scenario: Scenario) -> None:
-    """The same metrics of several worlds side by side."""
-    table = Table(title=f"{scenario.name} (seed {scenario.seed})", title_justify="left")
+def compare(results: Sequence[Result], scenario: Scenario, titles: Sequence[str] = ()) -> None:
+    """The same metrics of several worlds side by side, or of the cases with these `titles`."""
+    name = scenario.name.removesuffix(f"-{titles[0]}") if titles else scenario.name
+    table = Table(title=f"{name} (seed {scenario.seed})", title_justify="left")
     table.add_column("")
     columns = [_summary(result) for result in results]
-    for result in results:
-        table.add_column(WORLDS[result.backend], overflow="fold")
+    for title in titles or [WORLDS[result.backend] for result in results]:
+        table.add_column(title, overflow="fold")
     for key in columns[0]:
         table.add_row(key, *(column[key] for column in columns))
     _console().print(table)

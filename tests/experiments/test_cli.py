@@ -112,7 +112,7 @@ def test_bad_input_exits_2_with_one_line(
 
 
 def failing(error: BaseException) -> Any:
-    def fail(scenario: Scenario) -> None:
+    def fail(scenario: Scenario, seeing: object) -> None:
         raise error
 
     return fail
@@ -187,7 +187,7 @@ def test_the_demo_shows_the_simulator_where_mininet_can_not_run(
 
 
 def test_the_demo_puts_both_worlds_side_by_side(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setitem(running.BACKENDS, "emu", lambda scenario: run(scenario, "sim"))
+    monkeypatch.setitem(running.BACKENDS, "emu", lambda scenario, seeing: run(scenario, "sim", seeing))
     assert demo.SCENARIO.exists()
     assert invoke(["demo"]) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "complete receivers" in line]
