@@ -16,7 +16,7 @@ from emu.plan import plan
 from emu.tap import check_tap
 from emu.udp import SEGMENTS
 from emu.world import inside
-from protocols.errors import UsageError
+from protocols.errors import UnsupportedError, UsageError
 from protocols.machine import Codec
 from topologies.spec import Topology
 
@@ -65,6 +65,8 @@ def emulate(
         topology.member(name)
     if not programs:
         raise UsageError("an emulation needs a program on at least one host")
+    if topology.multicast.join and any(isinstance(program, Guest) for program in programs.values()):
+        raise UnsupportedError("multicast.join: a foreign program can't be kept from what it joined; leave it out")
     check_tools()
     planned = plan(topology, groups, ttls, seed=seed, keyed=keyed)
     if planned.beyond_kernel and not keyed and (netem := examine_netem()) != "none":
@@ -82,7 +84,9 @@ def emulate(
         for name in programs:
             # What guests send and hear is counted on the wire, where packets have to be seen one by one.
             burst = 1 if guests or planned.shaped(name) else SEGMENTS
-            crew.fork(Node(name, network.pid(name), planned.addresses[name], codec, port, planned.ttl(name), burst, seed))
+            address, ttl = planned.addresses[name], planned.ttl(name)
+            joining = topology.multicast.join
+            crew.fork(Node(name, network.pid(name), address, codec, port, ttl, burst, seed, joining=joining))
         elapsed, ended = crew.run(duration, over)
         carried = network.collect()
         impairments = [{**row, **carried.counts.get(row.get("link", ""), {})} for row in planned.report()]

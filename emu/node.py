@@ -55,6 +55,8 @@ class Node:
     ttl: int
     burst: int
     seed: int
+    joining: float = 0.0
+    """From joining a group until its packets come."""
 
 
 def fork_node(node: Node, program: Program | Guest, line: socket.socket) -> int:
@@ -93,6 +95,7 @@ def _live(node: Node, program: Program, line: socket.socket) -> dict[str, Any]:
         burst=node.burst,
         loopback=False,
         held=True,
+        joining=node.joining,
     )
     try:
         program.start(host)
