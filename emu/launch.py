@@ -61,12 +61,7 @@ def emulate(
     Raises UnsupportedError before anything is started when this machine can't do it. A node that dies does not end the run;
     its report says what happened. With `keyed` all losses are those of the simulator with this `seed`, packet by packet.
     """
-    for name in programs:
-        topology.member(name)
-    if not programs:
-        raise UsageError("an emulation needs a program on at least one host")
-    if topology.multicast.join and any(isinstance(program, Guest) for program in programs.values()):
-        raise UnsupportedError("multicast.join: a foreign program can't be kept from what it joined; leave it out")
+    _check_programs(topology, programs)
     check_tools()
     planned = plan(topology, groups, ttls, seed=seed, keyed=keyed)
     if planned.beyond_kernel and not keyed and (netem := examine_netem()) != "none":
@@ -96,3 +91,12 @@ def emulate(
     answer = inside(work)
     answer["nodes"] = {name: NodeReport(**report) for name, report in answer["nodes"].items()}
     return Emulation(**answer)
+
+
+def _check_programs(topology: Topology, programs: Mapping[str, Program | Guest]) -> None:
+    for name in programs:
+        topology.member(name)
+    if not programs:
+        raise UsageError("an emulation needs a program on at least one host")
+    if topology.multicast.join and any(isinstance(program, Guest) for program in programs.values()):
+        raise UnsupportedError("multicast.join: a foreign program can't be kept from what it joined; leave it out")
