@@ -18,6 +18,7 @@ from emu.udp import SEGMENTS
 from emu.world import inside
 from protocols.errors import UnsupportedError, UsageError
 from protocols.machine import Codec
+from topologies.keys import dice_key
 from topologies.spec import Topology
 
 __all__ = ["Emulation", "NodeReport", "emulate"]
@@ -79,9 +80,9 @@ def emulate(
         for name in programs:
             # What guests send and hear is counted on the wire, where packets have to be seen one by one.
             burst = 1 if guests or planned.shaped(name) else SEGMENTS
-            address, ttl = planned.addresses[name], planned.ttl(name)
+            address, ttl, dice = planned.addresses[name], planned.ttl(name), dice_key(topology, seed, name)
             joining = topology.multicast.join
-            crew.fork(Node(name, network.pid(name), address, codec, port, ttl, burst, seed, joining=joining))
+            crew.fork(Node(name, network.pid(name), address, codec, port, ttl, burst, dice, joining=joining))
         elapsed, ended = crew.run(duration, over)
         carried = network.collect()
         impairments = [{**row, **carried.counts.get(row.get("link", ""), {})} for row in planned.report()]

@@ -12,6 +12,7 @@ import socket
 import tempfile
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,10 +22,11 @@ from emu.host import Loop, UdpHost, new_loop
 from emu.world import enter_network
 from protocols.errors import McastlabError
 from protocols.machine import Codec, Host
-from protocols.rng import Rng, key_of
+from protocols.rng import Rng
 
 __all__ = ["Node", "Program", "fork_node"]
 
+_PRIORITY = -10
 _POLL = 0.02
 """How often a node looks whether its program is finished; programs note the time of what matters themselves."""
 
@@ -54,7 +56,8 @@ class Node:
     port: int
     ttl: int
     burst: int
-    seed: int
+    dice: int
+    """The key of its stream of random numbers (`topologies.keys.dice_key`): the simulator's."""
     joining: float = 0.0
     """From joining a group until its packets come."""
 
@@ -74,6 +77,7 @@ def _run(node: Node, program: Program | Guest, line: socket.socket) -> None:
     """Be the node until the launcher says stop or goes away; then report."""
     try:
         enter_network(node.pid)
+        _prefer()
         report = _lodge(node, program, line) if isinstance(program, Guest) else _live(node, program, line)
     except McastlabError as error:
         report = {"error": str(error)}
@@ -82,15 +86,20 @@ def _run(node: Node, program: Program | Guest, line: socket.socket) -> None:
     _say(line, report)
 
 
+def _prefer() -> None:
+    """Let this host's timers come before what else the machine does, where that is allowed."""
+    with suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, 0, _PRIORITY)
+
+
 def _live(node: Node, program: Program, line: socket.socket) -> dict[str, Any]:
     loop = new_loop()
-    rng = Rng(key_of(node.seed, "node", node.name))
     host = UdpHost(
         loop,
         node.codec(),
         interface=node.address,
         port=node.port,
-        rng=rng,
+        rng=Rng(node.dice),
         ttl=node.ttl,
         burst=node.burst,
         loopback=False,
