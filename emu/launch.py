@@ -16,7 +16,7 @@ from emu.plan import plan
 from emu.tap import check_tap
 from emu.udp import SEGMENTS
 from emu.world import inside
-from protocols.errors import UsageError
+from protocols.errors import UnsupportedError, UsageError
 from protocols.machine import Codec
 from topologies.keys import dice_key
 from topologies.spec import Topology
@@ -62,10 +62,7 @@ def emulate(
     Raises UnsupportedError before anything is started when this machine can't do it. A node that dies does not end the run;
     its report says what happened. With `keyed` all losses are those of the simulator with this `seed`, packet by packet.
     """
-    for name in programs:
-        topology.member(name)
-    if not programs:
-        raise UsageError("an emulation needs a program on at least one host")
+    _check_programs(topology, programs)
     check_tools()
     planned = plan(topology, groups, ttls, seed=seed, keyed=keyed)
     if planned.beyond_kernel and not keyed and (netem := examine_netem()) != "none":
@@ -83,8 +80,9 @@ def emulate(
         for name in programs:
             # What guests send and hear is counted on the wire, where packets have to be seen one by one.
             burst = 1 if guests or planned.shaped(name) else SEGMENTS
-            dice = dice_key(topology, seed, name)
-            crew.fork(Node(name, network.pid(name), planned.addresses[name], codec, port, planned.ttl(name), burst, dice))
+            address, ttl, dice = planned.addresses[name], planned.ttl(name), dice_key(topology, seed, name)
+            joining = topology.multicast.join
+            crew.fork(Node(name, network.pid(name), address, codec, port, ttl, burst, dice, joining=joining))
         before = kernel_drops()
         elapsed, ended = crew.run(duration, over)
         crowded = kernel_drops() - before
@@ -97,3 +95,12 @@ def emulate(
     answer = inside(work)
     answer["nodes"] = {name: NodeReport(**report) for name, report in answer["nodes"].items()}
     return Emulation(**answer)
+
+
+def _check_programs(topology: Topology, programs: Mapping[str, Program | Guest]) -> None:
+    for name in programs:
+        topology.member(name)
+    if not programs:
+        raise UsageError("an emulation needs a program on at least one host")
+    if topology.multicast.join and any(isinstance(program, Guest) for program in programs.values()):
+        raise UnsupportedError("multicast.join: a foreign program can't be kept from what it joined; leave it out")

@@ -58,6 +58,8 @@ class Node:
     burst: int
     dice: int
     """The key of its stream of random numbers (`topologies.keys.dice_key`): the simulator's."""
+    joining: float = 0.0
+    """From joining a group until its packets come."""
 
 
 def fork_node(node: Node, program: Program | Guest, line: socket.socket) -> int:
@@ -102,6 +104,7 @@ def _live(node: Node, program: Program, line: socket.socket) -> dict[str, Any]:
         burst=node.burst,
         loopback=False,
         held=True,
+        joining=node.joining,
     )
     try:
         program.start(host)

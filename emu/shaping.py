@@ -54,8 +54,8 @@ class Shape:
     threshold: int = 0
     sizes: str = ""
     user: UserLink | None = None
-    least_burst: int = _TWO_PACKETS
     netem: NetemLink | None = None
+    least_burst: int = _TWO_PACKETS
 
     @property
     def burst(self) -> int:
