@@ -88,6 +88,10 @@ class Guest(ABC):
         """The run is over: end whatever was started."""
 
     @abstractmethod
+    def kill(self) -> None:
+        """The host crashes: nothing is ended in good order, and nothing of it sends any more when this returns."""
+
+    @abstractmethod
     def result(self) -> dict[str, Any]:
         """What came out, JSON-able, asked after `close`: as of our own programs, with `files` ([size, SHA-256]) for what was
         received, and `wire` for what a meter says.

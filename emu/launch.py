@@ -7,6 +7,7 @@ from typing import Any
 
 from emu.crew import Crew, NodeReport
 from emu.doctor import check_kernel, check_tools
+from emu.faults import Fault, Faults
 from emu.guest import Guest
 from emu.health import judged
 from emu.network import Network
@@ -28,6 +29,7 @@ class Emulation:
 
     `health` says whether the links kept up (`emu.health.judged`). `dropped_first` has the identities of first transmissions
     that links in user space lost or damaged, by link as `near-far` and in ascending order; `queued_first` what queues dropped.
+    `injected` counts the faults by verb, and `fault_log` says when they began and ended.
     """
 
     nodes: dict[str, NodeReport]
@@ -37,6 +39,8 @@ class Emulation:
     health: dict[str, Any]
     dropped_first: dict[str, list[int]]
     queued_first: dict[str, list[int]]
+    injected: dict[str, int]
+    fault_log: list[dict[str, Any]]
 
 
 def emulate(
@@ -51,11 +55,14 @@ def emulate(
     groups: Mapping[str, Sequence[str]] | None = None,
     ttls: Mapping[str, int] | None = None,
     keyed: bool = False,
+    faults: Sequence[Fault] = (),
+    again: Callable[[str, int], Program | Guest] | None = None,
 ) -> Emulation:
     """Run a program on each named host until `over` says so of the names that are finished, or for `duration` seconds.
 
     `groups` are IPv4 addresses with the hosts that send to them or listen: routers carry only these, and all are tried before.
-    `ttls` are those of hosts whose multicasts do not go everywhere.
+    `ttls` are those of hosts whose multicasts do not go everywhere. `again` gives the program of a host that crashed so often
+    before.
 
     Raises UnsupportedError before anything is started when this machine can't do it. A node that dies does not end the run;
     its report says what happened. With `keyed` all losses are those of the simulator with this `seed`, packet by packet.
@@ -68,11 +75,11 @@ def emulate(
     check_tools()
 
     def work() -> dict[str, Any]:
-        check_kernel(planned.features)
+        check_kernel([*planned.features, *(feature for fault in faults for feature in fault.needs)])
         if planned.beyond_kernel:
             check_tap(planned.beyond_kernel)
         network = Network(planned, codec)
-        crew = Crew(programs)
+        crew = Crew(programs, again)
         guests = any(isinstance(program, Guest) for program in programs.values())
         # The children share this process's memory as long as nobody touches it, the collector included.
         gc.freeze()
@@ -80,11 +87,13 @@ def emulate(
             # What guests send and hear is counted on the wire, where packets have to be seen one by one.
             burst = 1 if guests or planned.shaped(name) else SEGMENTS
             crew.fork(Node(name, network.pid(name), planned.addresses[name], codec, port, planned.ttl(name), burst, seed))
+        happening = Faults(faults, network, crew)
         elapsed, ended = crew.run(duration, over)
         carried = network.collect()
         impairments = [{**row, **carried.counts.get(row.get("link", ""), {})} for row in planned.report()]
         health = judged(carried, sum(report.faults.get("receive_drops", 0) for report in crew.reports.values()))
-        return asdict(Emulation(crew.reports, impairments, elapsed, ended, health, carried.dropped, carried.queued))
+        lost = (health, carried.dropped, carried.queued)
+        return asdict(Emulation(crew.reports, impairments, elapsed, ended, *lost, dict(happening.counts), happening.log))
 
     answer = inside(work)
     answer["nodes"] = {name: NodeReport(**report) for name, report in answer["nodes"].items()}
