@@ -10,6 +10,7 @@ from emu.doctor import check_kernel, check_tools
 from emu.faults import Fault, Faults
 from emu.guest import Guest
 from emu.health import judged
+from emu.netem import examine_netem
 from emu.network import Network
 from emu.node import Node, Program
 from emu.plan import plan
@@ -18,6 +19,7 @@ from emu.udp import SEGMENTS
 from emu.world import inside
 from protocols.errors import UsageError
 from protocols.machine import Codec
+from topologies.keys import dice_key
 from topologies.spec import Topology
 
 __all__ = ["Emulation", "NodeReport", "emulate"]
@@ -71,8 +73,10 @@ def emulate(
         topology.member(name)
     if not programs:
         raise UsageError("an emulation needs a program on at least one host")
-    planned = plan(topology, groups, ttls, seed=seed, keyed=keyed)
     check_tools()
+    planned = plan(topology, groups, ttls, seed=seed, keyed=keyed)
+    if planned.beyond_kernel and not keyed and (netem := examine_netem()) != "none":
+        planned = plan(topology, groups, ttls, seed=seed, netem=netem)
 
     def work() -> dict[str, Any]:
         check_kernel([*planned.features, *(feature for fault in faults for feature in fault.needs)])
@@ -86,7 +90,8 @@ def emulate(
         for name in programs:
             # What guests send and hear is counted on the wire, where packets have to be seen one by one.
             burst = 1 if guests or planned.shaped(name) else SEGMENTS
-            crew.fork(Node(name, network.pid(name), planned.addresses[name], codec, port, planned.ttl(name), burst, seed))
+            dice = dice_key(topology, seed, name)
+            crew.fork(Node(name, network.pid(name), planned.addresses[name], codec, port, planned.ttl(name), burst, dice))
         happening = Faults(faults, network, crew)
         elapsed, ended = crew.run(duration, over)
         carried = network.collect()

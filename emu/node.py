@@ -13,6 +13,7 @@ import socket
 import tempfile
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -23,10 +24,11 @@ from emu.host import Loop, UdpHost, new_loop
 from emu.world import enter_network
 from protocols.errors import McastlabError
 from protocols.machine import Codec, Host
-from protocols.rng import Rng, key_of
+from protocols.rng import Rng
 
 __all__ = ["Node", "Program", "fork_node"]
 
+_PRIORITY = -10
 _POLL = 0.02
 """How often a node looks whether its program is finished; programs note the time of what matters themselves."""
 
@@ -56,7 +58,8 @@ class Node:
     port: int
     ttl: int
     burst: int
-    seed: int
+    dice: int
+    """The key of its stream of random numbers (`topologies.keys.dice_key`): the simulator's."""
     epoch: float = inf
     """Where the run began already: the loop's time that counts as 0."""
 
@@ -76,6 +79,7 @@ def _run(node: Node, program: Program | Guest, line: socket.socket) -> None:
     """Be the node until the launcher says stop or goes away; then report."""
     try:
         enter_network(node.pid)
+        _prefer()
         report = _lodge(node, program, line) if isinstance(program, Guest) else _live(node, program, line)
     except McastlabError as error:
         report = {"error": str(error)}
@@ -87,15 +91,20 @@ def _run(node: Node, program: Program | Guest, line: socket.socket) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def _prefer() -> None:
+    """Let this host's timers come before what else the machine does, where that is allowed."""
+    with suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, 0, _PRIORITY)
+
+
 def _live(node: Node, program: Program, line: socket.socket) -> dict[str, Any]:
     loop = new_loop()
-    rng = Rng(key_of(node.seed, "node", node.name))
     host = UdpHost(
         loop,
         node.codec(),
         interface=node.address,
         port=node.port,
-        rng=rng,
+        rng=Rng(node.dice),
         ttl=node.ttl,
         burst=node.burst,
         loopback=False,

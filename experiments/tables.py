@@ -77,6 +77,7 @@ def _summary(result: Result) -> dict[str, str]:
         "CPU time": _seconds(m["cpu_s"]),
         "memory": "-" if m["peak_memory"] is None else f"{m['peak_memory'] / 2**20:.0f} MiB at most on one host",
         "events": "-" if m["events"] is None else str(m["events"]),
+        "emulation kept up": _health(m.get("health")),
         "injected": ", ".join(f"{name} {count}" for name, count in m.get("injected", {}).items()) or "nothing",
         "violations": _violations(result),
         "faults": json.dumps(m["faults"]) if m["faults"] else "none",
@@ -91,6 +92,17 @@ def _storm(storm: dict[str, Any] | None) -> str:
     sent = f"each repair sent {storm['repair_multiplicity']:.2f} times"
     quiet = "never asked" if storm["time_to_quiet"] is None else f"quiet {storm['time_to_quiet']:.3f} s after the first request"
     return f"{storm['requests_per_loss']:.3g} requests per loss, {sent}, {storm['duplicates']} duplicates, {quiet}"
+
+
+def _health(health: dict[str, Any] | None) -> str:
+    """Did the links of an emulation, and how late were those in user space?"""
+    if health is None:
+        return "-"
+    said = "yes" if health["healthy"] else "NO"
+    if "lateness" not in health:
+        return said
+    late = {key: f"{value * 1000:.2f} ms" for key, value in health["lateness"].items()}
+    return f"{said}; links in user space {late['p50']} late, 1 % over {late['p99']}, at most {late['max']}"
 
 
 def _violations(result: Result) -> str:

@@ -139,6 +139,25 @@ def test_what_ends_a_run_decides_the_exit_code(
     assert capsys.readouterr().err.strip() == line
 
 
+def test_an_emulation_that_did_not_keep_up_is_marked_and_warned_of(
+    scenario: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    late = {"p50": 0.002, "p99": 0.03, "max": 0.1}
+
+    def slow(asked: Scenario) -> Any:
+        result = run(asked, "sim")
+        result.metrics["health"] = {"healthy": False, "reasons": ["links late", "a queue full"], "lateness": late}
+        return result
+
+    monkeypatch.setitem(running.BACKENDS, "emu", slow)
+    assert invoke(["run", scenario, "--on", "emu"]) == 0
+    out, err = capsys.readouterr()
+    assert [line.partition(": ")[0] for line in err.splitlines()] == ["warning"] * 2
+    assert err.splitlines()[1].endswith("not to be trusted: a queue full")
+    (line,) = [line for line in out.splitlines() if "emulation kept up" in line]
+    assert "NO; links in user space 2.00 ms late, 1 % over 30.00 ms, at most 100.00 ms" in line
+
+
 def test_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["schema"]) == 0
     assert set(json.loads(capsys.readouterr().out)["required"]) == {"name", "topology", "protocol", "workload"}
