@@ -122,10 +122,14 @@ class Crew:
         if name in self._living():
             self._say(name, order)
 
-    def run(self, duration: float, over: Callable[[set[str]], bool]) -> tuple[float, bool]:
-        """Begin together, wait, stop, collect: seconds it took, and whether `over` ended it."""
+    def run(
+        self, duration: float, over: Callable[[set[str]], bool], begin: Callable[[float], None] | None = None
+    ) -> tuple[float, bool]:
+        """Begin together, wait, stop, collect: seconds it took, and whether `over` ended it. `begin` is told the epoch."""
         self._listen(time.monotonic() + _PATIENCE, lambda: not self._named("new"))
         self.epoch = epoch = time.monotonic() + _LEAD
+        if begin is not None:
+            begin(epoch)
         self._order({"begin": epoch})
         ended = self._listen(epoch + duration, lambda: over(self._named("finished")))
         elapsed = time.monotonic() - epoch

@@ -1,12 +1,13 @@
 """Runs one emulation from beginning to end: a private world, the network in it, one process per host, the results."""
 
 import gc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from emu.capture import Capture, CapturePoint
 from emu.crew import Crew, NodeReport
-from emu.doctor import check_kernel, check_tools
+from emu.doctor import check_kernel, check_tools, run
 from emu.faults import Fault, Faults
 from emu.guest import Guest
 from emu.health import judged
@@ -31,7 +32,8 @@ class Emulation:
 
     `health` says whether the links kept up (`emu.health.judged`). `dropped_first` has the identities of first transmissions
     that links in user space lost or damaged, by link as `near-far` and in ascending order; `queued_first` what queues dropped.
-    `injected` counts the faults by verb, and `fault_log` says when they began and ended.
+    `injected` counts the faults by verb, and `fault_log` says when they began and ended. `captures` counts packets
+    by capture point: those written, and those `unseen`, for which the kernel had no room.
     """
 
     nodes: dict[str, NodeReport]
@@ -43,6 +45,7 @@ class Emulation:
     queued_first: dict[str, list[int]]
     injected: dict[str, int]
     fault_log: list[dict[str, Any]]
+    captures: dict[str, dict[str, int]]
 
 
 def emulate(
@@ -59,6 +62,7 @@ def emulate(
     keyed: bool = False,
     faults: Sequence[Fault] = (),
     again: Callable[[str, int], Program | Guest] | None = None,
+    captures: Sequence[CapturePoint] = (),
 ) -> Emulation:
     """Run a program on each named host until `over` says so of the names that are finished, or for `duration` seconds.
 
@@ -84,22 +88,36 @@ def emulate(
             check_tap(planned.beyond_kernel)
         network = Network(planned, codec)
         crew = Crew(programs, again)
-        guests = any(isinstance(program, Guest) for program in programs.values())
+        seen = bool(captures) or any(isinstance(program, Guest) for program in programs.values())
+        capture = _open_capture(captures, network, programs)
         # The children share this process's memory as long as nobody touches it, the collector included.
         gc.freeze()
         for name in programs:
-            # What guests send and hear is counted on the wire, where packets have to be seen one by one.
-            burst = 1 if guests or planned.shaped(name) else SEGMENTS
+            # What is captured, or counted on the wire for a guest, has to be seen packet by packet.
+            burst = 1 if seen or planned.shaped(name) else SEGMENTS
             dice = dice_key(topology, seed, name)
             crew.fork(Node(name, network.pid(name), planned.addresses[name], codec, port, planned.ttl(name), burst, dice))
         happening = Faults(faults, network, crew)
-        elapsed, ended = crew.run(duration, over)
+        elapsed, ended = crew.run(duration, over, None if capture is None else capture.begin)
+        captured = {} if capture is None else capture.end()
         carried = network.collect()
         impairments = [{**row, **carried.counts.get(row.get("link", ""), {})} for row in planned.report()]
         health = judged(carried, sum(report.faults.get("receive_drops", 0) for report in crew.reports.values()))
         lost = (health, carried.dropped, carried.queued)
-        return asdict(Emulation(crew.reports, impairments, elapsed, ended, *lost, dict(happening.counts), happening.log))
+        return asdict(
+            Emulation(crew.reports, impairments, elapsed, ended, *lost, dict(happening.counts), happening.log, captured)
+        )
 
     answer = inside(work)
     answer["nodes"] = {name: NodeReport(**report) for name, report in answer["nodes"].items()}
     return Emulation(**answer)
+
+
+def _open_capture(points: Sequence[CapturePoint], network: Network, hosts: Iterable[str]) -> Capture | None:
+    """Begin to listen, if there is anything to capture; hosts then compute the checksums of what they send."""
+    if not points:
+        return None
+    for host in hosts:
+        device, pid = network.port(host)
+        run(f"ethtool -K {device} tx off", pid=pid)
+    return Capture(points, network)

@@ -80,6 +80,15 @@ class Network:
         """The device of a host, and a process in its namespace."""
         return f"{self._nodes[host].name}-eth0", self.pid(host)
 
+    def devices(self, node: str) -> list[tuple[str, str, int | None]]:
+        """The neighbours of a host, switch or router, with its device towards each and a process in the namespace of that."""
+        found = []
+        for wire in self._plan.wires:
+            if node in (wire.near, wire.far):
+                other = wire.far if wire.near == node else wire.near
+                found.append((other, *self.ends(node, other)[0]))
+        return found
+
     def ends(self, near: str, far: str) -> list[tuple[str, int | None]]:
         """The devices at both ends of a link, each with a process in its namespace; None for this one."""
         number = next(n for n, wire in enumerate(self._plan.wires) if {wire.near, wire.far} == {near, far})

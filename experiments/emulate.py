@@ -1,10 +1,11 @@
 """Runs a scenario in Mininet."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
+from emu.capture import CapturePoint
 from emu.launch import NodeReport, emulate
 from experiments.cast import Cast, World
 from experiments.emulated_faults import emulated
@@ -31,8 +32,13 @@ def _refuse(scenario: Scenario) -> None:
 
 def emulate_scenario(scenario: Scenario, seeing: Seeing | None = None) -> Result:
     """Run it on Mininet hosts. UnsupportedError for what this machine or emulation can't do, before anything is started."""
-    if seeing is not None:
-        raise UnsupportedError("capture, trace and series: only the simulator writes them; leave them out, or use --on sim")
+    if seeing is None:
+        return _emulate(scenario, ())
+    with seeing.capture_points(scenario.build_topology()) as points:
+        return _emulate(scenario, points)
+
+
+def _emulate(scenario: Scenario, points: Sequence[CapturePoint]) -> Result:
     _refuse(scenario)
     require(scenario.foreign)
     topology = scenario.build_topology()
@@ -50,6 +56,7 @@ def emulate_scenario(scenario: Scenario, seeing: Seeing | None = None) -> Result
         keyed=keyed,
         faults=happening,
         again=cast.again,
+        captures=points,
         groups=cast.groups(),
         ttls={work.sender: work.ttl for work in scenario.workload if work.ttl is not None},
     )
@@ -68,6 +75,7 @@ def emulate_scenario(scenario: Scenario, seeing: Seeing | None = None) -> Result
         "health": emulation.health,
         "injected": emulation.injected | _slow_drops(nodes.values()),
         "fault_log": emulation.fault_log,
+        **({"captures": emulation.captures} if points else {}),
         **({"dropped_first": emulation.dropped_first, "queued_first": emulation.queued_first} if keyed else {}),
         "faults": {name: faults for name, node in nodes.items() if (faults := _faults(node))},
     }
