@@ -9,17 +9,20 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from heapq import heappop, heappush
 from math import inf
-from typing import Any
+from typing import Any, TypeAlias
 
 from emu.guest import Guest
 from emu.node import Node, Program, fork_node
 
-__all__ = ["Crew", "NodeReport"]
+__all__ = ["Crew", "NodeReport", "Watch"]
 
 _LEAD = 0.05
 """From the order to begin until the common time 0, so that every node has heard it."""
+_DELAY = 0.1
+"""What nodes say of a second is there so much later."""
 _PATIENCE = 30.0
 """How long nodes may take to get ready, and to report at the end."""
 
@@ -52,6 +55,10 @@ class NodeReport:
                 mine[key] = mine.get(key, 0) + count
 
 
+Watch: TypeAlias = Callable[[float, Mapping[str, Mapping[str, float]]], None]
+"""Told the second of the run, and what every node counted until `at`: packets, octets, and what its machine counts."""
+
+
 @dataclass(slots=True)
 class _Child:
     """A node as the launcher sees it."""
@@ -78,6 +85,7 @@ class Crew:
         self._selector = selectors.DefaultSelector()
         self._acts: list[tuple[float, int, Callable[[], None]]] = []
         self._planned = 0
+        self._census: dict[str, dict[str, float]] = {}
         self.epoch = inf
         """The monotonic clock's time 0 of the run."""
 
@@ -121,6 +129,18 @@ class Crew:
         """Give a node an order while it runs."""
         if name in self._living():
             self._say(name, order)
+
+    def look_on(self, watch: Watch) -> None:
+        """Have all nodes say every second of the run what they counted, and tell `watch`."""
+
+        def look(second: int = 0) -> None:
+            if second == 0:
+                self._order({"live": 1.0})
+            else:
+                watch(float(second), self._census)
+            self.at(second + 1 + _DELAY, partial(look, second + 1))
+
+        self.at(0.0, look)
 
     def run(
         self, duration: float, over: Callable[[set[str]], bool], begin: Callable[[float], None] | None = None
@@ -189,6 +209,8 @@ class Crew:
         child = self._children[name]
         if "ready" in message:
             child.state = "ready" if child.state == "new" else child.state
+        elif "census" in message:
+            self._census[name] = message["census"]
         elif "finished" in message:
             child.state = "finished" if child.state == "ready" else child.state
         else:

@@ -84,6 +84,10 @@ class Guest(ABC):
         """Is a sender done?"""
 
     @abstractmethod
+    def census(self) -> dict[str, int]:
+        """For who looks on, as `UdpHost.census`."""
+
+    @abstractmethod
     def close(self) -> None:
         """The run is over: end whatever was started."""
 

@@ -143,6 +143,11 @@ class UdpHost:
             "slow_drops": 0 if self._reader is None else self._reader.dropped,
         }
 
+    def census(self) -> dict[str, int]:
+        """For who looks on: packets and bytes sent so far, and what the machine counts."""
+        counts = {} if self._machine is None else self._machine.counts()
+        return {**counts, "packets": sum(self.traffic.packets.values()), "octets": sum(self.traffic.octets.values())}
+
     def run(
         self, machine: Machine, on_event: Callable[[Event], None], accept: Callable[[Offer], Sink | None] | None = None
     ) -> None:

@@ -6,14 +6,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from emu.capture import Capture, CapturePoint
-from emu.crew import Crew, NodeReport
+from emu.crew import Crew, NodeReport, Watch
 from emu.doctor import check_kernel, check_tools, run
 from emu.faults import Fault, Faults
 from emu.guest import Guest
 from emu.health import judged
 from emu.netem import examine_netem
 from emu.network import Network
-from emu.node import Node, Program
+from emu.node import Node, Program, prefer
 from emu.plan import plan
 from emu.tap import check_tap
 from emu.udp import SEGMENTS
@@ -63,12 +63,13 @@ def emulate(
     faults: Sequence[Fault] = (),
     again: Callable[[str, int], Program | Guest] | None = None,
     captures: Sequence[CapturePoint] = (),
+    watch: Watch | None = None,
 ) -> Emulation:
     """Run a program on each named host until `over` says so of the names that are finished, or for `duration` seconds.
 
     `groups` are IPv4 addresses with the hosts that send to them or listen: routers carry only these, and all are tried before.
     `ttls` are those of hosts whose multicasts do not go everywhere. `again` gives the program of a host that crashed so often
-    before.
+    before. `watch` is told what every node counted, every second, within the process that runs the emulation.
 
     Raises UnsupportedError before anything is started when this machine can't do it. A node that dies does not end the run;
     its report says what happened. With `keyed` all losses are those of the simulator with this `seed`, packet by packet.
@@ -97,7 +98,11 @@ def emulate(
             burst = 1 if seen or planned.shaped(name) else SEGMENTS
             dice = dice_key(topology, seed, name)
             crew.fork(Node(name, network.pid(name), planned.addresses[name], codec, port, planned.ttl(name), burst, dice))
+        # Faults are to be in time, too.
+        prefer()
         happening = Faults(faults, network, crew)
+        if watch is not None:
+            crew.look_on(watch)
         elapsed, ended = crew.run(duration, over, None if capture is None else capture.begin)
         captured = {} if capture is None else capture.end()
         carried = network.collect()

@@ -2,7 +2,8 @@
 
 The program is one of ours on a UDP host, or a guest. Launcher and node talk in JSON lines over a socket pair. Node: `ready`,
 then `finished` when its program is, at the end one line with `result` or `error`. Launcher: `begin` with the common epoch, at
-the end `stop`, or before `die` for a crash, and `slow` for an application that needs time.
+the end `stop`, or before `die` for a crash, `slow` for an application that needs
+time, `live` for counts every so many seconds.
 """
 
 import json
@@ -15,6 +16,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,7 +28,7 @@ from protocols.errors import McastlabError
 from protocols.machine import Codec, Host
 from protocols.rng import Rng
 
-__all__ = ["Node", "Program", "fork_node"]
+__all__ = ["Node", "Program", "fork_node", "prefer"]
 
 _PRIORITY = -10
 _POLL = 0.02
@@ -79,7 +81,7 @@ def _run(node: Node, program: Program | Guest, line: socket.socket) -> None:
     """Be the node until the launcher says stop or goes away; then report."""
     try:
         enter_network(node.pid)
-        _prefer()
+        prefer()
         report = _lodge(node, program, line) if isinstance(program, Guest) else _live(node, program, line)
     except McastlabError as error:
         report = {"error": str(error)}
@@ -91,8 +93,8 @@ def _run(node: Node, program: Program | Guest, line: socket.socket) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _prefer() -> None:
-    """Let this host's timers come before what else the machine does, where that is allowed."""
+def prefer() -> None:
+    """Let this process come before what else the machine does, where that is allowed."""
     with suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, _PRIORITY)
 
@@ -111,7 +113,9 @@ def _live(node: Node, program: Program, line: socket.socket) -> dict[str, Any]:
         held=True,
     )
     try:
-        watch = _Watch(loop, line, node.epoch, program.finished, {"begin": host.begin, "slow": lambda how: host.read_at(*how)})
+        live = partial(_tell, loop, line, host.census, lambda: host.now)
+        orders: dict[str, Callable[[Any], None]] = {"begin": host.begin, "slow": lambda how: host.read_at(*how), "live": live}
+        watch = _Watch(loop, line, node.epoch, program.finished, orders)
         program.start(host)
         before = _cpu()
         _say(line, {"ready": True})
@@ -130,7 +134,8 @@ def _lodge(node: Node, guest: Guest, line: socket.socket) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(dir="/run") as folder:
         seat = Seat(loop, node.name, node.address, Path(folder), lambda: _say(line, {"ready": True}), node.ttl)
         before = _cpu()
-        watch = _Watch(loop, line, node.epoch, guest.finished, {"begin": seat.begin})
+        live = partial(_tell, loop, line, guest.census, lambda: seat.now)
+        watch = _Watch(loop, line, node.epoch, guest.finished, {"begin": seat.begin, "live": live})
         guest.prepare(seat)
         loop.run()
         if watch.killed:
@@ -157,6 +162,15 @@ def _peak() -> int:
 def _say(line: socket.socket, message: dict[str, Any]) -> None:
     line.setblocking(True)
     line.sendall(json.dumps(message).encode() + b"\n")
+
+
+def _tell(
+    loop: Loop, line: socket.socket, census: Callable[[], dict[str, int]], clock: Callable[[], float], period: float
+) -> None:
+    """Say now, and whenever another `period` of the run is over, what was counted so far."""
+    now = clock()
+    _say(line, {"census": {**census(), "at": now}})
+    loop.call_later(period - now % period, _tell, loop, line, census, clock, period)
 
 
 class _Watch:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from emu.capture import CapturePoint
+from emu.crew import Watch
 from emu.launch import NodeReport, emulate
 from experiments.cast import Cast, World
 from experiments.emulated_faults import emulated
@@ -30,15 +31,18 @@ def _refuse(scenario: Scenario) -> None:
         raise UnsupportedError("traffic: can't be emulated yet; leave it out or run it in the simulator")
 
 
-def emulate_scenario(scenario: Scenario, seeing: Seeing | None = None) -> Result:
-    """Run it on Mininet hosts. UnsupportedError for what this machine or emulation can't do, before anything is started."""
+def emulate_scenario(scenario: Scenario, seeing: Seeing | None = None, watch: Watch | None = None) -> Result:
+    """Run it on Mininet hosts. UnsupportedError for what this machine or emulation can't do, before anything is started.
+
+    `watch` is told every second what the hosts counted.
+    """
     if seeing is None:
-        return _emulate(scenario, ())
+        return _emulate(scenario, (), watch)
     with seeing.capture_points(scenario.build_topology()) as points:
-        return _emulate(scenario, points)
+        return _emulate(scenario, points, watch)
 
 
-def _emulate(scenario: Scenario, points: Sequence[CapturePoint]) -> Result:
+def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Watch | None) -> Result:
     _refuse(scenario)
     require(scenario.foreign)
     topology = scenario.build_topology()
@@ -57,6 +61,7 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint]) -> Result:
         faults=happening,
         again=cast.again,
         captures=points,
+        watch=watch,
         groups=cast.groups(),
         ttls={work.sender: work.ttl for work in scenario.workload if work.ttl is not None},
     )

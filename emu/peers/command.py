@@ -114,6 +114,10 @@ class _Command(Guest):
                 self._process.wait()
         self._meter.close()
 
+    def census(self) -> dict[str, int]:
+        """What the meter counted."""
+        return self._meter.census()
+
     def kill(self) -> None:
         """Kill the process."""
         if self._process is not None:

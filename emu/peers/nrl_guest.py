@@ -75,6 +75,10 @@ class _Session(Guest):
         self._lib.NormDestroyInstance(self._instance)
         self._meter.close()
 
+    def census(self) -> dict[str, int]:
+        """What the meter counted."""
+        return self._meter.census()
+
     def kill(self) -> None:
         """The library's threads are killed with this process in a moment."""
         self._look()

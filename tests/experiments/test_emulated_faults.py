@@ -82,9 +82,12 @@ def test_a_receiver_that_crashed_comes_back_with_nothing() -> None:
     assert result.metrics["injected"] == {"crash": 2, "restart": 1}
     assert kept_time(result)
     rows = {row.name: row for row in result.receivers}
-    assert {name: row.objects for name, row in rows.items()} == {row.name: row.objects for row in simulated.receivers}
+    found, expected = rows["r4"].objects, {row.name: row.objects for row in simulated.receivers}
+    # Back in the middle of a file, it has this one too if it comes before the end of the first block.
+    assert abs(found - expected.pop("r4")) <= 1
+    assert {name: rows[name].objects for name in expected} == expected
     assert (rows["r1"].equal, rows["r3"].equal, rows["r4"].equal) == (True, False, False)
-    assert 0 < rows["r4"].objects < 6 > rows["r3"].objects > 0
+    assert 0 < found < 6 > rows["r3"].objects > 0
     assert result.metrics["faults"] == {}
 
 
