@@ -15,6 +15,7 @@ from ipaddress import IPv4Address
 from math import inf
 from typing import Any, TypeVar
 
+from emu.slow import SlowReader
 from emu.udp import SEGMENTS, Endpoint, Outbox, address_of, endpoint_of, open_receiver, open_transmitter, take
 from protocols.errors import LivelockError, UsageError, WireError
 from protocols.machine import Address, Codec, Event, Group, Machine, Offer, Packet, Sink
@@ -119,6 +120,7 @@ class UdpHost:
         self._malformed = 0
         self._events: deque[Event] = deque()
         self._machine: Machine | None = None
+        self._reader: SlowReader | None = None
         self._on_event: Callable[[Event], None] | None = None
         self._accept: Callable[[Offer], Sink | None] | None = None
         self._busy = False
@@ -136,12 +138,20 @@ class UdpHost:
 
     @property
     def faults(self) -> dict[str, int]:
-        """Datagrams that were malformed, refused by the kernel when sent, dropped by the kernel before we read them."""
+        """Datagrams that were malformed, refused by the kernel when sent, dropped by the kernel before we read them, and for
+        which a slow application had no room.
+        """
         return {
             "malformed": self._malformed,
             "send_errors": self._outbox.errors,
             "receive_drops": sum(self._drops.values()),
+            "slow_drops": 0 if self._reader is None else self._reader.dropped,
         }
+
+    def census(self) -> dict[str, int]:
+        """For who looks on: packets and bytes sent so far, and what the machine counts."""
+        counts = {} if self._machine is None else self._machine.counts()
+        return {**counts, "packets": sum(self.traffic.packets.values()), "octets": sum(self.traffic.octets.values())}
 
     def run(
         self, machine: Machine, on_event: Callable[[Event], None], accept: Callable[[Offer], Sink | None] | None = None
@@ -160,6 +170,15 @@ class UdpHost:
             raise UsageError("host.call from inside the machine; call it from an event or a timer")
         self._drain()
         return self._input(verb, *args)
+
+    def read_at(self, takes: float, room: int) -> None:
+        """From now on the application needs `takes` seconds for a packet, and `room` packets may wait; 0.0: none any more."""
+        if self._machine is None:
+            return
+        if self._reader is None:
+            # It stays when it is not needed any more, and lets everything through.
+            self._machine = self._reader = SlowReader(self, self._machine)
+        self._input(self._reader.read_at, takes, room)
 
     def stop(self) -> None:
         """The machine runs no more: it leaves its groups and hears nothing."""

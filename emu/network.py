@@ -72,6 +72,30 @@ class Network:
         """A process that lives in the host's network namespace."""
         return int(self._nodes[host].pid)
 
+    def address(self, host: str) -> str:
+        """The IPv4 address of a host."""
+        return self._plan.addresses[host]
+
+    def port(self, host: str) -> tuple[str, int | None]:
+        """The device of a host, and a process in its namespace."""
+        return f"{self._nodes[host].name}-eth0", self.pid(host)
+
+    def devices(self, node: str) -> list[tuple[str, str, int | None]]:
+        """The neighbours of a host, switch or router, with its device towards each and a process in the namespace of that."""
+        found = []
+        for wire in self._plan.wires:
+            if node in (wire.near, wire.far):
+                other = wire.far if wire.near == node else wire.near
+                found.append((other, *self.ends(node, other)[0]))
+        return found
+
+    def ends(self, near: str, far: str) -> list[tuple[str, int | None]]:
+        """The devices at both ends of a link, each with a process in its namespace; None for this one."""
+        number = next(n for n, wire in enumerate(self._plan.wires) if {wire.near, wire.far} == {near, far})
+        link = self._links[number]
+        ends = (link.intf1, link.intf2) if self._plan.wires[number].near == near else (link.intf2, link.intf1)
+        return [(end.name, self._where(end)) for end in ends]
+
     def _make_link(self, wire: Wire) -> Any:
         """The Mininet link of a wire: `intf1` at its near end, `intf2` at its far end."""
         down, up = wire.down.user, wire.up.user
