@@ -146,7 +146,7 @@ def _receivers(console: Console, found: Inspection) -> None:
         console.print("\nnobody sends feedback here")
         return
     table = Table(title=f"{len(rows)} receivers, as far as they speak", title_justify="left")
-    for name in ("receiver", "NACKs", "ACKs", "asked", "lost at least", "loss", "covered", "suppressed", "silent", "says"):
+    for name in ("receiver", "NACKs", "ACKs", "asked", "lost at least", "of all", "covered", "suppressed", "silent", "says"):
         table.add_column(name, justify="left" if name in ("receiver", "says") else "right")
     for row in rows[:_RECEIVERS]:
         says = row["says"]
