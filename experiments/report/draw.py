@@ -92,7 +92,9 @@ def heat(metric: str, groups: Sequence[Group], layout: Layout, command: str) -> 
     panels = [Panel(turned.panel_label(panel), [_grid(turned, groups, panel)]) for panel in turned.panels()]
     caption = _caption(metric, turned, "Colour: mean of the runs.")
     title = f"{metric_label(metric)} over {layout.x.name.rpartition('.')[2]} and {y.name.rpartition('.')[2]}"
-    return Figure(f"heat-{metric}", "heat", title, caption, command, _words(layout.x), _words(y), panels, (metric_label(metric),))
+    return Figure(
+        f"heat-{metric}", "heat", title, caption, command, _words(layout.x), _words(y), panels, (metric_label(metric),)
+    )
 
 
 def _grid(layout: Layout, groups: Sequence[Group], panel: Any) -> Grid:
