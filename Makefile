@@ -1,8 +1,8 @@
-# make setup, demo, test, lint, validate, clean. Another Python: make setup PYTHON=python3.12
+# make setup, demo, test, lint, validate, twin,, clean. Another Python: make setup PYTHON=python3.12
 PYTHON ?=
 BIN := .venv/bin
 
-.PHONY: setup demo test lint format validate clean
+.PHONY: setup demo test lint format validate twin test-netem compiled clean
 .DEFAULT_GOAL := setup
 
 setup: # .venv with the mcastlab command, and as root the system packages; quick when all is there
@@ -32,6 +32,12 @@ validate: setup # all of theory, measured, and a long search for violations; tak
 	    --set workload.size=100kB --set workload.count=3 --set duration=20s --set wire=bytes --runs 500 || exit 1; \
 	done
 	@$(BIN)/mcastlab search experiments/scenarios/two-senders.yaml --set duration=20s --runs 200
+
+twin: setup # the simulator against Mininet in every ready scenario; writes docs/fidelity.md
+	@$(BIN)/mcastlab twin --table --out docs/fidelity.md
+
+test-netem: setup # links by netem, under a kernel in user mode where this one has none
+	@scripts/uml/run $(BIN)/python -m pytest -q -p no:cacheprovider tests/emu/test_netem.py
 
 compiled: setup # the optional compiled build, in a folder of its own, compared with the pure one
 	@$(BIN)/python scripts/compiled.py build/compiled

@@ -11,4 +11,4 @@ __all__ = ["schema"]
 
 def schema() -> None:
     """Print the JSON Schema of scenario files."""
-    typer.echo(json.dumps(scenario.schema(), indent=2))
+    typer.echo(json.dumps(scenario.file_schema(), indent=2))

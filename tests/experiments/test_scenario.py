@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.cli import invoke
 from experiments.scenario import Scenario, load, parse, schema
 from experiments.scenario_file import override
 from protocols.errors import ConfigError, UsageError
@@ -184,8 +185,8 @@ def test_the_digest_is_sha256_of_canonical_json() -> None:
     from hashlib import sha256
 
     plain = json.loads(json.dumps(changed().plain()))
-    # Both engines give the same, and looking on changes nothing.
-    for key in ("engine", "capture", "trace", "series"):
+    # Both engines give the same, and looking on changes nothing; nor do our own programs where nothing else runs.
+    for key in ("engine", "capture", "trace", "series", "twin", "compare", "nodes"):
         del plain[key]
     text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
     assert changed().digest() == changed("engine=strict").digest() == sha256(text.encode()).hexdigest()
@@ -208,6 +209,13 @@ def test_the_schema_describes_every_parameter_of_the_protocol() -> None:
         "maximum": 255,
     }
     json.dumps(schema())
+
+
+def test_the_printed_schema_knows_topologies_named_by_their_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["schema"]) == 0
+    named, kinds = json.loads(capsys.readouterr().out)["properties"]["topology"]["anyOf"]
+    assert (named["required"], set(named["properties"])) == (["file"], {"file", "multicast"})
+    assert "star" in kinds["discriminator"]["mapping"]
 
 
 # -- files --------------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """What a test may need from the machine, looked for once."""
 
 import ctypes
+import os
 import shutil
 from functools import cache
 
@@ -11,12 +12,13 @@ from protocols.errors import UnsupportedError
 __all__ = ["missing"]
 
 _APT = "sudo apt-get install -y --no-install-recommends"
+_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 
 @cache
 def missing(name: str) -> str | None:
-    """Why `name` ("emulation", "libnorm1", "tshark") is not to be had and how to get it; None when it is there."""
-    return {"emulation": _emulation, "libnorm1": _libnorm1, "tshark": _tshark}[name]()
+    """Why `name` ("emulation", "libnorm1", "tshark", "linux.uml") is not to be had and how to get it; None when it is there."""
+    return {"emulation": _emulation, "libnorm1": _libnorm1, "tshark": _tshark, "linux.uml": _user_mode_linux}[name]()
 
 
 def _emulation() -> str | None:
@@ -38,3 +40,9 @@ def _libnorm1() -> str | None:
 
 def _tshark() -> str | None:
     return None if shutil.which("tshark") else f"needs tshark: {_APT} tshark"
+
+
+def _user_mode_linux() -> str | None:
+    packages = {"linux.uml": "user-mode-linux", "modprobe": "kmod", "gcc": "gcc libc6-dev"}
+    lacking = [package for tool, package in packages.items() if shutil.which(tool, path=_PATH) is None]
+    return f"needs a kernel with netem in user mode: {_APT} {' '.join(lacking)}" if lacking else None

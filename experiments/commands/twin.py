@@ -1,0 +1,132 @@
+"""`mcastlab twin`: one scenario in the simulator and in Mininet, and a verdict on their agreement."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from experiments import tables
+from experiments.commands.options import Json
+from experiments.scenario import Scenario, load
+from protocols.errors import UsageError
+
+if TYPE_CHECKING:
+    from experiments.twin.verdict import Verdict
+
+__all__ = ["READY", "twin_command"]
+
+READY = Path(__file__).parents[1] / "scenarios" / "twin"
+"""The scenarios of the table."""
+
+
+def twin_command(
+    *,
+    scenario: Annotated[
+        Path | None, typer.Argument(metavar="SCENARIO.yaml", help="Scenario file; none with --table.", show_default=False)
+    ] = None,
+    table: Annotated[bool, typer.Option("--table", help="All ready scenarios.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Write a page of Markdown.", metavar="FILE", show_default=False)] = None,
+    runs: Annotated[
+        int | None, typer.Option(help="Paired runs.  (default: the scenario's)", metavar="N", min=2, show_default=False)
+    ] = None,
+    worlds: Annotated[
+        str, typer.Option(help="Which two are compared: sim,emu; emu,emu tests the test.", metavar="A,B")
+    ] = "sim,emu",
+    seed: Annotated[int | None, typer.Option(help="Another first seed.", metavar="N", show_default=False)] = None,
+    sets: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Replace one value in both; may be repeated.", metavar="key.path=value", show_default=False),
+    ] = None,
+    second: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Replace one value in the second world; may be repeated.", metavar="key.path=value", show_default=False
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Run a scenario in two worlds with the same seeds and losses, and test whether they are equivalent.
+
+    Exit code 0: equivalent within the scenario's margins; 1: not; 2: bad input; 3: this machine can't run it.
+    """
+    # Both worlds are loaded here alone: they take longer than other commands should take to start.
+    from experiments.twin.page import page
+
+    pair = _two(worlds)
+    verdicts = []
+    for wanted in _wanted(scenario, table, sets or [], second or [], seed):
+        verdicts.append(_judged(wanted, pair, runs))
+        if not as_json:
+            _show(verdicts[-1])
+    if out is not None:
+        _write(out, page(verdicts))
+    if as_json:
+        plain = [verdict.plain() for verdict in verdicts]
+        typer.echo(json.dumps({"scenarios": plain} if table else plain[0]))
+    return 0 if all(verdict.equivalent for verdict in verdicts) else 1
+
+
+def _two(worlds: str) -> tuple[str, str]:
+    from experiments.twin.worlds import WORLDS
+
+    names = tuple(worlds.split(","))
+    if len(names) != 2 or any(name not in WORLDS for name in names):
+        raise UsageError(f"--worlds: value {worlds!r} is not allowed; two of {', '.join(WORLDS)}, with a comma between")
+    return names[0], names[1]
+
+
+def _wanted(
+    scenario: Path | None, table: bool, sets: list[str], second: list[str], seed: int | None
+) -> Iterator[tuple[Scenario, Scenario]]:
+    if table == (scenario is not None):
+        raise UsageError("twin: give a scenario file, or --table for all ready ones")
+    paths = sorted(READY.glob("*.yaml")) if scenario is None else [scenario]
+    for path in paths:
+        yield load(path, sets, seed), load(path, [*sets, *second], seed)
+
+
+def _judged(wanted: tuple[Scenario, Scenario], worlds: tuple[str, str], runs: int | None) -> "Verdict":
+    from experiments.twin.runs import twin
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        return twin(wanted, worlds, runs)
+    with console.status(wanted[0].name) as status:
+        return twin(wanted, worlds, runs, lambda world, at: status.update(f"{wanted[0].name}: seed {at} on {world}"))
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--out: value {str(path)!r} is not allowed; a file that can be written ({error.strerror})") from error
+
+
+def _show(verdict: "Verdict") -> None:
+    from experiments.twin.measures import MEASURES
+
+    said = "equivalent" if verdict.equivalent else "NOT equivalent: " + ", ".join(verdict.differing)
+    caption = f"differences: mean of {len(verdict.seeds)} pairs and 90 % interval (Student t); margins of the scenario"
+    shown = Table(title=f"{verdict.scenario}: {said}", title_justify="left", caption=caption)
+    for name in ("", *(tables.WORLDS[world] for world in verdict.worlds), "difference", "margin", ""):
+        shown.add_column(name, justify="left" if not name else "right")
+    for key, found in verdict.metrics.items():
+        if found is None:
+            shown.add_row(MEASURES[key].label, "-", "-", "a value in one only", "", "NO")
+            continue
+        gap = f"{found.gap.mean:+.4g} [{found.gap.low:+.3g}, {found.gap.high:+.3g}]"
+        agrees = "yes" if found.equivalent else "NO"
+        shown.add_row(MEASURES[key].label, f"{found.first:.5g}", f"{found.second:.5g}", gap, f"{found.margin:.3g}", agrees)
+    if verdict.dropped is not None:
+        dropped, mark = verdict.dropped, "yes" if not verdict.dropped.differ else "NO" if verdict.must_equal else "told"
+        shown.add_row(
+            "lost first transmissions", str(dropped.first), str(dropped.second), f"{dropped.differ} in one only", "", mark
+        )
+    console = Console()
+    (console if console.is_terminal else Console(width=120)).print(shown)
+    for warning in verdict.warnings:
+        console.print(f"warning: {warning}", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,1 @@
+"""One scenario in two worlds, and whether they agree."""

@@ -1,0 +1,60 @@
+"""A newer CPython, where there is one, finds the same fingerprints."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.sim.stored import ROOT, STORED
+
+_ASK = "import sys; print(*sys.version_info[:2])"
+
+
+def _candidates() -> list[str]:
+    """Interpreters called python3.N in the path or in pyenv's folder, newest first."""
+    minors = range(sys.version_info.minor + 8, sys.version_info.minor, -1)
+    installed = Path.home() / ".pyenv" / "versions"
+    found = []
+    for minor in minors:
+        found += [path for path in (shutil.which(f"python3.{minor}"),) if path]
+        found += [str(path) for path in sorted(installed.glob(f"3.{minor}.*/bin/python"))]
+    return found
+
+
+def _works(python: str) -> bool:
+    """Does it run, and is it newer? A pyenv shim runs only where its version is chosen."""
+    answer = subprocess.run([python, "-c", _ASK], capture_output=True, text=True, check=False).stdout.split()
+    return len(answer) == 2 and (int(answer[0]), int(answer[1])) > sys.version_info[:2]
+
+
+@pytest.fixture(scope="module")
+def newer() -> str:
+    """A newer interpreter with the core packages, in an environment that is made once."""
+    python = next(filter(_works, _candidates()), None)
+    if python is None:
+        pytest.skip("no newer CPython here")
+    folder = ROOT / "build" / "newer-python"
+    inner, wanted = folder / "bin" / "python", folder / "installed"
+    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    state = "\n".join([python, *packages])
+    if not wanted.exists() or wanted.read_text() != state:
+        subprocess.run([python, "-m", "venv", "--clear", folder], check=True)
+        pip = [inner, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
+        made = subprocess.run(pip, capture_output=True, text=True, check=False)
+        if made.returncode:
+            pytest.skip(f"{python} can't install the core packages: {made.stderr.strip().splitlines()[-1:]}")
+        wanted.write_text(state)
+    return str(inner)
+
+
+def test_a_newer_python_finds_the_stored_fingerprints(newer: str) -> None:
+    environment = {**os.environ, "PYTHONHASHSEED": "77", "PYTHONPATH": str(ROOT)}
+    told = subprocess.run(
+        [newer, "-m", "tests.sim.stored"], env=environment, cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert json.loads(told.stdout) == json.loads(STORED.read_text())
