@@ -15,6 +15,7 @@ from experiments.commands.channel import channel
 from experiments.commands.compare import compare_command
 from experiments.commands.demo import demo
 from experiments.commands.doctor import doctor
+from experiments.commands.inspection import inspect_command
 from experiments.commands.ladder import ladder
 from experiments.commands.recv import recv
 from experiments.commands.report import report_command
@@ -25,6 +26,7 @@ from experiments.commands.search import search_command
 from experiments.commands.send import send
 from experiments.commands.sweep import sweep_command
 from experiments.commands.topo import topo
+from experiments.commands.twin import twin_command
 from experiments.commands.validate import validate_command
 from protocols.errors import McastlabError, UnsupportedError, UsageError
 
@@ -39,13 +41,15 @@ app.command("send")(send)
 app.command("recv")(recv)
 app.command("schema")(schema)
 app.command("ladder")(ladder)
+app.command("inspect")(inspect_command)
 app.command("topo")(topo)
 app.command("compare")(compare_command)
+app.command("twin")(twin_command)
 app.add_typer(channel, name="channel")
 app.command("sweep")(sweep_command)
-app.command("analyse")(analyse_command)
-app.command("report")(report_command)
 app.command("results")(results_command)
+app.command("report")(report_command)
+app.command("analyse")(analyse_command)
 app.command("validate")(validate_command)
 
 REFUSED: type[Exception] = typer.BadParameter.mro()[2]
