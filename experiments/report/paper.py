@@ -151,7 +151,7 @@ def _boxes(axes: Any, figure: Figure, panel: Panel) -> None:
         where = [place + (number - (len(panel.marks) - 1) / 2) * width for place in _places(figure.x, mark.x)]
         line = {"color": colour}
         box = {"facecolor": colour + "40", "edgecolor": colour}
-        axes.bxp(stats, where, width * 0.8, patch_artist=True, boxprops=box, medianprops=line, whiskerprops=line, capprops=line)
+        axes.bxp(stats, where, widths=width * 0.8, patch_artist=True, boxprops=box, medianprops=line, whiskerprops=line, capprops=line)
         axes.plot([], [], "s", color=colour, label=mark.label or None)
     _ticks(axes, figure.x)
 
