@@ -59,7 +59,7 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Sweep:
 
 
 def test_values_are_shown_in_the_unit_of_the_sweep_file(sweep: Sweep) -> None:
-    values = {
+    values: dict[str, list[Any]] = {
         "topology.link.loss": [0.05, 0.01],
         "protocol.rate": [1e7, 1e9],
         "delay": [0.001, 1.0],
