@@ -20,6 +20,7 @@ from experiments.commands.run import run_command
 from experiments.commands.schema import schema
 from experiments.commands.search import search_command
 from experiments.commands.send import send
+from experiments.commands.sweep import sweep_command
 from experiments.commands.topo import topo
 from experiments.commands.twin import twin_command
 from experiments.commands.validate import validate_command
@@ -40,6 +41,7 @@ app.command("topo")(topo)
 app.command("compare")(compare_command)
 app.command("twin")(twin_command)
 app.add_typer(channel, name="channel")
+app.command("sweep")(sweep_command)
 app.command("validate")(validate_command)
 
 REFUSED: type[Exception] = typer.BadParameter.mro()[2]

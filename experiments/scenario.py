@@ -24,7 +24,7 @@ from topologies.generators import AnyTopology
 from topologies.spec import Topology
 from topologies.units import Duration
 
-__all__ = ["Scenario", "file_schema", "load", "parse", "schema"]
+__all__ = ["Scenario", "file_schema", "load", "parse", "read_data", "schema"]
 
 
 MEANINGLESS = ("engine", "capture", "trace", "series", "twin")
@@ -137,12 +137,18 @@ class Scenario(BaseModel):
 
 def load(path: Path | str, sets: Iterable[str] = (), seed: int | None = None) -> Scenario:
     """The scenario in a YAML file, with `key.path=value` replacements and another seed. ConfigError is one line."""
-    data = read_yaml(Path(path))
-    override(data, sets)
-    _read_topology(data, Path(path))
+    data = read_data(Path(path), sets)
     if seed is not None:
         data["seed"] = seed
     return parse(data, str(path))
+
+
+def read_data(path: Path, sets: Iterable[str] = ()) -> dict[str, Any]:
+    """The plain values in a scenario file, with replacements, and with the network of another file in its place."""
+    data = read_yaml(path)
+    override(data, sets)
+    _read_topology(data, path)
+    return data
 
 
 def _read_topology(data: dict[str, Any], path: Path) -> None:

@@ -9,7 +9,7 @@ import yaml
 from protocols.errors import ConfigError, UsageError
 from topologies.strict_yaml import parse_yaml
 
-__all__ = ["override", "read_yaml"]
+__all__ = ["override", "put", "read_yaml"]
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -44,10 +44,11 @@ def override(data: dict[str, Any], sets: Iterable[str]) -> None:
             value = parse_yaml(text)
         except yaml.YAMLError as error:
             raise UsageError(f"--set: {item!r} is not allowed; the value is not YAML ({_where(error)})") from error
-        _put(data, keys, value, item)
+        put(data, keys, value, item)
 
 
-def _put(data: Any, keys: list[str], value: object, item: str) -> None:
+def put(data: Any, keys: list[str], value: object, item: str) -> None:
+    """Put one value where a path of keys leads, in place; `item` names it in errors."""
     for key in keys[:-1]:
         data = data.setdefault(key, {}) if isinstance(data, dict) else data[_index(data, key, item)]
     last = keys[-1]

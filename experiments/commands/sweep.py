@@ -1,0 +1,83 @@
+"""`mcastlab sweep`: many runs of a scenario with varied parameters, on Spark."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from experiments.commands.options import Json
+from protocols.errors import UsageError
+
+if TYPE_CHECKING:
+    from experiments.sweep.conduct import Summary
+
+__all__ = ["sweep_command"]
+
+MANY = 1_000_000
+INTERRUPTED = 130
+
+
+def sweep_command(
+    *,
+    file: Annotated[Path, typer.Argument(metavar="SWEEP.yaml", help="Sweep file.", show_default=False)],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the results.  (default: out/NAME)", metavar="DIR", show_default=False)
+    ] = None,
+    master: Annotated[
+        str, typer.Option(help="Where Spark runs: local[N], local[*], spark://HOST:PORT, yarn, k8s://...", metavar="MASTER")
+    ] = "local[*]",
+    remote: Annotated[
+        str | None, typer.Option(help="A Spark Connect server instead.", metavar="sc://HOST:PORT", show_default=False)
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Compute what is missing in the folder.")] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Like --resume, and make failed runs again.")] = False,
+    limit: Annotated[int | None, typer.Option(help="Make at most N runs.", metavar="N", min=0, show_default=False)] = None,
+    dry: Annotated[bool, typer.Option("--dry-run", help="Say what would be run, and what it may cost.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help=f"Do more than {MANY:,} runs.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Run a scenario with varied parameters, and keep metrics of every run as Parquet.
+
+    Exit code 0: all runs are there and ok; 1: some failed or are left; 2: bad sweep file; 3: this machine can't run it.
+    """
+    # Spark's packages are loaded here alone.
+    from experiments.sweep.conduct import Options, conduct
+    from experiments.sweep.grid import Plan
+    from experiments.sweep.spark import check_java, check_pyspark
+    from experiments.sweep.sweepfile import load_sweep
+
+    plan = Plan(load_sweep(file), file)
+    folder = out or Path("out", plan.sweep.name)
+    if plan.most_runs > MANY and not yes:
+        raise UsageError(f"{file}: up to {plan.most_runs:,} runs; --yes if that is meant, --limit N for the first ones")
+    if dry:
+        from experiments.sweep.estimate import estimate, show
+
+        told = estimate(plan, folder)
+        typer.echo(json.dumps(told.plain()) if as_json else show(told))
+        return 0
+    check_pyspark()
+    if remote is None:
+        check_java()
+    summary = conduct(plan, folder, Options(master, remote, resume, retry, limit, as_json))
+    typer.echo(json.dumps(summary.plain()) if as_json else _told(summary, file))
+    return INTERRUPTED if summary.interrupted else 0 if not summary.failed and not summary.left else 1
+
+
+def _told(summary: "Summary", file: Path) -> str:
+    ok = summary.status["ok"]
+    lines = [f"{summary.folder}: {summary.total} runs, {ok} ok, {summary.failed} failed, {summary.left} left"]
+    if summary.known:
+        lines[0] += f"; {summary.known} were there"
+    if summary.failed:
+        kinds = ", ".join(f"{count} {status}" for status, count in sorted(summary.status.items()) if status != "ok")
+        lines.append(f"failed: {kinds}; mcastlab results {summary.folder} --where \"status != 'ok'\" says why")
+    if summary.other_versions:
+        lines.append(f"{summary.other_versions} more rows are of another version of the code, and kept apart")
+    if summary.unreadable:
+        lines.append(f"{summary.unreadable} files could not be read (broken off); their runs were made again")
+    if summary.left:
+        stopped = "interrupted" if summary.interrupted else "not all made"
+        lines.append(f"{stopped}; go on with: mcastlab sweep {file} --out {summary.folder} --resume")
+    return "\n".join(lines)

@@ -1,0 +1,137 @@
+"""The folder of a sweep: Parquet datasets, one part per invocation, and what is in them.
+
+sweep.yaml            a copy of the sweep file
+base.yaml             the base scenario as it was read
+jobs/<uuid>.json      versions, commit, machine and master of each invocation
+runs/job=<uuid>/      one row per run
+receivers/job=<uuid>/ one row per run and receiver
+series/job=<uuid>/    one row per run, name and time
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from protocols.errors import UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Known", "known_runs", "latest_version", "location", "parts", "receivers", "runs", "series", "table"]
+
+NESTED = ("receivers", "series")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The runs a folder holds: run_id -> (version, status), and how many files could not be read."""
+
+    status: dict[str, tuple[str, str]]
+    unreadable: int
+
+    @property
+    def done(self) -> dict[str, str]:
+        """run_id -> status of every run."""
+        return {run_id: status for run_id, (_, status) in self.status.items()}
+
+
+def location(path: Path) -> str:
+    """The path as Spark takes it, also where its own file system is another one. No URI: = and spaces stay as they are."""
+    return f"file://{path.absolute()}"
+
+
+def parts(folder: Path, dataset: str = "runs") -> list[Path]:
+    """The Parquet files of a dataset that are finished, sorted."""
+    return sorted(path for path in (folder / dataset).glob("job=*/*.parquet") if not path.name.startswith(("_", ".")))
+
+
+def known_runs(folder: Path) -> Known:
+    """What has been computed; needs no Spark. A file that broke off counts as not there, and its runs as missing."""
+    found: dict[str, tuple[str, str]] = {}
+    unreadable = 0
+    for path in parts(folder):
+        rows = _columns(path, ["run_id", "version", "status"])
+        if rows is None:
+            unreadable += 1
+            continue
+        for row in rows:
+            if found.get(row["run_id"], ("", ""))[1] != "ok":
+                found[row["run_id"]] = (row["version"], row["status"])
+    return Known(found, unreadable)
+
+
+def _columns(path: Path, names: list[str]) -> Iterator[dict[str, Any]] | None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        rows: list[dict[str, Any]] = parquet.ParquetFile(path).read(columns=names, use_threads=False).to_pylist()
+    except (pa.ArrowInvalid, OSError):
+        return None
+    return iter(rows)
+
+
+def latest_version(folder: Path) -> str:
+    """The version of the code that the last invocation ran; UsageError when the folder holds no sweep."""
+    jobs = [json.loads(path.read_text()) for path in (folder / "jobs").glob("*.json")]
+    if not jobs:
+        raise UsageError(f"{folder}: holds no results of a sweep; mcastlab sweep SWEEP.yaml --out {folder} makes them")
+    version: str = max(jobs, key=lambda job: str(job["started"]))["version"]
+    return version
+
+
+def runs(spark: "SparkSession", folder: Path, version: str | None = None) -> "DataFrame":
+    """One row per run of one version of the code (default: of the last invocation), without the nested columns.
+
+    A run that was computed more than once counts once; a row that is ok wins.
+    """
+    from pyspark.sql import functions as f
+
+    frame = _read(spark, folder, "runs").where(f.col("version") == (version or latest_version(folder)))
+    return _once(frame.drop(*NESTED, "job"), ["run_id"])
+
+
+def receivers(spark: "SparkSession", folder: Path) -> "DataFrame":
+    """One row per run and receiver."""
+    return _read(spark, folder, "receivers").drop("job").dropDuplicates(["run_id", "receiver"])
+
+
+def series(spark: "SparkSession", folder: Path) -> "DataFrame":
+    """One row per run, name and time."""
+    return _read(spark, folder, "series").drop("job").dropDuplicates(["run_id", "name", "t"])
+
+
+def _read(spark: "SparkSession", folder: Path, dataset: str) -> "DataFrame":
+    if not parts(folder, dataset):
+        kept = "" if dataset == "runs" else f" (the sweep file's keep.{dataset} says whether they are kept)"
+        raise UsageError(f"{folder}: holds no {dataset} of a sweep{kept}")
+    return spark.read.option("mergeSchema", "true").parquet(location(folder / dataset))
+
+
+def _once(frame: "DataFrame", key: list[str]) -> "DataFrame":
+    """One row per key, an ok one first. A window would move every row, so it is made only where something is there twice."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    counts = frame.agg(f.count("*").alias("rows"), f.countDistinct(*key).alias("keys")).first()
+    if counts is None or counts["rows"] == counts["keys"]:
+        return frame
+    best = Window.partitionBy(*key).orderBy((f.col("status") != "ok").cast("int"), f.col("started"))
+    return frame.withColumn("_rank", f.row_number().over(best)).where("_rank = 1").drop("_rank")
+
+
+def table(folder: Path, version: str | None = None) -> list[dict[str, Any]]:
+    """The rows of `runs` without Spark, sorted by point and seed: for small questions."""
+    from pyarrow import parquet
+
+    wanted = version or latest_version(folder)
+    best: dict[str, dict[str, Any]] = {}
+    for path in parts(folder):
+        file = parquet.ParquetFile(path)
+        names = [name for name in file.schema_arrow.names if name not in NESTED]
+        for row in file.read(columns=names, use_threads=False).to_pylist():
+            if row["version"] == wanted and best.get(row["run_id"], {"status": ""})["status"] != "ok":
+                best[row["run_id"]] = row
+    return sorted(best.values(), key=lambda row: (row["point"], row["seed"], row["run_id"]))
