@@ -5,7 +5,7 @@ moments at which the receivers hear it. Losses of content are the simulator's ow
 closed forms assume.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any

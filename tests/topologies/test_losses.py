@@ -140,11 +140,14 @@ def test_what_never_loses_has_no_sampler() -> None:
 def test_content_loss_takes_the_content_that_bernoulli_takes_and_no_control_packet(count: int) -> None:
     channel, plain = ContentLoss(p=0.2), Bernoulli(p=0.2)
     ours, theirs = channel.bundle(KEY, count), plain.bundle(KEY, count)
-    assert ours is not None and theirs is not None
+    assert ours is not None
+    assert theirs is not None
     single = channel.link(extend(KEY, 0))
     assert single is not None
     for identity in [*range(300), *range(100)]:
         losers = list(theirs.losers(identity))
         assert list(ours.losers(identity)) == losers
         assert single.lost(identity) == (0 in losers)
-        assert list(ours.losers(None)) == [] and not single.lost(None) and not ours.lost(None, 0)
+        assert list(ours.losers(None)) == []
+        assert not single.lost(None)
+        assert not ours.lost(None, 0)
