@@ -68,6 +68,7 @@ METRICS: dict[str, Metric] = {
     "requests_per_loss": Metric("requests for repair, per piece that was repaired", _storm("requests_per_loss")),
     "duplicates": Metric("content packets that brought a receiver nothing", _storm("duplicates")),
     "repair_multiplicity": Metric("repairs per piece that was repaired", _storm("repair_multiplicity")),
+    "repair_wait": Metric("mean seconds from the first transmission of a piece to its first repair", _storm("repair_wait")),
     "time_to_quiet": Metric("seconds from the first request to the last request or repair", _storm("time_to_quiet")),
     "link_offered": Metric("packets given to links that do anything", _links("offered")),
     "link_dropped": Metric("packets dropped by queues", _links("dropped")),
