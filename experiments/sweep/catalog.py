@@ -42,6 +42,11 @@ def _median_completion(result: Result) -> float | None:
     return finished[len(finished) // 2] if finished else None
 
 
+def _processing_throughput(result: Result) -> float | None:
+    busiest = max(result.metrics["sender_handled"], result.metrics["receiver_handled"])
+    return result.metrics["data_sent"] / busiest if busiest else None
+
+
 METRICS: dict[str, Metric] = {
     "completed": Metric("1 when every receiver got everything, else 0", lambda result: result.completed),
     "violations": Metric("rules of every run that were broken", lambda result: len(result.violations)),
@@ -64,6 +69,14 @@ METRICS: dict[str, Metric] = {
     "nacks_received": Metric("NACKs that reached senders", _plain("nacks_received")),
     "packets": Metric("packets sent by all", _packets("total")),
     "feedback": Metric("NACK and ACK packets sent", _packets("nack", "ack")),
+    "sender_handled": Metric("content packets sent and feedback heard by senders", _plain("sender_handled")),
+    "receiver_handled": Metric(
+        "mean over receivers of content packets heard, feedback sent and requests of others heard", _plain("receiver_handled")
+    ),
+    "processing_throughput": Metric(
+        "content packets per packet that the busier of sender and mean receiver handles: throughput when processors are the limit",
+        _processing_throughput,
+    ),
     "losses": Metric("packets lost or dropped by links, and by faults", _storm("losses")),
     "requests_per_loss": Metric("requests for repair, per piece that was repaired", _storm("requests_per_loss")),
     "duplicates": Metric("content packets that brought a receiver nothing", _storm("duplicates")),
