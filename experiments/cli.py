@@ -16,6 +16,7 @@ from experiments.commands.demo import demo
 from experiments.commands.doctor import doctor
 from experiments.commands.ladder import ladder
 from experiments.commands.recv import recv
+from experiments.commands.results import results_command
 from experiments.commands.run import run_command
 from experiments.commands.schema import schema
 from experiments.commands.search import search_command
@@ -42,6 +43,7 @@ app.command("compare")(compare_command)
 app.command("twin")(twin_command)
 app.add_typer(channel, name="channel")
 app.command("sweep")(sweep_command)
+app.command("results")(results_command)
 app.command("validate")(validate_command)
 
 REFUSED: type[Exception] = typer.BadParameter.mro()[2]

@@ -14,7 +14,7 @@ from experiments.sweep.guard import Guard, Perform
 from experiments.sweep.packing import pack
 from experiments.sweep.progress import Progress
 from experiments.sweep.spark import cores_of, session
-from experiments.sweep.store import Known, known_runs
+from experiments.sweep.store import Known, known_runs, set_aside
 from experiments.sweep.task import Task
 from experiments.sweep.version import code_version
 from experiments.sweep.work import perform as make_run
@@ -120,7 +120,8 @@ class _Conductor:
         known = known_runs(self.folder)
         todo = missing_runs(runs, known, self.options.retry)
         self.summary.known = len(runs) - len(todo)
-        self.summary.unreadable = known.unreadable
+        self.summary.unreadable += len(known.unreadable)
+        set_aside(known.unreadable)
         self.summary.other_versions = sum(version != code_version() for version, _ in known.status.values())
         if self.options.limit is not None:
             todo = todo[: max(0, self.options.limit - self.summary.made)]

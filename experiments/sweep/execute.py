@@ -136,6 +136,9 @@ def write_nested(spark: "SparkSession", folder: Path, datasets: Sequence[str]) -
             target = folder / dataset / part.name
             if (target / "_SUCCESS").exists() or not any(part.glob("*.parquet")):
                 continue
-            rows = spark.read.parquet(location(part)).select("run_id", f.explode(dataset).alias("one"))
-            flat = rows.select("run_id", "one.*")
+            frame = spark.read.parquet(location(part))
+            if dataset not in frame.columns:
+                # Put together before this was to be kept.
+                continue
+            flat = frame.select("run_id", f.explode(dataset).alias("one")).select("run_id", "one.*")
             flat.write.mode("overwrite").option("compression", "zstd").parquet(location(target))

@@ -63,7 +63,7 @@ class Plan:
         if isinstance(self.sweep.scenario, str):
             self.base = read_data(self.path.parent / self.sweep.scenario)
         else:
-            self.base = copy.deepcopy(self.sweep.scenario)
+            self.base = {"name": self.sweep.name, **copy.deepcopy(self.sweep.scenario)}
         for key, value in self.sweep.set.items():
             self._put(self.base, key, value, f"set.{key}")
 
@@ -137,7 +137,6 @@ class Plan:
         for name, value in point.values.items():
             for key in self._keys(name):
                 self._put(data, key, value, f"axes.{name}")
-        data.setdefault("name", self.sweep.name)
         data["seed"] = self.sweep.seed
         scenario = parse(data, f"{self.path}: {point}")
         weight, receivers = _weight(scenario)

@@ -45,6 +45,7 @@ def session(
     UnsupportedError when Java or PySpark is missing or Spark does not start.
     """
     check_pyspark()
+    _hush()
     log = log or Path(tempfile.gettempdir()) / f"mcastlab-spark-{os.getpid()}.log"
     if remote is not None:
         return _connect(remote)
@@ -80,6 +81,13 @@ def check_java() -> None:
         raise UnsupportedError(f"sweeps need Java, and JAVA_HOME ({home}) has none; unset it or install Java 17 there")
     if not home and shutil.which("java") is None:
         raise UnsupportedError(f"sweeps need Java 17; get it: sudo apt-get install --no-install-recommends {JAVA_PACKAGE}")
+
+
+def _hush() -> None:
+    """PySpark prints the whole Java stack of every SQL mistake beside raising it."""
+    from pyspark.logger import PySparkLogger
+
+    PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
 
 
 def _environment(master: str) -> None:

@@ -9,7 +9,7 @@ series/job=<uuid>/    one row per run, name and time
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,17 +19,32 @@ from protocols.errors import UsageError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Known", "known_runs", "latest_version", "location", "parts", "receivers", "runs", "series", "table"]
+__all__ = [
+    "NESTED",
+    "Known",
+    "is_nested",
+    "known_runs",
+    "latest_version",
+    "location",
+    "parts",
+    "receivers",
+    "runs",
+    "series",
+    "stored",
+    "table",
+]
 
 NESTED = ("receivers", "series")
+KEYS = {"runs": ("run_id",), "receivers": ("run_id", "receiver"), "series": ("run_id", "name", "t")}
+"""What names a row of each dataset."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The runs a folder holds: run_id -> (version, status), and how many files could not be read."""
+    """The runs a folder holds: run_id -> (version, status), and the files that could not be read."""
 
     status: dict[str, tuple[str, str]]
-    unreadable: int
+    unreadable: tuple[Path, ...] = ()
 
     @property
     def done(self) -> dict[str, str]:
@@ -47,19 +62,38 @@ def parts(folder: Path, dataset: str = "runs") -> list[Path]:
     return sorted(path for path in (folder / dataset).glob("job=*/*.parquet") if not path.name.startswith(("_", ".")))
 
 
+def is_nested(folder: Path, dataset: str) -> bool:
+    """Has any run this dataset's rows nested in its own?"""
+    from pyarrow import parquet
+
+    for path in parts(folder):
+        file = parquet.ParquetFile(path)
+        if dataset in file.schema_arrow.names:
+            column = file.read(columns=[dataset], use_threads=False)[dataset]
+            if column.null_count < len(column):
+                return True
+    return False
+
+
 def known_runs(folder: Path) -> Known:
     """What has been computed; needs no Spark. A file that broke off counts as not there, and its runs as missing."""
     found: dict[str, tuple[str, str]] = {}
-    unreadable = 0
+    unreadable = []
     for path in parts(folder):
         rows = _columns(path, ["run_id", "version", "status"])
         if rows is None:
-            unreadable += 1
+            unreadable.append(path)
             continue
         for row in rows:
             if found.get(row["run_id"], ("", ""))[1] != "ok":
                 found[row["run_id"]] = (row["version"], row["status"])
-    return Known(found, unreadable)
+    return Known(found, tuple(unreadable))
+
+
+def set_aside(files: Iterable[Path]) -> None:
+    """Keep files that can't be read, under a name that nobody reads."""
+    for path in files:
+        path.rename(path.with_name(f".{path.name}.broken"))
 
 
 def _columns(path: Path, names: list[str]) -> Iterator[dict[str, Any]] | None:
@@ -89,25 +123,27 @@ def runs(spark: "SparkSession", folder: Path, version: str | None = None) -> "Da
     """
     from pyspark.sql import functions as f
 
-    frame = _read(spark, folder, "runs").where(f.col("version") == (version or latest_version(folder)))
-    return _once(frame.drop(*NESTED, "job"), ["run_id"])
+    wanted = version or latest_version(folder)
+    return stored(spark, folder, "runs").where(f.col("version") == wanted)
 
 
 def receivers(spark: "SparkSession", folder: Path) -> "DataFrame":
-    """One row per run and receiver."""
-    return _read(spark, folder, "receivers").drop("job").dropDuplicates(["run_id", "receiver"])
+    """One row per run and receiver, of all versions of the code: join with `runs` for one."""
+    return stored(spark, folder, "receivers")
 
 
 def series(spark: "SparkSession", folder: Path) -> "DataFrame":
-    """One row per run, name and time."""
-    return _read(spark, folder, "series").drop("job").dropDuplicates(["run_id", "name", "t"])
+    """One row per run, name and time, of all versions of the code: join with `runs` for one."""
+    return stored(spark, folder, "series")
 
 
-def _read(spark: "SparkSession", folder: Path, dataset: str) -> "DataFrame":
+def stored(spark: "SparkSession", folder: Path, dataset: str) -> "DataFrame":
+    """Everything in a dataset, each row once, without nested columns. UsageError when there is nothing."""
     if not parts(folder, dataset):
-        kept = "" if dataset == "runs" else f" (the sweep file's keep.{dataset} says whether they are kept)"
+        kept = "" if dataset == "runs" else f" (keep.{dataset} in the sweep file says whether they are kept)"
         raise UsageError(f"{folder}: holds no {dataset} of a sweep{kept}")
-    return spark.read.option("mergeSchema", "true").parquet(location(folder / dataset))
+    frame = spark.read.option("mergeSchema", "true").parquet(location(folder / dataset)).drop(*NESTED, "job")
+    return _once(frame, list(KEYS[dataset]))
 
 
 def _once(frame: "DataFrame", key: list[str]) -> "DataFrame":
@@ -118,6 +154,8 @@ def _once(frame: "DataFrame", key: list[str]) -> "DataFrame":
     counts = frame.agg(f.count("*").alias("rows"), f.countDistinct(*key).alias("keys")).first()
     if counts is None or counts["rows"] == counts["keys"]:
         return frame
+    if "status" not in frame.columns:
+        return frame.dropDuplicates(key)
     best = Window.partitionBy(*key).orderBy((f.col("status") != "ok").cast("int"), f.col("started"))
     return frame.withColumn("_rank", f.row_number().over(best)).where("_rank = 1").drop("_rank")
 

@@ -1,0 +1,33 @@
+"""One Spark session for all tests that need one: starting it takes longer than most of them."""
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from experiments.sweep.spark import check_java, check_pyspark, session
+from protocols.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+    """A session of two cores; leave it running."""
+    need_spark()
+    made = session("local[2]", tmp_path_factory.mktemp("spark") / "spark.log")
+    yield made
+    made.stop()
+
+
+def need_spark() -> None:
+    """Skip a test where Java or PySpark is missing; fail where everything has to be."""
+    try:
+        check_pyspark()
+        check_java()
+    except UnsupportedError as error:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"CI has to have everything: {error}", pytrace=False)
+        pytest.skip(str(error))

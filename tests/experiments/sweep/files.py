@@ -1,0 +1,31 @@
+"""Small sweeps for tests."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from experiments.sweep.grid import Plan
+from experiments.sweep.sweepfile import load_sweep
+
+__all__ = ["BASE", "plan_of", "write_sweep"]
+
+BASE: dict[str, Any] = {
+    "topology": {"kind": "star", "receivers": 2, "link": {"rate": "100Mbit", "down": {"loss": "5%"}}},
+    "protocol": {"name": "norm", "rate": "10Mbit", "grtt": "20ms", "robust": 3},
+    "workload": {"size": "20kB"},
+    "duration": "20s",
+}
+
+
+def write_sweep(folder: Path, **keys: Any) -> Path:
+    """A sweep file of BASE with these keys."""
+    path = folder / "small.yaml"
+    path.write_text(yaml.safe_dump({"name": "small", "scenario": BASE, **keys}, sort_keys=False), encoding="utf-8")
+    return path
+
+
+def plan_of(folder: Path, **keys: Any) -> Plan:
+    """The plan of such a file."""
+    path = write_sweep(folder, **keys)
+    return Plan(load_sweep(path), path)

@@ -1,0 +1,31 @@
+"""Runs that go wrong on purpose, by their seed. In a module, since workers of Spark import it."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from experiments.sweep.work import perform
+
+__all__ = ["ERROR", "EXITS", "HANGS", "HUNGRY", "SEGFAULT", "unlucky"]
+
+ERROR, HANGS, EXITS, SEGFAULT, HUNGRY = 2, 3, 4, 5, 6
+
+
+def unlucky(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Like a real run, but for some seeds."""
+    seed = json.loads(job["scenario"])["seed"]
+    if seed == ERROR:
+        raise ValueError("as it was told")
+    if seed == HANGS:
+        time.sleep(1000)
+    if seed == EXITS:
+        os._exit(17)
+    if seed == SEGFAULT:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if seed == HUNGRY:
+        held = bytearray(8_000_000_000)
+        assert held
+    return perform(job)

@@ -1,0 +1,84 @@
+"""The child that makes runs: whatever happens in it, the next run is right."""
+
+import json
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from experiments.sweep.guard import Guard
+from experiments.sweep.schema import runs_schema
+from experiments.sweep.task import TODO, Task
+from tests.experiments.sweep.files import BASE
+from tests.experiments.sweep.mishaps import ERROR, EXITS, HANGS, HUNGRY, SEGFAULT, unlucky
+
+
+def job(seed: int) -> dict[str, object]:
+    scenario = json.dumps({"name": "small", **BASE, "seed": seed})
+    return {"scenario": scenario, "backend": "sim", "receivers": True, "series": 0.1, "captures": (), "folder": ""}
+
+
+@pytest.fixture
+def guard() -> Iterator[Guard]:
+    with Guard(unlucky, 60.0, 500_000_000) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("seed", "status", "reason"),
+    [
+        (ERROR, "error", "ValueError: as it was told (mishaps.py:"),
+        (HANGS, "timeout", "not over after 1 s"),
+        (EXITS, "crashed", "its process ended with exit code 17"),
+        (SEGFAULT, "crashed", "its process was killed by SIGSEGV"),
+        (HUNGRY, "error", "MemoryError"),
+    ],
+)
+def test_a_run_that_goes_wrong_has_a_reason_and_the_next_is_right(guard: Guard, seed: int, status: str, reason: str) -> None:
+    before = guard.run(job(1))
+    guard._limit = 1.0 if seed == HANGS else 60.0
+    failed = guard.run(job(seed))
+    guard._limit = 60.0
+    after = guard.run(job(1))
+    assert (failed.status, failed.told) == (status, None)
+    assert reason in str(failed.error)
+    assert before.status == after.status == "ok"
+    assert before.told == after.told
+
+
+def test_a_run_tells_metrics_receivers_and_series(guard: Guard) -> None:
+    told = guard.run(job(1)).told
+    assert told is not None
+    assert told["metrics"]["completed"] == 1.0
+    assert [row["receiver"] for row in told["receivers"]] == ["r1", "r2"]
+    assert {row["name"].split()[0] for row in told["series"]} >= {"packets_sent", "receivers_complete"}
+
+
+def test_the_child_is_gone_with_its_guard(guard: Guard) -> None:
+    guard.run(job(1))
+    child = guard._child
+    assert child.is_alive()
+    guard.close()
+    assert not child.is_alive()
+
+
+def test_a_task_gives_a_row_for_each_of_its_runs_whatever_becomes_of_them() -> None:
+    seeds = [1, ERROR, SEGFAULT, 7]
+    todo = [
+        {"task": 0, "run_id": f"run{seed}", "version": "v", "point": 3, "case": None, "seed": seed, "params": '{"x": "1%"}'}
+        | {"axes": '{"p_x": 0.01}', "scenario": job(seed)["scenario"]}
+        for seed in seeds
+    ]
+    task = Task(unlucky, {"x": "double"}, "sim", True, None, (), "", 60.0, 500_000_000)
+    made = list(task(iter(pa.Table.from_pylist(todo, TODO).to_batches())))
+    rows = [row for batch in made for row in batch.to_pylist()]
+    assert made[0].schema == runs_schema({"x": "double"})
+    assert [(row["run_id"], row["status"]) for row in rows] == [
+        ("run1", "ok"),
+        ("run2", "error"),
+        ("run5", "crashed"),
+        ("run7", "ok"),
+    ]
+    assert all(row["p_x"] == 0.01 and row["params"] == [("x", "1%")] and row["point"] == 3 for row in rows)
+    assert rows[1]["m_completed"] is None
+    assert rows[3]["m_completed"] == 1.0

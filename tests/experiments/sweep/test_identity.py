@@ -1,0 +1,59 @@
+"""Names of runs: equal for what means the same, different for all else."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.sweep import grid, version
+from experiments.sweep.conduct import planned
+from experiments.sweep.version import code_version, sources
+from tests.experiments.sweep.files import plan_of
+
+LOSS = "topology.link.down.loss"
+
+
+def ids(folder: Path, **keys: Any) -> list[str]:
+    return [run.run_id for run in planned(plan_of(folder, **keys))]
+
+
+def test_every_run_has_a_name_of_its_own(tmp_path: Path) -> None:
+    named = ids(tmp_path, axes={LOSS: [0.0, 0.01]}, replications=3)
+    assert len(set(named)) == 6
+
+
+def test_names_do_not_depend_on_how_values_are_written(tmp_path: Path) -> None:
+    assert ids(tmp_path, axes={LOSS: ["1%"]}) == ids(tmp_path, axes={"p": {"key": LOSS, "values": [0.01]}})
+
+
+def test_further_values_and_seeds_leave_names_as_they_are(tmp_path: Path) -> None:
+    few = ids(tmp_path, axes={LOSS: [0.0, 0.01]}, replications=2)
+    assert set(few) < set(ids(tmp_path, axes={LOSS: [0.02, 0.01, 0.0]}, replications=3))
+
+
+@pytest.mark.parametrize(
+    "keys", [{"seed": 2}, {"keep": {"series": "1s"}}, {"keep": {"receivers": False}}, {"set": {"duration": 5}}]
+)
+def test_another_seed_scenario_or_what_is_kept_is_another_run(keys: dict[str, Any], tmp_path: Path) -> None:
+    assert ids(tmp_path) != ids(tmp_path, **keys)
+
+
+def test_another_version_of_the_code_is_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = ids(tmp_path)
+    monkeypatch.setattr(grid, "code_version", lambda: "0.1.0+other")
+    assert ids(tmp_path) != before
+
+
+def test_the_version_covers_what_a_run_imports_and_nothing_else() -> None:
+    found = sources()
+    for name in ("protocols.norm.sender", "sim.network", "topologies.channels", "experiments.run", "experiments.sweep.catalog"):
+        assert name in found
+    for name in ("experiments.cli", "experiments.commands.sweep", "experiments.sweep.spark", "experiments.svg"):
+        assert name not in found
+
+
+def test_changed_source_is_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    changed = tmp_path / "sender.py"
+    changed.write_text(sources()["protocols.norm.sender"].read_text() + "\n")
+    monkeypatch.setattr(version, "sources", lambda: {**sources(), "protocols.norm.sender": changed})
+    assert code_version.__wrapped__() != code_version()

@@ -1,0 +1,164 @@
+"""Sweep files: what they may say, and the one line for what they may not."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.cli import invoke
+from experiments.sweep.quantities import kind_of, number_of
+from experiments.sweep.sweepfile import load_sweep
+from tests.experiments.sweep.files import BASE, plan_of, write_sweep
+
+LOSS, RECEIVERS = "topology.link.down.loss", "topology.receivers"
+
+
+@pytest.mark.parametrize(
+    ("keys", "line"),
+    [
+        ({"axis": {}}, "small.yaml: axis: value {} is not allowed; unknown key, known here: name, scenario, set, axes, zip"),
+        ({"axes": {LOSS: []}}, f"small.yaml: axes.{LOSS}: value [] is not allowed; it has no values; at least one"),
+        ({"axes": {LOSS: [0.1, 0.1]}}, "a value is there twice"),
+        ({"axes": {LOSS: {"from": 5, "to": 1}}}, "from has to be less than to"),
+        ({"axes": {LOSS: {"from": 0, "to": 1, "scale": "log"}}}, "more than 0 on a log scale"),
+        ({"axes": {LOSS: {"from": "a", "to": "b"}}}, "from and to have to be numbers or quantities"),
+        ({"axes": {LOSS: {"from": 1}}}, "it needs values, or from and to"),
+        ({"axes": {LOSS: {"values": [1], "from": 0, "to": 1}}}, "it has values and a range; one of both"),
+        (
+            {"axes": {"topology.nonsense": [1]}},
+            "point 0 (topology.nonsense=1): topology.nonsense: value 1 is not allowed; unknown",
+        ),
+        ({"axes": {"name.x": [1]}}, "axes.name.x: 'name.x=1' is not allowed; above 'x' stands the value 'small'"),
+        ({"set": {"protocol.rate": "fast"}}, "protocol.rate: value 'fast' is not allowed; a rate"),
+        ({"cases": {"a": {"protocol.name": "none"}}}, "point 0 (case=a): protocol.name: value 'none' is not allowed; one of"),
+        ({"zip": [["a", "b"]]}, "zip.0: value 'a' is not allowed; one of the axes"),
+        (
+            {"axes": {LOSS: [0, 0.1], RECEIVERS: [1]}, "zip": [[LOSS, RECEIVERS]]},
+            "equally many values; topology.link.down.loss has 2",
+        ),
+        (
+            {"axes": {LOSS: [0]}, "leave_out": ["size > 3"]},
+            "leave_out.0: value 'size > 3' is not allowed; 'size' is no axis; one of",
+        ),
+        ({"axes": {LOSS: [0]}, "leave_out": ["print('x')"]}, "is not known here; comparisons, and, or, not"),
+        ({"axes": {LOSS: [0]}, "leave_out": ["1 <"]}, "it is no comparison"),
+        ({"axes": {LOSS: [0]}, "leave_out": [f"{LOSS} == 0"]}, "leave_out: leaves no point at all"),
+        (
+            {"until": {"metric": "beauty", "width": 0.1}},
+            "until.metric: value 'beauty' is not allowed; no such metric; one of completed",
+        ),
+        (
+            {"until": {"metric": "loss", "width": 0.1, "most": 3}, "replications": 4},
+            "until.most: value 3 is not allowed; at least",
+        ),
+        ({"refine": {"axis": "x", "metric": "loss"}}, "refine.axis: value 'x' is not allowed; one of the axes"),
+        ({"axes": {"engine": ["fast", "strict"]}, "refine": {"axis": "engine", "metric": "loss"}}, "values that are numbers"),
+        ({"sample": {"points": 4}}, "sample: value is not allowed; it needs axes"),
+        ({"replications": 0}, "small.yaml: replications: value 0 is not allowed"),
+        ({"replications": 1000000, "axes": {"topology.receivers": list(range(1, 1001))}}, "up to 1,000,000,000 runs; --yes"),
+        ({"name": "a/b"}, "small.yaml: name: value 'a/b' is not allowed"),
+        ({"scenario": "nowhere.yaml"}, "nowhere.yaml: can't be read (No such file or directory)"),
+        ({"backend": "emu", "keep": {"series": 1}}, "keep: series and captures are not allowed with backend emu"),
+    ],
+)
+def test_a_bad_sweep_file_is_one_line_and_exit_2(
+    keys: dict[str, Any], line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert invoke(["sweep", str(write_sweep(tmp_path, **keys)), "--dry-run", "--out", str(tmp_path / "out")]) == 2
+    err = capsys.readouterr().err
+    assert line in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_ranges_include_both_ends(tmp_path: Path) -> None:
+    axes = {
+        "a": {"key": LOSS, "from": "0%", "to": "10%", "steps": 3},
+        "b": {"key": RECEIVERS, "from": 1, "to": 1000, "steps": 4, "scale": "log", "whole": True},
+    }
+    sweep = load_sweep(write_sweep(tmp_path, axes=axes))
+    assert sweep.axes["a"].grid() == [0.0, 0.05, 0.1]
+    assert sweep.axes["b"].grid() == [1, 10, 100, 1000]
+
+
+def test_whole_ranges_name_each_value_once(tmp_path: Path) -> None:
+    axes = {"b": {"key": RECEIVERS, "from": 1, "to": 3, "steps": 9, "whole": True}}
+    assert load_sweep(write_sweep(tmp_path, axes=axes)).axes["b"].grid() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        ("1%", 0.01),
+        ("10Mbit", 10_000_000),
+        ("5ms", 0.005),
+        ("60kB", 60_000),
+        (3, 3),
+        (0.5, 0.5),
+        (True, True),
+        ("norm", "norm"),
+    ],
+)
+def test_quantities_are_numbers_in_plain_units(value: Any, number: Any) -> None:
+    assert number_of(value) == number
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([True, False], "bool"),
+        ([1, 2], "long"),
+        ([1, 0.5], "double"),
+        (["1%", 0], "double"),
+        (["a", 1], "string"),
+        ([True, 1], "string"),
+    ],
+)
+def test_an_axis_has_the_narrowest_type(values: list[Any], kind: str) -> None:
+    assert kind_of(values) == kind
+
+
+def test_zipped_axes_go_together_and_others_cross(tmp_path: Path) -> None:
+    axes = {LOSS: [0, 0.1], RECEIVERS: [1, 2], "duration": [10, 20]}
+    points = list(plan_of(tmp_path, axes=axes, zip=[[LOSS, RECEIVERS]]).points())
+    assert [tuple(point.values.values()) for point in points] == [(0, 1, 10), (0, 1, 20), (0.1, 2, 10), (0.1, 2, 20)]
+
+
+def test_points_where_a_condition_holds_are_left_out(tmp_path: Path) -> None:
+    axes = {LOSS: ["0%", "10%"], RECEIVERS: [1, 2, 3]}
+    keys = {"axes": axes, "cases": {"x": {}, "y": {"duration": 9}}}
+    wanted = [f"{LOSS} > 5% and {RECEIVERS} in [2, 3]", "case == 'y' and not topology.receivers * 2 == 2"]
+    points = list(plan_of(tmp_path, **keys, leave_out=wanted).points())
+    found = [(point.case, point.values[LOSS], point.values[RECEIVERS]) for point in points]
+    assert found == [("x", "0%", 1), ("x", "0%", 2), ("x", "0%", 3), ("x", "10%", 1), ("y", "0%", 1), ("y", "10%", 1)]
+    assert [point.index for point in points] == list(range(6))
+
+
+@pytest.mark.parametrize("method", ["latin-hypercube", "sobol"])
+def test_samples_are_spread_over_every_axis(method: str, tmp_path: Path) -> None:
+    axes = {
+        LOSS: {"from": 0, "to": 0.1},
+        RECEIVERS: {"from": 1, "to": 100, "scale": "log", "whole": True},
+        "wire": ["objects", "bytes"],
+    }
+    plan = plan_of(tmp_path, axes=axes, sample={"method": method, "points": 16})
+    points = list(plan.points())
+    assert points == list(plan.points())
+    assert len(points) == 16
+    # Each sixteenth of an axis has one point.
+    assert sorted(int(float(point.values[LOSS]) * 160) for point in points) == list(range(16))
+    assert [point.values["wire"] for point in points].count("bytes") == 8
+
+
+def test_one_axis_may_set_several_keys(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, axes={"size": {"key": ["protocol.block", "protocol.parity"], "values": [8, 16]}})
+    run = plan.runs(next(plan.points()), 0, 1)[0]
+    assert '"block":8' in run.scenario
+    assert '"parity":8' in run.scenario
+
+
+def test_a_scenario_file_is_found_beside_the_sweep(tmp_path: Path) -> None:
+    import yaml
+
+    (tmp_path / "base.yaml").write_text(yaml.safe_dump({"name": "b", **BASE}))
+    assert plan_of(tmp_path, scenario="base.yaml").base["protocol"]["rate"] == "10Mbit"
