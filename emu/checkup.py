@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from emu.doctor import APT, KERNEL, TOOLS, Probe, run
+from emu.doctor import APT, KERNEL, ROUTING, TOOLS, Probe, run
 from emu.world import inside
 from protocols.errors import UnsupportedError
 
@@ -40,7 +40,6 @@ _RICHER = {
         "vxlan",
         ("ip link add px0 type vxlan id 2 dev lo dstport 4789", "ip link del px0"),
     ),
-    "ifb": Probe("one rate for both directions of a router (ifb)", "ifb", ("ip link add pi0 type ifb", "ip link del pi0")),
 }
 
 
@@ -93,7 +92,7 @@ def _world() -> list[Finding]:
 
 def _try_everything() -> list[dict[str, object]]:
     needed = list(KERNEL)
-    found = [_kernel(name, probe, name in needed) for name, probe in {**KERNEL, **_RICHER}.items()]
+    found = [_kernel(name, probe, name in needed) for name, probe in {**KERNEL, **ROUTING, **_RICHER}.items()]
     found.append(_tried("mroute", "multicast routers", _multicast_routing, "a kernel with CONFIG_IP_MROUTE"))
     found.append(_tried("tap", "links in user space: delay, and losses that repeat", _tap, "sudo modprobe tun; run it as root"))
     return found

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from protocols.errors import UnsupportedError
 
-__all__ = ["APT", "KERNEL", "LOSS", "TOOLS", "Probe", "check_kernel", "check_tools", "run"]
+__all__ = ["APT", "KERNEL", "LOSS", "ROUTING", "TOOLS", "Probe", "check_kernel", "check_tools", "run"]
 
 APT = "sudo apt-get install -y --no-install-recommends"
 """The command that installs packages named after it."""
@@ -21,8 +21,8 @@ TOOLS = {
     "tc": "iproute2",
 }
 """Programs emulation runs, with the Debian package of each."""
-LOSS = "4,32 0 0 4294963256,53 0 1 {threshold},6 0 0 0,6 0 0 2"
-"""Classic BPF: load a random word; below the threshold the packet is dropped (2), else it goes on (0)."""
+LOSS = "4,32 0 0 4294963256,53 0 1 {threshold},6 0 0 4294967295,6 0 0 2"
+"""Classic BPF: load a random word; below the threshold the packet is dropped (2), else the next filter is asked (-1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,30 @@ KERNEL = {
 """Probes by the feature they stand for; they change the network they run in, so they run inside a world."""
 
 
+ROUTING = {
+    "ifb": Probe("one rate for several ports of a router (ifb)", "ifb", ("ip link add pi0 type ifb", "ip link del pi0")),
+    "redirect": Probe(
+        "leading packets through another device (u32, mirred)",
+        "cls_u32 act_mirred",
+        (
+            "tc qdisc add dev lo clsact",
+            "tc filter add dev lo egress protocol all u32 match u32 0 0 action mirred egress redirect dev lo",
+            "tc qdisc del dev lo clsact",
+        ),
+    ),
+    "classes": Probe(
+        "turns at a shared rate (htb with a BPF classifier)",
+        "sch_htb cls_bpf",
+        (
+            "tc qdisc add dev lo root handle 1: htb",
+            "tc filter add dev lo parent 1: protocol all bpf bytecode '1,6 0 0 65552'",
+            "tc qdisc del dev lo root",
+        ),
+    ),
+}
+"""What models of routers take besides."""
+
+
 def run(command: str, *, pid: int | None = None, stdin: str = "") -> str:
     """Run a shell command, in the network namespace of process `pid` if given; its output. Raises CalledProcessError."""
     full = ["sh", "-c", command] if pid is None else ["mnexec", "-a", str(pid), "sh", "-c", command]
@@ -72,9 +96,9 @@ def check_tools() -> None:
 
 
 def check_kernel(features: Iterable[str]) -> None:
-    """UnsupportedError naming the first of `features` (keys of KERNEL) that this kernel lacks. Call it inside a world."""
+    """UnsupportedError naming the first of `features` (KERNEL or ROUTING) that this kernel lacks. Call it inside a world."""
     for feature in features:
-        probe = KERNEL[feature]
+        probe = {**KERNEL, **ROUTING}[feature]
         for command in probe.commands:
             try:
                 run(command)

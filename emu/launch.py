@@ -7,14 +7,17 @@ import selectors
 import signal
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import inf
 from typing import Any
 
 from emu.doctor import check_kernel, check_tools
-from emu.network import Network, plan
+from emu.health import judged
+from emu.network import Network
 from emu.node import Node, Program, fork_node
+from emu.plan import plan
+from emu.tap import check_tap
 from emu.udp import SEGMENTS
 from emu.world import inside
 from protocols.errors import UsageError
@@ -45,12 +48,19 @@ class NodeReport:
 
 @dataclass(frozen=True, slots=True)
 class Emulation:
-    """Reports by node, what did the impairing on each link, seconds from time 0 to the end, and whether `over` ended it."""
+    """Reports by node, what did the impairing on each link, seconds from time 0 to the end, and whether `over` ended it.
+
+    `health` says whether the links kept up (`emu.health.judged`). `dropped_first` has the identities of first transmissions
+    that links in user space lost or damaged, by link as `near-far` and in ascending order; `queued_first` what queues dropped.
+    """
 
     nodes: dict[str, NodeReport]
     impairments: list[dict[str, Any]]
     elapsed: float
     over: bool
+    health: dict[str, Any]
+    dropped_first: dict[str, list[int]]
+    queued_first: dict[str, list[int]]
 
 
 def emulate(
@@ -62,31 +72,41 @@ def emulate(
     duration: float,
     over: Callable[[set[str]], bool],
     seed: int,
-    ttl: int = 1,
+    groups: Mapping[str, Sequence[str]] | None = None,
+    ttls: Mapping[str, int] | None = None,
+    keyed: bool = False,
 ) -> Emulation:
     """Run a program on each named host until `over` says so of the names that are finished, or for `duration` seconds.
 
+    `groups` are IPv4 addresses with the hosts that send to them or listen: routers carry only these, and all are tried before.
+    `ttls` are those of hosts whose multicasts do not go everywhere.
+
     Raises UnsupportedError before anything is started when this machine can't do it. A node that dies does not end the run;
-    its report says what happened.
+    its report says what happened. With `keyed` all losses are those of the simulator with this `seed`, packet by packet.
     """
     for name in programs:
         topology.member(name)
     if not programs:
         raise UsageError("an emulation needs a program on at least one host")
-    planned = plan(topology)
+    planned = plan(topology, groups, ttls, seed=seed, keyed=keyed)
     check_tools()
 
     def work() -> dict[str, Any]:
         check_kernel(planned.features)
-        network = Network(planned)
+        if planned.beyond_kernel:
+            check_tap(planned.beyond_kernel)
+        network = Network(planned, codec)
         launcher = _Launcher(programs)
         # The children share this process's memory as long as nobody touches it, the collector included.
         gc.freeze()
         for name in programs:
             burst = 1 if planned.shaped(name) else SEGMENTS
-            launcher.fork(Node(name, network.pid(name), planned.addresses[name], codec, port, ttl, burst, seed))
+            launcher.fork(Node(name, network.pid(name), planned.addresses[name], codec, port, planned.ttl(name), burst, seed))
         elapsed, ended = launcher.run(duration, over)
-        return asdict(Emulation(launcher.reports, planned.report(), elapsed, ended))
+        carried = network.collect()
+        impairments = [{**row, **carried.counts.get(row.get("link", ""), {})} for row in planned.report()]
+        health = judged(carried, sum(report.faults.get("receive_drops", 0) for report in launcher.reports.values()))
+        return asdict(Emulation(launcher.reports, impairments, elapsed, ended, health, carried.dropped, carried.queued))
 
     answer = inside(work)
     answer["nodes"] = {name: NodeReport(**report) for name, report in answer["nodes"].items()}

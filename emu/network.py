@@ -1,116 +1,45 @@
-"""A Topology as Mininet hosts and Linux bridges, with rates and losses. To be used inside a world (`emu.world`).
+"""A Plan as Mininet hosts and Linux bridges, with rates and losses. To be used inside a world (`emu.world`)."""
 
-`plan` refuses what can't be emulated before anything is started; `Network` builds the plan.
-"""
-
-from collections.abc import Iterable
-from dataclasses import dataclass
-from math import inf
+import os
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import networkx as nx
-
 from emu.doctor import run
-from emu.shaping import Shape, apply_loss, apply_rate, shape_of
+from emu.forwarding import Forwarding
+from emu.health import Carried, carried
+from emu.mroute import MulticastRouter
+from emu.plan import Plan, Wire
+from emu.probe import probe
+from emu.router import apply_adapter
+from emu.routing import RouterTable, mac_of
+from emu.shaping import apply_loss, apply_rate
+from emu.tap import overflow
+from emu.wire import Way
 from protocols.errors import UnsupportedError
-from topologies.addressing import PREFIX_LENGTH, host_address
-from topologies.multicast import Multicast
-from topologies.spec import Topology
+from protocols.machine import Codec
+from topologies.addressing import PREFIX_LENGTH
 
-__all__ = ["Network", "Plan", "Wire", "plan"]
+__all__ = ["Network"]
 
-_MOST_HOSTS = 1000
-"""A Linux bridge has at most 1024 ports, and much earlier this machine's memory ends."""
+_PATIENCE = 10.0
+_FORWARDING = "3"
 
-
-@dataclass(frozen=True, slots=True)
-class Wire:
-    """One link between two nodes by name, with the shape of each direction."""
-
-    near: str
-    far: str
-    down: Shape
-    up: Shape
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What will be built: every host with its address, every switch, every wire."""
-
-    addresses: dict[str, str]
-    switches: tuple[str, ...]
-    wires: tuple[Wire, ...]
-
-    @property
-    def shapes(self) -> list[Shape]:
-        """Both directions of every wire."""
-        return [shape for wire in self.wires for shape in (wire.down, wire.up)]
-
-    @property
-    def features(self) -> list[str]:
-        """The kernel features it takes, as `emu.doctor.KERNEL` calls them."""
-        needed = ["veth", "bridge"]
-        needed += ["rate"] if any(shape.rate < inf for shape in self.shapes) else []
-        needed += ["loss"] if any(shape.threshold for shape in self.shapes) else []
-        return needed
-
-    def shaped(self, host: str) -> bool:
-        """Does something on the host's own link limit its rate?"""
-        return any(host in (wire.near, wire.far) and min(wire.down.rate, wire.up.rate) < inf for wire in self.wires)
-
-    def report(self) -> list[dict[str, Any]]:
-        """What does the impairing, link by link."""
-        return [shape.report() for shape in self.shapes if shape.rate < inf or shape.threshold]
-
-
-def plan(topology: Topology) -> Plan:
-    """Work out what to build; UnsupportedError naming link and key for what can't be emulated."""
-    if len(topology.hosts) > _MOST_HOSTS:
-        raise UnsupportedError(
-            f"topology: {len(topology.hosts)} hosts can't be emulated; {_MOST_HOSTS} at most, or the simulator"
-        )
-    _refuse_models(topology)
-    undirected = topology.graph.to_undirected()
-    if not nx.is_forest(undirected):
-        raise UnsupportedError("topology: has a loop, and bridges would send packets around it for ever; emulate a tree")
-    wires = []
-    for near, far in undirected.edges:
-        for a in _members(topology, near):
-            for b in _members(topology, far):
-                down, up = shape_of(a, b, topology.link(near, far)), shape_of(b, a, topology.link(far, near))
-                wires.append(Wire(a, b, down, up))
-    for name in topology.host_nodes:
-        if undirected.degree(name) > 1:
-            raise UnsupportedError(f"node {name}: a host with several links can't be emulated yet")
-    addresses = {host: host_address(topology, host) for host in topology.hosts}
-    return Plan(addresses, topology.switches, tuple(wires))
-
-
-def _refuse_models(topology: Topology) -> None:
-    """UnsupportedError naming node or key for what only the simulator can do yet."""
-    for name in topology.graph:
-        spec = topology.node(name)
-        if spec.kind == "router":
-            raise UnsupportedError(f"node {name}: a router can't be emulated yet; use a switch or the simulator")
-        if spec.model is not None and spec.model.model_fields_set:
-            key = min(spec.model.model_fields_set)
-            raise UnsupportedError(f"node {name}: {key} can't be emulated yet; leave it out or use the simulator")
-    for key in sorted(topology.multicast.model_fields_set - {"pruning"}):
-        if getattr(topology.multicast, key) != getattr(Multicast(), key):
-            raise UnsupportedError(f"multicast.{key}: can't be emulated yet; leave it out or use the simulator")
-
-
-def _members(topology: Topology, node: str) -> Iterable[str]:
-    if topology.node(node).kind == "switch":
-        return [node]
-    return [topology.member_name(node, place) for place in range(topology.size(node))]
+_FORWARD = (
+    "[ ! -e /proc/sys/net/ipv6 ] || echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6; "
+    "for file in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 > $file; done; echo 1 > /proc/sys/net/ipv4/ip_forward"
+)
+"""What makes a router of a node: packets may come from anywhere, whatever way back its routes would take."""
 
 
 class Network:
-    """The built network. Nothing is taken down: the kernel does that when the world ends."""
+    """The built network. Nothing is taken down: the kernel does that when the world ends.
 
-    def __init__(self, planned: Plan) -> None:
+    `codec` tells links in user space what a packet is; without, they lose all packets as control packets are lost.
+    """
+
+    def __init__(self, planned: Plan, codec: Callable[[], Codec] | None = None) -> None:
         # Mininet's import runs programs and costs 0.1 s, so only emulations pay for it.
         from mininet.log import setLogLevel
         from mininet.net import Mininet
@@ -122,19 +51,55 @@ class Network:
         # Kernel names have at most 15 letters, so nodes are numbered and only we know their real names.
         self._nodes: dict[str, Any] = {}
         for number, (host, address) in enumerate(planned.addresses.items(), 1):
-            self._nodes[host] = self._net.addHost(f"h{number}", ip=f"{address}/{PREFIX_LENGTH}", mac=_mac(address))
+            self._nodes[host] = self._net.addHost(f"h{number}", ip=f"{address}/{PREFIX_LENGTH}", mac=mac_of(address))
         for number, switch in enumerate(planned.switches, 1):
             self._nodes[switch] = self._net.addSwitch(f"s{number}", dpid=f"{number:x}")
-        self._links = [self._net.addLink(self._nodes[wire.near], self._nodes[wire.far]) for wire in planned.wires]
+        for number, router in enumerate(planned.routers, 1):
+            self._nodes[router.name] = self._net.addHost(f"g{number}", ip=None)
+        self._ways: list[Way] = []
+        self._links = [self._make_link(wire) for wire in planned.wires]
         self._net.build()
         self._net.start()
+        self._forwarding = Forwarding(self._ways, codec) if self._ways else None
         self._flood()
+        self._await_ports()
         self._prepare_hosts()
+        self._multicast = [self._prepare_router(name, table) for name, table in planned.routing.routers.items()]
+        probe(planned, self.pid)
         self._impair()
 
     def pid(self, host: str) -> int:
         """A process that lives in the host's network namespace."""
         return int(self._nodes[host].pid)
+
+    def _make_link(self, wire: Wire) -> Any:
+        """The Mininet link of a wire: `intf1` at its near end, `intf2` at its far end."""
+        down, up = wire.down.user, wire.up.user
+        if down is None or up is None:
+            return self._net.addLink(self._nodes[wire.near], self._nodes[wire.far])
+        from emu.tap_link import TapLink
+
+        link = self._net.addLink(self._nodes[wire.near], self._nodes[wire.far], cls=TapLink)
+        near, far = link.descriptors
+        self._ways.append(Way(wire.down.link, near, far, down.spec, down.key, down.member))
+        self._ways.append(Way(wire.up.link, far, near, up.spec, up.key, up.member))
+        return link
+
+    def collect(self) -> Carried:
+        """End the links in user space; what they carried."""
+        if self._forwarding is None:
+            return Carried()
+        # The devices, and what they have counted, go with the processes.
+        overflow = self._overflow()
+        return carried(self._forwarding.collect(), overflow)
+
+    def _overflow(self) -> int:
+        """Packets dropped in front of links in user space."""
+        dropped = 0
+        for wire, link in zip(self._plan.wires, self._links, strict=True):
+            if wire.down.user is not None:
+                dropped += sum(overflow(self._where(end) or os.getpid(), end.name) for end in (link.intf1, link.intf2))
+        return dropped
 
     def _flood(self) -> None:
         """Bridges send every group everywhere, at once: snooping would need a querier and 10 s to learn."""
@@ -144,12 +109,23 @@ class Network:
             if setting.read_text().strip() != "0":
                 raise UnsupportedError(f"switch {switch}: multicast snooping can't be switched off")
 
+    def _await_ports(self) -> None:
+        """A bridge's port carries nothing until the kernel has noticed that its cable is in, which may come late."""
+        end = time.monotonic() + _PATIENCE
+        for switch in self._plan.switches:
+            for port in Path(f"/sys/class/net/{self._nodes[switch].name}/brif").iterdir():
+                while (port / "state").read_text().strip() != _FORWARDING:
+                    if time.monotonic() > end:
+                        raise UnsupportedError(f"switch {switch}: its port {port.name} does not begin to forward")
+                    time.sleep(0.001)
+
     def _prepare_hosts(self) -> None:
         """Multicast route, all neighbours known (no ARP on the links), no IPv6, and packets cut before the first link.
 
-        Cutting costs some speed, and is left out where nothing on the way loses, delays or counts packets.
+        Cutting costs some speed, and is left out where nothing on the way loses, delays or counts packets, and no router is:
+        the kernel's multicast routing throws away what is longer than a link's largest packet, though it could be cut later.
         """
-        neighbours = [f"neigh replace {address} lladdr {_mac(address)} dev" for address in self._plan.addresses.values()]
+        whole = not self._plan.report() and not self._plan.routers
         for host in self._plan.addresses:
             device = f"{self._nodes[host].name}-eth0"
             commands = [
@@ -158,22 +134,46 @@ class Network:
                 f"ip route replace 224.0.0.0/4 dev {device}",
                 "ip -batch -",
             ]
-            if self._plan.report():
+            if not whole:
                 commands.append(f"ethtool -K {device} tx-udp-segmentation off")
-            batch = "\n".join(f"{line} {device}" for line in neighbours)
+            known = self._plan.routing.neighbours(host).items()
+            batch = "\n".join(f"neigh replace {address} lladdr {mac} dev {device}" for address, mac in known)
             run("; ".join(commands), pid=self.pid(host), stdin=batch)
+
+    def _prepare_router(self, name: str, table: RouterTable) -> MulticastRouter:
+        """Forwarding between its ports, none of which has an address, with a route for each host; groups as planned."""
+        pid = self.pid(name)
+        devices = {wire: self._port(name, wire) for wire in table.ports}
+        batch = [f"address replace {table.address}/32 dev lo"]
+        batch += [f"link set {devices[wire]} address {mac} up" for wire, mac in table.ports.items()]
+        for route in table.routes:
+            device = devices[route.wire]
+            batch += [
+                f"neigh replace {route.address} lladdr {route.mac} dev {device}",
+                f"route replace {route.address}/32 dev {device}",
+            ]
+        run(f"set -e; ip link set lo up; {_FORWARD}; ip -batch -", pid=pid, stdin="\n".join(batch))
+        router = MulticastRouter(name, pid, list(devices.values()))
+        for group in table.groups:
+            router.add(group.source, group.group, devices[group.inward], [devices[wire] for wire in group.outward])
+        return router
+
+    def _port(self, node: str, wire: int) -> str:
+        """The name of a node's device at a wire."""
+        link = self._links[wire]
+        return str(link.intf1.name if self._plan.wires[wire].near == node else link.intf2.name)
 
     def _impair(self) -> None:
         for wire, link in zip(self._plan.wires, self._links, strict=True):
             for shape, out, into in ((wire.down, link.intf1, link.intf2), (wire.up, link.intf2, link.intf1)):
                 apply_rate(shape, out.name, self._where(out))
                 apply_loss(shape, into.name, self._where(into))
+        for router in self._plan.routers:
+            ports = [self._port(router.name, wire) for wire in self._plan.routing.routers[router.name].ports]
+            apply_adapter(router, ports, self.pid(router.name))
+        if self._forwarding is not None:
+            self._forwarding.begin()
 
     def _where(self, interface: Any) -> int | None:
         """The process whose namespace holds the interface; None for a switch's, which lives in the world itself."""
         return int(interface.node.pid) if interface.node.inNamespace else None
-
-
-def _mac(address: str) -> str:
-    """A locally administered address made from the IPv4 address."""
-    return "02:00:" + ":".join(f"{int(part):02x}" for part in address.split("."))

@@ -1,7 +1,8 @@
-"""What a link of a Topology becomes in the kernel: a token bucket for the rate, a BPF filter for random loss.
+"""What a link of a Topology becomes: in the kernel a token bucket for the rate and a BPF filter for random loss.
 
-Plans are made before anything is started, so what can't be done is refused first; after setting, everything is read back.
-Loss sits at the ingress of the far end, behind the place where super-packets are cut, so each packet is lost on its own.
+Plans are made before anything is started; after setting, everything is read back. In the kernel, loss sits at the ingress of
+the far end, behind the place where super-packets are cut, so each packet is lost on its own. A link that asks for more than
+the kernel can do on its own, or for losses that repeat, is carried in user space (`emu.wire`), both directions together.
 """
 
 import json
@@ -10,35 +11,61 @@ from math import inf
 from typing import Any
 
 from emu.doctor import LOSS, run
+from emu.framing import check_sizes, size_table
 from protocols.errors import UnsupportedError
-from topologies.channels import Bernoulli, Perfect
+from topologies.channels import Bernoulli, Channel, Perfect
+from topologies.impairments import impairment
 from topologies.spec import LinkSpec
 from topologies.units import format_duration, format_fraction
 
-__all__ = ["Shape", "apply_loss", "apply_rate", "shape_of"]
+__all__ = ["Shape", "UserLink", "apply_loss", "apply_rate", "beyond_kernel", "kernel_shape"]
 
-_KERNEL_OVERHEAD = 42
 _UNLIMITED = 1_000_000
 _CHANCES = ("duplicate", "corrupt", "bit_errors")
+_LEAST_LOSS = 2**-33
+"""Half the resolution of the kernel's random word: less would be none."""
 _TWO_PACKETS, _EIGHT_PACKETS = 3100, 12_500
 
 
 @dataclass(frozen=True, slots=True)
+class UserLink:
+    """One direction of a link that user space carries: its `Line` has this key and this place in a counted group."""
+
+    spec: LinkSpec
+    key: int
+    member: int
+    why: str
+    """The attribute that the kernel can't bring about."""
+
+
+@dataclass(frozen=True, slots=True)
 class Shape:
-    """One direction of one link. `rate` in bytes per second (inf: untouched), `queue` in packets, `threshold` p * 2**32."""
+    """One direction of one link. `rate` in bytes per second (inf: untouched), `queue` in packets, `threshold` p * 2**32.
+
+    `sizes` is how the bucket counts bytes, as `emu.framing.size_table` writes it. With `user` the kernel does nothing of it.
+    """
 
     link: str
-    rate: float
-    queue: int
-    threshold: int
+    rate: float = inf
+    queue: int = _UNLIMITED
+    threshold: int = 0
+    sizes: str = ""
+    user: UserLink | None = None
 
     @property
     def burst(self) -> int:
         """Bytes the bucket may save up to make up for late timers: 4 ms of a slow rate, 1 ms of a fast one, two packets."""
         return round(max(_TWO_PACKETS, min(self.rate * 0.004, _EIGHT_PACKETS), self.rate * 0.001))
 
+    @property
+    def limited(self) -> bool:
+        """Has the link a rate?"""
+        return (self.rate if self.user is None else self.user.spec.rate) < inf
+
     def report(self) -> dict[str, Any]:
-        """What was set, in a form for results."""
+        """What was set, in a form for results; only `link` where nothing was."""
+        if self.user is not None:
+            return impairment(self.link, self.user.spec, "user-space link")
         report: dict[str, Any] = {"link": self.link}
         if self.rate < inf:
             queue = None if self.queue == _UNLIMITED else self.queue
@@ -48,60 +75,57 @@ class Shape:
         return report
 
 
-def shape_of(source: str, target: str, spec: LinkSpec) -> Shape:
-    """Plan one direction; UnsupportedError naming link and key for what can't be emulated yet."""
-    link = f"{source}-{target}"
-    for key, value in _beyond(spec).items():
-        raise UnsupportedError(
-            f"link {link}: {key} {value} can't be emulated yet (it needs netem or a user-space link); "
-            f"leave {key} out or run it in the simulator"
-        )
-    if spec.rate < inf and spec.overhead != _KERNEL_OVERHEAD:
-        raise UnsupportedError(f"link {link}: overhead {spec.overhead} can't be emulated; the kernel counts {_KERNEL_OVERHEAD}")
-    return Shape(link, spec.rate, _UNLIMITED if spec.queue is None else spec.queue, _threshold(link, spec.loss))
+def beyond_kernel(spec: LinkSpec, keyed: bool) -> str:
+    """The first attribute that no bucket and no filter can bring about, as a user wrote it; "" if there is none.
 
-
-def _beyond(spec: LinkSpec) -> dict[str, str]:
-    """Attributes that no bucket and no filter can bring about, as a user wrote them."""
-    found = {}
+    With `keyed` losses these are never the kernel's, whose random numbers can't be repeated.
+    """
     if spec.delay or spec.jitter is not None:
-        found["delay"] = format_duration(spec.delay) if spec.jitter is None else spec.jitter.model
+        return f"delay {format_duration(spec.delay) if spec.jitter is None else spec.jitter.model}"
     if spec.discipline is not None:
-        found["queue"] = spec.discipline.model
+        return f"queue {spec.discipline.model}"
     if spec.mtu is not None:
-        found["mtu"] = str(spec.mtu)
-    return found | {key: format_fraction(value) for key in _CHANCES if (value := getattr(spec, key))}
+        return f"mtu {spec.mtu}"
+    for key in _CHANCES:
+        if value := getattr(spec, key):
+            return f"{key} {format_fraction(value)}"
+    return _loss_beyond_kernel(spec.loss, keyed)
 
 
-def _threshold(link: str, loss: object) -> int:
-    if isinstance(loss, Perfect):
-        return 0
+def _loss_beyond_kernel(loss: Channel, keyed: bool) -> str:
+    if isinstance(loss, Perfect) or (isinstance(loss, Bernoulli) and not loss.p):
+        return ""
     if not isinstance(loss, Bernoulli):
-        model = getattr(loss, "model", type(loss).__name__)
-        raise UnsupportedError(
-            f"link {link}: loss model {model} can't be emulated yet; bernoulli can, or run it in the simulator"
-        )
-    threshold = round(loss.p * 2**32)
-    if loss.p and not threshold:
-        raise UnsupportedError(f"link {link}: loss {loss.p:g} is below the kernel's resolution of {2**-32:g}")
+        return f"loss {loss.model}"
+    if keyed:
+        return "keyed losses"
+    return f"loss {loss.p:g}" if loss.p < _LEAST_LOSS else ""
+
+
+def kernel_shape(link: str, spec: LinkSpec) -> Shape:
+    """One direction of a link that the kernel can do alone."""
+    p = spec.loss.p if isinstance(spec.loss, Bernoulli) else 0.0
     # A random word is at most 2**32 - 1: "always" is one in four milliards short of always.
-    return min(threshold, 2**32 - 1)
+    threshold = min(round(p * 2**32), 2**32 - 1)
+    return Shape(link, spec.rate, _UNLIMITED if spec.queue is None else spec.queue, threshold, size_table(spec.overhead))
 
 
 def apply_rate(shape: Shape, device: str, pid: int | None) -> None:
     """Limit what leaves by `device` (in the namespace of process `pid`), and make sure that the kernel took it."""
     if shape.rate == inf:
         return
-    limit = 2**31 - 1
+    bucket = f"tbf rate {round(shape.rate * 8)}bit burst {shape.burst} limit {2**31 - 1}"
     run(
-        f"tc qdisc add dev {device} root handle 1: tbf rate {round(shape.rate * 8)}bit burst {shape.burst} limit {limit} && "
+        f"tc qdisc add dev {device} root handle 1: {shape.sizes} {bucket} && "
         f"tc qdisc add dev {device} parent 1:1 handle 10: pfifo limit {shape.queue}",
         pid=pid,
     )
     found = {item["kind"]: item["options"] for item in json.loads(run(f"tc -j qdisc show dev {device}", pid=pid))}
-    bucket, queue = found.get("tbf", {}), found.get("pfifo", {})
-    if abs(bucket.get("rate", 0) - shape.rate) > 0.001 * shape.rate + 1 or queue.get("limit") != shape.queue:
+    taken, queue = found.get("tbf", {}), found.get("pfifo", {})
+    if abs(taken.get("rate", 0) - shape.rate) > 0.001 * shape.rate + 1 or queue.get("limit") != shape.queue:
         raise UnsupportedError(f"link {shape.link}: rate {shape.rate:g} B/s was asked of the kernel and not taken: {found}")
+    if shape.sizes:
+        check_sizes(shape.link, shape.sizes, device, pid)
 
 
 def apply_loss(shape: Shape, device: str, pid: int | None) -> None:

@@ -17,14 +17,14 @@ import socket
 import struct
 import sys
 import traceback
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from protocols import errors
 from protocols.errors import McastlabError, UnsupportedError
 
-__all__ = ["WorldError", "enter_network", "inside"]
+__all__ = ["WorldError", "enter_network", "inside", "visiting"]
 
 _CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID, _CLONE_NEWNET = 0x20000, 0x10000000, 0x20000000, 0x40000000
 _MS_REC_PRIVATE = 0x4000 | 0x40000
@@ -67,6 +67,17 @@ def enter_network(pid: int) -> None:
     """Move this process into the network namespace of process `pid`."""
     with open(f"/proc/{pid}/ns/net", "rb") as namespace:
         _check(_LIBC.setns(namespace.fileno(), _CLONE_NEWNET), "setns")
+
+
+@contextmanager
+def visiting(pid: int) -> Iterator[None]:
+    """Be in the network namespace of process `pid` for a while; sockets made meanwhile stay there."""
+    with open("/proc/self/ns/net", "rb") as home:
+        enter_network(pid)
+        try:
+            yield
+        finally:
+            _check(_LIBC.setns(home.fileno(), _CLONE_NEWNET), "setns")
 
 
 def _open(reply: bytes) -> Any:

@@ -203,6 +203,14 @@ class Cast:
         """Has every sender finished?"""
         return all(self._programs[name].finished() for name in self.scenario.senders)
 
+    def groups(self) -> dict[str, list[str]]:
+        """The IPv4 address of every group, with the hosts that take part in it in any way."""
+        found: dict[str, dict[str, None]] = {}
+        for enrolled in (*self._receivers, *self._senders):
+            address = self._address(enrolled.session.name).rpartition(":")[0]
+            found.setdefault(address, {})[enrolled.host] = None
+        return {address: list(hosts) for address, hosts in found.items()}
+
     def players(self) -> dict[str, SenderProgram | ReceiverProgram]:
         """Every sender and receiver, by its host and, beyond the first group, `host@group`."""
         return {enrolled.name: enrolled.program for enrolled in (*self._receivers, *self._senders)}

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
-from math import inf
 from typing import Any
 
 from emu.launch import NodeReport, emulate
@@ -22,7 +21,7 @@ from protocols.registry import protocol
 from sim.network import Network
 from sim.watch import WatchedNetwork, Watcher
 from topologies.addressing import endpoint_of_group
-from topologies.channels import Perfect, Recorded
+from topologies.impairments import impairment
 
 __all__ = ["BACKENDS", "run", "simulate"]
 
@@ -98,7 +97,6 @@ def _measured(network: Network, cpu: float) -> dict[str, Any]:
     }
 
 
-_OTHERS = ("duplicate", "corrupt", "bit_errors", "mtu")
 _COUNTS = ("offered", "dropped", "lost")
 _RARE = ("corrupt", "marked", "duplicated")
 
@@ -114,20 +112,7 @@ def _simulated(network: Network) -> list[dict[str, Any]]:
     rows = []
     for counts in network.links():
         link = network.topology.link(counts.near, counts.far)
-        row: dict[str, Any] = {"link": f"{counts.near}-{counts.far}"}
-        if link.rate < inf:
-            queue = link.queue if link.discipline is None else link.discipline.model_dump()
-            row |= {"rate": link.rate, "queue": queue, "rate_by": "simulator"}
-        if link.delay or link.jitter is not None:
-            row |= {"delay": link.delay if link.jitter is None else link.jitter.model_dump(), "delay_by": "simulator"}
-        if not isinstance(link.loss, Perfect):
-            row |= {
-                "loss": str(link.loss) if isinstance(link.loss, Recorded) else link.loss.model_dump(),
-                "loss_by": "simulator",
-            }
-        others = {key: value for key in _OTHERS if (value := getattr(link, key))}
-        if others:
-            row |= {"others": others, "others_by": "simulator"}
+        row = impairment(f"{counts.near}-{counts.far}", link, "simulator")
         if len(row) > 1:
             met = asdict(counts)
             rows.append(row | {key: met[key] for key in _COUNTS} | {key: met[key] for key in _RARE if met[key]})
@@ -149,6 +134,7 @@ def _emulate(scenario: Scenario) -> Result:
     topology = scenario.build_topology()
     _refuse(scenario)
     cast = Cast(scenario, topology, partial(endpoint_of_group, port=PORT), True, OnDisk())
+    keyed = scenario.emu.losses == "keyed"
     emulation = emulate(
         topology,
         dict(cast.programs()),
@@ -157,6 +143,9 @@ def _emulate(scenario: Scenario) -> Result:
         duration=scenario.duration,
         over=cast.senders.issubset,
         seed=scenario.seed,
+        keyed=keyed,
+        groups=cast.groups(),
+        ttls={work.sender: work.ttl for work in scenario.workload if work.ttl is not None},
     )
     nodes = emulation.nodes
     told = {name: node.result if node.result is not None else {"fault": node.error} for name, node in nodes.items()}
@@ -170,6 +159,8 @@ def _emulate(scenario: Scenario) -> Result:
         "cpu_s": sum(node.cpu for node in nodes.values()),
         "peak_memory": max(node.memory for node in nodes.values()),
         "impairments": emulation.impairments,
+        "health": emulation.health,
+        **({"dropped_first": emulation.dropped_first, "queued_first": emulation.queued_first} if keyed else {}),
         "faults": {name: faults for name, node in nodes.items() if (faults := _faults(node))},
     }
     return cast.result("emu", told, World(None, packets, octets, metrics))

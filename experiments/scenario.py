@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from experiments.complaint import complaint
 from experiments.cross import AnyTraffic
+from experiments.emulation_choice import EmulationChoice
 from experiments.faults import Fault
 from experiments.faults import check as check_fault
 from experiments.protocol_choice import ProtocolChoice
@@ -48,6 +49,7 @@ class Scenario(BaseModel):
     wire: Literal["objects", "bytes"] = Field(
         default="objects", description="simulator: hand message objects on, or encode and decode them at each link"
     )
+    emu: EmulationChoice = Field(default_factory=EmulationChoice, description="how Mininet does it; the simulator doesn't ask")
     engine: Literal["auto", "strict", "fast"] = Field(
         default="auto", description="simulator: one event per delivery, or grouped; the same comes out"
     )

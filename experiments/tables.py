@@ -147,7 +147,7 @@ def _links(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     for row in rows:
         ways = ", ".join(f"{key} {shown(row[key])}" for key, shown in _SHOWN.items() if row.get(key) is not None)
         doers = dict.fromkeys(str(value) for key, value in row.items() if key.endswith("_by"))
-        alike.setdefault(f"{ways} by {', '.join(doers)}", []).append(row["link"])
+        alike.setdefault(f"{ways} by {', '.join(doers)}", []).append(row.get("link") or row["node"])
     for ways, links in alike.items():
         rest = f" and {len(links) - 3} more" if len(links) > 3 else ""
         yield f"  {', '.join(links[:3])}{rest}: {ways}"
@@ -176,6 +176,8 @@ _SHOWN: dict[str, Callable[[Any], str]] = {
     "delay": _plain_or_model(format_duration),
     "loss": _loss,
     "others": _model,
+    "duplex": str,
+    "cpu": format_duration,
 }
 
 

@@ -8,7 +8,7 @@ __all__ = ["FirstLosses"]
 
 
 class FirstLosses(Watcher):
-    """Collects the identities of first transmissions that a link's channel lost, and of those a full queue dropped."""
+    """Collects the identities of first transmissions that a link lost or damaged, and of those a full queue dropped."""
 
     def __init__(self) -> None:
         self.lost: dict[str, set[int]] = defaultdict(set)
@@ -21,7 +21,7 @@ class FirstLosses(Watcher):
         if identity is None or passage.flight.message.repair:
             return
         for fate in passage.fates:
-            if REASONS["lost"] in fate.reason:
+            if REASONS["lost"] in fate.reason or REASONS["corrupt"] in fate.reason:
                 self.lost[f"{passage.near}-{fate.node}"].add(identity)
             elif REASONS["dropped"] in fate.reason:
                 self.queued[f"{passage.near}-{fate.node}"].add(identity)

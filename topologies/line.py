@@ -8,7 +8,7 @@ A packet's dice are keyed by its identity and occurrence on the link, a control 
 which decides by the state of the queue, are drawn in order of arrival.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import expm1, log1p
 from typing import Any, TypeAlias
@@ -92,7 +92,8 @@ class Line:
     """Carries packets in order of time. `key` is the loss key of the link (`topologies.keys`), `member` its place in a group.
 
     `offer` and `wake` answer with what arrives at the far end, and when; what is not heard of again is counted in `dropped`,
-    `lost` or `corrupt`. `marked` (ECN) and `duplicated` count packets that do arrive.
+    `lost` or `corrupt`. `marked` (ECN) and `duplicated` count packets that do arrive. `missed`, where set, is told of each item
+    that is lost or corrupt.
     """
 
     __slots__ = (
@@ -107,6 +108,7 @@ class Line:
         "corrupt",
         "duplicated",
         "lost",
+        "missed",
         "offered",
     )
 
@@ -122,6 +124,7 @@ class Line:
         self._controls = 0
         self._last = 0.0
         self.offered = self.lost = self.corrupt = self.duplicated = 0
+        self.missed: Callable[[Any], None] | None = None
 
     @property
     def deadline(self) -> float:
@@ -177,6 +180,9 @@ class Line:
                 self.corrupt += 1
             else:
                 self._propagate(passage, end, arrivals)
+                continue
+            if self.missed is not None:
+                self.missed(passage.item)
         return arrivals
 
     def _damaged(self, passage: _Passage) -> bool:

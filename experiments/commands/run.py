@@ -58,6 +58,8 @@ def run_command(
         result = run(wanted, backend, seeing)
     if out is not None:
         tables.write(result, wanted, out)
+    for reason in result.metrics.get("health", {}).get("reasons", ()):
+        typer.echo(f"warning: the emulation could not keep up, and its numbers are not to be trusted: {reason}", err=True)
     if as_json:
         typer.echo(json.dumps(result.plain()))
     else:

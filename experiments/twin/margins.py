@@ -14,7 +14,7 @@ class Margins(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    runs: int = Field(default=5, ge=2, le=1000, strict=True, description="how often both worlds run, with seeds counting up")
+    runs: int = Field(default=8, ge=2, le=1000, strict=True, description="how often both worlds run, with seeds counting up")
     completion_time: Fraction = Field(default=0.1, gt=0.0, description="of the time to the last completion")
     goodput: Fraction = Field(default=0.1, gt=0.0, description="of the content each receiver got per second")
     overhead: Fraction = Field(default=0.1, gt=0.0, description="of bytes sent by all over bytes of content")

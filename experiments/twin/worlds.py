@@ -1,5 +1,7 @@
 """One run of one world, with what its links lost."""
 
+from collections.abc import Iterable, Mapping
+
 from experiments.run import run, simulate
 from experiments.scenario import Scenario
 from experiments.twin.verdict import Lost, Observation
@@ -18,8 +20,11 @@ def observe(scenario: Scenario, world: str) -> Observation:
     if world == "sim":
         seen = FirstLosses()
         return Observation(simulate(scenario, [seen]), _frozen(seen.lost), _frozen(seen.queued))
-    return Observation(run(scenario, "emu"), None, None)
+    keyed = scenario.emu.model_copy(update={"losses": "keyed"})
+    result = run(scenario.model_copy(update={"emu": keyed}), "emu")
+    lost, queued = (_frozen(result.metrics[key]) for key in ("dropped_first", "queued_first"))
+    return Observation(result, lost, queued, "; ".join(result.metrics["health"]["reasons"]))
 
 
-def _frozen(sets: dict[str, set[int]]) -> Lost:
+def _frozen(sets: Mapping[str, Iterable[int]]) -> Lost:
     return {link: frozenset(identities) for link, identities in sets.items()}

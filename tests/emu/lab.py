@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from emu.network import Network, plan
+from emu.network import Network
+from emu.plan import plan
 from topologies.spec import Topology
 
 __all__ = ["MCASTLAB", "NRL", "Lab"]

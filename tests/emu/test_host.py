@@ -7,7 +7,8 @@ from math import inf
 import pytest
 
 from emu.host import Loop, UdpHost, new_loop
-from emu.network import Network, plan
+from emu.network import Network
+from emu.plan import plan
 from emu.world import enter_network, inside
 from protocols.errors import LivelockError, UsageError
 from protocols.machine import Address, Event, Group, Machine, Message, Ports

@@ -18,7 +18,8 @@ pytestmark = pytest.mark.emu
 
 BUSY = """
 import os, sys, time
-from emu.network import Network, plan
+from emu.network import Network
+from emu.plan import plan
 from emu.world import inside
 from topologies.generators import Lan
 

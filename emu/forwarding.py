@@ -1,0 +1,91 @@
+"""The processes behind an emulation's links in user space: started with the network, asked at the end how it went."""
+
+import json
+import os
+import socket
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from emu.wire import Way, serve
+from protocols.errors import McastlabError, WireError
+from protocols.machine import Codec, Message
+
+__all__ = ["Forwarding", "LinkError"]
+
+_PATIENCE = 10.0
+_MOST_WAYS = 800
+"""Directions one process carries: `select` knows 1024 descriptors."""
+
+
+class LinkError(McastlabError):
+    """A process behind links in user space came to grief; the message says how."""
+
+
+class _Unknown:
+    """A codec for networks whose traffic nobody described."""
+
+    def encode(self, message: Message) -> bytes:
+        """Nothing is sent."""
+        raise WireError(f"{message.kind} has no bytes here")
+
+    def decode(self, data: bytes) -> Message:
+        """Nothing is known."""
+        raise WireError(f"{len(data)} bytes of an unknown kind")
+
+
+class Forwarding:
+    """Carries frames in one process for each core that the hosts leave free, and one at least; impairs them after `begin`.
+
+    The descriptors of the ways are closed here, so that the devices go with the processes.
+    """
+
+    def __init__(self, ways: Sequence[Way], codec: Callable[[], Codec] | None) -> None:
+        processes = min(len(ways) // 2, max((os.cpu_count() or 1) - 1, -(-len(ways) // _MOST_WAYS)))
+        # Both directions of a link stand side by side and stay together, since each reads what the other writes to.
+        pairs = [ways[at : at + 2] for at in range(0, len(ways), 2)]
+        shares = [[way for pair in islice(pairs, first, None, processes) for way in pair] for first in range(processes)]
+        self._lines = [_fork(share, _Unknown() if codec is None else codec()) for share in shares]
+        for way in ways:
+            os.close(way.source)
+
+    def begin(self) -> None:
+        """From now on the links do what they are to do; before, everything passes at once and is not counted."""
+        for line in self._lines:
+            line.sendall(b"b")
+        for line in self._lines:
+            if not line.recv(1):
+                raise LinkError("a process behind links in user space was killed before the run began")
+
+    def collect(self) -> list[Mapping[str, Any]]:
+        """End the processes; their reports (`Forwarder.report`)."""
+        return [_collect(line) for line in self._lines]
+
+
+def _fork(ways: Sequence[Way], codec: Codec) -> socket.socket:
+    ours, theirs = socket.socketpair()
+    if os.fork() == 0:
+        try:
+            ours.close()
+            serve(ways, codec, theirs)
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the runner is told, and the run fails
+            text = "".join(traceback.format_exception(error)).rstrip()
+            theirs.sendall(json.dumps({"error": text}).encode())
+        finally:
+            os._exit(0)
+    theirs.close()
+    return ours
+
+
+def _collect(line: socket.socket) -> Mapping[str, Any]:
+    line.settimeout(_PATIENCE)
+    line.shutdown(socket.SHUT_WR)
+    with line, line.makefile("rb") as file:
+        text = file.read()
+    if not text:
+        raise LinkError("a process behind links in user space was killed")
+    report: dict[str, Any] = json.loads(text)
+    if "error" in report:
+        raise LinkError(f"a process behind links in user space ended: {report['error']}")
+    return report

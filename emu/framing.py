@@ -1,0 +1,38 @@
+"""How the kernel's token bucket counts the bytes of a packet: Ethernet header and payload, and by a size table any framing.
+
+With a size table the bucket counts preamble, FCS, gap, tag and padding too, so a link with an exact framing carries in the
+kernel what `topologies.ethernet` says.
+"""
+
+import json
+
+from emu.doctor import run
+from protocols.errors import UnsupportedError
+from topologies.ethernet import FCS, GAP, PREAMBLE, SMALLEST_FRAME, TAG, Framing
+from topologies.spec import UDP_OVERHEAD
+
+__all__ = ["check_sizes", "size_table"]
+
+_LARGEST = 2047
+"""The table has an entry for every length up to this one, so nothing is rounded."""
+
+
+def size_table(overhead: int | Framing) -> str:
+    """Words for `tc qdisc add ... root` so that a bucket counts `topologies.ethernet.size_on_link`; none if it does anyway."""
+    if overhead == UDP_OVERHEAD:
+        return ""
+    if isinstance(overhead, int):
+        return f"stab overhead {overhead - UDP_OVERHEAD}"
+    more = PREAMBLE + FCS + GAP + (TAG if overhead == "ethernet-802.1q" else 0)
+    least = PREAMBLE + SMALLEST_FRAME + GAP
+    return f"stab overhead {more} mpu {least} mtu {_LARGEST} tsize {_LARGEST + 1}"
+
+
+def check_sizes(link: str, words: str, device: str, pid: int | None) -> None:
+    """UnsupportedError naming the link when the device (in the namespace of process `pid`) has not the size table asked for."""
+    wanted = words.split()[1:]
+    asked = {key: int(value) for key, value in zip(wanted[::2], wanted[1::2], strict=True)}
+    rows = json.loads(run(f"tc -d -j qdisc show dev {device}", pid=pid))
+    found: dict[str, int] = next((row.get("stab", {}) for row in rows if row.get("root")), {})
+    if found != asked:
+        raise UnsupportedError(f"link {link}: {words!r} was asked of the kernel and not taken: {found or 'no size table'}")

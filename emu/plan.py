@@ -1,0 +1,167 @@
+"""What has to be built to emulate a Topology, and a refusal, before anything is started, of what can't be emulated."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import inf
+from typing import Any
+
+import networkx as nx
+
+from emu.router import RouterShape, router_shape
+from emu.routing import Routing
+from emu.shaping import Shape, UserLink, beyond_kernel, kernel_shape
+from protocols.errors import UnsupportedError
+from topologies.addressing import host_address
+from topologies.keys import line_key
+from topologies.nodes import RouterModel
+from topologies.spec import Topology
+
+__all__ = ["Plan", "Wire", "plan"]
+
+_MOST_HOSTS = 1000
+"""A Linux bridge has at most 1024 ports, and much earlier this machine's memory ends."""
+_MOST_HOPS = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """One link between two nodes by name, with the shape of each direction."""
+
+    near: str
+    far: str
+    down: Shape
+    up: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What will be built: every host with its address, every switch, router and wire.
+
+    `groups` are addresses of groups with the hosts that take part, `ttls` those of hosts whose multicasts don't go everywhere.
+    """
+
+    topology: Topology
+    addresses: dict[str, str]
+    switches: tuple[str, ...]
+    routers: tuple[RouterShape, ...]
+    wires: tuple[Wire, ...]
+    routing: Routing
+    groups: Mapping[str, Sequence[str]]
+    ttls: Mapping[str, int]
+
+    def ttl(self, host: str) -> int:
+        """The TTL of the host's multicasts."""
+        return self.ttls.get(host, _MOST_HOPS)
+
+    @property
+    def shapes(self) -> list[Shape]:
+        """Both directions of every wire."""
+        return [shape for wire in self.wires for shape in (wire.down, wire.up)]
+
+    @property
+    def features(self) -> list[str]:
+        """The kernel features it takes, as `emu.doctor.KERNEL` calls them."""
+        needed = ["veth", "bridge"]
+        needed += ["rate"] if any(shape.rate < inf for shape in self.shapes) else []
+        needed += ["loss"] if any(shape.threshold for shape in self.shapes) else []
+        return list(dict.fromkeys(needed + [feature for router in self.routers for feature in router.features]))
+
+    def shaped(self, host: str) -> bool:
+        """Does something on the host's own link limit its rate?"""
+        return any(host in (wire.near, wire.far) and (wire.down.limited or wire.up.limited) for wire in self.wires)
+
+    @property
+    def beyond_kernel(self) -> str:
+        """The first link that user space has to carry, and why; "" if the kernel can do all."""
+        for shape in self.shapes:
+            if shape.user is not None and shape.user.why:
+                return f"link {shape.link}: {shape.user.why}"
+        return ""
+
+    def report(self) -> list[dict[str, Any]]:
+        """What does the impairing, link by link, then router by router."""
+        rows = [*(shape.report() for shape in self.shapes), *(router.report() for router in self.routers)]
+        return [row for row in rows if len(row) > 1]
+
+
+def plan(
+    topology: Topology,
+    groups: Mapping[str, Sequence[str]] | None = None,
+    ttls: Mapping[str, int] | None = None,
+    *,
+    seed: int = 0,
+    keyed: bool = False,
+) -> Plan:
+    """Work out what to build; UnsupportedError naming link, node and key for what can't be emulated.
+
+    `seed` is that of the losses in user space, which with `keyed` are all losses.
+    """
+    if len(topology.hosts) > _MOST_HOSTS:
+        raise UnsupportedError(
+            f"topology: {len(topology.hosts)} hosts can't be emulated; {_MOST_HOSTS} at most, or the simulator"
+        )
+    _refuse(topology)
+    wires = []
+    for near, far in topology.graph.to_undirected().edges:
+        shape = partial(_shapes, topology, near, far, seed, keyed)
+        # One of the two ends is a single node, since members of groups hang on switches.
+        for i, a in enumerate(_members(topology, near)):
+            for j, b in enumerate(_members(topology, far)):
+                wires.append(Wire(a, b, *shape(a, b, max(i, j))))
+    kinds = {name: topology.node(name).kind for name in topology.switches}
+    routers = tuple(router_shape(name, _router_model(topology, name)) for name, kind in kinds.items() if kind == "router")
+    return Plan(
+        topology,
+        {host: host_address(topology, host) for host in topology.hosts},
+        tuple(name for name, kind in kinds.items() if kind == "switch"),
+        routers,
+        tuple(wires),
+        Routing(topology, [(wire.near, wire.far) for wire in wires], groups or {}),
+        groups or {},
+        ttls or {},
+    )
+
+
+def _shapes(topology: Topology, near: str, far: str, seed: int, keyed: bool, a: str, b: str, place: int) -> tuple[Shape, Shape]:
+    """Both directions of the link between the nodes `a` of `near` and `b` of `far`; user space carries both or none."""
+    ways = ((near, far, f"{a}-{b}"), (far, near, f"{b}-{a}"))
+    specs = [topology.link(source, target) for source, target, _ in ways]
+    reasons = [beyond_kernel(spec, keyed) for spec in specs]
+    if not any(reasons):
+        down, up = (kernel_shape(link, spec) for (_, _, link), spec in zip(ways, specs, strict=True))
+    else:
+        keys = [line_key(topology, seed, source, target, place) for source, target, _ in ways]
+        users = (UserLink(spec, key, place, why) for spec, key, why in zip(specs, keys, reasons, strict=True))
+        down, up = (Shape(link, user=user) for (_, _, link), user in zip(ways, users, strict=True))
+    return down, up
+
+
+def _router_model(topology: Topology, name: str) -> RouterModel | None:
+    model = topology.node(name).model
+    assert model is None or isinstance(model, RouterModel)
+    return model
+
+
+def _refuse(topology: Topology) -> None:
+    """UnsupportedError naming node or key for what only the simulator can do yet."""
+    undirected = topology.graph.to_undirected()
+    if not nx.is_forest(undirected):
+        raise UnsupportedError("topology: has a loop, and bridges would send packets around it for ever; emulate a tree")
+    for name in topology.host_nodes:
+        if undirected.degree(name) > 1:
+            raise UnsupportedError(f"node {name}: a host with several links can't be emulated yet")
+    for name in topology.graph:
+        spec = topology.node(name)
+        if spec.kind != "router" and spec.model is not None and spec.model.model_fields_set:
+            key = min(spec.model.model_fields_set)
+            raise UnsupportedError(f"node {name}: {key} can't be emulated yet; leave it out or use the simulator")
+    for key in ("join", "leave"):
+        if getattr(topology.multicast, key):
+            raise UnsupportedError(f"multicast.{key}: can't be emulated yet; leave it out or use the simulator")
+
+
+def _members(topology: Topology, node: str) -> Iterable[str]:
+    if topology.node(node).kind == "switch":
+        return [node]
+    return [topology.member_name(node, place) for place in range(topology.size(node))]

@@ -1,0 +1,192 @@
+"""A try before every run: does each group reach everybody it should, nobody else, and does each of them get an answer back?
+
+Every host that takes part in a group sends it a packet, from the very network it will live in, before anything is impaired.
+"""
+
+import resource
+import select
+import socket
+import struct
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+import networkx as nx
+
+from emu.plan import Plan
+from emu.world import visiting
+from protocols.errors import UnsupportedError
+from topologies.spec import Topology
+from topologies.trees import group_tree
+
+__all__ = ["Reach", "probe", "reach"]
+
+_PORT = 9
+_PATIENCE, _AGAIN, _GRACE = 1.0, 0.1, 0.005
+"""Seconds to wait for a packet beyond the delay of all links, between two tries, and for what should not come."""
+_SPARE_FILES = 256
+_SERIAL = struct.Struct("!I")
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Who `source` has to reach in `group`, and who hears it too if they listen, being on the same switches."""
+
+    source: str
+    group: str
+    wanted: frozenset[str]
+    overheard: frozenset[str]
+
+
+@dataclass(slots=True)
+class _Round:
+    """One source and what came of its packet: who heard it, who was answered, who should not have heard it."""
+
+    reach: Reach
+    heard: set[str] = field(default_factory=set)
+    answered: set[str] = field(default_factory=set)
+
+    @property
+    def done(self) -> bool:
+        """Everybody heard and everybody's answer came back."""
+        return self.reach.wanted <= self.heard and self.reach.wanted <= self.answered
+
+
+def reach(topology: Topology, source: str, group: str, hosts: Collection[str], ttl: int) -> Reach:
+    """Where a packet of `source` to a group of these hosts goes, by the simulator's trees and the switches' flooding."""
+    (root,) = topology.graph.successors(topology.member(source).node)
+    pruning = topology.multicast.pruning
+    members = [topology.member(host).node for host in hosts] if pruning else topology.host_nodes
+    tree = group_tree(topology, root, members, ttl=ttl)
+    nodes = {far for below in tree.values() for far in below}
+    wanted = (host for host in hosts if topology.member(host).node in nodes)
+    flooded = {other for node in (*nodes, root) if not _routes(topology, node) for other in _segment(topology, node)}
+    overheard = (host for node in topology.host_nodes if node in flooded for host in topology.hosts_of(node))
+    return Reach(source, group, frozenset(wanted) - {source}, frozenset(overheard) - {source})
+
+
+def _routes(topology: Topology, node: str) -> bool:
+    return topology.node(node).kind == "router"
+
+
+def _segment(topology: Topology, node: str) -> set[str]:
+    """The graph nodes that hear what is sent at `node` without a router between."""
+    found, frontier = {node}, [node]
+    while frontier:
+        near = frontier.pop()
+        fresh = [far for far in topology.graph.successors(near) if far not in found and not _routes(topology, far)]
+        found.update(fresh)
+        frontier.extend(fresh)
+    return found
+
+
+def probe(planned: Plan, pid: Callable[[str], int]) -> None:
+    """Send a packet from every host to each of its groups; UnsupportedError naming the link at which one ends.
+
+    `pid` tells a process in a host's network namespace. To be called before losses are set.
+    """
+    if planned.groups:
+        with ExitStack() as stack:
+            _Trial(planned, pid, stack).run()
+
+
+class _Trial:
+    """The sockets of one try, one on each host."""
+
+    def __init__(self, planned: Plan, pid: Callable[[str], int], stack: ExitStack) -> None:
+        self._planned = planned
+        self._topology = planned.topology
+        self._rounds: list[_Round] = []
+        self._poll = select.poll()
+        self._ears: dict[str, socket.socket] = {}
+        self._hosts: dict[int, str] = {}
+        self._named = {address: host for host, address in planned.addresses.items()}
+        self._patience = _PATIENCE + sum(spec.delay for _, _, spec in self._topology.links)
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, len(self._named) + _SPARE_FILES)), hard))
+        for host, address in planned.addresses.items():
+            with visiting(pid(host)):
+                ear = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            self._prepare(ear, host, address)
+
+    def _prepare(self, ear: socket.socket, host: str, address: str) -> None:
+        ear.setblocking(False)
+        ear.bind(("", _PORT))
+        ear.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(address))
+        ear.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 0)
+        ear.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, self._planned.ttl(host))
+        self._poll.register(ear, select.POLLIN)
+        self._ears[host] = ear
+        self._hosts[ear.fileno()] = host
+
+    def run(self) -> None:
+        """Try every group; raise what was found."""
+        for group, hosts in self._planned.groups.items():
+            # A socket is in few groups at most, so they are tried one after the other.
+            self._membership(socket.IP_ADD_MEMBERSHIP, group)
+            for source in hosts:
+                self._try(reach(self._topology, source, group, hosts, self._planned.ttl(source)))
+            self._listen(time.monotonic() + _GRACE, lambda: False)
+            self._membership(socket.IP_DROP_MEMBERSHIP, group)
+        for played in self._rounds:
+            for host in sorted(played.heard - played.reach.overheard):
+                self._refuse(played, host, "comes to {host}, which is beyond the group's tree", self._last_link(host))
+
+    def _membership(self, change: int, group: str) -> None:
+        for host, ear in self._ears.items():
+            request = socket.inet_aton(group) + socket.inet_aton(self._planned.addresses[host])
+            ear.setsockopt(socket.IPPROTO_IP, change, request)
+
+    def _try(self, wanted: Reach) -> None:
+        played = _Round(wanted)
+        self._rounds.append(played)
+        serial = _SERIAL.pack(len(self._rounds) - 1)
+        end = time.monotonic() + self._patience
+        while not played.done and time.monotonic() < end:
+            self._ears[wanted.source].sendto(serial, (wanted.group, _PORT))
+            self._listen(min(end, time.monotonic() + _AGAIN), lambda: played.done)
+        for host in sorted(wanted.wanted - played.heard):
+            self._refuse(played, host, "does not come to {host}", self._broken(played, host, played.heard))
+        for host in sorted(wanted.wanted - played.answered):
+            self._refuse(
+                played, host, "comes to {host}, its answer does not come back", self._broken(played, host, played.answered)
+            )
+
+    def _listen(self, until: float, done: Callable[[], bool]) -> None:
+        while not done() and (left := until - time.monotonic()) > 0:
+            # Rounded up: a poll of 0 ms would not wait at all.
+            for number, _ in self._poll.poll(int(left * 1000) + 1):
+                self._hear(self._hosts[number])
+
+    def _hear(self, host: str) -> None:
+        data, (address, _) = self._ears[host].recvfrom(64)
+        played = self._rounds[_SERIAL.unpack(data)[0]]
+        if host == played.reach.source:
+            played.answered.add(self._named[address])
+        else:
+            played.heard.add(host)
+            self._ears[host].sendto(data, (address, _PORT))
+
+    def _broken(self, played: _Round, host: str, fine: Collection[str]) -> str:
+        """The first link on the way to `host` behind which nobody is `fine`."""
+        passed = {node for other in fine for node in self._way(played.reach.source, other)}
+        way = list(self._way(played.reach.source, host))
+        place = next(place for place, node in enumerate(way) if place and node not in passed)
+        return f"{way[place - 1]}-{way[place]}"
+
+    def _way(self, source: str, host: str) -> Iterator[str]:
+        near, far = self._topology.member(source).node, self._topology.member(host).node
+        (root,) = self._topology.graph.successors(near)
+        yield source
+        yield from nx.shortest_path(self._topology.graph, root, far)[:-1]
+        yield host
+
+    def _last_link(self, host: str) -> str:
+        (near,) = self._topology.graph.successors(self._topology.member(host).node)
+        return f"{near}-{host}"
+
+    def _refuse(self, played: _Round, host: str, what: str, link: str) -> None:
+        source, group = played.reach.source, played.reach.group
+        said = what.format(host=host)
+        raise UnsupportedError(f"link {link}: a packet of {source} to {group} {said}; the kernel routes otherwise")

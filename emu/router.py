@@ -1,0 +1,125 @@
+"""Router models in the kernel: one Ethernet adapter for all of a router's networks (`mac: single`), and processor time.
+
+What passes any port of such a router, in or out, is led through an `ifb` device with the adapter's rate. With half duplex in
+and out share one and take turns there; with full duplex each has its own. `mac: dual` needs nothing: its links have rates.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from emu.doctor import run
+from emu.framing import check_sizes, size_table
+from emu.shaping import Shape, apply_rate
+from protocols.errors import UnsupportedError
+from topologies.nodes import RouterModel
+from topologies.units import format_duration
+
+__all__ = ["RouterShape", "apply_adapter", "router_shape"]
+
+_UNLIMITED = 1_000_000
+_LARGEST_PAYLOAD = 1472
+_KERNEL_COST = 10e-6
+"""Seconds: about what the kernel itself needs to forward a packet, so less can't be told from none."""
+_CLASSES = "4,40 0 0 6,21 0 1 513,6 0 0 65568,6 0 0 65552"
+"""Classic BPF: class 1:20 for what leaves the router, its source's MAC beginning 02:01 as ports of routers do; else 1:10."""
+_SMALLEST_BURST, _QUANTUM = 3100, 1600
+_AFTER_LOSS = 65_000
+"""Filters are asked in this order, so a packet that the link into a port lost never reaches the adapter."""
+
+
+@dataclass(frozen=True, slots=True)
+class RouterShape:
+    """What a router does besides forwarding: `cpu` seconds a packet; with one MAC its `duplex` and `adapter` (rate, queue)."""
+
+    name: str
+    cpu: float
+    duplex: str | None = None
+    adapter: Shape | None = None
+
+    @property
+    def features(self) -> list[str]:
+        """The kernel features it takes, as `emu.doctor.KERNEL` and `ROUTING` call them."""
+        if self.adapter is None:
+            return []
+        return ["ifb", "redirect", "classes"] if self.duplex == "half" else ["ifb", "redirect", "rate"]
+
+    def report(self) -> dict[str, Any]:
+        """What does it, in a form for results; only the name when there is nothing."""
+        report: dict[str, Any] = {"node": self.name}
+        if self.cpu:
+            report |= {"cpu": self.cpu, "cpu_by": "the kernel's own forwarding"}
+        if self.adapter is not None:
+            queue = None if self.adapter.queue == _UNLIMITED else self.adapter.queue
+            by = "ifb + htb" if self.duplex == "half" else "ifb + tbf"
+            report |= {"duplex": self.duplex, "rate": self.adapter.rate, "queue": queue, "rate_by": by}
+        return report
+
+
+def router_shape(name: str, model: RouterModel | None) -> RouterShape:
+    """Plan a router; UnsupportedError naming node and key for what can't be emulated yet."""
+    if model is None:
+        return RouterShape(name, 0.0)
+    for key, cost in (("cpu", model.cpu), ("cpu_byte", model.cpu_byte * _LARGEST_PAYLOAD)):
+        if cost > _KERNEL_COST:
+            raise UnsupportedError(
+                f"node {name}: {key} of {format_duration(cost)} for a packet can't be emulated yet; "
+                f"{format_duration(_KERNEL_COST)} at most, which the kernel's own forwarding takes, or use the simulator"
+            )
+    cpu = model.cpu + model.cpu_byte * _LARGEST_PAYLOAD
+    if model.mac == "dual":
+        return RouterShape(name, cpu)
+    assert model.rate is not None
+    queue = _UNLIMITED if model.queue is None else model.queue
+    return RouterShape(name, cpu, model.duplex, Shape(name, model.rate, queue, 0, size_table("ethernet-802.1q")))
+
+
+def apply_adapter(router: RouterShape, ports: Sequence[str], pid: int) -> None:
+    """Lead all that passes the `ports` (in the namespace of process `pid`) through the adapter; make sure that it is there."""
+    adapter = router.adapter
+    if adapter is None:
+        return
+    half = router.duplex == "half"
+    for device in ("mac",) if half else ("macin", "macout"):
+        run(f"ip link add {device} type ifb && ip link set {device} txqueuelen 1000 up", pid=pid)
+        if half:
+            _take_turns(adapter, device, pid)
+        else:
+            apply_rate(adapter, device, pid)
+    for port in ports:
+        run(f"tc qdisc replace dev {port} clsact", pid=pid)
+        _lead(adapter.link, port, "ingress", "mac" if half else "macin", pid)
+        _lead(adapter.link, port, "egress", "mac" if half else "macout", pid)
+
+
+def _lead(router: str, port: str, way: str, device: str, pid: int) -> None:
+    action = f"u32 match u32 0 0 action mirred egress redirect dev {device}"
+    run(f"tc filter add dev {port} {way} protocol all pref {_AFTER_LOSS} {action}", pid=pid)
+    found = run(f"tc filter show dev {port} {way}", pid=pid)
+    if f"Egress Redirect to device {device})" not in found:
+        raise UnsupportedError(
+            f"node {router}: {way} by its one adapter was asked of the kernel and not taken: {found.strip()}"
+        )
+
+
+def _take_turns(adapter: Shape, device: str, pid: int) -> None:
+    """A queue each for in and out; while both wait each has half the rate, else one has all of it."""
+    rate, half = round(adapter.rate * 8), round(adapter.rate * 4)
+    add = f"tc class add dev {device} parent"
+    bursts = f"burst {_SMALLEST_BURST} cburst {_SMALLEST_BURST} quantum {_QUANTUM}"
+    commands = [
+        f"tc qdisc add dev {device} root handle 1: {adapter.sizes} htb default 10",
+        f"{add} 1: classid 1:1 htb rate {rate}bit ceil {rate}bit burst {adapter.burst} cburst {adapter.burst}",
+    ]
+    for place in (10, 20):
+        commands.append(f"{add} 1:1 classid 1:{place} htb rate {half}bit ceil {rate}bit {bursts}")
+        commands.append(f"tc qdisc add dev {device} parent 1:{place} handle {place}: pfifo limit {adapter.queue}")
+    commands.append(f"tc filter add dev {device} parent 1: protocol all bpf bytecode '{_CLASSES}'")
+    run(" && ".join(commands), pid=pid)
+    check_sizes(adapter.link, adapter.sizes, device, pid)
+    rows = json.loads(run(f"tc -j qdisc show dev {device}", pid=pid))
+    queues = [row["options"]["limit"] for row in rows if row["kind"] == "pfifo"]
+    classes = run(f"tc class show dev {device}", pid=pid).count("class htb 1:")
+    if queues != [adapter.queue] * 2 or classes != 3 or _CLASSES not in run(f"tc filter show dev {device} parent 1:", pid=pid):
+        raise UnsupportedError(f"node {adapter.link}: rate {adapter.rate:g} B/s was asked of the kernel and not taken: {rows}")

@@ -1,0 +1,121 @@
+"""Where packets go in an emulated network with routers: tables for hosts and routers, from the same trees as the simulator's.
+
+All hosts are in one flat network, as in the simulator. A host's neighbour table says for each other host whose port to send to:
+the host itself where only switches are between, else the port of the first router on the way. A router has a route for each
+host and, for each source and group, the ports its tree goes on by.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from protocols.errors import UnsupportedError
+from topologies.addressing import host_address
+from topologies.spec import Topology
+from topologies.trees import forwarding, group_tree, next_hops
+
+__all__ = ["GroupRoute", "Route", "RouterTable", "Routing", "mac_of"]
+
+_MOST_PORTS = 32
+"""The kernel's multicast router counts interfaces in 32 bits (MAXVIFS)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Packets to `address` leave by the router's port on wire number `wire`, for whoever has `mac`."""
+
+    address: str
+    wire: int
+    mac: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRoute:
+    """What `source` sends to `group` comes in by wire `inward` and goes on by the wires `outward`."""
+
+    source: str
+    group: str
+    inward: int
+    outward: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class RouterTable:
+    """A router: its own address (of no port; it answers errors with it), the MAC of its port on each wire, its routes."""
+
+    address: str
+    ports: dict[int, str] = field(default_factory=dict)
+    routes: list[Route] = field(default_factory=list)
+    groups: list[GroupRoute] = field(default_factory=list)
+
+
+class Routing:
+    """Tables of all nodes. `ends` are the wires by the names of what they join, `groups` address to who takes part."""
+
+    def __init__(self, topology: Topology, ends: Collection[tuple[str, str]], groups: Mapping[str, Collection[str]]) -> None:
+        self._topology = topology
+        self._wires = {pair: number for number, (near, far) in enumerate(ends) for pair in ((near, far), (far, near))}
+        self._addresses = {host: host_address(topology, host) for host in topology.hosts}
+        self._graph = forwarding(topology)
+        self._hops = {node: next_hops(topology, node, self._graph) for node in topology.switches}
+        self.routers: dict[str, RouterTable] = {}
+        for node in topology.switches:
+            if topology.node(node).kind == "router":
+                self.routers[node] = self._table(node, len(self.routers))
+        for name, table in self.routers.items():
+            table.routes = [self._route(name, host) for host in topology.hosts]
+        for group, hosts in groups.items() if self.routers else ():
+            self._route_group(group, hosts)
+
+    def neighbours(self, host: str) -> dict[str, str]:
+        """For each host's address, the MAC that `host` sends to."""
+        node = self._topology.member(host).node
+        (beyond,) = self._topology.graph.successors(node)
+        return {address: self._mac(host, beyond, far) for far, address in self._addresses.items()}
+
+    def _table(self, name: str, number: int) -> RouterTable:
+        wires = [wire for (near, _), wire in self._wires.items() if near == name]
+        if len(wires) > _MOST_PORTS:
+            raise UnsupportedError(f"node {name}: {len(wires)} links can't be emulated; {_MOST_PORTS} at most for a router")
+        ports = {wire: f"02:01:{number >> 8:02x}:{number & 255:02x}:00:{place:02x}" for place, wire in enumerate(wires)}
+        return RouterTable(f"10.255.{255 - number // 254}.{254 - number % 254}", ports)
+
+    def _mac(self, near: str, node: str, host: str) -> str:
+        """Who takes a packet to `host` that goes from `near` to `node`: the first router on the way, or the host."""
+        target = self._topology.member(host).node
+        while node in self._hops and node not in self.routers:
+            near, node = node, self._hops[node][target]
+        return self.routers[node].ports[self._wires[near, node]] if node in self.routers else mac_of(self._addresses[host])
+
+    def _route(self, router: str, host: str) -> Route:
+        hop = self._hops[router][self._topology.member(host).node]
+        beyond = host if self._topology.node(hop).kind == "host" else hop
+        return Route(self._addresses[host], self._wires[router, beyond], self._mac(router, hop, host))
+
+    def _route_group(self, group: str, hosts: Collection[str]) -> None:
+        topology = self._topology
+        members = topology.host_nodes if not topology.multicast.pruning else [topology.member(host).node for host in hosts]
+        trees: dict[str, dict[str, tuple[str, ...]]] = {}
+        for host in hosts:
+            (root,) = topology.graph.successors(topology.member(host).node)
+            if root not in trees:
+                trees[root] = group_tree(topology, root, members, self._graph)
+            self._plant(group, host, root, trees[root])
+
+    def _plant(self, group: str, source: str, root: str, tree: dict[str, tuple[str, ...]]) -> None:
+        """Write down at each router of a tree where what `source` sends comes in, and where it goes on."""
+        parents = {far: near for near, below in tree.items() for far in below}
+        for name, beyond in tree.items():
+            if name in self.routers:
+                inward = self._wires[source if name == root else parents[name], name]
+                outward = [self._wires[name, far] for node in beyond for far in self._ends(node)]
+                route = GroupRoute(self._addresses[source], group, inward, tuple(w for w in outward if w != inward))
+                self.routers[name].groups.append(route)
+
+    def _ends(self, node: str) -> Iterator[str]:
+        """A forwarding node itself, or every host of a graph node, each of which has a wire."""
+        return iter([node]) if node in self._hops else iter(self._topology.hosts_of(node))
+
+
+def mac_of(address: str) -> str:
+    """A host's locally administered MAC address, made from its IPv4 address."""
+    return "02:00:" + ":".join(f"{int(part):02x}" for part in address.split("."))

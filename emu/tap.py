@@ -1,0 +1,56 @@
+"""TAP devices: network interfaces whose far end is this process, frame by frame."""
+
+import fcntl
+import os
+import struct
+from pathlib import Path
+
+from protocols.errors import UnsupportedError
+
+__all__ = ["DEVICE", "QUEUE", "check_tap", "open_tap", "overflow"]
+
+DEVICE = "/dev/net/tun"
+QUEUE = 10_000
+"""Frames the kernel keeps for a reader that is behind; more are dropped, and counted (`overflow`)."""
+_TUNSETIFF, _IFF_TAP, _IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
+
+
+def open_tap(name: str) -> int:
+    """Make the interface `name` here and return its far end: each read and each write is one Ethernet frame, none blocks.
+
+    The interface is gone when the last copy of the descriptor is closed. UnsupportedError where TAPs are closed to this user.
+    """
+    try:
+        device = os.open(DEVICE, os.O_RDWR | os.O_NONBLOCK)
+    except OSError as error:
+        raise _closed(error) from None
+    try:
+        fcntl.ioctl(device, _TUNSETIFF, struct.pack("16sH22x", name.encode(), _IFF_TAP | _IFF_NO_PI))
+    except OSError as error:
+        os.close(device)
+        raise _closed(error) from None
+    return device
+
+
+def _closed(error: OSError) -> UnsupportedError:
+    return UnsupportedError(
+        f"links in user space need TAP devices, and {DEVICE} refuses ({error.strerror}): sudo modprobe tun, and run it as root"
+    )
+
+
+def check_tap(why: str) -> None:
+    """UnsupportedError naming `why` a TAP is needed, and what is missing, where none can be made. Call it inside a world."""
+    try:
+        os.close(open_tap("probe"))
+    except UnsupportedError as error:
+        raise UnsupportedError(f"{why}: {error}") from None
+
+
+def overflow(pid: int, name: str) -> int:
+    """Frames that the full queue of this interface, in the network of process `pid`, has dropped."""
+    for line in Path(f"/proc/{pid}/net/dev").read_text().splitlines()[2:]:
+        device, _, counts = line.partition(":")
+        if device.strip() == name:
+            # Eight counts of what was received; then packets and bytes sent, errors, drops ...
+            return int(counts.split()[11])
+    raise UnsupportedError(f"{name}: the interface is gone, and with it the count of what it dropped")

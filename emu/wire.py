@@ -1,0 +1,261 @@
+"""Links in user space: a process that carries frames between TAP devices and does to them what `topologies.line` says.
+
+Each direction of a link is a `Line`, the object the simulator uses, with the same keys; what a packet is, it is told by the
+protocol's own codec. So the same packets are lost as in the simulator. UDP that the codec does not know is lost as control
+packets are; other frames (ARP, IGMP) are delayed and neither lost nor counted.
+"""
+
+import gc
+import json
+import os
+import resource
+import select
+import socket
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from ctypes import CDLL, c_ulong
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from math import inf
+from typing import Any, TypeAlias
+
+from emu.frames import Datagram, Frames, Reassembly
+from emu.health import COUNTS, Lateness
+from protocols.errors import WireError
+from protocols.machine import Codec
+from topologies.line import Arrivals, Line
+from topologies.spec import LinkSpec
+
+__all__ = ["Forwarder", "Way", "serve"]
+
+_FRAME = 2048
+"""More than any frame of a device with the usual MTU of 1500."""
+_AT_ONCE = 32
+"""Frames read from one device before others, and packets that are due, get their turn."""
+_PR_SET_TIMERSLACK = 29
+_PRIORITY = 5
+_WAITED = 20e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One direction of a link: frames read from descriptor `source` are written to `target`.
+
+    `key` and `member` are those of the simulator's link (`topologies.keys`).
+    """
+
+    link: str
+    source: int
+    target: int
+    spec: LinkSpec
+    key: int
+    member: int
+
+
+_Item: TypeAlias = tuple[Frames, int | None]
+"""A datagram's frames, and its identity if it is a first transmission."""
+
+
+class _Carriage:
+    """A way in motion."""
+
+    __slots__ = ("armed", "inside", "line", "lost", "others", "reassembly", "since", "target", "way")
+
+    def __init__(self, way: Way) -> None:
+        self.way = way
+        self.line = Line(way.spec, way.key, way.member)
+        self.line.missed = self._missed
+        self.lost: list[int] = []
+        """Identities of first transmissions that the line lost or damaged."""
+        self.inside: set[int] = set()
+        """Those that went in and did not come out yet, and never will where the queue dropped them."""
+        self.reassembly = Reassembly()
+        self.target = way.target
+        self.armed = inf
+        # A middling delay for frames that are no datagrams, and so have no dice.
+        self.others = way.spec.delay if way.spec.jitter is None else way.spec.jitter.sample(0.5, 0)
+        self.since = inf
+        """Since when there may have been frames that the last look left in the device; inf if it left none."""
+
+    def _missed(self, item: _Item) -> None:
+        _, news = item
+        if news is not None:
+            self.inside.discard(news)
+            self.lost.append(news)
+
+
+_Due: TypeAlias = tuple[float, int, _Carriage, Frames | None]
+"""When, order among equals, on what, and the frames to write; None wakes the line."""
+
+
+class Forwarder:
+    """Carries frames for several ways. `turn` does all that is to be done at one time; times come from `clock`.
+
+    Before `begin` everything passes at once and is not counted.
+    """
+
+    def __init__(self, ways: Sequence[Way], codec: Codec, clock: Callable[[], float] = time.monotonic) -> None:
+        self._everything = [_Carriage(way) for way in ways]
+        self._carriages = {carriage.way.source: carriage for carriage in self._everything}
+        self._decode = codec.decode
+        self._clock = clock
+        self._due: list[_Due] = []
+        self._serial = 0
+        self._begun = False
+        self.lateness = Lateness()
+        self.unread = 0.0
+        """The longest a frame may have waited in a device before it was read."""
+        self.refused = 0
+        """Frames that the device at the far end did not take, since it is down or gone."""
+
+    @property
+    def sources(self) -> list[int]:
+        """The descriptors to wait for."""
+        return list(self._carriages)
+
+    @property
+    def deadline(self) -> float:
+        """When the next turn is due at the latest; inf for never."""
+        return self._due[0][0] if self._due else inf
+
+    def begin(self) -> None:
+        """From now on the lines do what they are to do."""
+        self._begun = True
+
+    def turn(self, readable: Sequence[int], since: float) -> None:
+        """Read what has come, and write what is due. At the time `since` nothing was unread but what the last turn left."""
+        for source in readable:
+            self._read(self._carriages[source], since)
+            self._release()
+        self._release()
+
+    def _read(self, carriage: _Carriage, since: float) -> None:
+        source, clock, take = carriage.way.source, self._clock, self._take
+        since = min(since, carriage.since)
+        self.unread = max(self.unread, clock() - since)
+        carriage.since = inf
+        try:
+            for _ in range(_AT_ONCE):
+                take(carriage, os.read(source, _FRAME), clock())
+        except BlockingIOError:
+            return
+        except OSError:
+            # The device is gone, with the network of its host.
+            del self._carriages[source]
+            return
+        carriage.since = since
+
+    def _take(self, carriage: _Carriage, frame: bytes, now: float) -> None:
+        if not self._begun:
+            self._write(carriage, frame)
+            return
+        found = carriage.reassembly.take(frame)
+        if not isinstance(found, Datagram):
+            for other in found:
+                self._push(now + carriage.others, carriage, other)
+            return
+        payload, frames = found
+        identity, kind, news = None, "other", None
+        try:
+            message = self._decode(payload)
+        except WireError:
+            pass
+        else:
+            identity, kind = message.identity, message.kind
+            if identity is not None and not message.repair:
+                news = identity
+                carriage.inside.add(identity)
+        self._land(carriage, carriage.line.offer((frames, news), len(payload), identity, kind, now))
+
+    def _land(self, carriage: _Carriage, arrivals: Arrivals) -> None:
+        for (frames, news), when in arrivals:
+            if news is not None:
+                carriage.inside.discard(news)
+            self._push(when, carriage, frames)
+        if carriage.line.deadline < carriage.armed:
+            carriage.armed = carriage.line.deadline
+            self._push(carriage.armed, carriage, None)
+
+    def _push(self, when: float, carriage: _Carriage, frames: Frames | None) -> None:
+        self._serial += 1
+        heappush(self._due, (when, self._serial, carriage, frames))
+
+    def _release(self) -> None:
+        due, clock, note = self._due, self._clock, self.lateness.note
+        while due:
+            now = clock()
+            when = due[0][0]
+            if when > now:
+                return
+            _, _, carriage, frames = heappop(due)
+            if frames is None:
+                carriage.armed = inf
+                self._land(carriage, carriage.line.wake(now))
+                continue
+            note(now - when)
+            for frame in (frames,) if isinstance(frames, bytes) else frames:
+                self._write(carriage, frame)
+
+    def _write(self, carriage: _Carriage, frame: bytes) -> None:
+        try:
+            os.write(carriage.target, frame)
+        except OSError:
+            self.refused += 1
+
+    def report(self) -> dict[str, Any]:
+        """What became of the packets, way by way, and how well the process kept up; JSON-able."""
+        ways = []
+        for carriage in self._everything:
+            line = carriage.line
+            counts = {name: getattr(line, name) for name in COUNTS}
+            ways.append({"link": carriage.way.link, **counts, "first_lost": carriage.lost, "first_queued": [*carriage.inside]})
+        return {
+            "ways": ways,
+            "released": self.lateness.total,
+            "lateness": self.lateness.plain(),
+            "unread": self.unread,
+            "refused": self.refused,
+        }
+
+
+def serve(ways: Sequence[Way], codec: Codec, line: socket.socket) -> None:
+    """Carry frames, impaired from a byte on `line` on, which is answered, until its end, which is answered by the report."""
+    realtime = _hurry()
+    gc.freeze()
+    forwarder = Forwarder(ways, codec)
+    before = _cpu()
+    began = looked = time.monotonic()
+    end = line.fileno()
+    while True:
+        asked = time.monotonic()
+        left = forwarder.deadline - asked
+        readable, _, _ = select.select([end, *forwarder.sources], (), (), None if left == inf else max(0.0, left))
+        woke = time.monotonic()
+        if end in readable:
+            if not line.recv(1):
+                break
+            forwarder.begin()
+            line.sendall(b"b")
+            readable.remove(end)
+        # If it had to wait, then nothing was there before; else something may have been since the last look.
+        forwarder.turn(readable, woke if woke - asked > _WAITED else looked)
+        looked = woke
+    used = {"cpu": _cpu() - before, "seconds": time.monotonic() - began, "realtime": realtime}
+    with suppress(BrokenPipeError, ConnectionResetError):
+        line.sendall(json.dumps({**forwarder.report(), **used}).encode())
+
+
+def _hurry() -> bool:
+    """Exact timers, and a priority above all normal processes where that is permitted; is it?"""
+    CDLL(None).prctl(_PR_SET_TIMERSLACK, c_ulong(1), 0, 0, 0)
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
+    except PermissionError:
+        return False
+    return True
+
+
+def _cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime

@@ -1,0 +1,25 @@
+"""What a link does to packets, as a row of a result: the same keys for every world."""
+
+from math import inf
+from typing import Any
+
+from topologies.channels import Perfect, Recorded
+from topologies.spec import LinkSpec
+
+__all__ = ["impairment"]
+
+_OTHERS = ("duplicate", "corrupt", "bit_errors", "mtu")
+
+
+def impairment(link: str, spec: LinkSpec, by: str) -> dict[str, Any]:
+    """The attributes of one direction, each with `by`, who brings it about; only `link` where it does nothing to packets."""
+    row: dict[str, Any] = {"link": link}
+    if spec.rate < inf:
+        queue = spec.queue if spec.discipline is None else spec.discipline.model_dump()
+        row |= {"rate": spec.rate, "queue": queue, "rate_by": by}
+    if spec.delay or spec.jitter is not None:
+        row |= {"delay": spec.delay if spec.jitter is None else spec.jitter.model_dump(), "delay_by": by}
+    if not isinstance(spec.loss, Perfect):
+        row |= {"loss": str(spec.loss) if isinstance(spec.loss, Recorded) else spec.loss.model_dump(), "loss_by": by}
+    others = {key: value for key in _OTHERS if (value := getattr(spec, key))}
+    return row | {"others": others, "others_by": by} if others else row
