@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from experiments.commands.analyse import analyse_command
 from experiments.commands.channel import channel
 from experiments.commands.compare import compare_command
 from experiments.commands.demo import demo
@@ -44,6 +45,7 @@ app.command("twin")(twin_command)
 app.add_typer(channel, name="channel")
 app.command("sweep")(sweep_command)
 app.command("results")(results_command)
+app.command("analyse")(analyse_command)
 app.command("validate")(validate_command)
 
 REFUSED: type[Exception] = typer.BadParameter.mro()[2]

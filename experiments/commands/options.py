@@ -7,7 +7,7 @@ import typer
 from experiments.protocol_choice import ProtocolChoice
 from protocols.errors import ConfigError, UsageError
 
-__all__ = ["Group", "Iface", "Json", "NodeId", "check_node", "norm_config"]
+__all__ = ["Group", "Iface", "Json", "Master", "NodeId", "Remote", "check_node", "norm_config"]
 
 HIGHEST_NODE = 0xFFFFFFFE
 
@@ -19,6 +19,13 @@ NodeId: TypeAlias = Annotated[
     int | None, typer.Option("--node", help="32-bit node id.  (default: from the interface's address)", metavar="N")
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
+Master: TypeAlias = Annotated[
+    str,
+    typer.Option("--master", help="Where Spark runs: local[N], local[*], spark://HOST:PORT, yarn, k8s://...", metavar="MASTER"),
+]
+Remote: TypeAlias = Annotated[
+    str | None, typer.Option("--remote", help="A Spark Connect server instead.", metavar="sc://HOST:PORT", show_default=False)
+]
 
 
 def check_node(node: int | None) -> None:

@@ -1,0 +1,109 @@
+"""Bootstrap intervals of means: the percentile method, with dice that are the same on every machine.
+
+Groups of equal size share their resamples, which makes a thousand groups cost one matrix product. A group too large to be
+carried to the driver is resampled by chunks: its runs are dealt into chunks by their names, and chunks are drawn instead of
+runs; runs being independent, the mean's spread is the same.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from experiments.analysis.runs import Runs, axis_column, metric_column
+from protocols.rng import key_of
+
+__all__ = ["CHUNKS", "bootstrap", "interval"]
+
+CHUNKS = 1024
+"""Runs of a group that are carried to the driver; above, as many chunks."""
+AT_ONCE = 1 << 22
+"""Values of a matrix product: more groups are done one after another."""
+
+Floats = npt.NDArray[np.float64]
+
+
+@lru_cache(maxsize=4)
+def _weights(size: int, resamples: int) -> Floats:
+    """How often each of `size` items is drawn in each resample."""
+    dice = np.random.Generator(np.random.Philox(key=key_of(0, "bootstrap", size, resamples)))
+    return dice.multinomial(size, np.full(size, 1.0 / size), size=resamples).astype(np.float64)
+
+
+def interval(values: Sequence[float], confidence: float = 0.95, resamples: int = 1000) -> tuple[float, float]:
+    """The interval of the mean of independent values."""
+    sums = np.asarray([values], dtype=np.float64)
+    low, high = _intervals(sums, np.ones_like(sums), confidence, resamples)
+    return float(low[0]), float(high[0])
+
+
+def _intervals(sums: Floats, counts: Floats, confidence: float, resamples: int) -> tuple[Floats, Floats]:
+    """Rows are groups, columns their chunks: sums and counts of values."""
+    weights = _weights(sums.shape[1], resamples).T
+    means = (sums @ weights) / (counts @ weights)
+    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2], axis=1)
+    return low, high
+
+
+def bootstrap(
+    runs: Runs, by: Sequence[str], metrics: Sequence[str], rows: Sequence[Any], confidence: float, resamples: int
+) -> dict[tuple[Any, ...], tuple[float, float]]:
+    """Intervals by (metric, *keys) for the groups in `rows`; groups of a single value have none."""
+    found: dict[tuple[Any, ...], tuple[float, float]] = {}
+    for metric in metrics:
+        largest = max((row[f"{metric_column(metric)}.n"] for row in rows), default=0)
+        parts = _chunked(runs, by, metric) if largest > CHUNKS else _whole(runs, by, metric)
+        for key, edges in _solve(parts, confidence, resamples):
+            found[(metric, *key)] = edges
+    return found
+
+
+def _known(runs: Runs, metric: str) -> Any:
+    column = metric_column(metric)
+    return runs.ok.where(f"{column} is not null and not isnan({column})")
+
+
+def _whole(runs: Runs, by: Sequence[str], metric: str) -> dict[tuple[Any, ...], tuple[Floats, Floats]]:
+    """Every value of every group, in the order of values: the order runs were stored in must not matter."""
+    keys, column = [axis_column(name) for name in by], metric_column(metric)
+    groups: dict[tuple[Any, ...], list[float]] = defaultdict(list)
+    for *key, value in _known(runs, metric).select(*keys, column).collect():
+        groups[tuple(key)].append(value)
+    return {key: (np.sort(np.asarray(values)), np.ones(len(values))) for key, values in groups.items()}
+
+
+def _chunked(runs: Runs, by: Sequence[str], metric: str) -> dict[tuple[Any, ...], tuple[Floats, Floats]]:
+    from pyspark.sql import functions as f
+
+    keys, column = [axis_column(name) for name in by], metric_column(metric)
+    chunk = f.pmod(f.xxhash64("run_id"), f.lit(CHUNKS)).alias("_chunk")
+    rows = _known(runs, metric).groupBy(*keys, chunk).agg(f.sum(column).alias("_sum"), f.count("*").alias("_n")).collect()
+    groups: dict[tuple[Any, ...], list[tuple[int, float, int]]] = defaultdict(list)
+    for *key, place, total, count in rows:
+        groups[tuple(key)].append((place, total, count))
+    return {key: _columns(sorted(parts)) for key, parts in groups.items()}
+
+
+def _columns(parts: list[tuple[int, float, int]]) -> tuple[Floats, Floats]:
+    return np.asarray([total for _, total, _ in parts]), np.asarray([count for _, _, count in parts], dtype=np.float64)
+
+
+def _solve(
+    groups: dict[tuple[Any, ...], tuple[Floats, Floats]], confidence: float, resamples: int
+) -> list[tuple[tuple[Any, ...], tuple[float, float]]]:
+    alike: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
+    for key, (sums, _) in groups.items():
+        if len(sums) > 1:
+            alike[len(sums)].append(key)
+    found = []
+    for keys in alike.values():
+        step = max(1, AT_ONCE // resamples)
+        for begin in range(0, len(keys), step):
+            some = keys[begin : begin + step]
+            sums, counts = (np.stack([groups[key][side] for key in some]) for side in (0, 1))
+            low, high = _intervals(sums, counts, confidence, resamples)
+            found += [(key, (float(a), float(b))) for key, a, b in zip(some, low, high, strict=True)]
+    return found

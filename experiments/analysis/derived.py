@@ -1,0 +1,46 @@
+"""Metrics that are made of stored ones, so that theory's quantities have a column."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["DERIVED", "Derived", "with_derived"]
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """What it means, and the SQL over stored metrics, written without their m_."""
+
+    help: str
+    needs: tuple[str, ...]
+    sql: str
+
+
+DERIVED: Mapping[str, Derived] = {
+    "transmissions": Derived(
+        "data and repair packets sent, over data packets",
+        ("data_sent", "repairs_sent"),
+        "(m_data_sent + m_repairs_sent) / nullif(m_data_sent, 0)",
+    ),
+    "feedback_per_packet": Derived(
+        "NACK and ACK packets, over data packets", ("feedback", "data_sent"), "m_feedback / nullif(m_data_sent, 0)"
+    ),
+    "incomplete": Derived(
+        "share of receivers that did not get everything",
+        ("receivers", "receivers_complete"),
+        "1 - m_receivers_complete / nullif(m_receivers, 0)",
+    ),
+    "packets_per_s": Derived(
+        "data packets over completion time", ("data_sent", "completion_time"), "m_data_sent / nullif(m_completion_time, 0)"
+    ),
+}
+"""By the name they have beside the stored metrics."""
+
+
+def with_derived(frame: Any, metrics: Sequence[str]) -> tuple[Any, tuple[str, ...]]:
+    """The frame with a column for each derived metric whose parts are among `metrics`, and all names."""
+    from pyspark.sql import functions as f
+
+    found = {name: made for name, made in DERIVED.items() if name not in metrics and set(made.needs) <= set(metrics)}
+    frame = frame.withColumns({f"m_{name}": f.expr(made.sql) for name, made in found.items()})
+    return frame, (*metrics, *found)

@@ -1,0 +1,231 @@
+"""Closed forms by name: which metric each predicts, what it has to know of a point, and when it holds."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from experiments import theory
+from experiments.theory_links import ethernet_goodput
+from protocols.norm.quantise import gsize_code, gsize_value, rtt_code, rtt_seconds
+
+__all__ = ["FORMULAS", "Formula"]
+
+HEADER = 32
+"""Bytes of a NORM data packet before the segment: common header, FEC payload id, object transmission information left out."""
+
+RECEIVERS = ("topology.receivers", "topology.leaves")
+LOSS = ("topology.link.down.loss", "topology.loss")
+SHARED = ("topology.trunk.down.loss",)
+LINK_DELAY = ("topology.link.up.delay",)
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A prediction of the mean of `metric`, or, when `ceiling`, of what it can't exceed.
+
+    `needs` says for each argument of `value` where a point's scenario tells it: the first of these keys that it has. `optional`
+    ones are 0 where no key is there. `applies` says for which scenarios it is meant; the rest of `assumes` nobody checks.
+    """
+
+    metric: str
+    about: str
+    source: str
+    assumes: str
+    needs: Mapping[str, tuple[str, ...]]
+    value: Callable[..., float]
+    applies: Callable[[Mapping[str, Any]], bool]
+    ceiling: bool = False
+    optional: tuple[str, ...] = ()
+
+
+def _nacks(receivers: float, gsize: float, backoff: float, grtt: float, link_delay: float) -> float:
+    said = rtt_seconds(rtt_code(grtt))
+    return theory.nacks(gsize_value(gsize_code(int(gsize))), backoff, 2 * link_delay / said, int(receivers))
+
+
+def _nacks_approximate(gsize: float, backoff: float) -> float:
+    return theory.nacks_approximate(gsize_value(gsize_code(int(gsize))), backoff)
+
+
+def _repetition(receivers: float, loss: float, shared: float) -> float:
+    return theory.repetition(int(receivers), loss, shared)
+
+
+def _blocks(size: float, segment: float, block: float) -> tuple[tuple[int, int], ...]:
+    """Lengths of the blocks of a file with how many have each: as equal as they can be (RFC 5052 9.1)."""
+    symbols = ceil(size / segment)
+    blocks = ceil(symbols / block)
+    large = symbols % blocks
+    return tuple((k, count) for k, count in ((symbols // blocks + 1, large), (symbols // blocks, blocks - large)) if count)
+
+
+def _integrated(receivers: float, loss: float, block: float, size: float, segment: float, shared: float) -> float:
+    parts = _blocks(size, segment, block)
+    sent = sum(count * k * theory.integrated(int(receivers), loss, k, 0, shared) for k, count in parts)
+    return sent / sum(count * k for k, count in parts)
+
+
+def _incomplete(loss: float, block: float, proactive: float, size: float, segment: float) -> float:
+    whole = 1.0
+    for k, count in _blocks(size, segment, block):
+        whole *= (1.0 - theory.block_failure(k, k + int(proactive), loss)) ** count
+    return 1.0 - whole
+
+
+def _protocol(*names: str) -> Callable[[Mapping[str, Any]], bool]:
+    return lambda point: point.get("protocol.name") in names
+
+
+def _without_parity(point: Mapping[str, Any]) -> bool:
+    return not point.get("protocol.parity")
+
+
+def _with_parity(point: Mapping[str, Any]) -> bool:
+    # What is sent unasked is no repair, and is not counted among what the metric is made of.
+    return bool(point.get("protocol.parity")) and not point.get("protocol.auto_parity")
+
+
+def _one_mac(point: Mapping[str, Any]) -> bool:
+    return _mac(point, "single") and point.get("topology.nodes.router.duplex") == "half"
+
+
+def _two_macs(point: Mapping[str, Any]) -> bool:
+    return _mac(point, "dual")
+
+
+def _mac(point: Mapping[str, Any], kind: str) -> bool:
+    return point.get("topology.nodes.router.mac") == kind
+
+
+def _tkp_nacks(protocol: int) -> Callable[..., float]:
+    def value(receivers: float, loss: float) -> float:
+        return theory.tkp_counts(int(receivers), loss)[protocol]
+
+    return value
+
+
+def _tkp_throughput(protocol: str) -> Callable[..., float]:
+    def value(receivers: float, loss: float, cost: float) -> float:
+        costs = dict.fromkeys(("Xp", "Xa", "Xn", "Yp", "Ya", "Yn"), cost) | {"Xt": 0.0, "Yt": 0.0}
+        return 1.0 / max(theory.tkp_times(int(receivers), loss, costs)[protocol])
+
+    return value
+
+
+def _router(halves: int) -> Callable[..., float]:
+    def value(segment: float, rate: float) -> float:
+        sent = int(segment) + HEADER
+        return 1e-6 * ethernet_goodput(sent, rate, tagged=halves > 1) * segment / sent / halves
+
+    return value
+
+
+INDEPENDENT = "each receiver loses on its own, with the same probability, and feedback is never lost"
+RFC5401 = "RFC 5401 3.2.2; Nonnenmacher and Biersack 1999"
+NBT = "Nonnenmacher, Biersack, Towsley 1998"
+TKP = "Towsley, Kurose, Pingali 1997"
+SUPPRESSION = {"gsize": ("protocol.gsize",), "backoff": ("protocol.backoff",)}
+MANY: Mapping[str, tuple[str, ...]] = {"receivers": RECEIVERS, "loss": LOSS}
+CODED = {"block": ("protocol.block",), "size": ("workload.0.size",), "segment": ("protocol.segment",)}
+ROUTED = {"segment": ("protocol.segment",), "rate": ("topology.nodes.router.rate", "topology.rate")}
+
+FORMULAS: dict[str, Formula] = {
+    "nacks": Formula(
+        "requests_per_loss",
+        "NACKs for a loss that all receivers see at once",
+        RFC5401,
+        "the loss is on the trunk, GRTT is fixed (probing: none), losses are far apart, no parity",
+        {"receivers": RECEIVERS, **SUPPRESSION, "grtt": ("protocol.grtt",), "link_delay": LINK_DELAY},
+        _nacks,
+        _protocol("norm"),
+    ),
+    "nacks-rfc5401": Formula(
+        "requests_per_loss",
+        "the RFC's approximation exp(1.2 (ln G + 1)/(2K))",
+        RFC5401,
+        "as many losers as the group size says, half a GRTT apart; up to 40 % off",
+        SUPPRESSION,
+        _nacks_approximate,
+        _protocol("norm"),
+    ),
+    "arq": Formula(
+        "transmissions",
+        "transmissions per packet until all have it",
+        NBT,
+        INDEPENDENT + "; no parity",
+        {**MANY, "shared": SHARED},
+        _repetition,
+        _without_parity,
+        optional=("shared",),
+    ),
+    "fec": Formula(
+        "transmissions",
+        "transmissions per packet with as much parity on demand as is asked for",
+        NBT,
+        INDEPENDENT + "; one file, parity enough for every block, none of it unasked",
+        {**MANY, **CODED, "shared": SHARED},
+        _integrated,
+        _with_parity,
+        optional=("shared",),
+    ),
+    "residual": Formula(
+        "incomplete",
+        "share of receivers that can't decode a file from what is sent once",
+        NBT,
+        "one file, nothing is repaired on demand, each receiver loses on its own",
+        {"loss": LOSS, **CODED, "proactive": ("protocol.auto_parity",)},
+        _incomplete,
+        _protocol("norm"),
+        optional=("proactive",),
+    ),
+    "a-feedback": Formula(
+        "feedback_per_packet", "ACKs per packet of protocol A", TKP, INDEPENDENT, MANY, _tkp_nacks(0), _protocol("a")
+    ),
+    "n1-feedback": Formula(
+        "feedback_per_packet", "NACKs per packet of protocol N1", TKP, INDEPENDENT, MANY, _tkp_nacks(1), _protocol("n1")
+    ),
+    "n2-feedback": Formula(
+        "feedback_per_packet",
+        "NACKs per packet of protocol N2",
+        TKP,
+        INDEPENDENT + "; suppression is perfect",
+        MANY,
+        _tkp_nacks(2),
+        _protocol("n2"),
+    ),
+    **{
+        f"{name.lower()}-throughput": Formula(
+            "packets_per_s",
+            f"packets per second of protocol {name} when processors are the limit",
+            TKP,
+            INDEPENDENT + "; every packet costs sender and receiver the same time",
+            {**MANY, "cost": ("topology.nodes.sender.cpu", "topology.cpu")},
+            _tkp_throughput(name),
+            _protocol(name.lower()),
+            ceiling=True,
+        )
+        for name in ("A", "N1", "N2")
+    },
+    "single-mac": Formula(
+        "goodput_mbit_s",
+        "goodput through a router whose one half-duplex Ethernet MAC carries every frame twice",
+        "IEEE 802.3, 802.1Q",
+        "the router is the bottleneck and frames it with VLAN tags",
+        ROUTED,
+        _router(2),
+        _one_mac,
+        ceiling=True,
+    ),
+    "dual-mac": Formula(
+        "goodput_mbit_s",
+        "goodput through a router with an Ethernet MAC on each side",
+        "IEEE 802.3",
+        "the router's links are the bottleneck",
+        ROUTED,
+        _router(1),
+        _two_macs,
+        ceiling=True,
+    ),
+}
+"""By the name that `--theory` and the `theory` of a report use."""

@@ -1,0 +1,115 @@
+"""`mcastlab analyse`: what the results of a sweep say."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from experiments import tables
+from experiments.commands.options import Json, Master, Remote
+
+if TYPE_CHECKING:
+    from experiments.analysis.questions import Answer
+
+__all__ = ["analyse_command"]
+
+MOST_ROWS = 200
+
+
+def analyse_command(
+    *,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a sweep.", show_default=False)],
+    by: Annotated[str, typer.Option(help="Axes that make the groups; an end of the name is enough.", metavar="AXIS,...")] = "",
+    metric: Annotated[
+        str, typer.Option(help="Which metrics.  (default: the main ones)", metavar="NAME,...", show_default=False)
+    ] = "",
+    compare: Annotated[
+        str | None,
+        typer.Option(help="Paired differences between values of an axis.", metavar="AXIS[=BASE]", show_default=False),
+    ] = None,
+    effects: Annotated[
+        bool, typer.Option("--effects", help="Which axis matters: shares of variance, rank correlation.")
+    ] = False,
+    theory: Annotated[
+        list[str] | None,
+        typer.Option(help="Formula beside the means; may be repeated.", metavar="NAME[:arg=value,...]", show_default=False),
+    ] = None,
+    series: Annotated[
+        str, typer.Option(help="Time series as bands of quantiles, or all.", metavar="NAME,...", show_default=False)
+    ] = "",
+    exact: Annotated[
+        bool | None,
+        typer.Option("--exact/--approximate", help="Percentiles.  (default: exact up to 2 million runs)", show_default=False),
+    ] = None,
+    code: Annotated[
+        str | None,
+        typer.Option(help="Version of the code whose runs.  (default: the last)", metavar="VERSION", show_default=False),
+    ] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write the rows there, too.", metavar="FILE", show_default=False)] = None,
+    master: Master = "local[*]",
+    remote: Remote = None,
+    as_json: Json = False,
+) -> int:
+    """Groups of runs with intervals and percentiles; or paired differences, effects, theory or time series.
+
+    Exit code 0: answered; 2: bad input; 3: this machine can't run Spark.
+    """
+    # Spark's packages are loaded here alone.
+    from experiments.analysis.questions import Question, ask, write_csv
+    from experiments.sweep.spark import session
+    from experiments.sweep.store import latest_version
+
+    question = Question(
+        by=_listed(by),
+        metrics=_listed(metric),
+        compare=compare,
+        effects=effects,
+        theory=theory or (),
+        series=_listed(series),
+        exact=exact,
+        code=code,
+    )
+    # A mistyped folder is told before Spark starts.
+    latest_version(folder)
+    with tables.working(f"reading {folder}"):
+        spark = session(master, folder / "spark.log", remote)
+        try:
+            answer = ask(spark, folder, question)
+        finally:
+            spark.stop()
+    if csv is not None:
+        write_csv(answer.rows, csv)
+    if as_json:
+        typer.echo(json.dumps(answer.plain()))
+    else:
+        _show(answer, csv)
+    return 0
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _show(answer: "Answer", csv: Path | None) -> None:
+    failed = f", {answer.failed} failed" if answer.failed else ""
+    table = Table(title=f"{answer.runs} runs{failed}, code {answer.version}", title_justify="left", caption=answer.about)
+    columns = list(answer.rows[0]) if answer.rows else []
+    for name in columns:
+        table.add_column(name, justify="left" if isinstance(answer.rows[0][name], str) else "right", overflow="fold")
+    for row in answer.rows[:MOST_ROWS]:
+        table.add_row(*(_shown(row[name]) for name in columns))
+    console = Console()
+    (console if console.is_terminal else Console(width=200)).print(table)
+    if len(answer.rows) > MOST_ROWS and csv is None:
+        typer.echo(f"{len(answer.rows) - MOST_ROWS} more rows; --csv FILE or --json has them all")
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.5g}" if isinstance(value, float) else str(value)

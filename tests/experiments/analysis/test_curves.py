@@ -1,0 +1,50 @@
+"""Bands of time series over many runs."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.analysis.curves import bands
+from experiments.analysis.runs import Runs, open_runs
+from protocols.errors import UsageError
+from tests.experiments.analysis.conftest import one_axis
+from tests.support.sweep_store import write_runs, write_series
+
+
+@pytest.fixture(scope="module")
+def stored(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Runs]:
+    """Five runs at each of two points whose queue grows with time, by the seed's number."""
+    made = one_axis({1: [1.0] * 5, 2: [1.0] * 5})
+    folder = write_runs(tmp_path_factory.mktemp("bands"), made)
+    points = [
+        {"run_id": item["run_id"], "name": name, "t": t / 10, "value": item["seed"] * factor * t / 10}
+        for item in made
+        for name, factor in (("queue", 1.0), ("rate", 2.0))
+        for t in range(101)
+    ]
+    return write_series(folder, points), open_runs(spark, folder)
+
+
+def test_a_band_has_the_quantiles_over_the_runs_at_each_time(spark: Any, stored: tuple[Path, Runs]) -> None:
+    folder, runs = stored
+    found = bands(spark, folder, runs, ["n"], ["queue"], points=10)
+    assert [(band.keys, band.name) for band in found] == [({"n": 1}, "queue"), ({"n": 2}, "queue")]
+    band = found[0]
+    assert band.times == pytest.approx([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+    assert set(band.runs) == {5}
+    # In the bin from 5 to 6 the mean time is 5.45, and the median seed 3.
+    assert band.at[50][5] == pytest.approx(3 * 5.45)
+    assert band.at[5][5] == pytest.approx(1 * 5.45)
+    assert band.at[95][5] == pytest.approx(5 * 5.45)
+
+
+def test_without_names_every_series_has_its_bands(spark: Any, stored: tuple[Path, Runs]) -> None:
+    folder, runs = stored
+    assert [band.name for band in bands(spark, folder, runs)] == ["queue", "rate"]
+
+
+def test_a_series_that_was_not_kept_is_refused(spark: Any, stored: tuple[Path, Runs]) -> None:
+    folder, runs = stored
+    with pytest.raises(UsageError, match="--series: value 'x' is not allowed"):
+        bands(spark, folder, runs, names=["x"])

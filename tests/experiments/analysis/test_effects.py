@@ -1,0 +1,72 @@
+"""Which parameter matters: known decompositions are found again."""
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from experiments.analysis.effects import effects, rank_correlation
+from experiments.analysis.runs import Runs, open_runs
+from tests.support.sweep_store import grid, write_runs
+
+
+def of(spark: Any, folder: Path, axes: dict[str, Any], measure: Any, seeds: int = 2) -> Any:
+    """Effects on the completion time of a made-up sweep."""
+    made = grid(axes, range(seeds), lambda **given: {"completion_time": measure(**given)})
+    return effects(open_runs(spark, write_runs(folder, made)), "completion_time")
+
+
+def test_a_sum_of_two_axes_divides_between_them(spark: Any, tmp_path: Path) -> None:
+    found = of(spark, tmp_path, {"a": (0, 1, 2), "b": (0, 1, 2)}, lambda seed, a, b: 2.0 * a + b)
+    assert [(effect.axis, round(effect.share, 6)) for effect in found.axes] == [("a", 0.8), ("b", 0.2)]
+    assert found.interaction == pytest.approx(0.0, abs=1e-9)
+    assert found.chance == pytest.approx(0.0, abs=1e-9)
+    assert found.axes[0].correlation > found.axes[1].correlation > 0.3
+
+
+def test_what_only_both_axes_explain_is_interaction(spark: Any, tmp_path: Path) -> None:
+    found = of(spark, tmp_path, {"a": (-1, 1), "b": (-1, 1)}, lambda seed, a, b: float(a * b))
+    assert [effect.share for effect in found.axes] == pytest.approx([0.0, 0.0])
+    assert found.interaction == pytest.approx(1.0)
+
+
+def test_what_differs_between_seeds_is_chance(spark: Any, tmp_path: Path) -> None:
+    found = of(spark, tmp_path, {"a": (0, 1)}, lambda seed, a: float(seed), seeds=4)
+    assert found.chance == pytest.approx(1.0)
+    assert found.axes[0].share == pytest.approx(0.0)
+
+
+def test_sampled_axes_are_cut_into_groups_of_equal_size(spark: Any, tmp_path: Path) -> None:
+    dice = Random(3)
+    places = [dice.random() for _ in range(300)]
+    found = of(spark, tmp_path, {"a": places}, lambda seed, a: a, seeds=1)
+    assert found.axes[0].values == 300
+    assert found.axes[0].share == pytest.approx(0.99, abs=0.01)
+    assert found.axes[0].correlation == pytest.approx(1.0)
+    assert (found.interaction, found.chance) == (None, None)
+
+
+def test_words_have_a_share_and_no_correlation(runs: Runs) -> None:
+    found = effects(runs, "completion_time")
+    assert found is not None
+    words = next(effect for effect in found.axes if effect.axis == "protocol.name")
+    assert words.correlation is None
+    assert words.share > 0
+
+
+def test_a_metric_that_never_varies_has_no_effects(runs: Runs, spark: Any, tmp_path: Path) -> None:
+    assert of(spark, tmp_path, {"a": (0, 1)}, lambda seed, a: 5.0) is None
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "expected"),
+    [
+        ([1, 2, 3], [10, 20, 90], 1.0),
+        ([1, 2, 3], [3, 2, 1], -1.0),
+        ([1, 1, 2, 2], [1, 2, 3, 4], 0.894427),
+        ([1, 1], [1, 2], None),
+    ],
+)
+def test_ranks_are_correlated_with_ties_sharing_theirs(ours: list[float], theirs: list[float], expected: float | None) -> None:
+    assert rank_correlation(ours, theirs) == (None if expected is None else pytest.approx(expected, abs=1e-6))

@@ -1,0 +1,54 @@
+"""Which runs are looked at, and how axes and metrics are named."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.analysis.runs import CASE, Runs, open_runs, pick
+from protocols.errors import UsageError
+from tests.support.sweep_store import row, write_runs
+
+
+def test_axes_and_metrics_have_the_names_of_the_sweep_file(runs: Runs) -> None:
+    assert runs.axes == ("topology.receivers", "protocol.name", "topology.link.loss")
+    assert set(runs.metrics) == {"completion_time", "goodput_mbit_s", "nacks_sent"}
+    assert runs.count == 96
+    assert runs.ok.count() == 95
+
+
+def test_an_end_of_a_name_is_enough_when_no_other_has_it(runs: Runs) -> None:
+    assert runs.chosen_axes(["receivers", " link.loss"]) == ("topology.receivers", "topology.link.loss")
+    with pytest.raises(UsageError, match=r"--by: value 'x' is not allowed; one of topology\.receivers"):
+        runs.chosen_axes(["x"])
+    with pytest.raises(UsageError, match=r"several are meant by it: a\.loss, b\.loss"):
+        pick("--by", "loss", ["a.loss", "b.loss"])
+
+
+def test_a_run_counts_once_and_the_good_one_wins(spark: Any, tmp_path: Path) -> None:
+    write_runs(tmp_path, [row({"n": 1}, 1, {}, status="crashed", error="signal 11")], "first")
+    write_runs(tmp_path, [row({"n": 1}, 1, {"loss": 0.5}, attempt=1)], "second")
+    found = open_runs(spark, tmp_path)
+    assert found.count == 1
+    assert [item["m_loss"] for item in found.ok.collect()] == [0.5]
+
+
+def test_versions_of_the_code_are_kept_apart(spark: Any, tmp_path: Path) -> None:
+    write_runs(tmp_path, [row({"n": 1}, 1, {"loss": 0.1}, version="old", run_id="a")], "old")
+    write_runs(tmp_path, [row({"n": 1}, 2, {"loss": 0.2}, version="new", run_id="b")], "new")
+    assert open_runs(spark, tmp_path).version == "new"
+    old = open_runs(spark, tmp_path, "old")
+    assert [item["m_loss"] for item in old.ok.collect()] == [0.1]
+    assert old.versions == ("new", "old")
+    with pytest.raises(UsageError, match="--code: value 'x' is not allowed; one of new, old"):
+        open_runs(spark, tmp_path, "x")
+
+
+def test_named_cases_are_an_axis(spark: Any, tmp_path: Path) -> None:
+    write_runs(tmp_path, [row({"n": 1}, 1, {"loss": 0.1}, case=name) for name in ("plain", "burst")])
+    assert open_runs(spark, tmp_path).axes == ("n", CASE)
+
+
+def test_a_folder_without_a_sweep_is_refused(spark: Any, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds no results of a sweep"):
+        open_runs(spark, tmp_path)
