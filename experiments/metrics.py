@@ -112,8 +112,12 @@ def combine(
     octets: Mapping[str, int],
     expected: Expected,
     began_at: float,
+    segment: int,
 ) -> dict[str, Any]:
-    """Metrics of the whole run. Goodput: content per receiver, from `began_at` (first submission) to the last completion."""
+    """Metrics of the whole run. Goodput: content per receiver, from `began_at` (first submission) to the last completion.
+
+    `segment`: bytes of content in a packet.
+    """
     content = sum(size for size, _ in expected.values())
     always_there = [row.completed_at for row in rows if not row.visitor]
     finished = [at for at in always_there if at is not None]
@@ -125,6 +129,7 @@ def combine(
         "receivers_complete": sum(row.equal for row in rows),
         "objects": len(expected),
         "content_bytes": content,
+        "source_packets": sum(-(-size // segment) for size, _ in expected.values()),
         "completion_time": span,
         "goodput_mbit_s": content * 8e-6 / span if span else None,
         "loss": fsum(row.loss for row in rows) / len(rows),

@@ -58,7 +58,7 @@ def flat(value: Any, prefix: str = "") -> Iterable[tuple[str, Any]]:
     """Nested values by dotted keys. A link's loss is its probability where it is independent, 0 where there is none."""
     if isinstance(value, Mapping):
         model = value.get("model")
-        if model in ("perfect", "bernoulli"):
+        if model in ("perfect", "bernoulli", "content") or (model == "gilbert-elliott" and _memoryless(value)):
             yield prefix, value.get("p", 0.0)
         for key, inner in value.items():
             yield from flat(inner, f"{prefix}.{key}" if prefix else str(key))
@@ -67,3 +67,8 @@ def flat(value: Any, prefix: str = "") -> Iterable[tuple[str, Any]]:
             yield from flat(inner, f"{prefix}.{place}")
     else:
         yield prefix, value
+
+
+def _memoryless(chain: Mapping[str, Any]) -> bool:
+    """Does a packet's fate say nothing about the next one's?"""
+    return (chain["loss_bad"], chain["loss_good"]) == (1.0, 0.0) and abs(chain["p"] + chain["r"] - 1.0) < 1e-9

@@ -42,6 +42,12 @@ def _median_completion(result: Result) -> float | None:
     return finished[len(finished) // 2] if finished else None
 
 
+def _transmissions(result: Result) -> float | None:
+    sent: float = result.metrics["data_sent"] + result.metrics["repairs_sent"]
+    packets = result.metrics["source_packets"]
+    return sent / packets if packets else None
+
+
 def _processing_throughput(result: Result) -> float | None:
     busiest = max(result.metrics["sender_handled"], result.metrics["receiver_handled"])
     return result.metrics["data_sent"] / busiest if busiest else None
@@ -64,6 +70,7 @@ METRICS: dict[str, Metric] = {
     "overhead": Metric("bytes sent by all, over content", _plain("overhead")),
     "data_sent": Metric("data packets sent for the first time", _plain("data_sent")),
     "repairs_sent": Metric("repair packets sent by senders", _plain("repairs_sent")),
+    "transmissions": Metric("content packets sent by senders, parity included, per packet of content", _transmissions),
     "nacks_sent": Metric("NACKs sent by receivers", _plain("nacks_sent")),
     "nacks_suppressed": Metric("NACKs not sent since another receiver asked", _plain("nacks_suppressed")),
     "nacks_received": Metric("NACKs that reached senders", _plain("nacks_received")),
@@ -74,7 +81,7 @@ METRICS: dict[str, Metric] = {
         "mean over receivers of content packets heard, feedback sent and requests of others heard", _plain("receiver_handled")
     ),
     "processing_throughput": Metric(
-        "content packets per packet that the busier of sender and mean receiver handles: throughput when processors are the limit",
+        "content packets per packet handled by the busier of sender and mean receiver: throughput of slow processors",
         _processing_throughput,
     ),
     "losses": Metric("packets lost or dropped by links, and by faults", _storm("losses")),
