@@ -2,7 +2,7 @@
 PYTHON ?=
 BIN := .venv/bin
 
-.PHONY: setup demo test lint format validate twin compiled clean
+.PHONY: setup demo test lint format validate twin test-netem compiled clean
 .DEFAULT_GOAL := setup
 
 setup: # .venv with the mcastlab command, and as root the system packages; quick when all is there
@@ -35,6 +35,9 @@ validate: setup # all of theory, measured, and a long search for violations; tak
 
 twin: setup # the simulator against Mininet in every ready scenario; writes docs/fidelity.md
 	@$(BIN)/mcastlab twin --table --out docs/fidelity.md
+
+test-netem: setup # links by netem, under a kernel in user mode where this one has none
+	@scripts/uml/run $(BIN)/python -m pytest -q -p no:cacheprovider tests/emu/test_netem.py
 
 compiled: setup # the optional compiled build, in a folder of its own, compared with the pure one
 	@$(BIN)/python scripts/compiled.py build/compiled

@@ -1,10 +1,13 @@
 """The processes behind an emulation's links in user space: started with the network, asked at the end how it went."""
 
+import fcntl
 import json
 import os
 import socket
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -15,8 +18,8 @@ from protocols.machine import Codec, Message
 __all__ = ["Forwarding", "LinkError"]
 
 _PATIENCE = 10.0
-_MOST_WAYS = 800
-"""Directions one process carries: `select` knows 1024 descriptors."""
+_MOST_WAYS, _SELECTABLE = 800, 1024
+"""Directions one process carries, and the numbers of descriptors `select` knows."""
 
 
 class LinkError(McastlabError):
@@ -67,8 +70,7 @@ def _fork(ways: Sequence[Way], codec: Codec) -> socket.socket:
     ours, theirs = socket.socketpair()
     if os.fork() == 0:
         try:
-            ours.close()
-            serve(ways, codec, theirs)
+            serve(_alone(ways, theirs.fileno()), codec, theirs)
         except BaseException as error:  # noqa: BLE001 - whatever it is, the runner is told, and the run fails
             text = "".join(traceback.format_exception(error)).rstrip()
             theirs.sendall(json.dumps({"error": text}).encode())
@@ -76,6 +78,18 @@ def _fork(ways: Sequence[Way], codec: Codec) -> socket.socket:
             os._exit(0)
     theirs.close()
     return ours
+
+
+def _alone(ways: Sequence[Way], line: int) -> list[Way]:
+    """Close what this process inherited and does not need, and move the rest to numbers that `select` knows."""
+    needed = {way.source for way in ways}
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) not in needed and int(name) not in (0, 1, 2, line):
+            # The listing itself had a descriptor, which is closed by now.
+            with suppress(OSError):
+                os.close(int(name))
+    moved = {number: fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 3) if number >= _SELECTABLE else number for number in needed}
+    return [replace(way, source=moved[way.source], target=moved[way.target]) for way in ways]
 
 
 def _collect(line: socket.socket) -> Mapping[str, Any]:

@@ -58,6 +58,8 @@ class Reassembly:
         if kind != _IPV4 or len(frame) < at + 20 or frame[at + 9] != _UDP:
             return (frame,)
         body = at + (frame[at] & 15) * 4
+        if len(frame) < body + _UDP_HEADER:
+            return (frame,)
         fragment = (frame[at + 6] & 0x3F) << 8 | frame[at + 7]
         if fragment:
             found = self._gather(frame, at, body, fragment)

@@ -156,6 +156,15 @@ class UdpHost:
         self._drain()
         return self._input(verb, *args)
 
+    def stop(self) -> None:
+        """The machine runs no more: it leaves its groups and hears nothing."""
+        self._machine = None
+        self._arm(inf)
+        for to, sock in list(self._sockets.items()):
+            self._loop.remove_reader(sock)
+            if isinstance(to, Group):
+                self.leave(to)
+
     def later(self, when: float, action: Callable[[], None]) -> None:
         """Run `action()` at `when` seconds since the epoch."""
         if self._epoch == inf:
@@ -255,8 +264,9 @@ class UdpHost:
         if not self._outbox.blocked:
             self._writing = False
             self._loop.remove_writer(self._sockets[self._own])
-            assert self._machine is not None
-            self._input(self._machine.resume)
+            # A host can begin before its machine does, and go on after it.
+            if self._machine is not None:
+                self._input(self._machine.resume)
 
     def _readable(self, sock: socket.socket, to: Address) -> None:
         taken = 0

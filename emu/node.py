@@ -1,18 +1,22 @@
 """What runs inside one Mininet host: a process forked from the warm runner, with one program on one UDP host.
 
-Launcher and node talk in JSON lines over a socket pair. Node: `ready`, then `finished` when its program is, at the end one line
-with `result` or `error`. Launcher: `begin` with the common epoch, at the end `stop`.
+The program is one of ours on a UDP host, or a guest. Launcher and node talk in JSON lines over a socket pair. Node: `ready`,
+then `finished` when its program is, at the end one line with `result` or `error`. Launcher: `begin` with the common epoch, at
+the end `stop`.
 """
 
 import json
 import os
 import resource
 import socket
+import tempfile
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
+from emu.guest import Guest, Seat
 from emu.host import Loop, UdpHost, new_loop
 from emu.world import enter_network
 from protocols.errors import McastlabError
@@ -53,7 +57,7 @@ class Node:
     seed: int
 
 
-def fork_node(node: Node, program: Program, line: socket.socket) -> int:
+def fork_node(node: Node, program: Program | Guest, line: socket.socket) -> int:
     """Start a process for the node and return its number. `line` is the node's end of the socket pair."""
     pid = os.fork()
     if pid == 0:
@@ -64,10 +68,11 @@ def fork_node(node: Node, program: Program, line: socket.socket) -> int:
     return pid
 
 
-def _run(node: Node, program: Program, line: socket.socket) -> None:
+def _run(node: Node, program: Program | Guest, line: socket.socket) -> None:
     """Be the node until the launcher says stop or goes away; then report."""
     try:
-        report = _live(node, program, line)
+        enter_network(node.pid)
+        report = _lodge(node, program, line) if isinstance(program, Guest) else _live(node, program, line)
     except McastlabError as error:
         report = {"error": str(error)}
     except Exception as error:  # noqa: BLE001 - any error of a program or machine is this node's result, not the end of the run
@@ -76,7 +81,6 @@ def _run(node: Node, program: Program, line: socket.socket) -> None:
 
 
 def _live(node: Node, program: Program, line: socket.socket) -> dict[str, Any]:
-    enter_network(node.pid)
     loop = new_loop()
     rng = Rng(key_of(node.seed, "node", node.name))
     host = UdpHost(
@@ -93,7 +97,7 @@ def _live(node: Node, program: Program, line: socket.socket) -> dict[str, Any]:
     try:
         program.start(host)
         before = _cpu()
-        _Watch(loop, host, program, line)
+        _Watch(loop, host.begin, program.finished, line)
         _say(line, {"ready": True})
         loop.run()
         used = _cpu() - before
@@ -103,14 +107,30 @@ def _live(node: Node, program: Program, line: socket.socket) -> dict[str, Any]:
         host.close()
 
 
+def _lodge(node: Node, guest: Guest, line: socket.socket) -> dict[str, Any]:
+    """Run a guest, whose files are gone with the world at the latest."""
+    loop = new_loop()
+    with tempfile.TemporaryDirectory(dir="/run") as folder:
+        seat = Seat(loop, node.name, node.address, Path(folder), lambda: _say(line, {"ready": True}), node.ttl)
+        before = _cpu()
+        guest.prepare(seat)
+        _Watch(loop, seat.begin, guest.finished, line)
+        loop.run()
+        guest.close()
+        result = guest.result()
+        return {"result": result, **result.pop("wire"), "cpu": _cpu() - before, "memory": _peak()}
+
+
+_WHO = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+
+
 def _cpu() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
+    return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, _WHO))
 
 
 def _peak() -> int:
-    """The most memory the process ever had resident, in bytes; what it shares with the runner counts too."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    """The most memory a process here ever had resident, in bytes; what it shares with the runner counts too."""
+    return max(resource.getrusage(who).ru_maxrss for who in _WHO) * 1024
 
 
 def _say(line: socket.socket, message: dict[str, Any]) -> None:
@@ -121,8 +141,8 @@ def _say(line: socket.socket, message: dict[str, Any]) -> None:
 class _Watch:
     """Obeys the launcher and tells it when the program is finished."""
 
-    def __init__(self, loop: Loop, host: UdpHost, program: Program, line: socket.socket) -> None:
-        self._loop, self._host, self._program, self._line = loop, host, program, line
+    def __init__(self, loop: Loop, begin: Callable[[float], None], finished: Callable[[], bool], line: socket.socket) -> None:
+        self._loop, self._begin, self._finished, self._line = loop, begin, finished, line
         loop.add_reader(line, self._obey)
 
     def _obey(self) -> None:
@@ -131,13 +151,13 @@ class _Watch:
         for line in text.splitlines() or [b'{"stop": true}']:
             order = json.loads(line)
             if "begin" in order:
-                self._host.begin(order["begin"])
+                self._begin(order["begin"])
                 self._look()
             else:
                 self._loop.stop()
 
     def _look(self) -> None:
-        if self._program.finished():
+        if self._finished():
             _say(self._line, {"finished": True})
         else:
             self._loop.call_later(_POLL, self._look)

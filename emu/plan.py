@@ -8,14 +8,15 @@ from typing import Any
 
 import networkx as nx
 
+from emu.netem import NetemKind, NetemLink, beyond_netem
 from emu.router import RouterShape, router_shape
 from emu.routing import Routing
-from emu.shaping import Shape, UserLink, beyond_kernel, kernel_shape
+from emu.shaping import Shape, UserLink, beyond_kernel, kernel_shape, netem_shape
 from protocols.errors import UnsupportedError
 from topologies.addressing import host_address
 from topologies.keys import line_key
 from topologies.nodes import RouterModel
-from topologies.spec import Topology
+from topologies.spec import LinkSpec, Topology
 
 __all__ = ["Plan", "Wire", "plan"]
 
@@ -68,8 +69,8 @@ class Plan:
         return list(dict.fromkeys(needed + [feature for router in self.routers for feature in router.features]))
 
     def shaped(self, host: str) -> bool:
-        """Does something on the host's own link limit its rate?"""
-        return any(host in (wire.near, wire.far) and (wire.down.limited or wire.up.limited) for wire in self.wires)
+        """Does the host's own link limit its rate, or look at its packets one by one?"""
+        return any(host in (wire.near, wire.far) and (wire.down.single or wire.up.single) for wire in self.wires)
 
     @property
     def beyond_kernel(self) -> str:
@@ -92,10 +93,11 @@ def plan(
     *,
     seed: int = 0,
     keyed: bool = False,
+    netem: NetemKind = "none",
 ) -> Plan:
     """Work out what to build; UnsupportedError naming link, node and key for what can't be emulated.
 
-    `seed` is that of the losses in user space, which with `keyed` are all losses.
+    `seed` is that of the losses in user space, which with `keyed` are all losses. `netem` is what the kernel has of it.
     """
     if len(topology.hosts) > _MOST_HOSTS:
         raise UnsupportedError(
@@ -104,7 +106,7 @@ def plan(
     _refuse(topology)
     wires = []
     for near, far in topology.graph.to_undirected().edges:
-        shape = partial(_shapes, topology, near, far, seed, keyed)
+        shape = partial(_shapes, topology, near, far, _Means(seed, keyed, netem))
         # One of the two ends is a single node, since members of groups hang on switches.
         for i, a in enumerate(_members(topology, near)):
             for j, b in enumerate(_members(topology, far)):
@@ -123,18 +125,38 @@ def plan(
     )
 
 
-def _shapes(topology: Topology, near: str, far: str, seed: int, keyed: bool, a: str, b: str, place: int) -> tuple[Shape, Shape]:
+@dataclass(frozen=True, slots=True)
+class _Means:
+    """What there is to impair links with, and the seed of what has one."""
+
+    seed: int
+    keyed: bool
+    netem: NetemKind
+
+    def netem_does(self, specs: Sequence[LinkSpec]) -> bool:
+        """Is all of this left to netem? Not keyed losses, whose point is that they are the simulator's."""
+        return self.netem != "none" and not self.keyed and not any(map(beyond_netem, specs))
+
+    def netem_link(self, spec: LinkSpec, key: int) -> NetemLink:
+        """A direction of a link by netem."""
+        return NetemLink(spec, key >> 32 if self.netem == "seeded" else None)
+
+
+def _shapes(topology: Topology, near: str, far: str, means: _Means, a: str, b: str, place: int) -> tuple[Shape, Shape]:
     """Both directions of the link between the nodes `a` of `near` and `b` of `far`; user space carries both or none."""
     ways = ((near, far, f"{a}-{b}"), (far, near, f"{b}-{a}"))
     specs = [topology.link(source, target) for source, target, _ in ways]
-    reasons = [beyond_kernel(spec, keyed) for spec in specs]
-    if not any(reasons):
-        down, up = (kernel_shape(link, spec) for (_, _, link), spec in zip(ways, specs, strict=True))
-    else:
-        keys = [line_key(topology, seed, source, target, place) for source, target, _ in ways]
-        users = (UserLink(spec, key, place, why) for spec, key, why in zip(specs, keys, reasons, strict=True))
-        down, up = (Shape(link, user=user) for (_, _, link), user in zip(ways, users, strict=True))
-    return down, up
+    reasons = [beyond_kernel(spec, means.keyed) for spec in specs]
+    keys = [line_key(topology, means.seed, source, target, place) for source, target, _ in ways]
+    shapes = []
+    for (_, _, link), spec, key, why in zip(ways, specs, keys, reasons, strict=True):
+        if not any(reasons) or (means.netem_does(specs) and not why):
+            shapes.append(kernel_shape(link, spec))
+        elif means.netem_does(specs):
+            shapes.append(netem_shape(link, means.netem_link(spec, key)))
+        else:
+            shapes.append(Shape(link, user=UserLink(spec, key, place, why)))
+    return shapes[0], shapes[1]
 
 
 def _router_model(topology: Topology, name: str) -> RouterModel | None:

@@ -7,10 +7,12 @@ import resource
 import select
 import socket
 import struct
+import sys
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import networkx as nx
 
@@ -25,6 +27,7 @@ __all__ = ["Reach", "probe", "reach"]
 _PORT = 9
 _PATIENCE, _AGAIN, _GRACE = 1.0, 0.1, 0.005
 """Seconds to wait for a packet beyond the delay of all links, between two tries, and for what should not come."""
+_UNRESOLVED = "-1"
 _SPARE_FILES = 256
 _SERIAL = struct.Struct("!I")
 
@@ -96,6 +99,7 @@ class _Trial:
 
     def __init__(self, planned: Plan, pid: Callable[[str], int], stack: ExitStack) -> None:
         self._planned = planned
+        self._pid = pid
         self._topology = planned.topology
         self._rounds: list[_Round] = []
         self._poll = select.poll()
@@ -147,11 +151,11 @@ class _Trial:
             self._ears[wanted.source].sendto(serial, (wanted.group, _PORT))
             self._listen(min(end, time.monotonic() + _AGAIN), lambda: played.done)
         for host in sorted(wanted.wanted - played.heard):
-            self._refuse(played, host, "does not come to {host}", self._broken(played, host, played.heard))
+            met = {node for node in self._planned.routing.routers if self._met(wanted, node)}
+            self._refuse(played, host, "does not come to {host}", self._broken(wanted.source, host, played.heard, met))
         for host in sorted(wanted.wanted - played.answered):
-            self._refuse(
-                played, host, "comes to {host}, its answer does not come back", self._broken(played, host, played.answered)
-            )
+            link = self._broken(wanted.source, host, played.answered, set())
+            self._refuse(played, host, "comes to {host}, its answer does not come back", link)
 
     def _listen(self, until: float, done: Callable[[], bool]) -> None:
         while not done() and (left := until - time.monotonic()) > 0:
@@ -168,12 +172,20 @@ class _Trial:
             played.heard.add(host)
             self._ears[host].sendto(data, (address, _PORT))
 
-    def _broken(self, played: _Round, host: str, fine: Collection[str]) -> str:
-        """The first link on the way to `host` behind which nobody is `fine`."""
-        passed = {node for other in fine for node in self._way(played.reach.source, other)}
-        way = list(self._way(played.reach.source, host))
-        place = next(place for place, node in enumerate(way) if place and node not in passed)
-        return f"{way[place - 1]}-{way[place]}"
+    def _broken(self, source: str, host: str, fine: Collection[str], met: Collection[str]) -> str:
+        """The first link on the way to `host` behind which are none of `fine`, hosts, and of `met`, routers."""
+        passed = {node for other in fine for node in self._way(source, other)} | {source, *met}
+        way = list(self._way(source, host))
+        last = max(place for place, node in enumerate(way) if node in passed)
+        return f"{way[last]}-{way[last + 1]}"
+
+    def _met(self, wanted: Reach, router: str) -> bool:
+        """Did the packet come to the router? It has counted it then, or still waits to be told where it goes."""
+        addresses = (wanted.group, self._planned.addresses[wanted.source])
+        names = [f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}" for address in addresses]
+        lines = Path(f"/proc/{self._pid(router)}/net/ip_mr_cache").read_text().splitlines()
+        rows = [line.split() for line in lines if line.split()[:2] == names]
+        return any(row[2] == _UNRESOLVED or int(row[3]) for row in rows)
 
     def _way(self, source: str, host: str) -> Iterator[str]:
         near, far = self._topology.member(source).node, self._topology.member(host).node
@@ -189,4 +201,4 @@ class _Trial:
     def _refuse(self, played: _Round, host: str, what: str, link: str) -> None:
         source, group = played.reach.source, played.reach.group
         said = what.format(host=host)
-        raise UnsupportedError(f"link {link}: a packet of {source} to {group} {said}; the kernel routes otherwise")
+        raise UnsupportedError(f"link {link}: a packet of {source} to {group} {said}; the kernel routes otherwise than planned")

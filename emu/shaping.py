@@ -1,24 +1,26 @@
 """What a link of a Topology becomes: in the kernel a token bucket for the rate and a BPF filter for random loss.
 
 Plans are made before anything is started; after setting, everything is read back. In the kernel, loss sits at the ingress of
-the far end, behind the place where super-packets are cut, so each packet is lost on its own. A link that asks for more than
-the kernel can do on its own, or for losses that repeat, is carried in user space (`emu.wire`), both directions together.
+the far end, behind the place where super-packets are cut, so each packet is lost on its own. A link that asks for more is left
+to netem where the kernel has it (`emu.netem`); else, and for losses that repeat, it is carried in user space (`emu.wire`), both
+directions together.
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
 from emu.doctor import LOSS, run
 from emu.framing import check_sizes, size_table
+from emu.netem import NetemLink, apply_netem
 from protocols.errors import UnsupportedError
 from topologies.channels import Bernoulli, Channel, Perfect
 from topologies.impairments import impairment
 from topologies.spec import LinkSpec
 from topologies.units import format_duration, format_fraction
 
-__all__ = ["Shape", "UserLink", "apply_loss", "apply_rate", "beyond_kernel", "kernel_shape"]
+__all__ = ["Shape", "UserLink", "apply_loss", "apply_rate", "beyond_kernel", "kernel_shape", "netem_shape"]
 
 _UNLIMITED = 1_000_000
 _CHANCES = ("duplicate", "corrupt", "bit_errors")
@@ -42,7 +44,8 @@ class UserLink:
 class Shape:
     """One direction of one link. `rate` in bytes per second (inf: untouched), `queue` in packets, `threshold` p * 2**32.
 
-    `sizes` is how the bucket counts bytes, as `emu.framing.size_table` writes it. With `user` the kernel does nothing of it.
+    `sizes` is how the bucket counts bytes, as `emu.framing.size_table` writes it. With `user` the kernel does nothing
+    of it; with `netem` netem does all but the rate.
     """
 
     link: str
@@ -51,6 +54,7 @@ class Shape:
     threshold: int = 0
     sizes: str = ""
     user: UserLink | None = None
+    netem: NetemLink | None = None
 
     @property
     def burst(self) -> int:
@@ -58,14 +62,21 @@ class Shape:
         return round(max(_TWO_PACKETS, min(self.rate * 0.004, _EIGHT_PACKETS), self.rate * 0.001))
 
     @property
-    def limited(self) -> bool:
-        """Has the link a rate?"""
-        return (self.rate if self.user is None else self.user.spec.rate) < inf
+    def single(self) -> bool:
+        """Has the link to see packets one by one as they leave a host?"""
+        return self.netem is not None or (self.rate if self.user is None else self.user.spec.rate) < inf
+
+    @property
+    def bucket(self) -> str:
+        """Words for `tc` by which the kernel limits the rate; "" for no limit."""
+        return "" if self.rate == inf else f"tbf rate {round(self.rate * 8)}bit burst {self.burst} limit {2**31 - 1}"
 
     def report(self) -> dict[str, Any]:
         """What was set, in a form for results; only `link` where nothing was."""
         if self.user is not None:
             return impairment(self.link, self.user.spec, "user-space link")
+        if self.netem is not None:
+            return impairment(self.link, self.netem.spec, "netem") | ({"rate_by": "tbf + pfifo"} if self.rate < inf else {})
         report: dict[str, Any] = {"link": self.link}
         if self.rate < inf:
             queue = None if self.queue == _UNLIMITED else self.queue
@@ -110,13 +121,19 @@ def kernel_shape(link: str, spec: LinkSpec) -> Shape:
     return Shape(link, spec.rate, _UNLIMITED if spec.queue is None else spec.queue, threshold, size_table(spec.overhead))
 
 
+def netem_shape(link: str, impaired: NetemLink) -> Shape:
+    """One direction of a link that the kernel can do with netem."""
+    return replace(kernel_shape(link, impaired.spec), threshold=0, netem=impaired)
+
+
 def apply_rate(shape: Shape, device: str, pid: int | None) -> None:
-    """Limit what leaves by `device` (in the namespace of process `pid`), and make sure that the kernel took it."""
-    if shape.rate == inf:
+    """Limit what leaves by `device` (in the namespace of process `pid`), and make sure that the kernel took it; netem too."""
+    if shape.netem is not None:
+        apply_netem(shape.link, shape.netem, shape.bucket, shape.queue, device, pid)
+    if shape.rate == inf or shape.netem is not None:
         return
-    bucket = f"tbf rate {round(shape.rate * 8)}bit burst {shape.burst} limit {2**31 - 1}"
     run(
-        f"tc qdisc add dev {device} root handle 1: {shape.sizes} {bucket} && "
+        f"tc qdisc add dev {device} root handle 1: {shape.sizes} {shape.bucket} && "
         f"tc qdisc add dev {device} parent 1:1 handle 10: pfifo limit {shape.queue}",
         pid=pid,
     )

@@ -105,7 +105,7 @@ class Forwarder:
         self._begun = False
         self.lateness = Lateness()
         self.unread = 0.0
-        """The longest a frame may have waited in a device before it was read."""
+        """The longest a datagram may have waited in a device before it was read."""
         self.refused = 0
         """Frames that the device at the far end did not take, since it is down or gone."""
 
@@ -133,18 +133,20 @@ class Forwarder:
     def _read(self, carriage: _Carriage, since: float) -> None:
         source, clock, take = carriage.way.source, self._clock, self._take
         since = min(since, carriage.since)
-        self.unread = max(self.unread, clock() - since)
+        waited, before = clock() - since, carriage.line.offered
         carriage.since = inf
         try:
             for _ in range(_AT_ONCE):
                 take(carriage, os.read(source, _FRAME), clock())
+            carriage.since = since
         except BlockingIOError:
-            return
+            # Everything is read.
+            pass
         except OSError:
             # The device is gone, with the network of its host.
             del self._carriages[source]
-            return
-        carriage.since = since
+        if carriage.line.offered > before:
+            self.unread = max(self.unread, waited)
 
     def _take(self, carriage: _Carriage, frame: bytes, now: float) -> None:
         if not self._begun:

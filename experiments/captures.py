@@ -1,110 +1,180 @@
-"""UDP payloads out of pcap and pcapng files, without any capture library."""
+"""UDP datagrams out of captures: link layers, VLAN tags, IPv4 with its fragments, and IPv6."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
-from struct import Struct, error, unpack_from
+from struct import error as StructError
+from struct import unpack_from
 
-from protocols.errors import ConfigError, UsageError
+from experiments.capture_files import CaptureFile, Frame, is_capture
+from protocols.errors import ConfigError
 
-__all__ = ["Datagram", "is_capture", "read_capture"]
+__all__ = ["Capture", "Datagram", "is_capture", "read_capture"]
 
-_PCAP = {b"\xa1\xb2\xc3\xd4": ">", b"\xd4\xc3\xb2\xa1": "<", b"\xa1\xb2\x3c\x4d": ">", b"\x4d\x3c\xb2\xa1": "<"}
-_PCAPNG = b"\x0a\x0d\x0d\x0a"
-_SECTION, _INTERFACE, _SIMPLE, _ENHANCED = 0x0A0D0D0A, 1, 3, 6
 _UDP = 17
-_IPV4_TYPES = (0x0800,)
+_IP_TYPES = (0x0800, 0x86DD)
 _TAGS = (0x8100, 0x88A8)
-# Link type -> bytes before the protocol number, None where IP begins at once, -4 for the family word of loopback devices.
-_ETHERNET, _RAW, _NULL, _COOKED, _COOKED2 = 1, (12, 14, 101, 228), (0, 108), 113, 276
+_ETHERNET, _COOKED, _COOKED2 = 1, 113, 276
+_RAW = (12, 14, 101, 228, 229)
+# Loopback devices: a word says the family, which the version of IP says as well.
+_NULL = (0, 108)
+_FRAGMENTS_KEPT = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Datagram:
-    """A UDP datagram over IPv4: addresses as text, payload as captured."""
+    """A UDP datagram: addresses as text, payload as captured, which is shorter than `size` when the capture cut it.
+
+    `point` tells interfaces and, where the capture does, directions apart; `ident` is the IPv4 identification. One that came in
+    fragments has number, time and point of the last.
+    """
 
     source: str
     target: str
     port: int
     payload: bytes
+    sport: int = 0
+    number: int = 0
+    time: float = 0.0
+    size: int = 0
+    point: tuple[int, ...] = ()
+    ident: int = 0
+    comment: str = ""
 
 
-def is_capture(head: bytes) -> bool:
-    """Do these first bytes of a file say pcap or pcapng?"""
-    return head[:4] in _PCAP or head[:4] == _PCAPNG
+class Capture:
+    """The datagrams of a capture file, and counts of what else is in it; the counts are those of the last iteration."""
+
+    def __init__(self, path: Path) -> None:
+        self.file = CaptureFile(path)
+        self.frames = self.others = self.unfinished = 0
+        """Frames at all, those without UDP over IP, and fragments whose datagram is not whole."""
+        self._addresses: dict[bytes, str] = {}
+        self._pending: dict[bytes, _Pieces] = {}
+
+    def __iter__(self) -> Iterator[Datagram]:
+        """Every UDP datagram in order. ConfigError for a file that is no capture, or one of a link type not known."""
+        self.frames = self.others = self.unfinished = 0
+        self._pending.clear()
+        for frame in self.file.frames():
+            self.frames += 1
+            try:
+                at, point = _network(frame)
+                found = None if at is None else self._datagram(frame, at, point)
+            except (StructError, IndexError):
+                # Too short for the headers it begins with.
+                at = found = None
+            if found is not None:
+                yield found
+            elif at is None or not self._is_fragment(frame.data, at):
+                self.others += 1
+        self.unfinished += sum(len(pieces.parts) for pieces in self._pending.values())
+
+    def _datagram(self, frame: Frame, at: int, point: tuple[int, ...]) -> Datagram | None:
+        data = frame.data
+        if data[at] >> 4 == 6:
+            if data[at + 6] != _UDP:
+                return None
+            return self._udp(frame, point, data[at + 40 :], data[at + 8 : at + 24], data[at + 24 : at + 40], 0)
+        if data[at] >> 4 != 4 or data[at + 9] != _UDP:
+            return None
+        length, ident, fragment = unpack_from(">HHH", data, at + 2)
+        # Offloaded batches beyond 64 KiB carry 0 here.
+        body = data[at + (data[at] & 15) * 4 : at + length if length else None]
+        ends = data[at + 12 : at + 16], data[at + 16 : at + 20]
+        if fragment & 0x3FFF:
+            whole = self._gathered(ident, *ends, fragment, body)
+            if whole is None:
+                return None
+            body = whole
+        return self._udp(frame, point, body, *ends, ident)
+
+    def _udp(
+        self, frame: Frame, point: tuple[int, ...], body: bytes, source: bytes, target: bytes, ident: int
+    ) -> Datagram | None:
+        sport, port, length = unpack_from(">HHH", body)
+        if length and length < 8:
+            return None
+        size = (length or len(body)) - 8
+        payload = body[8 : 8 + size]
+        names = self._address(source), self._address(target)
+        return Datagram(*names, port, payload, sport, frame.number, frame.time, size, point, ident, frame.comment)
+
+    def _address(self, raw: bytes) -> str:
+        found = self._addresses.get(raw)
+        if found is None:
+            found = self._addresses[raw] = str(ip_address(raw))
+        return found
+
+    @staticmethod
+    def _is_fragment(data: bytes, at: int) -> bool:
+        return data[at] >> 4 == 4 and data[at + 9] == _UDP and bool(unpack_from(">H", data, at + 6)[0] & 0x3FFF)
+
+    def _gathered(self, ident: int, source: bytes, target: bytes, fragment: int, body: bytes) -> bytes | None:
+        """The whole of a datagram once its last fragment is there."""
+        key = source + target + ident.to_bytes(2)
+        pieces = self._pending.get(key)
+        if pieces is None:
+            if len(self._pending) >= _FRAGMENTS_KEPT:
+                self.unfinished += len(self._pending.pop(next(iter(self._pending))).parts)
+            pieces = self._pending[key] = _Pieces()
+        whole = pieces.add((fragment & 0x1FFF) * 8, body, more=bool(fragment & 0x2000))
+        if whole is not None:
+            del self._pending[key]
+        return whole
+
+
+class _Pieces:
+    """The fragments of one datagram."""
+
+    def __init__(self) -> None:
+        self.parts: dict[int, bytes] = {}
+        self._end = -1
+
+    def add(self, offset: int, body: bytes, *, more: bool) -> bytes | None:
+        """The whole, or None as long as something lacks."""
+        self.parts[offset] = body
+        if not more:
+            self._end = offset + len(body)
+        joined = b""
+        for start in sorted(self.parts):
+            if start != len(joined):
+                return None
+            joined += self.parts[start]
+        return joined if len(joined) == self._end else None
+
+
+def _network(frame: Frame) -> tuple[int | None, tuple[int, ...]]:
+    """Where IP begins in a frame, None when it carries something else; and where it was captured."""
+    link, data = frame.link, frame.data
+    point: tuple[int, ...] = (frame.interface, frame.direction)
+    if link == _ETHERNET:
+        return _behind_tags(data, 12), point
+    if link in _RAW:
+        return 0, point
+    if link in _NULL:
+        return 4, point
+    if link == _COOKED:
+        return _behind_tags(data, 14), (frame.interface, unpack_from(">H", data)[0])
+    if link == _COOKED2:
+        kind, device = unpack_from(">H2xI", data)
+        point = (frame.interface, device, data[10])
+        if kind in _TAGS:
+            return _behind_tags(data, 22), point
+        return (20 if kind in _IP_TYPES else None), point
+    raise ConfigError(f"link type {link} of a capture is not known; Ethernet, Linux cooked, raw IP and loopback are")
+
+
+def _behind_tags(data: bytes, at: int) -> int | None:
+    """Behind the EtherType at `at` and VLAN tags, if that is IP."""
+    kind = unpack_from(">H", data, at)[0]
+    while kind in _TAGS:
+        at += 4
+        kind = unpack_from(">H", data, at)[0]
+    return at + 2 if kind in _IP_TYPES else None
 
 
 def read_capture(path: Path) -> Iterator[Datagram]:
-    """Every whole UDP datagram in order; other frames and fragments are passed over. ConfigError for a broken file."""
-    try:
-        data = path.read_bytes()
-    except OSError as problem:
-        raise UsageError(f"{path}: can't be read ({problem.strerror})") from problem
-    if not is_capture(data):
-        raise ConfigError(f"{path}: is no pcap or pcapng file")
-    frames = _pcapng(data) if data[:4] == _PCAPNG else _pcap(data)
-    try:
-        for link, frame in frames:
-            found = _datagram(link, frame)
-            if found is not None:
-                yield found
-    except (error, IndexError) as problem:
-        raise ConfigError(f"{path}: is a broken capture ({problem})") from problem
-
-
-def _pcap(data: bytes) -> Iterator[tuple[int, bytes]]:
-    order = _PCAP[data[:4]]
-    link = unpack_from(order + "I", data, 20)[0] & 0xFFFF
-    head, at = Struct(order + "IIII"), 24
-    while at + 16 <= len(data):
-        length = head.unpack_from(data, at)[2]
-        yield link, data[at + 16 : at + 16 + length]
-        at += 16 + length
-
-
-def _pcapng(data: bytes) -> Iterator[tuple[int, bytes]]:
-    order, at, links = "<", 0, list[int]()
-    while at + 12 <= len(data):
-        kind = unpack_from(order + "I", data, at)[0]
-        if kind == _SECTION:
-            order = "<" if data[at + 8 : at + 12] == b"\x4d\x3c\x2b\x1a" else ">"
-            links = []
-        length = unpack_from(order + "I", data, at + 4)[0]
-        if length < 12:
-            raise IndexError(f"a block of {length} bytes")
-        if kind == _INTERFACE:
-            links.append(unpack_from(order + "H", data, at + 8)[0])
-        elif kind == _ENHANCED:
-            which, captured = unpack_from(order + "I8xI", data, at + 8)
-            yield links[which], data[at + 28 : at + 28 + captured]
-        elif kind == _SIMPLE:
-            yield links[0], data[at + 12 : at + length - 4]
-        at += length
-
-
-def _network(link: int, frame: bytes) -> int | None:
-    """Where IPv4 begins in a frame, or None."""
-    if link in _RAW:
-        return 0
-    if link in _NULL:
-        return 4
-    if link == _COOKED2:
-        return 20 if unpack_from(">H", frame, 0)[0] in _IPV4_TYPES else None
-    at = {_ETHERNET: 12, _COOKED: 14}.get(link)
-    if at is None:
-        raise ConfigError(f"link type {link} of a capture is not known; Ethernet, Linux cooked, raw IP and loopback are")
-    while unpack_from(">H", frame, at)[0] in _TAGS:
-        at += 4
-    return at + 2 if unpack_from(">H", frame, at)[0] in _IPV4_TYPES else None
-
-
-def _datagram(link: int, frame: bytes) -> Datagram | None:
-    at = _network(link, frame)
-    if at is None or len(frame) < at + 28 or frame[at] >> 4 != 4 or frame[at + 9] != _UDP:
-        return None
-    if unpack_from(">H", frame, at + 6)[0] & 0x3FFF:
-        return None
-    udp = at + (frame[at] & 15) * 4
-    port, length = unpack_from(">HH", frame, udp + 2)
-    source, target = (".".join(map(str, frame[at + n : at + n + 4])) for n in (12, 16))
-    return Datagram(source, target, port, frame[udp + 8 : udp + length])
+    """Every UDP datagram of a capture in order; other frames are passed over. ConfigError for a broken file."""
+    return iter(Capture(path))

@@ -4,9 +4,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from emu.guest import Guest
 from experiments.content import Extent, Generated, digest_of
 from experiments.cross import FlowEnd, FlowSource, flow_row
+from experiments.guests import by_content, claimed, guest_receiver, guest_sender
 from experiments.metrics import Result, Row, combine, row_of
+from experiments.nodes import NodeChoice
 from experiments.program import Job, Node, ReceiverProgram, SenderProgram, Sinks
 from experiments.scenario import Scenario
 from experiments.troupe import Lively, Role, Troupe, Visitor
@@ -90,7 +93,7 @@ class _Enrolled:
     host: str
     session: Session
     place: int
-    program: SenderProgram | ReceiverProgram
+    program: SenderProgram | ReceiverProgram | Guest
 
     @property
     def name(self) -> str:
@@ -117,6 +120,10 @@ class Cast:
         self._roles: dict[str, list[Role]] = {}
         self._receivers: list[_Enrolled] = []
         self._senders: list[_Enrolled] = []
+        self._guests: dict[str, Guest] = {}
+        self._foreign: dict[str, NodeChoice] = {
+            host: choice for name, choice in scenario.foreign.items() for host in topology.hosts_of(name)
+        }
         self._attendance: dict[str, Attendance] = {
             host: entry for entry in scenario.receivers for name in entry.hosts for host in topology.hosts_of(name)
         }
@@ -136,6 +143,7 @@ class Cast:
             self._give(spec.source, Role(f"source-{number}", is_cross, FlowSource(number, spec)))
         for session in sessions:
             self._enrol_senders(session)
+        self._check_guests()
         self._programs = {name: self._program(roles) for name, roles in self._roles.items()}
 
     def _give(self, host: str, role: Role) -> int:
@@ -146,6 +154,10 @@ class Cast:
 
     def _enrol_receivers(self, session: Session, members: list[str]) -> None:
         for name in members:
+            if name in self._foreign:
+                guest = guest_receiver(self._foreign[name], self._node(session, name), self.scenario.seed)
+                self._receivers.append(_Enrolled(name, session, 0, self._invite(name, guest)))
+                continue
             receiver = ReceiverProgram(self._node(session, name), self._sinks)
             entry = self._attendance.get(name)
             program: Lively = receiver if entry is None else Visitor(receiver, entry.join, entry.leave)
@@ -154,9 +166,31 @@ class Cast:
 
     def _enrol_senders(self, session: Session) -> None:
         for name in session.senders:
-            program = SenderProgram(self._node(session, name), self._jobs(session, name))
+            node, jobs = self._node(session, name), self._jobs(session, name)
+            if name in self._foreign:
+                guest = guest_sender(self._foreign[name], node, self.scenario.seed, jobs)
+                self._senders.append(_Enrolled(name, session, 0, self._invite(name, guest)))
+                continue
+            program = SenderProgram(node, jobs)
             place = self._give(name, Role(session.role(name in self._roles), _is_session, program))
             self._senders.append(_Enrolled(name, session, place, program))
+
+    def _invite(self, host: str, guest: Guest) -> Guest:
+        """A foreign program for a host; it has room for one."""
+        if host in self._guests:
+            raise ConfigError(f"nodes.{host}.run: a foreign program takes one role, and {host} has several in the workload")
+        self._guests[host] = guest
+        return guest
+
+    def _check_guests(self) -> None:
+        """Foreign programs are alone on their hosts, there all the time, and have something to do."""
+        for host in self._foreign:
+            if host not in self._guests:
+                raise ConfigError(f"nodes.{host}.run: {host} has nothing to do; it is in no workload")
+            if host in self._roles:
+                raise ConfigError(f"nodes.{host}.run: a foreign program is alone on its host, and {host} has other roles")
+            if host in self._attendance:
+                raise ConfigError(f"nodes.{host}.run: a foreign program stays, and receivers says that {host} comes or goes")
 
     def _node(self, session: Session, name: str) -> Node:
         choice = self.scenario.protocol
@@ -186,13 +220,18 @@ class Cast:
         return Troupe(roles) if alone is None else alone
 
     def programs(self) -> Iterator[tuple[str, Lively]]:
-        """The program of every host, those that only receive first: they listen when the first packet leaves."""
+        """The program of every host of ours, those that only receive first: they listen when the first packet leaves."""
         senders = dict.fromkeys(enrolled.host for enrolled in self._senders)
         for name, program in self._programs.items():
             if name not in senders:
                 yield name, program
         for name in senders:
-            yield name, self._programs[name]
+            if name in self._programs:
+                yield name, self._programs[name]
+
+    def crew(self) -> dict[str, Lively | Guest]:
+        """What runs on every host, foreign programs too."""
+        return {**dict(self.programs()), **self._guests}
 
     @property
     def senders(self) -> set[str]:
@@ -213,7 +252,8 @@ class Cast:
 
     def players(self) -> dict[str, SenderProgram | ReceiverProgram]:
         """Every sender and receiver, by its host and, beyond the first group, `host@group`."""
-        return {enrolled.name: enrolled.program for enrolled in (*self._receivers, *self._senders)}
+        everybody = (*self._receivers, *self._senders)
+        return {enrolled.name: enrolled.program for enrolled in everybody if not isinstance(enrolled.program, Guest)}
 
     # Results
 
@@ -280,7 +320,10 @@ class Cast:
         entry = self._attendance.get(enrolled.host)
         if entry is not None:
             owed = frozenset(key for key in sent if times[key] >= entry.join and entry.leave is None)
-        return row_of(enrolled.name, self._told(enrolled, told), sent, self.bytes_travel, owed)
+        found = self._told(enrolled, told)
+        if any(name in self._foreign and self._foreign[name].command for name in enrolled.session.senders):
+            found = by_content(found)
+        return row_of(enrolled.name, claimed(found, sent), sent, self.bytes_travel, owed)
 
     def _cross(self, told: Mapping[str, Mapping[str, Any]], world: World) -> dict[str, Any]:
         ends = [part for found in told.values() for part in found.get("parts", ()) if part["role"] == "cross"]

@@ -15,6 +15,7 @@ from experiments.commands.channel import channel
 from experiments.commands.compare import compare_command
 from experiments.commands.demo import demo
 from experiments.commands.doctor import doctor
+from experiments.commands.inspection import inspect_command
 from experiments.commands.ladder import ladder
 from experiments.commands.recv import recv
 from experiments.commands.results import results_command
@@ -39,6 +40,7 @@ app.command("send")(send)
 app.command("recv")(recv)
 app.command("schema")(schema)
 app.command("ladder")(ladder)
+app.command("inspect")(inspect_command)
 app.command("topo")(topo)
 app.command("compare")(compare_command)
 app.command("twin")(twin_command)

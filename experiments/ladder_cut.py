@@ -9,7 +9,7 @@ from typing import TypeAlias
 from experiments.trace_file import Decision, Sent, Trace
 from protocols.errors import UsageError
 
-__all__ = ["Cut", "Fold", "Shown", "cut"]
+__all__ = ["MOST_HOSTS", "MOST_SHOWN", "Cut", "Fold", "Shown", "cut", "folded"]
 
 MOST_HOSTS = 8
 MOST_SHOWN = 50
@@ -60,7 +60,7 @@ def cut(trace: Trace, hosts: Sequence[str] = (), begin: float | None = None, end
     chosen = tuple(hosts) or _hosts(trace, packets, decisions)
     packets = [packet for packet in packets if packet.node in chosen]
     decisions = [each for each in decisions if each.node in chosen]
-    shown = _folded(packets, frozenset(trace.hosts).difference(chosen))
+    shown = folded(packets, frozenset(trace.hosts).difference(chosen))
     if len(shown) > MOST_SHOWN:
         if given:
             raise UsageError(
@@ -100,8 +100,11 @@ def _hosts(trace: Trace, packets: Sequence[Sent], decisions: Sequence[Decision])
     return (*senders, *sorted(chosen, key=order.__getitem__))
 
 
-def _folded(packets: Sequence[Sent], unseen: frozenset[str]) -> tuple[Shown, ...]:
-    """Fold what is quiet, and if it is still too much, also packets with losses, all but so many of the first."""
+def folded(packets: Sequence[Sent], unseen: frozenset[str] = frozenset()) -> tuple[Shown, ...]:
+    """Fold what is quiet, and if it is still too much, also packets with losses, all but so many of the first.
+
+    `unseen` are hosts whose losses are no reason to show a packet.
+    """
     for kept in (inf, 12, 6, 3, 1, 0):
         shown = _fold(packets, unseen, kept)
         if len(shown) <= MOST_SHOWN:

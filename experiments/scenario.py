@@ -6,7 +6,7 @@ from copy import deepcopy
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -15,6 +15,7 @@ from experiments.cross import AnyTraffic
 from experiments.emulation_choice import EmulationChoice
 from experiments.faults import Fault
 from experiments.faults import check as check_fault
+from experiments.nodes import NodeChoice, check_nodes
 from experiments.protocol_choice import ProtocolChoice
 from experiments.scenario_file import override, read_yaml
 from experiments.twin.margins import Margins
@@ -25,11 +26,14 @@ from topologies.generators import AnyTopology
 from topologies.spec import Topology
 from topologies.units import Duration
 
-__all__ = ["Scenario", "file_schema", "load", "parse", "read_data", "schema"]
+__all__ = ["Scenario", "file_schema", "load", "parse", "read", "read_data", "schema"]
 
 
-MEANINGLESS = ("engine", "capture", "trace", "series", "twin")
+MEANINGLESS = ("engine", "capture", "trace", "series", "twin", "compare")
 """Keys that say how to run and what to write down meanwhile, and change nothing in what comes out."""
+
+
+CaseName: TypeAlias = Annotated[str, Field(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9_-]*$")]
 
 
 class Scenario(BaseModel):
@@ -43,7 +47,10 @@ class Scenario(BaseModel):
     protocol: ProtocolChoice = Field(description="protocol and parameters")
     workload: Workloads = Field(description="what is sent: one workload or a list")
     traffic: tuple[AnyTraffic, ...] = Field(default=(), description="cross traffic beside the session; simulator only")
-    receivers: tuple[Attendance, ...] = Field(default=(), description="receivers that join late or leave early; simulator only")
+    receivers: tuple[Attendance, ...] = Field(default=(), description="receivers that join late or leave early")
+    nodes: dict[str, NodeChoice] = Field(
+        default_factory=dict, description="what runs on hosts: others' programs beside our own; emulation only"
+    )
     duration: Duration = Field(default=60.0, gt=0.0, description="the run ends then at the latest")
     faults: tuple[Fault, ...] = Field(default=(), description="what goes wrong, and when")
     wire: Literal["objects", "bytes"] = Field(
@@ -63,6 +70,9 @@ class Scenario(BaseModel):
         default=None, gt=0.0, description="time series (Parquet) of this interval into the output folder; simulator only"
     )
 
+    compare: dict[CaseName, dict[str, Any]] = Field(
+        default_factory=dict, description="cases by name, each with what it has other than this file; `run` runs them all"
+    )
     twin: Margins | None = Field(default=None, description="margins of the equivalence of simulator and Mininet")
 
     @model_validator(mode="after")
@@ -82,6 +92,7 @@ class Scenario(BaseModel):
         if len(self.senders) == sum(map(topology.size, topology.host_nodes)):
             raise ConfigError(f"workload: value {self.senders!r} of all 'from' is not allowed; at least one host receives")
         self._check_receivers(topology)
+        check_nodes(self.nodes, self.protocol.name, self.protocol.config)
         return self
 
     def _named(self) -> Iterator[tuple[str, Sequence[str]]]:
@@ -94,6 +105,8 @@ class Scenario(BaseModel):
             yield f"traffic.{n}.to", (flow.sink,)
         for n, entry in enumerate(self.receivers):
             yield f"receivers.{n}.hosts", entry.hosts
+        for name in self.nodes:
+            yield f"nodes.{name}", (name,)
 
     def _check_receivers(self, topology: Topology) -> None:
         for n, entry in enumerate(self.receivers):
@@ -107,6 +120,11 @@ class Scenario(BaseModel):
                 raise ConfigError(f"traffic.{n}.to: value {flow.sink!r} is not allowed; another host than 'from'")
             if flow.end is not None and flow.end <= flow.begin:
                 raise ConfigError(f"traffic.{n}.end: value {flow.end!r} is not allowed; later than begin, {flow.begin!r}")
+
+    @property
+    def foreign(self) -> dict[str, NodeChoice]:
+        """Hosts and groups of hosts that run something that is not ours."""
+        return {name: choice for name, choice in self.nodes.items() if choice.foreign}
 
     @property
     def senders(self) -> list[str]:
@@ -133,23 +151,24 @@ class Scenario(BaseModel):
         What changes nothing is left out: the engine, and what is only looked at.
         """
         meaning = {key: value for key, value in self.plain().items() if key not in MEANINGLESS}
+        if not self.foreign:
+            del meaning["nodes"]
         text = json.dumps(meaning, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return sha256(text.encode()).hexdigest()
 
 
 def load(path: Path | str, sets: Iterable[str] = (), seed: int | None = None) -> Scenario:
     """The scenario in a YAML file, with `key.path=value` replacements and another seed. ConfigError is one line."""
-    data = read_data(Path(path), sets)
+    return parse(read(path, sets, seed), str(path))
+
+
+def read(path: Path | str, sets: Iterable[str] = (), seed: int | None = None) -> dict[str, Any]:
+    """The plain values of a scenario file, as `load` takes them."""
+    data = read_yaml(Path(path))
+    override(data, sets)
+    _read_topology(data, Path(path))
     if seed is not None:
         data["seed"] = seed
-    return parse(data, str(path))
-
-
-def read_data(path: Path, sets: Iterable[str] = ()) -> dict[str, Any]:
-    """The plain values in a scenario file, with replacements, and with the network of another file in its place."""
-    data = read_yaml(path)
-    override(data, sets)
-    _read_topology(data, path)
     return data
 
 

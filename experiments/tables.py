@@ -77,6 +77,7 @@ def _summary(result: Result) -> dict[str, str]:
         "CPU time": _seconds(m["cpu_s"]),
         "memory": "-" if m["peak_memory"] is None else f"{m['peak_memory'] / 2**20:.0f} MiB at most on one host",
         "events": "-" if m["events"] is None else str(m["events"]),
+        "emulation kept up": _health(m.get("health")),
         "injected": ", ".join(f"{name} {count}" for name, count in m.get("injected", {}).items()) or "nothing",
         "violations": _violations(result),
         "faults": json.dumps(m["faults"]) if m["faults"] else "none",
@@ -93,18 +94,30 @@ def _storm(storm: dict[str, Any] | None) -> str:
     return f"{storm['requests_per_loss']:.3g} requests per loss, {sent}, {storm['duplicates']} duplicates, {quiet}"
 
 
+def _health(health: dict[str, Any] | None) -> str:
+    """Did the links of an emulation, and how late were those in user space?"""
+    if health is None:
+        return "-"
+    said = "yes" if health["healthy"] else "NO"
+    if "lateness" not in health:
+        return said
+    late = {key: f"{value * 1000:.2f} ms" for key, value in health["lateness"].items()}
+    return f"{said}; links in user space {late['p50']} late, 1 % over {late['p99']}, at most {late['max']}"
+
+
 def _violations(result: Result) -> str:
     first = [f"{row['rule']}: {row['what']} ({row['host']} at {row['at']:.6g} s)" for row in result.violations[:3]]
     return f"{result.metrics['invariants']['broken']}, first " + "; ".join(first) if first else "none"
 
 
-def compare(results: Sequence[Result], scenario: Scenario) -> None:
-    """The same metrics of several worlds side by side."""
-    table = Table(title=f"{scenario.name} (seed {scenario.seed})", title_justify="left")
+def compare(results: Sequence[Result], scenario: Scenario, titles: Sequence[str] = ()) -> None:
+    """The same metrics of several worlds side by side, or of the cases with these `titles`."""
+    name = scenario.name.removesuffix(f"-{titles[0]}") if titles else scenario.name
+    table = Table(title=f"{name} (seed {scenario.seed})", title_justify="left")
     table.add_column("")
     columns = [_summary(result) for result in results]
-    for result in results:
-        table.add_column(WORLDS[result.backend], overflow="fold")
+    for title in titles or [WORLDS[result.backend] for result in results]:
+        table.add_column(title, overflow="fold")
     for key in columns[0]:
         table.add_row(key, *(column[key] for column in columns))
     _console().print(table)

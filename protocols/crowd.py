@@ -163,18 +163,25 @@ class Crowd:
 
     def _tell(self, machines: "list[Machine]", message: "Message", source: "Address", to: "Address", now: float) -> None:
         """Tell machines that are out of step; who then stands where the others stand is in step."""
+        at, spare, lacking = self._at, self._spare, self._lacking
+        strays, attentive = self._strays, self._attentive
         for machine in machines:
             machine.receive(message, source, to, now)
             seat: Seat = machine.seat
-            if seat.at is not self._at:
-                self._strays.append(machine)
+            if seat.at is not at:
+                strays.append(machine)
                 continue
             seat.pace = self
-            seat.spare -= self._spare
+            seat.spare -= spare
             if seat.attentive:
-                self._attentive.append(machine)
+                attentive.append(machine)
             elif not seat.whole:
-                self._lack(machine)
+                waits = seat.waits_for()
+                group = lacking.get(waits)
+                if group is None:
+                    lacking[waits] = [machine]
+                else:
+                    group.append(machine)
 
     def _overhear(self, message: "Message", source: "Address", to: "Address", now: float, deaf: "list[Machine]") -> None:
         """Feedback moves nobody, and the others need not hear it."""

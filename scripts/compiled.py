@@ -17,7 +17,8 @@ __all__ = ["MODULES", "PACKAGES", "compile_into"]
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("protocols", "topologies", "sim", "emu", "experiments")
 NORM = (
-    "backoff bits cycle demand feedback grtt hearing identity incoming needs outgoing partition quantise receiver remote sender"
+    "backoff bits chain cycle demand feedback grtt hearing identity incoming needs outgoing partition quantise receiver "
+    "remote sender"
 )
 MODULES = [
     *("protocols/crowd.py", "protocols/machine.py", "protocols/rng.py", "protocols/serial.py"),

@@ -2,10 +2,11 @@
 
 import ctypes
 from ctypes import POINTER, c_bool, c_char_p, c_double, c_int, c_int64, c_uint, c_uint8, c_uint16, c_uint32, c_void_p
+from pathlib import Path
 
 from protocols.errors import UnsupportedError
 
-__all__ = ["EVENTS", "NormEvent", "load"]
+__all__ = ["DATA", "EVENTS", "NormEvent", "content_of", "load", "name_of"]
 
 EVENTS = (
     *("INVALID", "TX_QUEUE_VACANCY", "TX_QUEUE_EMPTY", "TX_FLUSH_COMPLETED", "TX_WATERMARK_COMPLETED"),
@@ -16,6 +17,10 @@ EVENTS = (
     *("CC_ACTIVE", "CC_INACTIVE", "ACKING_NODE_NEW", "SEND_ERROR", "USER_TIMEOUT"),
 )
 """Names of the library's events, by number."""
+
+
+DATA = 1
+"""The type of data objects."""
 
 
 class NormEvent(ctypes.Structure):
@@ -46,6 +51,8 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "NormSetGrttEstimate": (None, [c_void_p, c_double]),
     "NormSetGrttMax": (None, [c_void_p, c_double]),
     "NormSetBackoffFactor": (None, [c_void_p, c_double]),
+    "NormSetGrttProbingMode": (None, [c_void_p, c_int]),
+    "NormSetGrttProbingInterval": (None, [c_void_p, c_double, c_double]),
     "NormSetGroupSize": (None, [c_void_p, c_uint]),
     "NormSetTxRobustFactor": (None, [c_void_p, c_int]),
     "NormFileEnqueue": (c_void_p, [c_void_p, c_char_p, c_char_p, c_uint]),
@@ -73,3 +80,18 @@ def load() -> ctypes.CDLL:
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
     return library
+
+
+def name_of(event_type: int) -> str:
+    """The name of an event, or its number when this library knows more of them."""
+    return EVENTS[event_type] if 0 <= event_type < len(EVENTS) else str(event_type)
+
+
+def content_of(library: ctypes.CDLL, handle: int) -> bytes:
+    """All bytes of a data or file object that was received whole."""
+    if library.NormObjectGetType(handle) == DATA:
+        size = library.NormObjectGetSize(handle)
+        return ctypes.string_at(library.NormDataAccessData(handle), size) if size else b""
+    path = ctypes.create_string_buffer(4096)
+    library.NormFileGetName(handle, path, 4096)
+    return Path(path.value.decode()).read_bytes()

@@ -22,12 +22,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from emu.peers.libnorm import EVENTS, NormEvent, load
+from emu.peers.libnorm import NormEvent, content_of, load, name_of
 from protocols.errors import UnsupportedError, UsageError
 
 __all__ = ["Peer", "content", "main"]
 
-_DATA = 1
 _LOOK = 0.05
 """Longest wait for an event before the time is looked at again."""
 
@@ -84,7 +83,7 @@ class Peer:
         descriptor = self.lib.NormGetDescriptor(self.instance)
         while time.monotonic() < self._until:
             while self.lib.NormGetNextEvent(self.instance, ctypes.byref(event), False):
-                name = EVENTS[event.type] if 0 <= event.type < len(EVENTS) else str(event.type)
+                name = name_of(event.type)
                 self.counts[name] = self.counts.get(name, 0) + 1
                 yield name, event
             select.select([descriptor], [], [], _LOOK)
@@ -200,16 +199,8 @@ class _Receiving:
         length = lib.NormObjectGetInfoLength(handle)
         info = ctypes.create_string_buffer(length + 1)
         lib.NormObjectGetInfo(handle, info, length)
-        digest = None if self._options.no_hash else _sha(self._content(handle, size))
+        digest = None if self._options.no_hash else _sha(content_of(lib, handle))
         _emit("RX_OBJECT_COMPLETED", name=info.raw[:length].decode("latin1"), size=size, sha256=digest)
-
-    def _content(self, handle: int, size: int) -> bytes:
-        lib = self._peer.lib
-        if lib.NormObjectGetType(handle) == _DATA:
-            return ctypes.string_at(lib.NormDataAccessData(handle), size) if size else b""
-        path = ctypes.create_string_buffer(4096)
-        lib.NormFileGetName(handle, path, 4096)
-        return Path(path.value.decode()).read_bytes()
 
 
 def _receive(options: argparse.Namespace) -> int:

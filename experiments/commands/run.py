@@ -2,14 +2,18 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from experiments import tables
+from experiments.cases import load_cases
 from experiments.commands.options import Json
-from experiments.scenario import load
+from experiments.scenario import Scenario
 from protocols.errors import UsageError
+
+if TYPE_CHECKING:
+    from experiments.metrics import Result
 
 __all__ = ["run_command"]
 
@@ -17,7 +21,12 @@ __all__ = ["run_command"]
 def run_command(
     *,
     scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.yaml", help="Scenario file.", show_default=False)],
-    backend: Annotated[str, typer.Option("--on", help="Where it runs: sim or emu.", metavar="sim|emu")] = "sim",
+    backend: Annotated[
+        str | None,
+        typer.Option(
+            "--on", help="Where it runs: sim or emu.  (default: sim, or emu with `nodes` that are not ours)", metavar="sim|emu"
+        ),
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Another seed than the file's.", metavar="N", show_default=False)] = None,
     sets: Annotated[
         list[str] | None,
@@ -38,30 +47,50 @@ def run_command(
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Run a scenario and show what came out.
+    """Run a scenario, or all its cases, and show what came out.
 
     Exit code 0: every receiver has everything, and nothing was violated; 1: not; 2: bad scenario; 3: this machine can't run it.
     """
     # Both worlds are loaded here alone: they take longer than `send` and `recv` should take to start.
-    from experiments.run import BACKENDS, run
-    from experiments.seeing import Seeing
+    from experiments.run import BACKENDS, home_of
 
-    if backend not in BACKENDS:
+    if backend is not None and backend not in BACKENDS:
         raise UsageError(f"--on: value {backend!r} is not allowed; one of {', '.join(BACKENDS)}")
     looks = [f"capture={json.dumps(capture)}"] if capture else []
     looks += [f"series={series}"] if series else []
-    wanted = load(scenario, [*(sets or ()), *looks], seed)
-    seeing = Seeing.of(wanted, out, trace)
-    if out is not None:
-        tables.prepare(out)
-    with tables.working(f"{wanted.name} on {backend}"):
-        result = run(wanted, backend, seeing)
-    if out is not None:
-        tables.write(result, wanted, out)
+    cases = load_cases(scenario, [*(sets or ()), *looks], seed)
+    if trace is not None and len(cases) > 1:
+        raise UsageError("--trace: names one file, and the scenario has several cases; use --set trace=true and --out DIR")
+    place = backend or home_of(cases.values())
+    results = {name: _run(wanted, name, place, out, trace) for name, wanted in cases.items()}
+    _tell(results, cases, out, as_json)
+    return 0 if all(result.ok for result in results.values()) else 1
+
+
+def _run(wanted: Scenario, case: str, place: str, out: Path | None, trace: Path | None) -> "Result":
+    """One case, with its files in a folder of its own."""
+    from experiments.run import run
+    from experiments.seeing import Seeing
+
+    folder = out / case if out is not None else None
+    seeing = Seeing.of(wanted, folder, trace)
+    if folder is not None:
+        tables.prepare(folder)
+    with tables.working(f"{wanted.name} on {place}"):
+        result = run(wanted, place, seeing)
+    if folder is not None:
+        tables.write(result, wanted, folder)
     for reason in result.metrics.get("health", {}).get("reasons", ()):
         typer.echo(f"warning: the emulation could not keep up, and its numbers are not to be trusted: {reason}", err=True)
+    return result
+
+
+def _tell(results: "dict[str, Result]", cases: dict[str, Scenario], out: Path | None, as_json: bool) -> None:
+    single = results.get("")
     if as_json:
-        typer.echo(json.dumps(result.plain()))
+        plain = {"cases": {name: result.plain() for name, result in results.items()}} if single is None else single.plain()
+        typer.echo(json.dumps(plain))
+    elif single is not None:
+        tables.show(single, cases[""], out)
     else:
-        tables.show(result, wanted, out)
-    return 0 if result.ok else 1
+        tables.compare(list(results.values()), next(iter(cases.values())), list(results))

@@ -1,7 +1,7 @@
 """A sweep from its file to its last row: what is missing is computed, and what came of it is counted."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,10 @@ from experiments.sweep.grid import Plan, Run
 from experiments.sweep.guard import Guard, Perform
 from experiments.sweep.packing import pack
 from experiments.sweep.progress import Progress
+from experiments.sweep.rounds import asked_metrics, wanted
+from experiments.sweep.shipping import ship
 from experiments.sweep.spark import cores_of, session
-from experiments.sweep.store import Known, known_runs, set_aside
+from experiments.sweep.store import Known, known_runs, metric_values, set_aside
 from experiments.sweep.task import Task
 from experiments.sweep.version import code_version
 from experiments.sweep.work import perform as make_run
@@ -23,7 +25,7 @@ from protocols.errors import UsageError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Options", "Summary", "conduct", "missing_runs", "planned"]
+__all__ = ["Options", "Summary", "conduct", "missing_runs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +73,6 @@ class Summary:
         return {**told, **counts, "status": dict(sorted(self.status.items()))}
 
 
-def planned(plan: Plan) -> list[Run]:
-    """Every run the sweep asks for."""
-    found = [run for point in plan.points() for run in plan.runs(point, 0, plan.sweep.replications)]
-    if not found:
-        raise UsageError(f"{plan.path}: leave_out: leaves no point at all")
-    return found
-
-
 def missing_runs(runs: Sequence[Run], known: Known, retry: bool = False) -> list[Run]:
     """Those without a row; with `retry` also those whose row is not ok."""
     done = known.done
@@ -102,8 +96,7 @@ class _Conductor:
 
     def go(self) -> Summary:
         try:
-            runs = planned(self.plan)
-            self._compute(runs)
+            runs = self._go_on()
             self._count(runs)
             if self.spark is not None and not self.summary.interrupted:
                 write_nested(self.spark, self.folder, self._nested())
@@ -112,21 +105,33 @@ class _Conductor:
                 self.spark.stop()
         return self.summary
 
+    def _go_on(self) -> Sequence[Run]:
+        """Compute until nothing more is asked for, or it is told to stop; returns all runs asked for."""
+        metrics, asked = asked_metrics(self.plan), set[str]()
+        while True:
+            runs = wanted(self.plan, metric_values(self.folder, metrics))
+            todo = self._todo(runs, asked)
+            if todo:
+                self._make(todo)
+            if not todo or not metrics or self.summary.interrupted:
+                return runs
+            asked |= {run.run_id for run in runs}
+
     def _nested(self) -> list[str]:
         keep = self.plan.sweep.keep
         return [name for name, kept in (("receivers", keep.receivers), ("series", keep.series is not None)) if kept]
 
-    def _compute(self, runs: Sequence[Run]) -> None:
+    def _todo(self, runs: Sequence[Run], asked: Container[str]) -> Sequence[Run]:
+        """What is to be made of the runs, without those this invocation has been asked for."""
         known = known_runs(self.folder)
-        todo = missing_runs(runs, known, self.options.retry)
-        self.summary.known = len(runs) - len(todo)
-        self.summary.unreadable += len(known.unreadable)
         set_aside(known.unreadable)
-        self.summary.other_versions = sum(version != code_version() for version, _ in known.status.values())
+        new = [run for run in runs if run.run_id not in asked]
+        todo = missing_runs(new, known, self.options.retry)
+        self.summary.known += len(new) - len(todo)
+        self.summary.unreadable += len(known.unreadable)
         if self.options.limit is not None:
             todo = todo[: max(0, self.options.limit - self.summary.made)]
-        if todo:
-            self._make(todo)
+        return todo
 
     def _make(self, todo: Sequence[Run]) -> None:
         sweep, options = self.plan.sweep, self.options
@@ -136,6 +141,8 @@ class _Conductor:
                 self.calibration = calibrate(guard, todo, sweep.backend)
         if self.spark is None:
             self.spark = session(self._master(), self.folder / "spark.log", options.remote)
+            if options.remote is not None or not options.master.startswith("local["):
+                ship(self.spark)
         tasks = pack([self.calibration.cost(run) for run in todo], cores_of(self.spark))
         if sweep.backend == "emu":
             # Each is long, and what is finished should be safe.
@@ -172,6 +179,8 @@ class _Conductor:
         )
 
     def _count(self, runs: Sequence[Run]) -> None:
-        done = known_runs(self.folder).done
+        known = known_runs(self.folder)
+        done = known.done
+        self.summary.other_versions = sum(version != code_version() for version, _ in known.status.values())
         self.summary.total = len(runs)
         self.summary.status = Counter(done[run.run_id] for run in runs if run.run_id in done)

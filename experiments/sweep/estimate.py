@@ -5,11 +5,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.sweep.conduct import missing_runs, planned
+from experiments.sweep.conduct import missing_runs
 from experiments.sweep.costs import calibrate
 from experiments.sweep.grid import Plan
 from experiments.sweep.guard import Guard
-from experiments.sweep.store import known_runs
+from experiments.sweep.rounds import asked_metrics, wanted
+from experiments.sweep.store import known_runs, metric_values
 from experiments.sweep.version import code_version
 from experiments.sweep.work import perform
 from topologies.units import format_duration, format_size
@@ -35,6 +36,7 @@ class Estimate:
     disk_bytes: int
     tried: int
     first: tuple[str, ...]
+    most_runs: int
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""
@@ -43,7 +45,7 @@ class Estimate:
 
 def estimate(plan: Plan, folder: Path) -> Estimate:
     """Try three runs for at most three seconds each, and conclude from their size to all."""
-    runs = planned(plan)
+    runs = wanted(plan, metric_values(folder, asked_metrics(plan)))
     todo = missing_runs(runs, known_runs(folder))
     with Guard(perform, min(3.0, plan.sweep.time_limit), plan.sweep.memory) as guard:
         calibration = calibrate(guard, todo, plan.sweep.backend)
@@ -60,12 +62,15 @@ def estimate(plan: Plan, folder: Path) -> Estimate:
         disk_bytes=ROW * len(todo) + RECEIVER * rows,
         tried=calibration.tried,
         first=tuple(f"{run.point}, seed {run.seed}" for run in todo[:SHOWN]),
+        most_runs=plan.most_runs if asked_metrics(plan) else len(runs),
     )
 
 
 def show(told: Estimate) -> str:
     """For people."""
     lines = [f"{told.name}: {told.points} points, {told.runs} runs, {told.missing} to make (version {told.version})"]
+    if told.most_runs > told.runs:
+        lines[0] += f"; results decide about more, up to {told.most_runs} in all"
     if told.missing:
         cpu, wall = format_duration(float(f"{told.cpu_s:.2g}")), format_duration(float(f"{told.wall_s:.2g}"))
         lines.append(f"about {cpu} of processor time, {wall} on this machine, {format_size(told.disk_bytes)} on disk")

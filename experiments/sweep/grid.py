@@ -10,7 +10,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from experiments.scenario import Scenario, parse, read_data
+from experiments.scenario import Scenario, parse, read
 from experiments.scenario_file import put
 from experiments.sweep.conditions import Condition
 from experiments.sweep.quantities import Value, kind_of, number_of
@@ -61,7 +61,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         if isinstance(self.sweep.scenario, str):
-            self.base = read_data(self.path.parent / self.sweep.scenario)
+            self.base = read(self.path.parent / self.sweep.scenario)
         else:
             self.base = {"name": self.sweep.name, **copy.deepcopy(self.sweep.scenario)}
         for key, value in self.sweep.set.items():
@@ -80,10 +80,7 @@ class Plan:
     @property
     def axis_types(self) -> dict[str, str]:
         """The type of each axis' column."""
-        kinds = {name: self._kind(axis) for name, axis in self.sweep.axes.items()}
-        refined = self.sweep.refine and self.sweep.refine.axis
-        # Values in between need not be whole.
-        return {name: "double" if name == refined and kind == "long" else kind for name, kind in kinds.items()}
+        return {name: self._kind(axis) for name, axis in self.sweep.axes.items()}
 
     @staticmethod
     def _kind(axis: Axis) -> str:

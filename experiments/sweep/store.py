@@ -9,7 +9,7 @@ series/job=<uuid>/    one row per run, name and time
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,6 +88,18 @@ def known_runs(folder: Path) -> Known:
             if found.get(row["run_id"], ("", ""))[1] != "ok":
                 found[row["run_id"]] = (row["version"], row["status"])
     return Known(found, tuple(unreadable))
+
+
+def metric_values(folder: Path, metrics: Sequence[str]) -> dict[str, dict[str, float | None]]:
+    """run_id -> metric -> value of every run that has a row; an ok row counts before one that is not."""
+    found: dict[str, dict[str, float | None]] = {}
+    ok: set[str] = set()
+    for path in parts(folder):
+        for row in _columns(path, ["run_id", "status", *(f"m_{name}" for name in dict.fromkeys(metrics))]) or ():
+            if row["run_id"] not in ok:
+                found[row["run_id"]] = {name: row[f"m_{name}"] for name in metrics}
+                ok |= {row["run_id"]} if row["status"] == "ok" else set()
+    return found
 
 
 def set_aside(files: Iterable[Path]) -> None:

@@ -64,9 +64,10 @@ class NackCycle:
                     if receiver.ports.trace is not None:
                         receiver.ports.trace("nack_resumed", {"until": self._expiry})
         elif now >= self._holdoff and self._remote.lacks_before(place):
-            self._begin(now)
+            self.begin(now)
 
-    def _begin(self, now: float) -> None:
+    def begin(self, now: float) -> None:
+        """Something is missing: back off."""
         remote = self._remote
         factor = remote.backoff
         ports = remote.receiver.ports
@@ -109,9 +110,11 @@ class NackCycle:
         """Another receiver asked for this."""
         if now >= self._expiry or self._covered is not None:
             return
-        self._asked = demand if self._asked is None else self._asked.merged(demand)
-        place = self._remote.boundary()
-        if self._is_covered(place):
+        asked = self._asked
+        asked = self._asked = demand if asked is None else asked.merged(demand)
+        remote = self._remote
+        place = remote.boundary()
+        if is_covered(remote.objects, place, asked):
             self._covered = place
             self.due = inf
             receiver = self._remote.receiver

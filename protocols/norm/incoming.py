@@ -6,7 +6,7 @@ from protocols.fec import decode
 from protocols.machine import Sink
 from protocols.norm.bits import bit_runs
 from protocols.norm.messages import Fti
-from protocols.norm.pending import Pending
+from protocols.norm.pending import NONE, Pending
 
 __all__ = ["Incoming"]
 
@@ -36,11 +36,12 @@ class Incoming:
     @property
     def clean(self) -> bool:
         """Is nothing missing of what was sent so far?"""
-        return not self.gaps and not self.absent and not (self.wants_info and self.info is None)
+        return self.gaps is None and not self.absent and not (self.wants_info and self.info is None)
 
     def parity_of(self, block: int) -> int:
         """Mask of the parity symbols received of a block, bit 0 for the first."""
-        return self._parity.get(block, 0) if self._parity else 0
+        parity = self._parity
+        return 0 if parity is None else parity.get(block, 0)
 
     def shortage(self, block: int) -> int:
         """How many symbols more the block needs."""
@@ -50,10 +51,10 @@ class Incoming:
 
     def skip(self, block: int, symbol: int, to_block: int, to_symbol: int) -> None:
         """Everything from (block, symbol) up to, but without, (to_block, to_symbol) was sent and did not come."""
-        length = self.fti.partition.length
         if block == to_block:
             self._gap(block, (1 << to_symbol) - (1 << symbol))
             return
+        length = self.fti.partition.length
         if symbol:
             self._gap(block, (1 << length(block)) - (1 << symbol))
             block += 1
@@ -66,9 +67,10 @@ class Incoming:
 
     def _gap(self, block: int, mask: int) -> None:
         if mask:
-            if self.gaps is None:
-                self.gaps = Pending()
-            self.gaps[block] = self.gaps.get(block, 0) | mask
+            gaps = self.gaps
+            if gaps is None:
+                gaps = self.gaps = Pending()
+            gaps[block] = gaps.get(block, 0) | mask
 
     def missing(self, block: int) -> int:
         """Mask of the missing source symbols of a block; a block of which nothing came is brought among the gaps first."""
@@ -79,7 +81,7 @@ class Incoming:
                 rest = [span for span in ([first, block - 1], [block + 1, last]) if span[0] <= span[1]]
                 self.absent[place : place + 1] = rest
                 self._gap(block, (1 << self.fti.partition.length(block)) - 1)
-        return self.gaps.get(block, 0) if self.gaps else 0
+        return 0 if self.gaps is None else self.gaps.get(block, 0)
 
     def missing_before(self, block: int, symbol: int) -> bool:
         """Is anything missing that comes before (block, symbol)? The object's information comes before everything."""
@@ -87,9 +89,12 @@ class Incoming:
             return True
         if self.absent and self.absent[0][0] < block:
             return True
-        if not self.gaps:
+        gaps = self.gaps
+        if gaps is None:
             return False
-        return min(self.gaps) < block or bool(self.gaps.get(block, 0) & (1 << symbol) - 1)
+        if gaps.key < block or (gaps.more is not None and min(gaps.more) < block):
+            return True
+        return symbol > 0 and bool(gaps.get(block, 0) & (1 << symbol) - 1)
 
     # -- what comes in -------------------------------------------------------------------------------------------------
 
@@ -106,33 +111,36 @@ class Incoming:
         if not mask & bit:
             return False
         self.write(block, symbol, payload)
-        self._settle(block, mask ^ bit)
+        mask ^= bit
+        have = self.parity_of(block)
+        if mask.bit_count() > have.bit_count():
+            assert self.gaps is not None
+            self.gaps[block] = mask
+        else:
+            self._filled(block, mask, have)
         return True
 
     def fill_parity(self, block: int, number: int, payload: bytes | None, limit: int) -> bool:
         """Parity symbol `number` of a block that was wholly sent; True when it is of use. Holds at most `limit` bytes."""
         gaps, parity = self.gaps, self._parity
-        mask = self.missing(block) if self.absent else gaps.get(block, 0) if gaps else 0
-        have = parity.get(block, 0) if parity else 0
+        mask = self.missing(block) if self.absent else 0 if gaps is None else gaps.get(block, 0)
+        have = 0 if parity is None else parity.get(block, 0)
         if not mask or have >> number & 1 or number >= self.fti.usable:
             return False
-        if payload is None:
-            if mask.bit_count() > have.bit_count() + 1:
-                if parity is None:
-                    parity = self._parity = Pending()
-                parity[block] = have | 1 << number
-                return True
-        else:
+        if payload is not None:
             if self._held + len(payload) > limit:
                 return False
             if self._stored is None:
                 self._stored = {}
             self._stored[block, number] = payload
             self._held += len(payload)
-        if parity is None:
-            parity = self._parity = Pending()
-        parity[block] = have | 1 << number
-        self._settle(block, mask)
+        have |= 1 << number
+        if have.bit_count() < mask.bit_count():
+            if parity is None:
+                parity = self._parity = Pending()
+            parity[block] = have
+        else:
+            self._filled(block, mask, have)
         return True
 
     @property
@@ -140,23 +148,24 @@ class Incoming:
         """Bytes of parity kept for decoding."""
         return self._held
 
-    def _settle(self, block: int, mask: int) -> None:
-        """The block misses `mask` now: done, decodable, or still incomplete."""
-        assert self.gaps is not None
-        have = self.parity_of(block)
-        if mask.bit_count() > have.bit_count():
-            self.gaps[block] = mask
-            return
+    def _filled(self, block: int, mask: int, have: int) -> None:
+        """The parity `have` makes up for what the block misses."""
+        gaps, parity = self.gaps, self._parity
+        assert gaps is not None
         if mask and self._stored is not None:
             self._decode(block, mask, have)
-        # An emptied dict keeps its room, which is most of what a receiver weighs.
-        del self.gaps[block]
-        self.gaps = self.gaps or None
-        if have and self._parity is not None:
-            del self._parity[block]
-            self._parity = self._parity or None
+        # What is emptied goes, for it is most of what a receiver weighs.
+        if gaps.more is None:
+            self.gaps = None
+        else:
+            del gaps[block]
+        if parity is not None and block in parity:
+            del parity[block]
+            if parity.key == NONE:
+                self._parity = None
+        if self._stored is not None:
             for number in range(have.bit_length()):
-                if self._stored is not None and have >> number & 1:
+                if have >> number & 1:
                     self._held -= len(self._stored.pop((block, number)))
 
     def _decode(self, block: int, mask: int, have: int) -> None:

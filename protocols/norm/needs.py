@@ -87,6 +87,11 @@ def is_covered(objects: Mapping[int, Incoming | None], place: Place, asked: Dema
     """Will the repair of what others asked for bring everything missing before `place`?"""
     object_id, block, symbol = place
     for key, item in objects.items():
+        if key == object_id and item is not None and not asked.objects and (block or symbol):
+            # As below, for the object that is being sent: nearly always.
+            if not item.clean and not _is_object_covered(item, (block, symbol), asked):
+                return False
+            continue
         order = ahead(key, object_id)
         if order > 0 or (order == 0 and not (block or symbol)):
             continue
@@ -107,8 +112,10 @@ def _is_object_covered(item: Incoming, limit: tuple[int, int], asked: Demand) ->
     for first, last in item.absent or ():
         if first < end and not asked.has_blocks(key, first, min(last, end - 1)):
             return False
+    if item.gaps is None:
+        return True
     symbols, usable = asked.symbols, item.fti.usable
-    for block, missing in (item.gaps or {}).items():
+    for block, missing in item.gaps.items():
         if block > end or (block == end and usable):
             continue
         mask = symbols.get((key, block), 0)
@@ -118,7 +125,7 @@ def _is_object_covered(item: Incoming, limit: tuple[int, int], asked: Demand) ->
             continue
         heard = item.parity_of(block)
         gain = _gain(item.fti.partition.length(block), missing, heard, mask, usable) if mask else 0
-        if gain < missing.bit_count() - heard.bit_count() and not asked.has_blocks(key, block, block):
+        if gain < missing.bit_count() - heard.bit_count() and not (asked.blocks and asked.has_blocks(key, block, block)):
             return False
     return True
 

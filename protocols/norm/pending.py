@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, MutableMapping
 from typing import Generic, TypeVar, cast, overload
 
-__all__ = ["Pending"]
+__all__ = ["NONE", "Pending"]
 
 T = TypeVar("T")
 NONE = -1
@@ -11,22 +11,25 @@ NONE = -1
 
 
 class Pending(MutableMapping[int, T], Generic[T]):
-    """Object -> what is missing of it, or block -> mask of its symbols; in the order they were put in, as in a dict."""
+    """Object -> what is missing of it, or block -> mask of its symbols; in the order they were put in, as in a dict.
 
-    __slots__ = ("_item", "_key", "_more")
+    Who asks with every message looks at the parts itself: `key` and `item` are the first entry, `NONE` and None when there is
+    none; `more` holds the others, and is None when there are none.
+    """
+
+    __slots__ = ("item", "key", "more")
 
     def __init__(self) -> None:
-        self._key = NONE
-        self._item = cast("T", None)
-        # All but the first; never without a first.
-        self._more: dict[int, T] | None = None
+        self.key = NONE
+        self.item = cast("T", None)
+        self.more: dict[int, T] | None = None
 
     def __getitem__(self, key: int) -> T:
-        if key == self._key:
-            return self._item
-        if self._more is None:
+        if key == self.key:
+            return self.item
+        if self.more is None:
             raise KeyError(key)
-        return self._more[key]
+        return self.more[key]
 
     @overload  # type: ignore[override]
     def get(self, key: int) -> T | None: ...
@@ -36,49 +39,56 @@ class Pending(MutableMapping[int, T], Generic[T]):
 
     def get(self, key: int, default: T | None = None) -> T | None:
         """As of a dict."""
-        if key == self._key:
-            return self._item
-        return self._more.get(key, default) if self._more is not None else default
+        if key == self.key:
+            return self.item
+        return self.more.get(key, default) if self.more is not None else default
 
     def __contains__(self, key: object) -> bool:
-        return key == self._key or (self._more is not None and key in self._more)
+        return key == self.key or (self.more is not None and key in self.more)
 
     def __setitem__(self, key: int, item: T) -> None:
-        if self._key in (NONE, key):
-            self._key, self._item = key, item
-        elif self._more is None:
-            self._more = {key: item}
+        if self.key in (NONE, key):
+            self.key, self.item = key, item
+        elif self.more is None:
+            self.more = {key: item}
         else:
-            self._more[key] = item
+            self.more[key] = item
 
     def __delitem__(self, key: int) -> None:
-        more = self._more
-        if key != self._key:
+        more = self.more
+        if key != self.key:
             if more is None:
                 raise KeyError(key)
             del more[key]
         elif more is None:
-            self._key, self._item = NONE, cast("T", None)
+            self.key, self.item = NONE, cast("T", None)
         else:
-            self._key = next(iter(more))
-            self._item = more.pop(self._key)
+            self.key = next(iter(more))
+            self.item = more.pop(self.key)
         if not more:
-            self._more = None
+            self.more = None
+
+    def __bool__(self) -> bool:
+        return self.key != NONE
+
+    def least(self) -> int:
+        """The lowest number; there is one."""
+        return self.key if self.more is None else min(self.key, *self.more)
 
     def __iter__(self) -> Iterator[int]:
         return iter([key for key, _ in self.items()])
 
     def __len__(self) -> int:
-        if self._more is not None:
-            return 1 + len(self._more)
-        return int(self._key != NONE)
+        if self.more is not None:
+            return 1 + len(self.more)
+        return int(self.key != NONE)
 
     def items(self) -> Collection[tuple[int, T]]:  # type: ignore[override]
         """What there is now."""
-        if self._key == NONE:
+        if self.key == NONE:
             return ()
-        first = (self._key, self._item)
-        return (first,) if self._more is None else [first, *self._more.items()]
+        first = (self.key, self.item)
+        return (first,) if self.more is None else [first, *self.more.items()]
 
     def values(self) -> Collection[T]:  # type: ignore[override]
         """What there is now."""

@@ -50,36 +50,45 @@ class NormReceiver(Machine):
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """A message of a sender, or the feedback of another receiver."""
         remote: RemoteSender = self.seat
-        at = remote.at
-        if message.token is at:
-            remote.at = message.after
-            remote.heard = now
-        elif message.calm is at and remote.follow(message, now):
-            if remote.attentive or not remote.whole:
-                self._settle()
-        elif type(message) is Data and remote.leap(message, now):
-            self._settle()
+        if type(message) is Data:
+            at = remote.at
+            if message.token is at:
+                remote.at = message.after
+                remote.heard = now
+                return
+            if message.calm is not at:
+                if remote.leap(message, now):
+                    return
+            elif remote.follow(message, now):
+                if remote.attentive or not remote.whole:
+                    self.settle()
+                return
         elif isinstance(message, (Nack, Ack)):
             if message.sender_id != remote.node:
                 self._overhear(message, now)
             elif remote.attentive:
                 remote.overhear(message, now)
-                self._settle()
-        elif isinstance(message, (Data, Info, Command)) and message.origin.source_id != self.node:
+                self.settle()
+            return
+        elif message.calm is remote.at and remote.follow(message, now):
+            if remote.attentive or not remote.whole:
+                self.settle()
+            return
+        if isinstance(message, (Data, Info, Command)) and message.origin.source_id != self.node:
             self._remote_of(message.origin.source_id).hear(message, now)
-            self._settle()
+            self.settle()
 
     def _overhear(self, message: Nack | Ack, now: float) -> None:
         known = self._others.get(message.sender_id) if self._others else None
         if known is not None:
             known.overhear(message, now)
-            self._settle()
+            self.settle()
 
     def wake(self, now: float) -> None:
         """Speak if it is time."""
         for remote in self._remotes():
             remote.wake(now)
-        self._settle()
+        self.settle()
 
     def counts(self) -> dict[str, int]:
         """What was received and said."""
@@ -132,7 +141,8 @@ class NormReceiver(Machine):
         self.seat = known
         return known
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
+        """After an input: when to be woken, and whether others matter."""
         seat: RemoteSender = self.seat
         due = seat.settle()
         if self._others:

@@ -19,7 +19,6 @@ from protocols.norm.messages import (
     Ack,
     Command,
     Data,
-    Flush,
     Fti,
     Gist,
     Info,
@@ -131,25 +130,30 @@ class RemoteSender(Seat):
 
     def follow(self, message: Any, now: float) -> bool:
         """A `Data` or `Flush` that has little to say to who stands where its sender stands; False: it takes more than this."""
-        item = None
+        item, key = None, message.object_id
         if not self.whole:
-            item = self.objects.get(message.object_id)
-            if item is None and message.object_id in self.objects:
+            objects = self.objects
+            item = objects.item if objects.key == key else objects.get(key)
+            if item is None and key in objects:
                 return False
         self.heard = now
         self.at = message.after
+        block = message.block
         if type(message) is Data:
+            length = message.block_length
             repair = message.flags & FLAG_REPAIR
-            if repair or message.symbol >= message.block_length:
-                if item is not None and item.missing(message.block):
-                    self.take(item, message, message.block_length, False)
+            if repair or message.symbol >= length:
+                if item is not None and item.missing(block):
+                    self.take(item, message, length, False)
                 else:
                     self.receiver.duplicates += 1
-            if repair and not self.whole:
-                self.rewind(self.at.place, now)
-        if not self.whole:
+            if repair and not self.whole and self._cycle is not None:
+                self._cycle.rewind(self.at.place, now)
+        else:
             # A flush goes through the end of its block.
-            self.check((message.object_id, message.block + (type(message) is Flush), 0), now)
+            block += 1
+        if not self.whole:
+            self.check((key, block, 0), now)
         return True
 
     def overhear(self, message: Nack | Ack, now: float) -> None:
@@ -182,21 +186,25 @@ class RemoteSender(Seat):
 
     def waits_for(self) -> tuple[int, int] | None:
         """(object, first incomplete block) when that is all that is missing, and no NACK process is under way."""
-        if len(self.objects) != 1 or (self._cycle is not None and not self._cycle.is_idle(self.heard)):
+        objects, cycle = self.objects, self._cycle
+        if objects.more is not None or (cycle is not None and not cycle.is_idle(self.heard)):
             return None
-        ((key, item),) = self.objects.items()
-        if item is None or item.absent or not item.gaps or (item.wants_info and item.info is None):
+        item = objects.item
+        if item is None or item.absent or item.gaps is None or (item.wants_info and item.info is None):
             return None
-        return key, min(item.gaps)
+        return objects.key, item.gaps.least()
 
     def ignores(self, gist: Gist, now: float) -> bool:
         """It does while a NACK process is under way that the message does not change, and its block lacks nothing."""
-        cycle = self._cycle
-        if cycle is None or len(self.objects) != 1:
-            return False
+        cycle, objects = self._cycle, self.objects
         object_id, block, reach, back = gist
-        item = self.objects.get(object_id)
-        if item is None or item.absent or (item.gaps is not None and block in item.gaps):
+        if cycle is None or objects.key != object_id or objects.more is not None:
+            return False
+        item = objects.item
+        if item is None or item.absent:
+            return False
+        gaps = item.gaps
+        if gaps is not None and (gaps.key == block or (gaps.more is not None and block in gaps.more)):
             return False
         return cycle.ignores(reach, back, now)
 
@@ -204,20 +212,26 @@ class RemoteSender(Seat):
         """A first transmission further on in the block where this receiver stands: what lies between was lost. False: else."""
         at, after = self.at, message.after
         key, block, symbol = message.object_id, message.block, message.symbol
-        if after is None or message.origin is not self.origin or at.object_id != key or at.block != block:
+        if after is None or at.block != block or at.object_id != key or message.origin is not self.origin:
             return False
-        if not at.symbol < symbol < message.block_length or message.flags & FLAG_REPAIR or self._idle_at == inf:
+        # The last symbol of a block moves on to the next.
+        if not at.symbol < symbol < message.block_length - 1 or message.flags & FLAG_REPAIR or self._idle_at == inf:
             return False
-        item = self.objects.get(key)
+        objects = self.objects
+        item = objects.item if objects.key == key else objects.get(key)
         gap = (message.sequence - at.sequence) & 0xFFFF
-        if item is None or gap >= 0x8000 or symbol + 1 == message.block_length or message.payload is not None:
+        if item is None or gap >= 0x8000 or message.payload is not None:
             return False
         self.heard = now
         self.lost += gap
         item.skip(block, at.symbol, block, symbol)
-        self.whole = False
         self.at = after
-        self.check((key, block, 0), now)
+        if self.whole:
+            # What comes before this block was all there, so there is nothing to ask for yet.
+            self.whole = False
+        elif self._cycle is None or not self._cycle.ignores((key, block, 0), None, now):
+            self.check((key, block, 0), now)
+            self.receiver.settle()
         return True
 
     @property
@@ -297,7 +311,11 @@ class RemoteSender(Seat):
     def lacks_before(self, place: Place) -> bool:
         """Is anything missing before `place`?"""
         object_id, block, symbol = place
-        for key, item in self.objects.items():
+        objects = self.objects
+        if objects.key == object_id and objects.more is None:
+            item = objects.item
+            return (block > 0 or symbol > 0) and (item is None or item.missing_before(block, symbol))
+        for key, item in objects.items():
             order = ahead(key, object_id)
             if order < 0 and (item is None or not item.clean):
                 return True
@@ -417,7 +435,7 @@ class RemoteSender(Seat):
 
     def _complete(self, item: Incoming) -> None:
         """Hand the object over if nothing is missing and nothing is to come."""
-        if item.gaps or not item.clean:
+        if not item.clean:
             return
         at = self.at
         if at.object_id != item.object_id or at.block >= item.fti.partition.blocks:
@@ -435,7 +453,7 @@ class RemoteSender(Seat):
     def _judge(self) -> None:
         """Is everything there that was sent? Then there is nothing to ask for."""
         for item in self.objects.values():
-            if item is None or item.gaps or not item.clean:
+            if item is None or not item.clean:
                 self.whole = False
                 return
         self.whole = True
@@ -464,11 +482,11 @@ class RemoteSender(Seat):
         """Begin to ask for what is missing before `place`."""
         if self.whole:
             return
-        if self._cycle is None:
-            if not self.lacks_before(place):
-                return
+        if self._cycle is not None:
+            self._cycle.check(now, place)
+        elif self.lacks_before(place):
             self._cycle = NackCycle(self)
-        self._cycle.check(now, place)
+            self._cycle.begin(now)
 
     def rewind(self, place: Place, now: float) -> None:
         """The sender sent something again, from `place`."""

@@ -9,23 +9,18 @@ from math import inf
 
 from protocols.events import FlushCompleted, ObjectAborted, ObjectPurged, ObjectSent
 from protocols.machine import Address, Content, Group, Message, Packet, Ports, Sender
+from protocols.norm.chain import Chain
 from protocols.norm.config import NormConfig
 from protocols.norm.demand import demand_of
 from protocols.norm.grtt import GrttEstimator
-from protocols.norm.identity import info_identity
 from protocols.norm.messages import (
-    EMPTY_OBJECT,
     FLAG_REPAIR,
     Ack,
-    Command,
     Data,
-    Flush,
-    Info,
     Nack,
     NormMessage,
     Origin,
     Position,
-    Probe,
     Squelch,
 )
 from protocols.norm.outgoing import Outgoing, check_content
@@ -50,6 +45,7 @@ class NormSender(Sender):
         "_aggregate_at",
         "_busy",
         "_cc_sequence",
+        "_chain",
         "_clear",
         "_config",
         "_data_sent",
@@ -63,17 +59,12 @@ class NormSender(Sender):
         "_nacks_received",
         "_next_id",
         "_objects_sent",
-        "_ordinal",
-        "_origin",
-        "_place",
-        "_position",
         "_probe_at",
         "_probe_next",
         "_probed",
         "_probes_sent",
         "_repairs",
         "_repairs_sent",
-        "_said",
         "_squelch",
         "_squelches_sent",
         "_unsent",
@@ -85,15 +76,11 @@ class NormSender(Sender):
         self._config = config
         self._group = group
         self._grtt = GrttEstimator(config)
-        self._origin = Origin(node, instance, self._grtt.code, config.backoff, gsize_code(config.gsize))
-        self._said: Origin | None = None
+        self._chain = Chain(config, Origin(node, instance, self._grtt.code, config.backoff, gsize_code(config.gsize)))
         self._window = Window(config)
         self._unsent: deque[Outgoing] = deque()
         self._repairs: list[Outgoing] = []
         self._next_id = 0
-        self._ordinal = 0
-        self._position: Position | None = None
-        self._place = (0, 0, 0)
         self._clear = 0.0
         self._busy = self._full = False
         self._aggregate_at = self._flush_at = self._probe_at = inf
@@ -119,7 +106,7 @@ class NormSender(Sender):
         """Queue an object; it is sent as soon as the window has room for it. UsageError when NORM can't carry it."""
         check_content(content, self._config)
         object_id, self._next_id = self._next_id, (self._next_id + 1) % IDS
-        self._window.backlog.append(Outgoing(object_id, content, self._config, self._origin.source_id))
+        self._window.backlog.append(Outgoing(object_id, content, self._config, self._chain.origin.source_id))
         self._admit(now)
         self._schedule()
         return object_id
@@ -127,7 +114,7 @@ class NormSender(Sender):
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Feedback for this sender and instance; everything else is not for a sender."""
         if isinstance(message, (Nack, Ack)):
-            origin = self._origin
+            origin = self._chain.origin
             if message.sender_id != origin.source_id or message.instance_id != origin.instance_id:
                 return
             self._on_response(message, now)
@@ -176,7 +163,7 @@ class NormSender(Sender):
         if message.response_sec or message.response_usec:
             sent = message.response_sec * 1_000_000 + message.response_usec
             if self._grtt.respond((_clock(now) - sent) / 1e6):
-                self._origin = replace(self._origin, grtt=self._grtt.code)
+                self._chain.origin = replace(self._chain.origin, grtt=self._grtt.code)
 
     def _on_nack(self, nack: Nack, now: float) -> None:
         self._nacks_received += 1
@@ -184,7 +171,7 @@ class NormSender(Sender):
         held = now < self._holdoff
         wanted = False
         for item in self._window.asked(demand):
-            if held and not demand.is_beyond(item.object_id, self._place):
+            if held and not demand.is_beyond(item.object_id, self._chain.place):
                 continue
             if item.want(demand):
                 item.active_at = now
@@ -224,7 +211,7 @@ class NormSender(Sender):
             message: NormMessage | None
             if self._probe_at <= now:
                 message = self._probe(now)
-            elif self._said is self._origin and self._unsent and not self._repairs and self._squelch is None:
+            elif self._chain.said is self._chain.origin and self._unsent and not self._repairs and self._squelch is None:
                 item = self._unsent[0]
                 message = self._flow(item, now)
                 if message is not None:
@@ -240,7 +227,7 @@ class NormSender(Sender):
                 self._busy = False
                 return
             size = size_of(message)
-            self._said = self._origin
+            self._chain.said = self._chain.origin
             self._full = bool(self.ports.send(Packet(message, size, self._group)))
             self._clear += size / rate
             self._busy = bool(self._repairs or self._unsent)
@@ -250,7 +237,7 @@ class NormSender(Sender):
 
         What `_next` does then, without its questions: most messages of most simulated runs are made here.
         """
-        position, block, symbol = self._position, item.block, item.symbol
+        position, block, symbol = self._chain.position, item.block, item.symbol
         after = symbol + 1
         length = item.length
         if position is None or not item.counted or self._probe_at == inf or not 0 < symbol < after < length or item.info_due:
@@ -258,15 +245,15 @@ class NormSender(Sender):
         item.symbol = after
         item.active_at = now
         self._flushes, self._flush_at = 0, inf
-        ordinal = self._ordinal
-        self._ordinal = ordinal + 1
+        ordinal = self._chain.ordinal
+        self._chain.ordinal = ordinal + 1
         self._data_sent += 1
         self._busy = True
         object_id, fti = item.object_id, item.fti
-        place = self._place = (object_id, block, after)
-        self._position = moved = Position(object_id, block, after, ordinal + 1, place)
+        place = self._chain.place = (object_id, block, after)
+        self._chain.position = moved = Position(object_id, block, after, ordinal + 1, place)
         return Data(
-            self._origin,
+            self._chain.origin,
             ordinal & 0xFFFF,
             item.flags,
             fti.fec_id,
@@ -312,12 +299,13 @@ class NormSender(Sender):
         """A repair of `item`, or something fresh when that comes first."""
         message: NormMessage | None = None
         if item.info_due and item.info_sent:
-            message = self._info(item, FLAG_REPAIR)
+            item.info_due = False
+            message = self._chain.info(item, FLAG_REPAIR)
         elif item.repairs:
             step = item.repair_step()
             if step is None:
                 return self._fresh(item)
-            message = self._data(item, *step, FLAG_REPAIR)
+            message = self._chain.data(item, *step, FLAG_REPAIR)
         if not item.repairing:
             self._repairs.pop(0)
         self._repairs_sent += message is not None
@@ -325,10 +313,10 @@ class NormSender(Sender):
 
     def _fresh(self, item: Outgoing) -> NormMessage:
         if item.info_due and not item.info_sent:
-            item.info_sent = True
-            message: NormMessage = self._info(item, 0)
+            item.info_sent, item.info_due = True, False
+            message: NormMessage = self._chain.info(item, 0)
         else:
-            message = self._data(item, *item.step(), 0)
+            message = self._chain.data(item, *item.step(), 0)
             self._data_sent += 1
         if not item.unsent:
             self._unsent.popleft()
@@ -341,7 +329,7 @@ class NormSender(Sender):
         self._window.drop(item.object_id)
         self._unsent = deque(other for other in self._unsent if other is not item)
         self._repairs = [other for other in self._repairs if other is not item]
-        self.ports.notify(ObjectAborted(self._origin.source_id, item.object_id, f"source: {reason}"))
+        self.ports.notify(ObjectAborted(self._chain.origin.source_id, item.object_id, f"source: {reason}"))
 
     def _next_flush(self, now: float) -> NormMessage | None:
         """Nothing is pending: say so `robust` times, then be quiet (RFC 5740 4.2.3.1)."""
@@ -362,7 +350,15 @@ class NormSender(Sender):
         last = self._flushes >= self._config.robust
         # After the last one a receiver still has its back-off to wait before it can ask.
         self._flush_at = now + (max(2, self._config.backoff + 2) if last else 2) * self._grtt.advertised
-        return self._flush()
+        item = next(reversed(self._window.objects.values()), None)
+        return self._make_squelch() if item is None else self._chain.flush(item)
+
+    def _make_squelch(self) -> Squelch:
+        gone, self._squelch = self._squelch or (), None
+        item = next(iter(self._window.objects.values()), None)
+        length = item.partition.length(0) if item and item.partition.blocks else 0
+        self._squelches_sent += 1
+        return self._chain.squelch(item.object_id if item else self._next_id, length, gone)
 
     def _schedule(self) -> None:
         aggregate, probe, clear = self._aggregate_at, self._probe_at, self._clear
@@ -381,118 +377,19 @@ class NormSender(Sender):
             when = clear
         self._due(when)
 
-    # -- messages --------------------------------------------------------------------------------------------------
-
-    def _number(self) -> int:
-        ordinal = self._ordinal
-        self._ordinal = ordinal + 1
-        return ordinal & 0xFFFF
-
-    def _data(self, item: Outgoing, block: int, symbol: int, repair: int) -> Data:
-        payload, size, identity = item.payload(block, symbol)
-        length = item.partition.length(block)
-        message = Data(
-            self._origin,
-            self._number(),
-            item.flags | repair,
-            item.fti.fec_id,
-            item.object_id,
-            block,
-            symbol,
-            length,
-            item.fti,
-            payload,
-            size,
-            identity,
-        )
-        self._place = (item.object_id, block, symbol)
-        if not item.counted:
-            self._position = None
-            return message
-        known = self._position if self._said is self._origin else None
-        if repair:
-            self._link(message, None, self._place)
-            message.calm = known
-            return message
-        front = (item.object_id, block, symbol + 1) if symbol + 1 < length else (item.object_id, block + 1, 0)
-        self._link(message, front)
-        if (block or symbol) and (symbol + 1 != length or block + 1 < item.partition.blocks):
-            # At both ends of an object every receiver has something to do; at the start of a block and with parity, those
-            # that lack something.
-            message.calm = known
-            message.token = known if 0 < symbol < length else None
-        return message
-
-    def _link(
-        self, message: Data | Info | Command, front: tuple[int, int, int] | None, place: tuple[int, int, int] | None = None
-    ) -> None:
-        """Tie a message of counted content into the chain of positions that receivers follow by identity.
-
-        `front` None leaves the front where it is; `place` is given for repairs.
-        """
-        position = self._position
-        if position is None and isinstance(message, Command):
-            return
-        if front is None:
-            front = (position.object_id, position.block, position.symbol) if position else self._place
-        message.after = self._position = Position(*front, self._ordinal, place or front)
-
-    def _info(self, item: Outgoing, repair: int) -> Info:
-        item.info_due = False
-        origin = self._origin
-        identity = info_identity(origin.source_id, item.object_id)
-        fec_id, content = item.fti.fec_id, item.content
-        message = Info(origin, self._number(), item.flags | repair, fec_id, item.object_id, item.fti, content.info, identity)
-        self._place = (item.object_id, 0, 0)
-        if item.counted:
-            self._link(message, None if repair else self._place, self._place)
-        else:
-            self._position = None
-        return message
-
-    def _flush(self) -> Flush | Squelch:
-        origin, fec = self._origin, self._config.fec
-        if not self._window.objects:
-            return self._make_squelch()
-        item = next(reversed(self._window.objects.values()))
-        block, symbol, length = *EMPTY_OBJECT[fec], 0
-        if item.partition.blocks:
-            block = item.partition.blocks - 1
-            length = item.partition.length(block)
-            symbol = length - 1
-        known = self._position if self._said is self._origin else None
-        message = Flush(origin, self._number(), fec, item.object_id, block, symbol, length)
-        self._link(message, None)
-        message.calm = known
-        return message
-
-    def _make_squelch(self) -> Squelch:
-        invalid, self._squelch = sorted(self._squelch or ()), None
-        item = next(iter(self._window.objects.values()), None)
-        first = item.object_id if item else self._next_id
-        length = item.partition.length(0) if item and item.partition.blocks else 0
-        message = Squelch(
-            self._origin, self._number(), self._config.fec, first, 0, 0, length, tuple(invalid[: self._config.segment // 2])
-        )
-        self._squelches_sent += 1
-        self._link(message, None)
-        return message
-
     def _probe(self, now: float) -> NormMessage | None:
         """CMD(CC), unless nothing else was sent since the last one: then probing rests until something is."""
-        if self._ordinal == self._probed:
+        if self._chain.ordinal == self._probed:
             self._probe_at = inf
             return self._next(now)
         if self._grtt.probed(now):
-            self._origin = replace(self._origin, grtt=self._grtt.code)
+            self._chain.origin = replace(self._chain.origin, grtt=self._grtt.code)
         self._probe_at = self._probe_next = now + self._grtt.next_interval()
         rate = rate_code(self._config.rate) if self._config.probing == "active" else None
-        seconds, microseconds = divmod(_clock(now), 1_000_000)
-        message = Probe(self._origin, self._number(), self._cc_sequence, seconds, microseconds, rate)
+        message = self._chain.probe(self._cc_sequence, _clock(now), rate)
         self._cc_sequence = (self._cc_sequence + 1) & 0xFFFF
         self._probes_sent += 1
-        self._probed = self._ordinal
-        self._link(message, None)
+        self._probed = self._chain.ordinal
         return message
 
 

@@ -1,6 +1,8 @@
 """`scripts/uml/run`: a command under a kernel with netem and 802.1Q, whatever this machine's kernel has."""
 
+import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,3 +28,18 @@ def test_what_a_command_writes_is_gone_afterwards(tmp_path: Path) -> None:
     told = under(f"cat {tmp_path}/seen && echo gone > {tmp_path}/written && cat {tmp_path}/written")
     assert told.stdout.split()[:2] == ["here", "gone"]
     assert not (tmp_path / "written").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_links_by_netem_hold_what_they_promise() -> None:
+    told = subprocess.run(
+        [RUN, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no", "tests/emu/test_netem.py"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=RUN.parents[2],
+        timeout=390,
+    )
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert re.search(r"^8 passed", told.stdout, re.MULTILINE), told.stdout

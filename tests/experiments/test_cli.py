@@ -112,7 +112,7 @@ def test_bad_input_exits_2_with_one_line(
 
 
 def failing(error: BaseException) -> Any:
-    def fail(scenario: Scenario) -> None:
+    def fail(scenario: Scenario, seeing: object) -> None:
         raise error
 
     return fail
@@ -137,6 +137,25 @@ def test_what_ends_a_run_decides_the_exit_code(
     monkeypatch.setitem(running.BACKENDS, "emu", failing(error))
     assert invoke(["run", scenario, "--on", "emu"]) == code
     assert capsys.readouterr().err.strip() == line
+
+
+def test_an_emulation_that_did_not_keep_up_is_marked_and_warned_of(
+    scenario: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    late = {"p50": 0.002, "p99": 0.03, "max": 0.1}
+
+    def slow(asked: Scenario) -> Any:
+        result = run(asked, "sim")
+        result.metrics["health"] = {"healthy": False, "reasons": ["links late", "a queue full"], "lateness": late}
+        return result
+
+    monkeypatch.setitem(running.BACKENDS, "emu", slow)
+    assert invoke(["run", scenario, "--on", "emu"]) == 0
+    out, err = capsys.readouterr()
+    assert [line.partition(": ")[0] for line in err.splitlines()] == ["warning"] * 2
+    assert err.splitlines()[1].endswith("not to be trusted: a queue full")
+    (line,) = [line for line in out.splitlines() if "emulation kept up" in line]
+    assert "NO; links in user space 2.00 ms late, 1 % over 30.00 ms, at most 100.00 ms" in line
 
 
 def test_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -168,7 +187,7 @@ def test_the_demo_shows_the_simulator_where_mininet_can_not_run(
 
 
 def test_the_demo_puts_both_worlds_side_by_side(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setitem(running.BACKENDS, "emu", lambda scenario: run(scenario, "sim"))
+    monkeypatch.setitem(running.BACKENDS, "emu", lambda scenario, seeing: run(scenario, "sim", seeing))
     assert demo.SCENARIO.exists()
     assert invoke(["demo"]) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "complete receivers" in line]

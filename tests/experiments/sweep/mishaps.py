@@ -1,5 +1,6 @@
 """Runs that go wrong on purpose, by their seed. In a module, since workers of Spark import it."""
 
+import faulthandler
 import json
 import os
 import signal
@@ -24,6 +25,8 @@ def unlucky(job: Mapping[str, Any]) -> dict[str, Any]:
     if seed == EXITS:
         os._exit(17)
     if seed == SEGFAULT:
+        # Without the stack that pytest would print.
+        faulthandler.disable()
         os.kill(os.getpid(), signal.SIGSEGV)
     if seed == HUNGRY:
         held = bytearray(8_000_000_000)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from experiments.sweep import grid, version
-from experiments.sweep.conduct import planned
+from experiments.sweep.rounds import wanted
 from experiments.sweep.version import code_version, sources
 from tests.experiments.sweep.files import plan_of
 
@@ -14,7 +14,7 @@ LOSS = "topology.link.down.loss"
 
 
 def ids(folder: Path, **keys: Any) -> list[str]:
-    return [run.run_id for run in planned(plan_of(folder, **keys))]
+    return [run.run_id for run in wanted(plan_of(folder, **keys), {})]
 
 
 def test_every_run_has_a_name_of_its_own(tmp_path: Path) -> None:

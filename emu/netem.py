@@ -1,0 +1,121 @@
+"""Links by netem, on kernels that have it: delay, jitter, random and bursty loss, duplicates and damage, without user space.
+
+The rate stays with a token bucket behind netem, which counts bytes as on any other link. A link whose model netem only comes
+near to is carried in user space instead.
+"""
+
+import json
+from dataclasses import dataclass, replace
+from math import inf
+from subprocess import CalledProcessError
+from typing import Any, Literal, TypeAlias
+
+from emu.doctor import run
+from emu.framing import size_table
+from emu.world import inside
+from protocols.errors import UnsupportedError
+from topologies.channels import GilbertElliott
+from topologies.delays import DelayModel, NormalDelay, ParetoDelay, UniformDelay
+from topologies.netem import Netem, netem_of
+from topologies.spec import LinkSpec
+
+__all__ = ["NetemKind", "NetemLink", "apply_netem", "beyond_netem", "examine_netem"]
+
+NetemKind: TypeAlias = Literal["none", "unseeded", "seeded"]
+"""No netem; netem with the kernel's own random numbers; netem whose random numbers follow from a seed."""
+_LIMIT = 1_000_000
+"""Packets on the way at most; the queue is the bucket's."""
+_ROOT = "root handle 1: netem"
+
+
+def examine_netem() -> NetemKind:
+    """What this kernel and its `tc` have of netem, tried in a world of its own."""
+    kind: NetemKind = inside(_try_netem)
+    return kind
+
+
+def _try_netem() -> NetemKind:
+    try:
+        run("tc qdisc add dev lo root netem delay 1ms loss gemodel 1% 10% 100% 0%")
+    except CalledProcessError:
+        return "none"
+    try:
+        run("tc qdisc del dev lo root && tc qdisc add dev lo root netem loss random 1% seed 1")
+    except CalledProcessError:
+        return "unseeded"
+    return "seeded"
+
+
+def beyond_netem(spec: LinkSpec) -> str:
+    """What of a link netem can't do, or only nearly; "" if there is nothing."""
+    if spec.discipline is not None:
+        return f"queue {spec.discipline.model}"
+    if spec.mtu is not None:
+        return f"mtu {spec.mtu}"
+    found = _words(spec, "lo")
+    return next(iter([*found.missing, *found.notes]), "")
+
+
+def _words(spec: LinkSpec, device: str) -> Netem:
+    """netem for all but the rate."""
+    return netem_of(replace(spec, rate=inf, queue=None), device)
+
+
+@dataclass(frozen=True, slots=True)
+class NetemLink:
+    """One direction of a link that netem impairs. `seed` of its random numbers, None where the kernel takes none."""
+
+    spec: LinkSpec
+    seed: int | None
+
+
+def apply_netem(link: str, impaired: NetemLink, bucket: str, queue: int, device: str, pid: int | None) -> None:
+    """Impair what leaves by `device` (in the namespace of process `pid`), and make sure that the kernel took it.
+
+    `bucket` are the words of a token bucket behind netem, with a queue of so many packets; "" for none.
+    """
+    spec = impaired.spec
+    (command,) = _words(spec, device).commands
+    seed = "" if impaired.seed is None else f" seed {impaired.seed}"
+    run(f"{command.replace(_ROOT, f'root handle 1: {size_table(spec.overhead)} netem')} limit {_LIMIT}{seed}", pid=pid)
+    if bucket:
+        run(
+            f"tc qdisc add dev {device} parent 1:1 handle 2: {bucket} && "
+            f"tc qdisc add dev {device} parent 2:1 handle 10: pfifo limit {queue}",
+            pid=pid,
+        )
+    found = {item["kind"]: item["options"] for item in json.loads(run(f"tc -j qdisc show dev {device}", pid=pid))}
+    _check(link, spec, found.get("netem", {}))
+    taken = found.get("tbf", {}).get("rate", 0), found.get("pfifo", {}).get("limit")
+    if bucket and (abs(taken[0] - spec.rate) > 0.001 * spec.rate + 1 or taken[1] != queue):
+        raise UnsupportedError(f"link {link}: rate {spec.rate:g} B/s was asked of the kernel and not taken: {found}")
+
+
+def _check(link: str, spec: LinkSpec, taken: dict[str, Any]) -> None:
+    """UnsupportedError for the first thing asked for that is not what netem says it does."""
+    for name, key, wanted in _asked(spec):
+        value = taken.get(name, {}).get(key)
+        if value is None or abs(value - wanted) > 1e-6 + 1e-4 * wanted:
+            raise UnsupportedError(f"link {link}: {name} {wanted:g} was asked of netem and not taken: {taken or 'no netem'}")
+
+
+def _mean(model: DelayModel) -> float:
+    """Of a delay that netem knows."""
+    if isinstance(model, UniformDelay):
+        return (model.least + model.most) / 2
+    assert isinstance(model, NormalDelay | ParetoDelay)
+    return model.mean
+
+
+def _asked(spec: LinkSpec) -> list[tuple[str, str, float]]:
+    """What netem should report: the attribute, the key within, its value."""
+    asked = []
+    if spec.jitter is not None:
+        asked.append(("delay", "delay", _mean(spec.jitter)))
+    elif spec.delay:
+        asked.append(("delay", "delay", spec.delay))
+    if isinstance(spec.loss, GilbertElliott):
+        asked += [("loss-gemodel", key, getattr(spec.loss, key)) for key in ("p", "r")]
+    elif spec.loss.rate:
+        asked.append(("loss-random", "loss", spec.loss.rate))
+    return asked + [(name, name, value) for name in ("duplicate", "corrupt") if (value := getattr(spec, name))]

@@ -1,0 +1,220 @@
+"""A user's own program as a node of an emulation: a command line that is told by environment variables what to do.
+
+A sender is given all its files; a receiver writes what it receives into a folder. Both are run once. What a command prints is
+kept in the node's folder, and the last line of it is told when the command fails.
+"""
+
+import ctypes
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from emu.guest import Guest, Seat, write_out
+from emu.peers.meter import Meter
+from emu.udp import endpoint_of
+from protocols.errors import UsageError
+from protocols.machine import Content, Group
+
+__all__ = ["CommandReceiver", "CommandSender"]
+
+_PR_SET_PDEATHSIG = 1
+_JOINING = 10.0
+"""A receiver has to join its group in this time."""
+_LOOK = 0.02
+_GRACE, _TERMINATION = 1.0, 2.0
+"""How long a receiver may take to end of itself when the run is over, and then to end when it is told to."""
+_VARIABLE = re.compile(r"\$(?:\{(MCASTLAB_[A-Z]+)\}|(MCASTLAB_[A-Z]+))")
+_FILES = ("$MCASTLAB_FILES", "${MCASTLAB_FILES}")
+_LIBC = ctypes.CDLL(None)
+
+
+def _die_with_parent() -> None:
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+class _Command(Guest):
+    """Runs processes on the host and keeps what they print."""
+
+    role = ""
+
+    def __init__(self, command: Sequence[str], node: int, group: Group) -> None:
+        self._command, self._node, self._group = command, node, group
+        self._process: subprocess.Popen[bytes] | None = None
+        self._failures: list[str] = []
+
+    def prepare(self, seat: Seat) -> None:
+        """Count what is sent and heard from now on."""
+        self._seat = seat
+        self._meter = Meter(seat.loop, seat.device, None)
+        self._received = seat.folder / "received"
+        self._received.mkdir()
+        self._open()
+
+    def _open(self) -> None:
+        """Start, or plan what is to be started."""
+
+    def _environment(self, **more: str) -> dict[str, str]:
+        group, port = endpoint_of(self._group.name)
+        told = {"ROLE": self.role, "HOST": self._seat.name, "NODE": str(self._node), "GROUP": group, "PORT": str(port)}
+        told |= {"ADDRESS": self._seat.address, "DEVICE": self._seat.device, "FOLDER": str(self._received)}
+        told |= {"TTL": str(self._seat.ttl), **more}
+        return {f"MCASTLAB_{key}": value for key, value in told.items()}
+
+    def _run(self, **more: str) -> None:
+        """Start the command; the run goes on beside it."""
+        told = self._environment(**more)
+        words = [new for word in self._command for new in _expanded(word, told)]
+        folder, environment = self._seat.folder, os.environ | told
+        with self._log.open("ab") as log:
+            try:
+                # A node has one thread, and a command must not outlive it.
+                self._process = subprocess.Popen(
+                    words,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    cwd=folder,
+                    env=environment,
+                    preexec_fn=_die_with_parent,  # noqa: PLW1509
+                )
+            except OSError as error:
+                raise UsageError(f"{words[0]}: can't be run ({error.strerror})") from error
+
+    @property
+    def _log(self) -> Path:
+        return self._seat.folder / "output"
+
+    def _complain(self, code: int) -> None:
+        """A command ended badly: note its code and the last line it printed."""
+        how = f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
+        lines = self._log.read_text(errors="replace").split("\n")
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "it printed nothing")
+        self._failures.append(f"{self._command[0]} {how}: {last[:200]}")
+
+    def _told(self, **values: Any) -> dict[str, Any]:
+        fault = "; ".join(self._failures) or None
+        return {"role": self.role, "counts": {}, "wire": self._meter.told(), "fault": fault, **values}
+
+    def close(self) -> None:
+        """End what still runs."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(_TERMINATION)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        self._meter.close()
+
+
+def _expanded(word: str, told: dict[str, str]) -> list[str]:
+    """A word with the variables of ours in it replaced; all files are a word each."""
+    if word in _FILES:
+        return told.get("MCASTLAB_FILES", "").split("\n")
+    return [_VARIABLE.sub(lambda found: told.get(found[1] or found[2], found[0]), word)]
+
+
+class CommandSender(_Command):
+    """Runs the command at a time; done when it has ended."""
+
+    role = "sender"
+
+    def __init__(self, command: Sequence[str], node: int, group: Group, at: float, contents: Sequence[Content]) -> None:
+        super().__init__(command, node, group)
+        self._at = at
+        self._contents = contents
+        self._paths: list[Path] = []
+        self._sent: list[list[int]] = []
+        self._ended_at: float | None = None
+
+    def _open(self) -> None:
+        for number, content in enumerate(self._contents):
+            self._paths.append(self._seat.folder / (content.info.decode() or f"object-{number}"))
+            write_out(content, self._paths[-1])
+        self._seat.later(self._at, self._send)
+        self._seat.ready()
+
+    def _send(self) -> None:
+        self._sent = [[number, number] for number in range(len(self._paths))]
+        self._run(FILE=str(self._paths[0]), FILES="\n".join(map(str, self._paths)))
+        self._look()
+
+    def _look(self) -> None:
+        assert self._process is not None
+        code = self._process.poll()
+        if code is None:
+            self._seat.loop.call_later(_LOOK, self._look)
+            return
+        self._ended_at = self._seat.now
+        if code:
+            self._complain(code)
+
+    def finished(self) -> bool:
+        """Has it ended, well or badly?"""
+        return self._ended_at is not None
+
+    def result(self) -> dict[str, Any]:
+        """As a sender of ours; files are numbered as they were given."""
+        return self._told(ended_at=self._ended_at, sent=self._sent, failures=self._failures)
+
+
+class CommandReceiver(_Command):
+    """Starts the command before the run, and waits until it has joined the group."""
+
+    role = "receiver"
+
+    def _open(self) -> None:
+        self._run()
+        self._await_joining(time.monotonic() + _JOINING)
+
+    def _await_joining(self, until: float) -> None:
+        assert self._process is not None
+        address, _ = endpoint_of(self._group.name)
+        # The kernel lists groups as numbers in the order of the machine's bytes.
+        number = f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}"
+        if number in Path("/proc/self/net/igmp").read_text():
+            self._seat.ready()
+        elif (code := self._process.poll()) is not None:
+            self._complain(code)
+            raise UsageError(f"{self._failures[0]}, before it joined {address}")
+        elif time.monotonic() > until:
+            raise UsageError(f"{self._command[0]} did not join {address} within {_JOINING:g} s")
+        else:
+            self._seat.loop.call_later(_LOOK, self._await_joining, until)
+
+    def finished(self) -> bool:
+        """Nobody waits for a receiver."""
+        return False
+
+    def close(self) -> None:
+        """Let it end of itself for a moment, then tell it to."""
+        assert self._process is not None
+        try:
+            code = self._process.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            code = 0
+        if code:
+            self._complain(code)
+        super().close()
+
+    def result(self) -> dict[str, Any]:
+        """What is in the folder; an object is complete when its file was last written to."""
+        files = [path for path in sorted(self._received.rglob("*")) if path.is_file()]
+        # Files have the time of day.
+        shift = time.time() - self._seat.now
+        times = [path.stat().st_mtime - shift for path in files]
+        return self._told(
+            files=[[path.stat().st_size, sha256(path.read_bytes()).hexdigest()] for path in files],
+            first_at=min(times, default=None),
+            last_at=max(times, default=None),
+            duplicates=0,
+            aborted=0,
+        )

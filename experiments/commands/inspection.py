@@ -1,0 +1,70 @@
+"""`mcastlab inspect`: what a capture of NORM traffic tells."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from experiments.commands.options import Json
+from experiments.inspection.inspection import inspect_capture
+from experiments.inspection.packet import packet_lines, packet_of
+from experiments.inspection.page import page
+from experiments.inspection.text import show
+from experiments.tables import working
+from protocols.errors import UsageError
+
+__all__ = ["inspect_command"]
+
+HIGHEST_PORT = 65_535
+
+
+def inspect_command(
+    *,
+    capture: Annotated[Path, typer.Argument(metavar="CAPTURE", help="A pcap or pcapng file.", show_default=False)],
+    port: Annotated[
+        int | None, typer.Option(help="UDP port of the session.  (default: whatever looks like NORM)", metavar="P")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Write a page with everything, a sequence diagram included.", metavar="FILE")
+    ] = None,
+    packet: Annotated[
+        int | None, typer.Option(help="Show only this packet, counted from 1, field by field.", metavar="N")
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Say who sent what in a capture of NORM traffic, who missed and asked, what repaired it, and what was wrong.
+
+    Exit code 1 when something breaks the protocol.
+    """
+    if port is not None and not 0 < port <= HIGHEST_PORT:
+        raise UsageError(f"--port: value {port!r} is not allowed; a whole number from 1 to {HIGHEST_PORT}")
+    if packet is not None:
+        return _packet(capture, packet, port, as_json)
+    with working(f"reading {capture}"):
+        found = inspect_capture(capture, port)
+    if as_json:
+        typer.echo(json.dumps(found.plain()))
+    else:
+        show(found)
+    if html is not None:
+        _write(html, page(found))
+    return int(found.violated)
+
+
+def _packet(capture: Path, number: int, port: int | None, as_json: bool) -> int:
+    found = packet_of(capture, number, port)
+    if as_json:
+        typer.echo(json.dumps(found))
+    else:
+        for line in packet_lines(found):
+            typer.echo(line)
+    return 0
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--html: {path} can't be written ({error.strerror})") from error
+    typer.echo(path, err=True)

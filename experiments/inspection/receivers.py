@@ -1,0 +1,72 @@
+"""A receiver as its feedback shows it: what it asked for, the loss that implies, and what it says of its path."""
+
+from collections import Counter
+from typing import Any
+
+from protocols.norm.messages import Ack, Nack
+from protocols.norm.quantise import rate_value, rtt_seconds
+
+__all__ = ["ReceiverView"]
+
+_LOSS_32 = 0xFFFFFFFF
+
+
+class ReceiverView:
+    """One node that sends feedback; times are seconds since the first message."""
+
+    def __init__(self, node: int, time: float) -> None:
+        self.node = node
+        self.first = self.last = time
+        self.addresses: Counter[str] = Counter()
+        self.nacks = self.acks = self.flushes = 0
+        self.symbols = self.covered = 0
+        """Symbols asked for in all NACKs, and NACKs that ask only for what others had asked for in the same round."""
+        self.suppressed = self.silent = 0
+        """Rounds in which it said nothing and lacked what was asked for, and in which nobody can tell."""
+        self.senders: set[tuple[int, int]] = set()
+        self._most: dict[tuple[int, int, int, int], int] = {}
+        self._said: dict[str, float] | None = None
+
+    def heard(self, message: Nack | Ack, time: float, address: str) -> None:
+        """A NACK or ACK came by."""
+        self.last = time
+        self.addresses[address] += 1
+        self.senders.add((message.sender_id, message.instance_id))
+        if isinstance(message, Nack):
+            self.nacks += 1
+            return
+        self.acks += 1
+        self.flushes += message.ack_type == 2
+        if message.cc is not None:
+            # NRL NORM has 32 bits of loss in two halves; in NACKs it loses the upper one, so only ACKs are believed.
+            loss = (message.cc.loss << 16 | message.cc.loss_low) / _LOSS_32
+            self._said = {"loss": loss, "rtt": rtt_seconds(message.cc.rtt), "rate_bps": rate_value(message.cc.rate) * 8}
+
+    def asked(self, key: tuple[int, int, int, int], symbols: int) -> None:
+        """It lacks so many symbols of a block, named by sender, instance, object and block."""
+        self._most[key] = max(self._most.get(key, 0), symbols)
+
+    def told(self, sender: tuple[int, int]) -> int:
+        """Segments lost as its NACKs to a sender say: of each block the most it ever asked for at once."""
+        return sum(count for key, count in self._most.items() if key[:2] == sender)
+
+    def plain(self, sent: dict[tuple[int, int], int]) -> dict[str, Any]:
+        """Plain values for JSON; `sent` are the segments each sender sent."""
+        told = sum(self._most.values())
+        heard = sum(sent.get(key, 0) for key in self.senders)
+        return {
+            "node": self.node,
+            "addresses": list(self.addresses),
+            "first": round(self.first, 6),
+            "last": round(self.last, 6),
+            "nacks": self.nacks,
+            "acks": self.acks,
+            "flush_acks": self.flushes,
+            "symbols_asked": self.symbols,
+            "segments_lost": told,
+            "loss": round(told / heard, 6) if heard else None,
+            "nacks_covered": self.covered,
+            "rounds_suppressed": self.suppressed,
+            "rounds_silent": self.silent,
+            "says": None if self._said is None else {key: float(f"{value:.6g}") for key, value in self._said.items()},
+        }

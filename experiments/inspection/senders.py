@@ -1,0 +1,225 @@
+"""One instance of a sender as a capture shows it: what it sends, of which objects, and how it answers requests."""
+
+from collections import Counter
+from typing import Any
+
+from experiments.inspection.findings import Findings
+from experiments.inspection.objects import BlockView, ObjectView
+from experiments.inspection.requests import Asked, Round, Wish, between, wishes
+from experiments.inspection.sequence import SequenceView
+from protocols.norm.demand import Demand
+from protocols.norm.messages import EMPTY_OBJECT, FLAG_REPAIR, Data, Flush, Info, Origin, Squelch
+from protocols.norm.quantise import gsize_value, rate_value, rtt_seconds
+from protocols.serial import ahead
+
+__all__ = ["SenderView"]
+
+_ROUNDS_KEPT = 10_000
+
+
+class SenderView:
+    """A sender from its start to its next; times are seconds since the first message of the capture."""
+
+    def __init__(self, origin: Origin, time: float, findings: Findings) -> None:
+        self.source_id, self.instance = origin.source_id, origin.instance_id
+        self.origin = origin
+        self.first = self.last = time
+        self.addresses: Counter[str] = Counter()
+        self.targets: Counter[str] = Counter()
+        self.packets: Counter[str] = Counter()
+        self.octets: Counter[str] = Counter()
+        self.rates: list[int] = []
+        self.sequences: dict[str, SequenceView] = {}
+        self.objects: list[ObjectView] = []
+        self.by_id: dict[int, ObjectView] = {}
+        self.newest: tuple[int, int, int] | None = None
+        """Object (counted on), block and symbol of the latest source symbol sent."""
+        self.fec_id: int | None = None
+        self.element_bits = 16
+        self.wanted = self.repairs = self.needless = self.refused = self.flagged = self.sources = 0
+        self.rounds: list[Round] = []
+        self._findings = findings
+        self._code = (origin.grtt, origin.grtt)
+
+    # -- what it sends -------------------------------------------------------------------------------------------------
+
+    def heard(self, origin: Origin, kind: str, size: int, time: float, ends: tuple[str, str]) -> None:
+        """A message of any kind came by."""
+        self.last = time
+        if origin is not self.origin:
+            self.origin = origin
+            self._code = min(self._code[0], origin.grtt), max(self._code[1], origin.grtt)
+        self.addresses[ends[0]] += 1
+        self.targets[ends[1]] += 1
+        self.packets[kind] += 1
+        self.octets[kind] += size
+
+    def known(self, object_id: int, time: float) -> ObjectView:
+        """The object an id means now: ids wrap, and an id far behind the newest one is a new object."""
+        found = self.by_id.get(object_id)
+        newest = self.objects[-1] if self.objects else None
+        if found is not None and newest is not None and newest.order - found.order < 0x8000:
+            return found
+        order = object_id if newest is None else newest.order + ahead(object_id, newest.id)
+        found = self.by_id[object_id] = ObjectView(object_id, order, time, time)
+        self.objects.append(found)
+        if newest is not None and order < newest.order:
+            self.objects.sort(key=lambda each: each.order)
+        return found
+
+    def on_info(self, message: Info, packet: int, time: float) -> bool:
+        """NORM_INFO: is it a repair?"""
+        view = self._content(message, packet, time)
+        if self.newest is None or self.newest[0] < view.order:
+            self.newest = (view.order, -1, -1)
+        again, view.info = view.info is not None, message.payload
+        answers, view.info_wanted = view.info_wanted, False
+        repair = again or answers or bool(message.flags & FLAG_REPAIR)
+        return self._counted(repair, answers, message.flags, view, time)
+
+    def on_data(self, data: Data, packet: int, time: float, *, cut: bool) -> str:
+        """NORM_DATA: what it is, "data", "parity" or "repair"; `cut`: the capture did not keep all of it."""
+        view = self._content(data, packet, time)
+        block = view.block(data.block)
+        length = view.length(data.block) or data.block_length
+        is_parity = bool(length) and data.symbol >= length
+        if not cut and not view.same_content(data):
+            self._findings.add("changed-content", packet, time, f"sender {self.source_id}: {data.brief}")
+        again = bool(block.seen >> data.symbol & 1)
+        answers = block.answer(data.symbol, is_parity)
+        repair = again or answers or bool(data.flags & FLAG_REPAIR) or (is_parity and block.asked)
+        block.seen |= 1 << data.symbol
+        view.octets += data.length
+        if is_parity:
+            view.parity += not repair
+        else:
+            view.sources += not again
+            self.sources += not again
+            place = (view.order, data.block, data.symbol)
+            if self.newest is None or place > self.newest:
+                self.newest = place
+        if self._counted(repair, answers, data.flags, view, time):
+            return "repair"
+        return "parity" if is_parity else "data"
+
+    def flushed(self, flush: Flush, time: float) -> None:
+        """CMD(FLUSH): an object without content may have nothing else."""
+        if (flush.block, flush.symbol) == EMPTY_OBJECT.get(flush.fec_id):
+            view = self.known(flush.object_id, time)
+            view.last, view.empty = time, not view.blocks
+        self.fec_id = flush.fec_id
+
+    def squelched(self, squelch: Squelch) -> None:
+        """CMD(SQUELCH): requests for what lies before it, and for the objects it lists, will not be answered."""
+        first = self.by_id.get(squelch.object_id)
+        for view in self.objects:
+            before = first is not None and view.order < first.order
+            if before or view.id in squelch.invalid:
+                self.refused += view.refuse(None)
+            elif view is first:
+                self.refused += view.refuse(squelch.block)
+
+    def _content(self, message: Data | Info, packet: int, time: float) -> ObjectView:
+        view = self.known(message.object_id, time)
+        view.last = time
+        self.fec_id = message.fec_id
+        if not view.learn(message.flags, message.fti):
+            self._findings.add("changed-fti", packet, time, f"sender {self.source_id}: object {view.id} is now {message.fti}")
+        if message.fti is not None and message.fec_id == 2:
+            self.element_bits = message.fti.m
+        return view
+
+    def _counted(self, repair: bool, answers: bool, flags: int, view: ObjectView, time: float) -> bool:
+        if not repair:
+            return False
+        self.repairs += 1
+        view.repairs += 1
+        self.flagged += bool(flags & FLAG_REPAIR)
+        self.needless += not answers
+        if self.rounds:
+            now = self.rounds[-1]
+            now.repairs += 1
+            now.needless += not answers
+            if now.answered is None:
+                now.answered = time
+        return True
+
+    # -- what it is asked for ------------------------------------------------------------------------------------------
+
+    def asked(self, demand: Demand, packet: int, time: float, asker: int | None) -> tuple[Asked, list[Wish]]:
+        """A NACK of `asker`, or the sender's own REPAIR_ADV (None), which names what somebody asked for."""
+        found = list(wishes(demand, self.by_id))
+        infos = [view for low, high in demand.infos for view in between(low, high, self.by_id)]
+        symbols = sum(wish.count for wish in found) + len(infos)
+        new = symbols
+        if asker is not None:
+            now = self._round(packet, time, asker, symbols)
+            now.shared |= any(wish.lacks and self._passed(wish) for wish in found)
+            new = sum(wish.place(now.books) for wish in found) + sum(now.ask_info(view.order) for view in infos)
+            now.wanted += new
+        self.wanted += sum(wish.place() for wish in found) + sum(not view.info_wanted for view in infos)
+        for view in infos:
+            view.info_wanted = True
+        return Asked(symbols, new), found
+
+    def _passed(self, wish: Wish) -> bool:
+        """Has the sender gone on past what is asked for, so that what is missing here was lost?"""
+        return bool(wish.sources) or self.newest is None or (wish.object.order, wish.block) < self.newest[:2]
+
+    def _round(self, packet: int, time: float, asker: int, symbols: int) -> Round:
+        """Requests belong to one round until the first repair after them."""
+        if (not self.rounds or self.rounds[-1].answered is not None) and len(self.rounds) < _ROUNDS_KEPT:
+            self.rounds.append(Round(packet, time))
+        now = self.rounds[-1]
+        now.askers[asker] = now.askers.get(asker, 0) + symbols
+        return now
+
+    # -- what came of it -----------------------------------------------------------------------------------------------
+
+    @property
+    def open(self) -> int:
+        """Symbols asked for and not sent again until the end."""
+        blocks: list[BlockView] = [block for view in self.objects for block in view.blocks.values()]
+        return sum(block.open for block in blocks) + sum(view.info_wanted for view in self.objects)
+
+    @property
+    def missing(self) -> int:
+        """Messages of it that did not come by."""
+        return sum(view.missing for view in self.sequences.values())
+
+    def plain(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        duration = self.last - self.first
+        total = sum(self.octets.values())
+        return {
+            "source_id": self.source_id,
+            "instance": self.instance,
+            "addresses": list(self.addresses),
+            "to": list(self.targets),
+            "first": round(self.first, 6),
+            "last": round(self.last, 6),
+            "packets": dict(self.packets),
+            "bytes": dict(self.octets),
+            "rate_bps": round(total * 8 / duration, 1) if duration else None,
+            "says_rate_bps": None if not self.rates else round(rate_value(self.rates[-1]) * 8, 1),
+            "grtt": [float(f"{rtt_seconds(code):.4g}") for code in self._code],
+            "backoff": self.origin.backoff,
+            "group_size": gsize_value(self.origin.gsize),
+            "missing": self.missing,
+            "late": sum(view.late for view in self.sequences.values()),
+            "duplicates": sum(view.duplicates for view in self.sequences.values()),
+            "objects": [view.plain() for view in self.objects],
+            "repairs": self._repairs(),
+            "rounds": [each.plain() for each in self.rounds],
+        }
+
+    def _repairs(self) -> dict[str, Any]:
+        return {
+            "packets": self.repairs,
+            "flagged": self.flagged,
+            "segments_asked": self.wanted,
+            "unneeded": self.needless,
+            "per_segment_asked": round(self.repairs / self.wanted, 4) if self.wanted else None,
+            "refused": self.refused,
+            "open": self.open,
+        }

@@ -1,0 +1,46 @@
+"""What runs on the hosts of an emulation: our own programs, NRL's NORM library, or a command line of the user."""
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from protocols.errors import ConfigError
+
+__all__ = ["FOREIGN", "OURS", "NodeChoice", "check_nodes"]
+
+OURS, FOREIGN = "mcastlab", "nrl-norm"
+
+Command: TypeAlias = Annotated[tuple[str, ...], Field(min_length=1)]
+
+
+class NodeChoice(BaseModel):
+    """The program of a host, in the role the workload gives it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    run: Literal["mcastlab", "nrl-norm"] | Command = Field(
+        default="mcastlab",
+        description="mcastlab: our own protocol object; nrl-norm: NRL's library; or a command line as a list of strings",
+    )
+
+    @property
+    def foreign(self) -> bool:
+        """Is it anything but ours?"""
+        return self.run != OURS
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The words of a command line; none for a program known by name."""
+        return self.run if isinstance(self.run, tuple) else ()
+
+
+def check_nodes(chosen: dict[str, NodeChoice], protocol: str, config: Any) -> None:
+    """ConfigError for a library that does not speak the protocol of the scenario."""
+    for name, choice in chosen.items():
+        if choice.run != FOREIGN:
+            continue
+        refused = f"nodes.{name}.run: value {FOREIGN!r} is not allowed"
+        if protocol != "norm":
+            raise ConfigError(f"{refused}; it speaks norm, and the protocol is {protocol}")
+        if config.fec not in (5, 129):
+            raise ConfigError(f"{refused}; it needs fec 5 or 129, and here is {config.fec}")

@@ -1,0 +1,106 @@
+"""Runs a scenario in the simulator."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+from experiments.cast import Cast, World
+from experiments.metrics import Result
+from experiments.oversight import Oversight
+from experiments.program import accounted, in_memory
+from experiments.scenario import Scenario
+from experiments.seeing import Seeing
+from protocols.cross import Mixed
+from protocols.errors import UnsupportedError
+from protocols.machine import Codec
+from protocols.registry import protocol
+from sim.network import Network
+from sim.watch import WatchedNetwork, Watcher
+from topologies.impairments import impairment
+
+__all__ = ["codec_of", "simulate", "watched"]
+
+
+def watched(scenario: Scenario, seeing: Seeing | None = None) -> Result:
+    """Run it in SimPy; `seeing` says what is written down meanwhile."""
+    if seeing is None:
+        return simulate(scenario)
+    with seeing.watchers(scenario, scenario.build_topology()) as watchers:
+        return simulate(scenario, watchers)
+
+
+def simulate(scenario: Scenario, watchers: Sequence[Watcher] = ()) -> Result:
+    """Run the scenario in the simulator, with watchers looking on."""
+    for name in scenario.foreign:
+        raise UnsupportedError(
+            f"nodes.{name}.run: the simulator runs mcastlab's own programs only; leave it out, or use --on emu"
+        )
+    topology = scenario.build_topology()
+    real = scenario.wire == "bytes"
+    cast = Cast(scenario, topology, str, real, in_memory if real else accounted)
+    began = time.process_time()
+    make = partial(WatchedNetwork, watchers=watchers) if watchers else Network
+    network = make(topology, seed=scenario.seed, codec=codec_of(scenario) if real else None, engine=scenario.engine)
+    for work in scenario.workload:
+        if work.ttl is not None:
+            network.limit_scope(work.sender, work.ttl)
+    oversight = Oversight(scenario, network, dict(cast.programs()), cast.players())
+    for name, program in cast.programs():
+        program.start(network.host(name))
+    try:
+        network.run(until=scenario.duration, over=cast.over)
+    finally:
+        # What led to a failure is worth seeing too.
+        if isinstance(network, WatchedNetwork):
+            network.end()
+    told = {name: program.result() for name, program in cast.programs()}
+    parts = cast.parts(told)
+    used = time.process_time() - began
+    result = cast.result(
+        "sim",
+        told,
+        World(
+            network.fingerprint(),
+            dict(network.traffic.packets),
+            dict(network.traffic.octets),
+            _measured(network, used) | oversight.metrics(parts),
+        ),
+    )
+    return oversight.conclude(result, parts, finished=cast.over())
+
+
+def _measured(network: Network, cpu: float) -> dict[str, Any]:
+    """What a simulated network came to, under the names the emulation uses; `cpu` seconds were spent."""
+    return {
+        "duration": network.env.now,
+        "events": network.events,
+        "cpu_s": cpu,
+        "peak_memory": None,
+        "impairments": _simulated(network),
+        "nodes": [asdict(counts) for counts in network.nodes()],
+        "faults": {},
+    }
+
+
+_COUNTS = ("offered", "dropped", "lost")
+_RARE = ("corrupt", "marked", "duplicated")
+
+
+def codec_of(scenario: Scenario) -> Callable[[], Codec]:
+    """The codec of the protocol, and of cross traffic where there is some."""
+    codec = protocol(scenario.protocol.name).codec
+    return (lambda: Mixed(codec())) if scenario.traffic else codec
+
+
+def _simulated(network: Network) -> list[dict[str, Any]]:
+    """What the simulator did on each link that does anything, with the keys of the emulator's report, and how often."""
+    rows = []
+    for counts in network.links():
+        link = network.topology.link(counts.near, counts.far)
+        row = impairment(f"{counts.near}-{counts.far}", link, "simulator")
+        if len(row) > 1:
+            met = asdict(counts)
+            rows.append(row | {key: met[key] for key in _COUNTS} | {key: met[key] for key in _RARE if met[key]})
+    return rows

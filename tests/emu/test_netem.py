@@ -1,0 +1,86 @@
+"""Links by netem, on a kernel that has it: `make test-netem` runs these under one in user mode."""
+
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from emu.netem import beyond_netem, examine_netem
+from experiments.run import run
+from experiments.scenario import Scenario, parse
+from protocols.errors import UnsupportedError
+from topologies.generators import AnyTopology
+
+BUILD: TypeAdapter[Any] = TypeAdapter(AnyTopology)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _kernel() -> None:
+    try:
+        if examine_netem() == "none":
+            pytest.skip("this kernel has no netem")
+    except UnsupportedError as error:
+        pytest.skip(str(error))
+
+
+def scenario(link: dict[str, Any], **more: Any) -> Scenario:
+    """One file at 4 Mbit/s to two receivers over such links."""
+    data = {
+        "name": "netem",
+        "topology": {"kind": "star", "receivers": 2, "trunk": {"rate": "10Mbit"}, "link": {"rate": "10Mbit", **link}},
+        "protocol": {"name": "norm", "rate": "4Mbit", "grtt": "100ms", "robust": 10, **more},
+        "workload": {"size": "1MB"},
+    }
+    return parse(data, "test")
+
+
+def means(result: Any, link: str) -> dict[str, Any]:
+    """What impaired the link, by the keys that end in _by."""
+    (row,) = [row for row in result.metrics["impairments"] if row["link"] == link]
+    return {key: value for key, value in row.items() if key.endswith("_by")}
+
+
+def test_delay_and_loss_are_left_to_netem_and_told() -> None:
+    result = run(scenario({"delay": "20ms", "down": {"loss": "10%"}}), "emu")
+    assert result.completed
+    assert means(result, "s1-r1") == {"rate_by": "tbf + pfifo", "delay_by": "netem", "loss_by": "netem"}
+    # 2 x 715 segments and more at 10 %: one standard error is 0.8 %.
+    assert result.metrics["loss"] == pytest.approx(0.1, abs=4 * 0.008)
+
+
+def test_round_trips_take_the_delay_of_both_directions() -> None:
+    result = run(scenario({"delay": "40ms"}, grtt="1s"), "emu")
+    assert result.completed
+    # The sender measures 80 ms and more, and never less.
+    assert result.metrics["completion_time"] > 2.0 + 0.04
+
+
+def test_losses_come_in_bursts_where_the_model_says_so() -> None:
+    link = {"down": {"loss": {"model": "gilbert-elliott", "burst": 5, "gap": 45}}}
+    result = run(scenario(link), "emu")
+    assert result.completed
+    assert means(result, "s1-r2")["loss_by"] == "netem"
+    # A tenth is lost, five at a time: the standard error of a tenth is about three times that of independent losses.
+    assert result.metrics["loss"] == pytest.approx(0.1, abs=4 * 0.024)
+
+
+def test_keyed_losses_stay_those_of_the_simulator() -> None:
+    keyed = scenario({"delay": "5ms", "down": {"loss": "5%"}}).model_dump(by_alias=True) | {"emu": {"losses": "keyed"}}
+    result = run(parse(keyed, "test"), "emu")
+    assert result.completed
+    assert means(result, "s1-r1")["loss_by"] == "user-space link"
+
+
+@pytest.mark.parametrize(
+    ("link", "why"),
+    [
+        ({"delay": {"model": "pareto", "mean": "5ms", "least": "1ms", "shape": 3}}, "overtake"),
+        ({"mtu": 1000}, "mtu"),
+        ({"queue": {"model": "codel"}, "rate": "1Mbit"}, "codel"),
+        ({"delay": "5ms", "down": {"loss": "1%"}}, ""),
+    ],
+)
+def test_what_netem_only_comes_near_to_is_not_left_to_it(link: dict[str, Any], why: str) -> None:
+    topology = BUILD.validate_python({"kind": "star", "receivers": 1, "link": link}).build()
+    said = beyond_netem(topology.link("s1", "r"))
+    assert (why in said) if why else (said == "")

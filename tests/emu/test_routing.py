@@ -1,0 +1,141 @@
+"""The tables of hosts and routers, followed on paper: every packet takes the simulator's way, once, and no other."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import networkx as nx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emu.plan import Plan, plan
+from emu.probe import reach
+from emu.routing import mac_of
+from protocols.errors import UnsupportedError
+from topologies.multicast import Multicast
+from topologies.spec import Graph, LinkAttributes, NodeSpec, Topology, connect
+
+GROUP = "239.1.2.3"
+
+
+def network(kinds: dict[str, str], links: list[tuple[str, str]], **rules: object) -> Topology:
+    """A topology of nodes by kind, where `name*N` is a group of N equal hosts."""
+    graph: Graph = nx.DiGraph()
+    for name, kind in kinds.items():
+        host, _, count = kind.partition("*")
+        graph.add_node(name, node=NodeSpec(host, int(count) if count else None))  # type: ignore[arg-type]
+    for near, far in links:
+        connect(graph, near, far, LinkAttributes())
+    return Topology(graph, Multicast.model_validate(rules))
+
+
+class Paper:
+    """The planned network as a kernel would see it: frames go by MAC within switches, by tables at routers."""
+
+    def __init__(self, planned: Plan) -> None:
+        self.planned = planned
+        self.routers = planned.routing.routers
+        self.hosts = {mac_of(address): host for host, address in planned.addresses.items()}
+        self.ports = {mac: (name, wire) for name, table in self.routers.items() for wire, mac in table.ports.items()}
+        self.links: dict[str, list[int]] = {}
+        for number, wire in enumerate(planned.wires):
+            for end in (wire.near, wire.far):
+                self.links.setdefault(end, []).append(number)
+
+    def other(self, node: str, wire: int) -> str:
+        """Who is at the other end."""
+        ends = self.planned.wires[wire]
+        return ends.far if ends.near == node else ends.near
+
+    def segment(self, node: str, wire: int) -> Iterator[tuple[str, int]]:
+        """Hosts and routers' ports that a frame sent by `node` on a wire comes by, switches flooding."""
+        far = self.other(node, wire)
+        if far not in self.planned.switches:
+            yield far, wire
+            return
+        for beyond in self.links[far]:
+            if beyond != wire:
+                yield from self.segment(far, beyond)
+
+    def unicast(self, source: str, target: str) -> list[str]:
+        """The routers on the way, and the target if it comes there."""
+        address, way = self.planned.addresses[target], []
+        node, wire = source, self.links[source][0]
+        mac = self.planned.routing.neighbours(source)[address]
+        for _ in range(50):
+            taker = next(far for far in self.segment(node, wire) if far == self.ports.get(mac) or far[0] == self.hosts.get(mac))
+            way.append(taker[0])
+            if taker[0] not in self.routers:
+                break
+            (route,) = [route for route in self.routers[taker[0]].routes if route.address == address]
+            node, wire, mac = taker[0], route.wire, route.mac
+        return way
+
+    def multicast(self, source: str, ttl: int) -> Counter[str]:
+        """How many copies come by each host."""
+        copies: Counter[str] = Counter()
+        frontier = [(source, self.links[source][0], ttl)]
+        while frontier:
+            node, wire, left = frontier.pop()
+            for far, inward in self.segment(node, wire):
+                if far not in self.routers:
+                    copies[far] += 1
+                    continue
+                for route in self.routers[far].groups:
+                    if (route.source, route.inward) == (self.planned.addresses[source], inward) and left > 1:
+                        frontier += [(far, outward, left - 1) for outward in route.outward]
+        return copies
+
+
+@st.composite
+def forests(draw: st.DrawFn) -> Topology:
+    """A random tree of switches and routers, with hosts and groups of hosts on them."""
+    inner = draw(st.lists(st.sampled_from(["switch", "router"]), min_size=1, max_size=6))
+    kinds = {f"n{number}": kind for number, kind in enumerate(inner)}
+    links = [(f"n{draw(st.integers(0, number - 1))}", f"n{number}") for number in range(1, len(inner))]
+    for number in range(draw(st.integers(2, 5))):
+        kinds[f"h{number}_"] = draw(st.sampled_from(["host", "host*1", "host*3"]))
+        links.append((f"n{draw(st.integers(0, len(inner) - 1))}", f"h{number}_"))
+    return network(kinds, links, pruning=draw(st.booleans()))
+
+
+@settings(max_examples=60, deadline=None)
+@given(forests(), st.data())
+def test_unicast_passes_the_routers_on_the_path_and_comes_to_its_host(topology: Topology, data: st.DataObject) -> None:
+    paper = Paper(plan(topology))
+    source, target = data.draw(st.lists(st.sampled_from(topology.hosts), min_size=2, max_size=2, unique=True))
+    near, far = topology.member(source).node, topology.member(target).node
+    (root,) = topology.graph.successors(near)
+    path = nx.shortest_path(topology.graph, root, far)
+    assert paper.unicast(source, target) == [node for node in path if topology.node(node).kind == "router"] + [target]
+
+
+@settings(max_examples=100, deadline=None)
+@given(forests(), st.data(), st.sampled_from([1, 2, 3, 255]))
+def test_a_group_comes_once_to_whom_it_should_and_to_nobody_elses_network(
+    topology: Topology, data: st.DataObject, ttl: int
+) -> None:
+    members = data.draw(st.lists(st.sampled_from(topology.hosts), min_size=1, unique=True))
+    source = data.draw(st.sampled_from(members))
+    copies = Paper(plan(topology, {GROUP: members})).multicast(source, ttl)
+    wanted = reach(topology, source, GROUP, members, ttl)
+    assert all(copies[host] == 1 for host in wanted.wanted)
+    assert set(copies) - {source} <= wanted.overheard
+    assert max(copies.values(), default=1) == 1
+
+
+def test_without_ttl_every_member_is_reached_and_only_the_trees_networks_hear() -> None:
+    topology = network(
+        {"a": "host", "s": "switch", "g": "router", "t": "switch", "u": "switch", "b": "host*2", "c": "host"},
+        [("a", "s"), ("s", "g"), ("g", "t"), ("g", "u"), ("t", "b"), ("u", "c")],
+    )
+    found = reach(topology, "a", GROUP, ["a", "b1"], 255)
+    assert found.wanted == {"b1"}
+    assert found.overheard == {"b1", "b2"}
+    assert reach(topology, "a", GROUP, ["a", "b1"], 1).wanted == set()
+
+
+def test_a_router_has_at_most_as_many_links_as_the_kernel_counts() -> None:
+    topology = network({"g": "router", "r": "host*33"}, [("g", "r")])
+    with pytest.raises(UnsupportedError, match="node g: 33 links can't be emulated; 32 at most"):
+        plan(topology)

@@ -1,0 +1,56 @@
+"""A file over UDP multicast without any repair: somebody else's program, as far as an emulation can tell.
+
+    python plain_transfer.py send FILE
+    python plain_transfer.py recv [--spoil]
+
+Where to, from which device and into which folder stands in the environment. It imports nothing of ours.
+"""
+
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+
+__all__: list[str] = []
+
+SIZE = 1000
+END = b""
+
+
+def _send(path: Path, group: tuple[str, int], device: str) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(device))
+        data = path.read_bytes()
+        for start in range(0, len(data), SIZE):
+            sock.sendto(data[start : start + SIZE], group)
+            time.sleep(0.0005)
+        sock.sendto(END, group)
+
+
+def _receive(folder: Path, group: tuple[str, int], device: str, spoil: bool) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+        sock.bind(group)
+        sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(group[0]) + socket.inet_aton(device))
+        pieces = []
+        while piece := sock.recv(65535):
+            pieces.append(piece)
+    if spoil:
+        pieces[0] = bytes(len(pieces[0]))
+    (folder / "file").write_bytes(b"".join(pieces))
+
+
+def _main() -> None:
+    told = {name: os.environ[f"MCASTLAB_{name}"] for name in ("GROUP", "PORT", "ADDRESS", "ROLE", "FOLDER")}
+    group = (told["GROUP"], int(told["PORT"]))
+    if sys.argv[1] == "send":
+        assert told["ROLE"] == "sender"
+        _send(Path(sys.argv[2]), group, told["ADDRESS"])
+    else:
+        assert told["ROLE"] == "receiver"
+        _receive(Path(told["FOLDER"]), group, told["ADDRESS"], "--spoil" in sys.argv)
+
+
+if __name__ == "__main__":
+    _main()
