@@ -26,7 +26,7 @@ from topologies.generators import AnyTopology
 from topologies.spec import Topology
 from topologies.units import Duration
 
-__all__ = ["Scenario", "file_schema", "load", "parse", "read", "read_data", "schema"]
+__all__ = ["Scenario", "file_schema", "load", "parse", "read", "schema"]
 
 
 MEANINGLESS = ("engine", "capture", "trace", "series", "twin", "compare")

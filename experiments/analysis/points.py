@@ -30,15 +30,18 @@ class Points:
             self._known[key] = self._make(keys)
         return self._known[key]
 
+    def settings(self, keys: Mapping[str, Any]) -> dict[str, Any]:
+        """The values by scenario key that turn the base into this point."""
+        found: dict[str, Any] = {} if "name" in self._base else {"name": self.sweep.name}
+        found |= self.sweep.cases.get(str(keys.get(CASE)), {})
+        for name, value in keys.items():
+            found |= {key: value for key in self._keys(name) if value is not None}
+        return found
+
     def _make(self, keys: Mapping[str, Any]) -> dict[str, Any]:
         data = copy.deepcopy(self._base)
-        case = keys.get(CASE)
-        for key, value in self.sweep.cases.get(str(case), {}).items():
+        for key, value in self.settings(keys).items():
             put(data, key.split("."), copy.deepcopy(value), key)
-        for name, value in keys.items():
-            for key in self._keys(name) if value is not None else ():
-                put(data, key.split("."), value, key)
-        data.setdefault("name", self.sweep.name)
         try:
             plain = parse(data, str(self.folder)).plain()
         except (ConfigError, UsageError):
