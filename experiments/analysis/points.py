@@ -8,7 +8,7 @@ from typing import Any
 from experiments.analysis.runs import CASE
 from experiments.scenario import parse
 from experiments.scenario_file import put, read_yaml
-from experiments.sweep.sweepfile import Sweep, load_sweep
+from experiments.sweep.sweepfile import BACKEND, Sweep, load_sweep
 from protocols.errors import ConfigError, UsageError
 
 __all__ = ["Points", "flat"]
@@ -51,7 +51,7 @@ class Points:
 
     def _keys(self, name: str) -> tuple[str, ...]:
         """The keys of the scenario an axis sets."""
-        if name == CASE or name not in self.sweep.axes:
+        if name in (CASE, BACKEND) or name not in self.sweep.axes:
             return ()
         key = self.sweep.axes[name].key
         return (name,) if key is None else (key,) if isinstance(key, str) else key
