@@ -117,7 +117,7 @@ def test_without_hold_off_repairs_are_sent_again_and_without_suppression_everybo
     def mean(case: str, metric: str) -> float:
         return fmean(measure(plan, points(plan, case, **cell)[0], metric, 1))
 
-    assert mean("no-suppression", "requests_per_loss") > 50 > 20 > mean("all-three", "requests_per_loss")
+    assert mean("no-suppression", "requests_per_loss") > 3 * mean("all-three", "requests_per_loss")
     assert mean("no-hold-off", "repair_multiplicity") > 1.5 > mean("all-three", "repair_multiplicity")
     assert mean("no-aggregation", "repair_wait") < mean("all-three", "repair_wait")
 
