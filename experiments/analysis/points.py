@@ -8,7 +8,7 @@ from typing import Any
 from experiments.analysis.runs import CASE
 from experiments.scenario import parse
 from experiments.scenario_file import put, read_yaml
-from experiments.sweep.sweepfile import Sweep, load_sweep
+from experiments.sweep.sweepfile import BACKEND, Sweep, load_sweep
 from protocols.errors import ConfigError, UsageError
 
 __all__ = ["Points", "flat"]
@@ -51,7 +51,7 @@ class Points:
 
     def _keys(self, name: str) -> tuple[str, ...]:
         """The keys of the scenario an axis sets."""
-        if name == CASE or name not in self.sweep.axes:
+        if name in (CASE, BACKEND) or name not in self.sweep.axes:
             return ()
         key = self.sweep.axes[name].key
         return (name,) if key is None else (key,) if isinstance(key, str) else key
@@ -61,7 +61,7 @@ def flat(value: Any, prefix: str = "") -> Iterable[tuple[str, Any]]:
     """Nested values by dotted keys. A link's loss is its probability where it is independent, 0 where there is none."""
     if isinstance(value, Mapping):
         model = value.get("model")
-        if model in ("perfect", "bernoulli"):
+        if model in ("perfect", "bernoulli", "content") or (model == "gilbert-elliott" and _memoryless(value)):
             yield prefix, value.get("p", 0.0)
         for key, inner in value.items():
             yield from flat(inner, f"{prefix}.{key}" if prefix else str(key))
@@ -70,3 +70,8 @@ def flat(value: Any, prefix: str = "") -> Iterable[tuple[str, Any]]:
             yield from flat(inner, f"{prefix}.{place}")
     else:
         yield prefix, value
+
+
+def _memoryless(chain: Mapping[str, Any]) -> bool:
+    """Does a packet's fate say nothing about the next one's?"""
+    return (chain["loss_bad"], chain["loss_good"]) == (1.0, 0.0) and abs(chain["p"] + chain["r"] - 1.0) < 1e-9
