@@ -46,7 +46,7 @@ def page(found: Inspection) -> str:
         f'<div class="figure">{timeline_svg(found.session.timeline)}</div>',
         *(part for sender in plain["senders"] for part in _sender(sender)),
         *_receivers(plain["receivers"]),
-        *_requests(plain["requests"]),
+        *_requests(plain["requests"], plain["requests_more"]),
         *_ladder(found),
         "</body></html>\n",
     ]
@@ -91,9 +91,9 @@ def _share(loss: float | None) -> str | None:
     return None if loss is None else f"{loss:.2%}"
 
 
-def _requests(rows: Sequence[Mapping[str, Any]]) -> Iterable[str]:
+def _requests(rows: Sequence[Mapping[str, Any]], more: int) -> Iterable[str]:
     if rows:
-        yield "<h2>Requests</h2>" + _table(_REQUEST, rows)
+        yield "<h2>Requests</h2>" + _table(_REQUEST, rows, more)
 
 
 def _ladder(found: Inspection) -> Iterable[str]:
@@ -110,10 +110,12 @@ def _facts(facts: Mapping[str, Any]) -> str:
     return f"<table>{rows}</table>"
 
 
-def _table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
+def _table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], beyond: int = 0) -> str:
+    """The first rows; `beyond` counts those that are not even listed."""
     head = "".join(f"<th>{escape(_words(name))}</th>" for name in columns)
     body = "".join(f"<tr>{''.join(_cell(row[name]) for name in columns)}</tr>" for row in rows[:_ROWS])
-    more = f"<p>and {len(rows) - _ROWS} more</p>" if len(rows) > _ROWS else ""
+    left = max(len(rows) - _ROWS, 0) + beyond
+    more = f"<p>and {left} more</p>" if left else ""
     return f'<div class="figure"><table><tr>{head}</tr>{body}</table></div>{more}'
 
 
