@@ -8,7 +8,6 @@ import pytest
 
 from experiments.captures import Capture
 from protocols.errors import ConfigError, UsageError
-from sim.pcapng import PcapngWriter
 from tests.support.capture_writer import (
     COOKED,
     COOKED2,
@@ -21,6 +20,7 @@ from tests.support.capture_writer import (
     write_pcap,
     write_pcapng,
 )
+from topologies.pcapng import PcapngWriter
 
 SENT = Sent(b"payload", time=12.5)
 
