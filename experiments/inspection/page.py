@@ -40,6 +40,7 @@ def page(found: Inspection) -> str:
         f"<style>{_STYLE}</style></head><body>",
         f"<h1>{name}</h1>",
         *(f"<p>{escape(line)}</p>" for line in overview(found)),
+        "<p>Times are seconds since the first NORM message.</p>",
         "<h2>Violations and notices</h2>",
         *_findings(found),
         "<h2>Packets over time</h2>",
