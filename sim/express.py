@@ -37,12 +37,12 @@ def express_of(network: "Network", host: SimHost, route: Route) -> "Express | No
     """What carries what this host foresees for a route; None when that is not so simple."""
     if not route.explored:
         route.explored = True
-        path = path_of(route) if type(host) is SimHost and route.target is None else None
+        path = _path_of(route) if type(host) is SimHost and route.target is None else None
         route.express = None if path is None else Express(network, host, route, path)
     return route.express
 
 
-def path_of(route: Route) -> list[Any] | None:
+def _path_of(route: Route) -> list[Any] | None:
     """The links from a plain host to one group of leaves, if all are of the simplest kind and lead nowhere else."""
     links: Sequence[Any] = route.first
     path: list[Any] = []

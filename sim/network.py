@@ -315,6 +315,11 @@ class Network:
         for express in self.expresses:
             express.sync()
 
+    def unfold(self) -> None:
+        """Let what was foreseen and is under way go on as ordinary packets, before links become something else."""
+        for express in list(self.expresses):
+            express.unfold()
+
     def take_serials(self, count: int) -> int:
         """The first of so many numbers of packets."""
         first = self._serial + 1
