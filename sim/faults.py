@@ -34,6 +34,7 @@ class Faults:
         self._down: list[Any] = []
         self._cut_off = 0
         self._going: list[list[bool]] = []
+        network.unfold()
         self._onwards = network.forward
         network.forward = self._forward
 
