@@ -10,6 +10,7 @@ import selectors
 import socket
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from ipaddress import IPv4Address
 from math import inf
 from typing import Any, TypeVar
@@ -77,7 +78,8 @@ class UdpHost:
     most packets in one system call, `loopback` lets other programs of this machine hear the multicast.
 
     A `held` host can be started, and then it joins its groups, but time stands at 0 and nothing leaves until `begin`; so many
-    hosts begin together. `traffic` counts what was sent, `faults` what went wrong.
+    hosts begin together. `joining` is how long it takes from joining a group until its packets come. `traffic` counts what was
+    sent, `faults` what went wrong.
     """
 
     trace: Callable[[str, object], None] | None = None
@@ -95,6 +97,7 @@ class UdpHost:
         burst: int = SEGMENTS,
         loopback: bool = True,
         held: bool = False,
+        joining: float = 0.0,
     ) -> None:
         self.rng = rng
         self.traffic = Traffic()
@@ -105,6 +108,8 @@ class UdpHost:
         self._waiting: list[tuple[float, Callable[[], None]]] = []
         self._latest = 0.0
         self._buffers = buffers
+        self._joining = joining
+        self._joins: dict[Group, float] = {}
         transmitter = open_transmitter(self.address, ttl, loopback, buffers)
         self._own: Endpoint = transmitter.getsockname()
         self._outbox = Outbox(transmitter, burst)
@@ -232,6 +237,18 @@ class UdpHost:
 
     def join(self, group: Group) -> None:
         """Hear what is sent to the group; a unicast "group" is this node's own port and needs no joining."""
+        if not self._joining:
+            self._hear(group)
+            return
+        since = self._joins[group] = self.now
+        self.later(since + self._joining, partial(self._joined, group, since))
+
+    def _joined(self, group: Group, since: float) -> None:
+        """The network has heard of it; who left meanwhile does not care any more."""
+        if self._joins.get(group) == since:
+            self._hear(group)
+
+    def _hear(self, group: Group) -> None:
         where = endpoint_of(group.name)
         if group in self._sockets:
             return
@@ -244,6 +261,7 @@ class UdpHost:
 
     def leave(self, group: Group) -> None:
         """Hear the group no more."""
+        self._joins.pop(group, None)
         sock = self._sockets.pop(group, None)
         if sock is not None:
             self._loop.remove_reader(sock)

@@ -10,7 +10,7 @@ from emu.crew import Crew, NodeReport, Watch
 from emu.doctor import check_kernel, check_tools, run
 from emu.faults import Fault, Faults
 from emu.guest import Guest
-from emu.health import judged
+from emu.health import judged, kernel_drops
 from emu.netem import examine_netem
 from emu.network import Network
 from emu.node import Node, Program, prefer
@@ -18,7 +18,7 @@ from emu.plan import plan
 from emu.tap import check_tap
 from emu.udp import SEGMENTS
 from emu.world import inside
-from protocols.errors import UsageError
+from protocols.errors import UnsupportedError, UsageError
 from protocols.machine import Codec
 from topologies.keys import dice_key
 from topologies.spec import Topology
@@ -74,10 +74,7 @@ def emulate(
     Raises UnsupportedError before anything is started when this machine can't do it. A node that dies does not end the run;
     its report says what happened. With `keyed` all losses are those of the simulator with this `seed`, packet by packet.
     """
-    for name in programs:
-        topology.member(name)
-    if not programs:
-        raise UsageError("an emulation needs a program on at least one host")
+    _check_programs(topology, programs)
     check_tools()
     planned = plan(topology, groups, ttls, seed=seed, keyed=keyed)
     if planned.beyond_kernel and not keyed and (netem := examine_netem()) != "none":
@@ -96,19 +93,22 @@ def emulate(
         for name in programs:
             # What is captured, or counted on the wire for a guest, has to be seen packet by packet.
             burst = 1 if seen or planned.shaped(name) else SEGMENTS
-            dice = dice_key(topology, seed, name)
-            crew.fork(Node(name, network.pid(name), planned.addresses[name], codec, port, planned.ttl(name), burst, dice))
+            address, ttl, dice = planned.addresses[name], planned.ttl(name), dice_key(topology, seed, name)
+            joining = topology.multicast.join
+            crew.fork(Node(name, network.pid(name), address, codec, port, ttl, burst, dice, joining=joining))
         # Faults are to be in time, too.
         prefer()
         happening = Faults(faults, network, crew)
         if watch is not None:
             crew.look_on(watch)
+        before = kernel_drops()
         elapsed, ended = crew.run(duration, over, None if capture is None else capture.begin)
+        crowded = kernel_drops() - before
         captured = {} if capture is None else capture.end()
         carried = network.collect()
         impairments = [{**row, **carried.counts.get(row.get("link", ""), {})} for row in planned.report()]
-        health = judged(carried, sum(report.faults.get("receive_drops", 0) for report in crew.reports.values()))
-        lost = (health, carried.dropped, carried.queued)
+        missed = sum(report.faults.get("receive_drops", 0) for report in crew.reports.values())
+        lost = (judged(carried, missed, crowded), carried.dropped, carried.queued)
         return asdict(
             Emulation(crew.reports, impairments, elapsed, ended, *lost, dict(happening.counts), happening.log, captured)
         )
@@ -116,6 +116,15 @@ def emulate(
     answer = inside(work)
     answer["nodes"] = {name: NodeReport(**report) for name, report in answer["nodes"].items()}
     return Emulation(**answer)
+
+
+def _check_programs(topology: Topology, programs: Mapping[str, Program | Guest]) -> None:
+    for name in programs:
+        topology.member(name)
+    if not programs:
+        raise UsageError("an emulation needs a program on at least one host")
+    if topology.multicast.join and any(isinstance(program, Guest) for program in programs.values()):
+        raise UnsupportedError("multicast.join: a foreign program can't be kept from what it joined; leave it out")
 
 
 def _open_capture(points: Sequence[CapturePoint], network: Network, hosts: Iterable[str]) -> Capture | None:

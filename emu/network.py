@@ -12,7 +12,7 @@ from emu.health import Carried, carried
 from emu.mroute import MulticastRouter
 from emu.plan import Plan, Wire
 from emu.probe import probe
-from emu.router import apply_adapter
+from emu.router import apply_router
 from emu.routing import RouterTable, mac_of
 from emu.shaping import apply_loss, apply_rate
 from emu.tap import overflow
@@ -194,7 +194,7 @@ class Network:
                 apply_loss(shape, into.name, self._where(into))
         for router in self._plan.routers:
             ports = [self._port(router.name, wire) for wire in self._plan.routing.routers[router.name].ports]
-            apply_adapter(router, ports, self.pid(router.name))
+            apply_router(router, ports, self.pid(router.name))
         if self._forwarding is not None:
             self._forwarding.begin()
 

@@ -62,6 +62,8 @@ class Node:
     burst: int
     dice: int
     """The key of its stream of random numbers (`topologies.keys.dice_key`): the simulator's."""
+    joining: float = 0.0
+    """From joining a group until its packets come."""
     epoch: float = inf
     """Where the run began already: the loop's time that counts as 0."""
 
@@ -111,6 +113,7 @@ def _live(node: Node, program: Program, line: socket.socket) -> dict[str, Any]:
         burst=node.burst,
         loopback=False,
         held=True,
+        joining=node.joining,
     )
     try:
         live = partial(_tell, loop, line, host.census, lambda: host.now)

@@ -295,6 +295,7 @@ class Cast:
             octets=_of_session(world.octets),
             expected=whole,
             began_at=min(work.at for work in self.scenario.workload),
+            segment=self.scenario.protocol.config.segment,
         )
         return Result(
             scenario=self.scenario.name,
