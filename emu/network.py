@@ -14,7 +14,7 @@ from emu.plan import Plan, Wire
 from emu.probe import probe
 from emu.router import apply_router
 from emu.routing import RouterTable, mac_of
-from emu.shaping import apply_loss, apply_rate
+from emu.shaping import Shape, apply_loss, apply_rate
 from emu.snooping import flood, prune
 from emu.tap import overflow
 from emu.wire import Way
@@ -96,6 +96,11 @@ class Network:
         link = self._links[number]
         ends = (link.intf1, link.intf2) if self._plan.wires[number].near == near else (link.intf2, link.intf1)
         return [(end.name, self._where(end)) for end in ends]
+
+    def shape(self, near: str, far: str) -> Shape:
+        """What was planned for the direction of a link from `near` to `far`."""
+        wire = next(wire for wire in self._plan.wires if {wire.near, wire.far} == {near, far})
+        return wire.down if wire.near == near else wire.up
 
     def _make_link(self, wire: Wire) -> Any:
         """The Mininet link of a wire: `intf1` at its near end, `intf2` at its far end."""
