@@ -1,8 +1,8 @@
-# make setup, demo, test, lint, validate, twin,, clean. Another Python: make setup PYTHON=python3.12
+# make setup, demo, test, test-spark, lint, validate, twin, clean. Another Python: make setup PYTHON=python3.12
 PYTHON ?=
 BIN := .venv/bin
 
-.PHONY: setup demo test lint format validate twin test-netem compiled clean
+.PHONY: setup demo test test-spark lint format validate twin test-netem compiled clean
 .DEFAULT_GOAL := setup
 
 setup: # .venv with the mcastlab command, and as root the system packages; quick when all is there
@@ -22,6 +22,9 @@ format: setup # rewrite the code in the project's format
 
 test: lint # everything
 	@$(BIN)/python -m pytest -q
+
+test-spark: setup # sweeps on clusters, and killed at random times: some minutes
+	@$(BIN)/python -m pytest -q -m cluster tests/experiments
 
 SEARCHED := norm a n1 n2 srm
 

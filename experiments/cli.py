@@ -48,8 +48,8 @@ app.command("twin")(twin_command)
 app.add_typer(channel, name="channel")
 app.command("sweep")(sweep_command)
 app.command("results")(results_command)
-app.command("analyse")(analyse_command)
 app.command("report")(report_command)
+app.command("analyse")(analyse_command)
 app.command("validate")(validate_command)
 
 REFUSED: type[Exception] = typer.BadParameter.mro()[2]

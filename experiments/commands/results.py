@@ -41,7 +41,7 @@ def results_command(
     # Spark's packages are loaded here alone.
     from experiments.sweep.compaction import compact as put_together
     from experiments.sweep.query import DATASETS, rows
-    from experiments.sweep.spark import session
+    from experiments.sweep.spark import session, stop
     from experiments.sweep.store import latest_version
 
     if dataset not in DATASETS:
@@ -55,7 +55,7 @@ def results_command(
             found = rows(spark, folder, dataset, wanted, where, select)
             total = _give(found, csv, as_json)
         finally:
-            spark.stop()
+            stop(spark)
     return 0 if total else 1
 
 

@@ -154,10 +154,10 @@ def _compared(runs: Runs, contents: Contents, layout: Layout) -> list[Figure]:
     if axis is None:
         return []
     by = [layout.x.name] if layout.x is not axis and len(layout.x.values) * len(axis.values) <= MOST_PAIRS else []
+    gaps = compare_variants(runs, axis.name, contents.metrics[:WHOLE], by)
     found = []
-    for metric in contents.metrics[:WHOLE]:
+    for metric in dict.fromkeys(gap.metric for gap in gaps):
         options = f"--compare {axis.name} --metric {metric}" + (f" --by {by[0]}" if by else "")
-        gaps = compare_variants(runs, axis.name, [metric], by)
-        if gaps:
-            found.append(draw.differences(metric, gaps, contents.axes, contents.command(options)))
+        mine = [gap for gap in gaps if gap.metric == metric]
+        found.append(draw.differences(metric, mine, contents.axes, contents.command(options)))
     return found

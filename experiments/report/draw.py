@@ -24,6 +24,11 @@ def _axis(shown: Shown) -> Axis:
     return Axis(shown.label, categories=tuple(map(shown.text, shown.values)))
 
 
+def _words(shown: Shown) -> Axis:
+    """With a place for each value, however far apart they are."""
+    return Axis(shown.name.rpartition(".")[2].replace("_", " "), categories=tuple(map(shown.text, shown.values)))
+
+
 def _metric_axis(metric: str, groups: Sequence[Group]) -> Axis:
     means = [group.mean for group in groups]
     return Axis(metric_label(metric), log=bool(means) and min(means) > 0 and max(means) >= STEEP * min(means))
@@ -87,7 +92,9 @@ def heat(metric: str, groups: Sequence[Group], layout: Layout, command: str) -> 
     panels = [Panel(turned.panel_label(panel), [_grid(turned, groups, panel)]) for panel in turned.panels()]
     caption = _caption(metric, turned, "Colour: mean of the runs.")
     title = f"{metric_label(metric)} over {layout.x.name.rpartition('.')[2]} and {y.name.rpartition('.')[2]}"
-    return Figure(f"heat-{metric}", "heat", title, caption, command, _axis(layout.x), _axis(y), panels, (metric_label(metric),))
+    return Figure(
+        f"heat-{metric}", "heat", title, caption, command, _words(layout.x), _words(y), panels, (metric_label(metric),)
+    )
 
 
 def _grid(layout: Layout, groups: Sequence[Group], panel: Any) -> Grid:
@@ -113,10 +120,9 @@ def boxes(metric: str, groups: Sequence[Group], layout: Layout, command: str) ->
                 marks.append(Box(layout.colour_label(colour), number, x, at))
         panels.append(Panel(layout.panel_label(panel), marks))
     said = "Boxes: the middle half of the runs with their median; whiskers: from the 5th to the 95th percentile."
-    x_axis = Axis(layout.x.name.rpartition(".")[2], categories=tuple(map(layout.x.text, layout.x.values)))
     title = f"how {metric_label(metric).partition(' [')[0]} varies from run to run"
     caption = _caption(metric, layout, said)
-    return Figure(f"spread-{metric}", "boxes", title, caption, command, x_axis, _metric_axis(metric, groups), panels)
+    return Figure(f"spread-{metric}", "boxes", title, caption, command, _words(layout.x), _metric_axis(metric, groups), panels)
 
 
 def scatter(metric: str, groups: Sequence[Group], layout: Layout, command: str) -> Iterator[Figure]:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from experiments.analysis.jobs import jobs_of
 from experiments.analysis.points import Points
 from experiments.analysis.runs import CASE, Runs, axis_column
 from experiments.sweep.sweepfile import Sweep
 
-__all__ = ["Failure", "facts", "failures", "jobs_of", "rerun", "sources"]
+__all__ = ["Failure", "facts", "failures", "rerun", "sources"]
 
 MOST_FAILURES = 200
 
@@ -25,12 +26,6 @@ class Failure:
     point: str
     seed: int
     command: str
-
-
-def jobs_of(folder: Path) -> list[dict[str, Any]]:
-    """What each invocation noted about itself, the first one first."""
-    jobs = [json.loads(path.read_text(encoding="utf-8")) for path in (folder / "jobs").glob("*.json")]
-    return sorted(jobs, key=lambda job: str(job["started"]))
 
 
 def facts(folder: Path, sweep: Sweep, runs: Runs, points: int) -> list[tuple[str, str]]:

@@ -58,8 +58,9 @@ def _plotly() -> str:
 def _lead(contents: Contents) -> str:
     said = dict(contents.facts)
     failed = sum(count for _, _, count in contents.kinds)
-    tag = f'<span class="tag bad">{failed} failed</span>' if failed else '<span class="tag">all runs ok</span>'
-    return f'<p class="lead">{tag}{escape(said["runs"])} at {escape(said["points"])}; code {escape(said["code"])}</p>'
+    tag = f'<span class="tag bad">{failed:,} failed</span>' if failed else '<span class="tag">all runs ok</span>'
+    runs, points = said["runs"].partition(" (")[0], said["points"].partition(", ")[0]
+    return f'<p class="lead">{tag}{escape(runs)} runs at {escape(points)} points; code {escape(said["code"])}</p>'
 
 
 def _sections(contents: Contents, data: dict[str, Any]) -> Iterable[tuple[str, str, str]]:

@@ -11,7 +11,7 @@ __all__ = ["check_matplotlib", "save"]
 
 PALETTE = ("#2563c9", "#c2570c", "#15803d", "#7c3aed", "#d02c2c", "#0d7f86", "#a16207", "#be185d")
 SOFT, FAINT = "#5b6875", "#d5dbe1"
-STYLE: Mapping[str, Any] = {
+STYLE: Any = {
     "svg.hashsalt": "mcastlab",
     "font.size": 9,
     "axes.spines.top": False,
@@ -24,7 +24,7 @@ STYLE: Mapping[str, Any] = {
     "xtick.color": SOFT,
     "ytick.color": SOFT,
     "grid.color": "#e3e8ed",
-    "savefig.dpi": 200,
+    "savefig.dpi": 160,
 }
 
 
@@ -45,7 +45,7 @@ def save(figures: Iterable[Figure], folder: Path) -> list[Path]:
 
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    with matplotlib.rc_context(dict(STYLE)):
+    with matplotlib.rc_context(STYLE):
         for figure in figures:
             drawn = _draw(figure, pyplot)
             for kind in ("png", "svg"):
@@ -151,7 +151,16 @@ def _boxes(axes: Any, figure: Figure, panel: Panel) -> None:
         where = [place + (number - (len(panel.marks) - 1) / 2) * width for place in _places(figure.x, mark.x)]
         line = {"color": colour}
         box = {"facecolor": colour + "40", "edgecolor": colour}
-        axes.bxp(stats, where, width * 0.8, patch_artist=True, boxprops=box, medianprops=line, whiskerprops=line, capprops=line)
+        axes.bxp(
+            stats,
+            where,
+            widths=width * 0.8,
+            patch_artist=True,
+            boxprops=box,
+            medianprops=line,
+            whiskerprops=line,
+            capprops=line,
+        )
         axes.plot([], [], "s", color=colour, label=mark.label or None)
     _ticks(axes, figure.x)
 

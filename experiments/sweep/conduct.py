@@ -15,7 +15,7 @@ from experiments.sweep.packing import pack
 from experiments.sweep.progress import Progress
 from experiments.sweep.rounds import asked_metrics, wanted
 from experiments.sweep.shipping import ship
-from experiments.sweep.spark import cores_of, session
+from experiments.sweep.spark import cores_of, session, stop
 from experiments.sweep.store import Known, known_runs, metric_values, set_aside
 from experiments.sweep.task import Task
 from experiments.sweep.version import code_version
@@ -102,7 +102,7 @@ class _Conductor:
                 write_nested(self.spark, self.folder, self._nested())
         finally:
             if self.own and self.spark is not None:
-                self.spark.stop()
+                stop(self.spark)
         return self.summary
 
     def _go_on(self) -> Sequence[Run]:

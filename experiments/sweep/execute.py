@@ -100,11 +100,17 @@ def _in_background(spark: "SparkSession", action: Callable[[], None], progress: 
             thread.join(2.0)
     progress.tell(last=True)
     if failed and not stop.is_set():
-        raise SweepError(f"Spark gave up after {progress.done} runs: {_reason(failed[0])}") from failed[0]
+        raise SweepError(
+            f"Spark gave up after {progress.done} runs, which are kept (--resume makes the others): {_reason(failed[0])}"
+        ) from failed[0]
     return not stop.is_set()
 
 
 def _reason(error: Exception) -> str:
+    from py4j.protocol import Py4JNetworkError
+
+    if isinstance(error, (ConnectionError, Py4JNetworkError)):
+        return "its Java process has died"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     telling = [line for line in lines if "Error" in line or "Exception" in line]
     return (telling or lines or [type(error).__name__])[-1][:300]

@@ -26,7 +26,7 @@ class Progress:
         self._live = self._to.isatty()
         self._seen: set[str] = set()
         self._began = time.monotonic()
-        self._told = -PLAIN_EVERY
+        self._told = self._began
         self.status: Counter[str] = Counter()
 
     @property

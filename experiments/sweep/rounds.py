@@ -6,7 +6,7 @@ Decided from rows alone, seed by seed, so that an interrupted sweep comes to the
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from math import ceil, fsum, sqrt
+from math import fsum, sqrt
 from typing import TypeAlias
 
 from experiments.paired import student_quantile
@@ -19,8 +19,8 @@ __all__ = ["Values", "asked_metrics", "half_width", "wanted"]
 
 Values: TypeAlias = Mapping[str, Mapping[str, float | None]]
 """run_id -> metric -> value, None where the run did not come to one; every run that has a row."""
-GROWTH = 1.5
-"""Replications grow by this before one looks again: looking after each run would stop by luck too often."""
+FIRST, GROWTH = 5, 2
+"""Replications before the first look, and their growth until the next: looking more often would stop by luck too often."""
 
 
 def asked_metrics(plan: Plan) -> list[str]:
@@ -50,9 +50,9 @@ def _of_point(plan: Plan, point: Point, values: Values) -> list[Run]:
     until = plan.sweep.until
     if until is None:
         return plan.runs(point, 0, plan.sweep.replications)
-    runs = plan.runs(point, 0, max(2, plan.sweep.replications))
+    runs = plan.runs(point, 0, max(min(FIRST, until.most), plan.sweep.replications))
     while all(run.run_id in values for run in runs) and not _enough(until, [values[run.run_id] for run in runs]):
-        runs += plan.runs(point, len(runs), min(ceil(len(runs) * GROWTH), until.most) - len(runs))
+        runs += plan.runs(point, len(runs), min(len(runs) * GROWTH, until.most) - len(runs))
     return runs
 
 

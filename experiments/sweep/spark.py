@@ -6,7 +6,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from protocols.errors import UnsupportedError, UsageError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_java", "check_pyspark", "cores_of", "session"]
+__all__ = ["check_java", "check_pyspark", "cores_of", "session", "stop"]
 
 JAVA_PACKAGE = "openjdk-17-jre-headless"
 MASTERS = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|(spark|k8s)://.+|yarn")
@@ -57,6 +57,15 @@ def session(
         return _start(master, many_rows, log)
 
 
+def stop(spark: "SparkSession") -> None:
+    """Stop a session, also one whose Java has died already."""
+    from py4j.protocol import Py4JError
+
+    # ConnectionError is what a dead Java answers with; nothing is left to stop then.
+    with suppress(Py4JError, ConnectionError):
+        spark.stop()
+
+
 def cores_of(spark: "SparkSession") -> int:
     """How many tasks run at the same time, as far as Spark says; at least 1."""
     if ".connect." in type(spark).__module__:
@@ -84,10 +93,13 @@ def check_java() -> None:
 
 
 def _hush() -> None:
-    """PySpark prints the whole Java stack of every SQL mistake beside raising it."""
+    """PySpark prints what it raises as well: the Java stack of every SQL mistake, and a stack when Java is gone."""
+    from pyspark import accumulators
     from pyspark.logger import PySparkLogger
 
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
+    for name in ("AccumulatorTCPServer", "AccumulatorUnixServer"):
+        setattr(getattr(accumulators, name), "handle_error", lambda self, request, address: None)  # noqa: B010
 
 
 def _environment(master: str) -> None:

@@ -136,7 +136,7 @@ function axisOf(axis, extra) {
   return {
     title: { text: axis.label, font: { size: 13, color: look.soft }, standoff: 8 }, type: axis.categories ? "category" : axis.log ? "log" : "linear",
     gridcolor: look.faint, zerolinecolor: look.faint, linecolor: look.faint, tickfont: { color: look.soft, size: 12 }, automargin: true,
-    ...(axis.categories ? { categoryorder: "array", categoryarray: axis.categories } : {}), ...(axis.log ? { dtick: 1, minor: { ticks: "outside" } } : {}),
+    ...(axis.categories ? { categoryorder: "array", categoryarray: axis.categories } : {}), ...(axis.log ? { dtick: 1 } : {}),
     ...extra,
   };
 }
@@ -151,15 +151,18 @@ function drawing(figure, width) {
   const panels = figure.panels, columns = columnsOf(panels.length, width), lines = Math.ceil(panels.length / columns);
   const tall = figure.kind === "rows" ? Math.max(240, 30 * panels[0].marks.length + 110) : figure.kind === "bars" ? 44 * panels[0].marks.length + 150 : 360;
   const layout = {
-    height: lines * (lines > 1 ? 320 : tall) + 20, margin: { l: 10, r: 12, t: panels.some((panel) => panel.title) ? 34 : 14, b: 10 },
+    height: lines * (lines > 1 ? 320 : tall) + 20, margin: { l: 10, r: 12, t: panels.some((panel) => panel.title) ? 40 : 26, b: 10 },
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { family: "system-ui, sans-serif", color: look.ink, size: 13 },
-    legend: { orientation: "h", y: -0.16 / lines, yanchor: "top", x: 0, font: { size: 12 } }, hovermode: "closest", barmode: "stack", boxmode: "group",
+    legend: { orientation: "h", y: -0.16 / lines, yanchor: "top", x: 0, font: { size: 12 }, traceorder: "normal" }, hovermode: "closest",
+    // On a phone a finger on a figure scrolls the page.
+    dragmode: width < NARROW ? false : "zoom", barmode: "stack", boxmode: "group",
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: look.soft, activecolor: look.ink, orientation: "v" },
     hoverlabel: { bgcolor: look.card, bordercolor: look.faint, font: { color: look.ink } }, annotations: [],
     coloraxis: { colorscale: "Viridis", colorbar: { title: { text: figure.legend[0] || "", side: "right" }, thickness: 12, outlinewidth: 0 } },
   };
   const seen = new Set();
   const named = (label) => Boolean(label) && !seen.has(label) && Boolean(seen.add(label));
-  const traces = [], gap = columns > 1 ? 0.075 : 0, rowGap = 0.16;
+  const traces = [], gap = columns > 1 ? 0.075 : 0, rowGap = 70 / layout.height;
   panels.forEach((panel, n) => {
     const id = n ? String(n + 1) : "", column = n % columns, line = Math.floor(n / columns);
     const wide = (1 - gap * (columns - 1)) / columns, high = (1 - rowGap * (lines - 1)) / lines;
@@ -195,7 +198,10 @@ function adjust(figure, layout, look) {
   }
 }
 
-const OPTIONS = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"], toImageButtonOptions: { format: "svg" } };
+const OPTIONS = {
+  responsive: true, displaylogo: false, displayModeBar: true,
+  modeBarButtons: [["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]], toImageButtonOptions: { format: "svg" },
+};
 
 function show(place, figure) {
   const { traces, layout } = drawing(figure, place.clientWidth || 900);
