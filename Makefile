@@ -2,7 +2,7 @@
 PYTHON ?=
 BIN := .venv/bin
 
-.PHONY: setup demo test test-spark lint format validate twin test-netem compiled clean
+.PHONY: setup demo test test-spark sweeps lint format validate twin test-netem compiled clean
 .DEFAULT_GOAL := setup
 
 setup: # .venv with the mcastlab command, and as root the system packages; quick when all is there
@@ -25,6 +25,14 @@ test: lint # everything
 
 test-spark: setup # sweeps on clusters, and killed at random times: some minutes
 	@$(BIN)/python -m pytest -q -m cluster tests/experiments
+
+SWEEPS := nack-atlas fec storm router baselines twin
+
+sweeps: setup # the ready sweeps, into out/, and their figures in docs/images; up to three minutes each on two free processors
+	@for name in $(SWEEPS); do \
+	  $(BIN)/mcastlab sweep experiments/sweeps/$$name.yaml --out out/$$name --resume || exit 1; \
+	  $(BIN)/python -m examples.sweep_pictures out/$$name --svg docs/images/sweep-$$name.svg || exit 1; \
+	done
 
 SEARCHED := norm a n1 n2 srm
 

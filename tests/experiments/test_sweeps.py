@@ -55,7 +55,7 @@ def theory(plan: Plan, point: Point, name: str) -> float:
 
 
 def test_there_is_a_ready_sweep_for_each_question() -> None:
-    assert SWEEPS == ["baselines", "fec", "nack-atlas", "router", "storm", "twin"]
+    assert SWEEPS == ["baselines", "fec", "first", "nack-atlas", "router", "storm", "twin"]
 
 
 @pytest.mark.parametrize("name", SWEEPS)
@@ -112,7 +112,7 @@ def test_receiver_initiated_protocols_are_cheaper_for_processors(receivers: int,
 
 def test_without_hold_off_repairs_are_sent_again_and_without_suppression_everybody_asks() -> None:
     plan = plan_of("storm")
-    cell = {"topology__receivers": 100}
+    cell = {"topology__receivers": 50}
 
     def mean(case: str, metric: str) -> float:
         return fmean(measure(plan, points(plan, case, **cell)[0], metric, 1))

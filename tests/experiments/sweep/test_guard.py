@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -52,6 +53,19 @@ def test_a_run_tells_metrics_receivers_and_series(guard: Guard) -> None:
     assert told["metrics"]["completed"] == 1.0
     assert [row["receiver"] for row in told["receivers"]] == ["r1", "r2"]
     assert {row["name"].split()[0] for row in told["series"]} >= {"packets_sent", "receivers_complete"}
+
+
+def test_captures_are_in_a_folder_of_the_run(guard: Guard, tmp_path: Path) -> None:
+    assert guard.run(job(1) | {"captures": ("s1-r1",), "folder": str(tmp_path / "run")}).status == "ok"
+    assert (tmp_path / "run" / "s1-r1.pcapng").stat().st_size > 1000
+
+
+@pytest.mark.emu
+def test_an_emulation_is_made_like_a_simulation(guard: Guard) -> None:
+    outcome = guard.run(job(1) | {"backend": "emu", "series": None})
+    assert (outcome.status, outcome.error) == ("ok", None)
+    assert outcome.told is not None
+    assert (outcome.told["metrics"]["completed"], outcome.told["fingerprint"]) == (1.0, None)
 
 
 def test_the_child_is_gone_with_its_guard(guard: Guard) -> None:

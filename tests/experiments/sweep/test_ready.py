@@ -1,0 +1,23 @@
+"""The sweeps that come with the project are right."""
+
+from pathlib import Path
+
+import pytest
+
+from experiments.sweep.grid import Plan
+from experiments.sweep.rounds import wanted
+from experiments.sweep.sweepfile import load_sweep
+from tests.tidy.tree import ROOT, label
+
+READY = sorted((ROOT / "experiments" / "sweeps").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", READY, ids=label)
+def test_every_point_of_a_ready_sweep_is_a_scenario(path: Path) -> None:
+    plan = Plan(load_sweep(path), path)
+    assert plan.sweep.name == path.stem
+    assert len({run.run_id for run in wanted(plan, {})}) <= plan.most_runs
+
+
+def test_there_are_ready_sweeps() -> None:
+    assert READY
