@@ -28,8 +28,8 @@ from protocols.norm.messages import (
 )
 from protocols.norm.wire import NormCodec
 from protocols.rng import Rng, key_of
-from sim.pcapng import PcapngWriter
 from tests.support.capture_writer import Sent, datagram, frame
+from topologies.pcapng import PcapngWriter
 
 __all__ = ["main", "measure"]
 

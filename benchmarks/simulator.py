@@ -35,11 +35,11 @@ def config_for(receivers: int) -> NormConfig:
     return NormConfig(rate=1.25e6, segment=1400, block=64, parity=16, grtt=0.05, gsize=receivers, backoff=4)
 
 
-def star(receivers: int) -> Topology:
+def star(receivers: int, loss: float = LOSS) -> Topology:
     """Links of 100 Mbit/s and 5 ms."""
     link = {"rate": RATE * 8, "delay": DELAY}
     return Star.model_validate(
-        {"kind": "star", "receivers": receivers, "trunk": link, "link": {**link, "down": {"loss": LOSS}}}
+        {"kind": "star", "receivers": receivers, "trunk": link, "link": {**link, "down": {"loss": loss}}}
     ).build()
 
 
@@ -72,9 +72,9 @@ def fill(hosts: Sequence[Any], packets: int, config: NormConfig | None = None) -
     return outcome
 
 
-def ours(receivers: int, packets: int) -> Measure:
+def ours(receivers: int, packets: int, loss: float = LOSS) -> Measure:
     """The simulator of this project."""
-    topology = star(receivers)
+    topology = star(receivers, loss)
     network = Network(topology, seed=1)
     outcome = fill([network.host(name) for name in topology.hosts], packets)
     cpu = timed(lambda: network.run(1e6, lambda: outcome.flushed))

@@ -68,7 +68,7 @@ def measure(rate: float, delay: str, loss: str, seconds: float) -> dict[str, Any
         carried = network.collect()
         counts = carried.counts["s1-r1"]
         span = max(last - first, TICK)
-        found = {"rate": rate, "sent": total, "heard": heard, "passed": heard / span, **counts, **judged(carried, 0)}
+        found = {"rate": rate, "sent": total, "heard": heard, "passed": heard / span, **counts, **judged(carried, 0, 0)}
         return found | {"cpu": found["cpu_s"] / span}
 
     result: dict[str, Any] = inside(work)

@@ -1,24 +1,22 @@
 """Everything emulation can use, looked for one by one: what this machine has, and the command that brings what it lacks."""
 
 import ctypes.util
-import fcntl
 import importlib.util
 import os
 import shutil
 import socket
-import struct
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from emu.doctor import APT, KERNEL, ROUTING, TOOLS, Probe, run
+from emu.tap import open_tap
 from emu.world import inside
 from protocols.errors import UnsupportedError
 
 __all__ = ["Finding", "examine"]
 
-_TUNSETIFF, _IFF_TAP_NO_PI = 0x400454CA, 0x1002
 _MRT_INIT = 200
 _RICHER = {
     "netem": Probe(
@@ -125,8 +123,7 @@ def _multicast_routing() -> None:
 
 
 def _tap() -> None:
-    with open("/dev/net/tun", "r+b", buffering=0) as device:
-        fcntl.ioctl(device, _TUNSETIFF, struct.pack("16sH22x", b"pt0", _IFF_TAP_NO_PI))
+    os.close(open_tap("pt0"))
 
 
 def _fifo() -> Finding:

@@ -11,7 +11,10 @@ from protocols.errors import UnsupportedError
 from topologies.ethernet import FCS, GAP, PREAMBLE, SMALLEST_FRAME, TAG, Framing
 from topologies.spec import UDP_OVERHEAD
 
-__all__ = ["check_sizes", "size_table"]
+__all__ = ["LARGEST_PACKET", "check_sizes", "cost_table", "size_table"]
+
+LARGEST_PACKET = 1514
+"""Bytes of the largest packet as the kernel counts it."""
 
 _LARGEST = 2047
 """The table has an entry for every length up to this one, so nothing is rounded."""
@@ -26,6 +29,18 @@ def size_table(overhead: int | Framing) -> str:
     more = PREAMBLE + FCS + GAP + (TAG if overhead == "ethernet-802.1q" else 0)
     least = PREAMBLE + SMALLEST_FRAME + GAP
     return f"stab overhead {more} mpu {least} mtu {_LARGEST} tsize {_LARGEST + 1}"
+
+
+def cost_table(per_packet: float, per_byte: float) -> tuple[str, float, int]:
+    """A bucket that stands for a processor which needs so many seconds for a packet, and for each byte of its UDP payload.
+
+    The words for its size table, its rate in bytes per second, and the most bytes it counts for a packet.
+    """
+    if not per_byte:
+        # Every packet counts as much as the table's largest, whatever its length.
+        return f"stab mpu {_LARGEST} mtu {_LARGEST} tsize {_LARGEST + 1}", _LARGEST / per_packet, _LARGEST
+    more = round(per_packet / per_byte) - UDP_OVERHEAD
+    return f"stab overhead {more}", 1 / per_byte, LARGEST_PACKET + more
 
 
 def check_sizes(link: str, words: str, device: str, pid: int | None) -> None:

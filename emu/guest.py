@@ -84,8 +84,16 @@ class Guest(ABC):
         """Is a sender done?"""
 
     @abstractmethod
+    def census(self) -> dict[str, int]:
+        """For who looks on, as `UdpHost.census`."""
+
+    @abstractmethod
     def close(self) -> None:
         """The run is over: end whatever was started."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """The host crashes: nothing is ended in good order, and nothing of it sends any more when this returns."""
 
     @abstractmethod
     def result(self) -> dict[str, Any]:

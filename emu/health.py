@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-__all__ = ["COUNTS", "Carried", "Lateness", "carried", "judged"]
+__all__ = ["COUNTS", "Carried", "Lateness", "carried", "judged", "kernel_drops"]
 
 COUNTS = ("offered", "dropped", "lost", "corrupt", "marked", "duplicated")
 """What a `topologies.line.Line` counts."""
@@ -89,6 +90,8 @@ def _complaints(health: Mapping[str, Any]) -> list[str]:
     found = []
     if health["receive_drops"]:
         found.append(f"{health['receive_drops']} packets dropped by full sockets of receivers")
+    if health["kernel_drops"]:
+        found.append(f"{health['kernel_drops']} packets dropped by this machine's kernel between interfaces")
     if "lateness" not in health:
         return found
     if health["overflow"]:
@@ -102,8 +105,13 @@ def _complaints(health: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def judged(carried: Carried, receive_drops: int) -> dict[str, Any]:
+def kernel_drops() -> int:
+    """Packets that this machine's kernel, since it was started, had no room for on their way between interfaces."""
+    return sum(int(line.split()[1], 16) for line in Path("/proc/net/softnet_stat").read_text().splitlines())
+
+
+def judged(carried: Carried, receive_drops: int, kernel_drops: int) -> dict[str, Any]:
     """The health of an emulation for its result: what was measured, `healthy`, and the `reasons` if it is not."""
-    health = {**carried.health, "receive_drops": receive_drops}
+    health = {**carried.health, "receive_drops": receive_drops, "kernel_drops": kernel_drops}
     reasons = _complaints(health)
     return {"healthy": not reasons, "reasons": reasons, **health}

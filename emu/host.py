@@ -10,10 +10,12 @@ import selectors
 import socket
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from ipaddress import IPv4Address
 from math import inf
 from typing import Any, TypeVar
 
+from emu.slow import SlowReader
 from emu.udp import SEGMENTS, Endpoint, Outbox, address_of, endpoint_of, open_receiver, open_transmitter, take
 from protocols.errors import LivelockError, UsageError, WireError
 from protocols.machine import Address, Codec, Event, Group, Machine, Offer, Packet, Sink
@@ -76,7 +78,8 @@ class UdpHost:
     most packets in one system call, `loopback` lets other programs of this machine hear the multicast.
 
     A `held` host can be started, and then it joins its groups, but time stands at 0 and nothing leaves until `begin`; so many
-    hosts begin together. `traffic` counts what was sent, `faults` what went wrong.
+    hosts begin together. `joining` is how long it takes from joining a group until its packets come. `traffic` counts what was
+    sent, `faults` what went wrong.
     """
 
     trace: Callable[[str, object], None] | None = None
@@ -94,6 +97,7 @@ class UdpHost:
         burst: int = SEGMENTS,
         loopback: bool = True,
         held: bool = False,
+        joining: float = 0.0,
     ) -> None:
         self.rng = rng
         self.traffic = Traffic()
@@ -104,6 +108,8 @@ class UdpHost:
         self._waiting: list[tuple[float, Callable[[], None]]] = []
         self._latest = 0.0
         self._buffers = buffers
+        self._joining = joining
+        self._joins: dict[Group, float] = {}
         transmitter = open_transmitter(self.address, ttl, loopback, buffers)
         self._own: Endpoint = transmitter.getsockname()
         self._outbox = Outbox(transmitter, burst)
@@ -114,6 +120,7 @@ class UdpHost:
         self._malformed = 0
         self._events: deque[Event] = deque()
         self._machine: Machine | None = None
+        self._reader: SlowReader | None = None
         self._on_event: Callable[[Event], None] | None = None
         self._accept: Callable[[Offer], Sink | None] | None = None
         self._busy = False
@@ -131,12 +138,20 @@ class UdpHost:
 
     @property
     def faults(self) -> dict[str, int]:
-        """Datagrams that were malformed, refused by the kernel when sent, dropped by the kernel before we read them."""
+        """Datagrams that were malformed, refused by the kernel when sent, dropped by the kernel before we read them, and for
+        which a slow application had no room.
+        """
         return {
             "malformed": self._malformed,
             "send_errors": self._outbox.errors,
             "receive_drops": sum(self._drops.values()),
+            "slow_drops": 0 if self._reader is None else self._reader.dropped,
         }
+
+    def census(self) -> dict[str, int]:
+        """For who looks on: packets and bytes sent so far, and what the machine counts."""
+        counts = {} if self._machine is None else self._machine.counts()
+        return {**counts, "packets": sum(self.traffic.packets.values()), "octets": sum(self.traffic.octets.values())}
 
     def run(
         self, machine: Machine, on_event: Callable[[Event], None], accept: Callable[[Offer], Sink | None] | None = None
@@ -155,6 +170,15 @@ class UdpHost:
             raise UsageError("host.call from inside the machine; call it from an event or a timer")
         self._drain()
         return self._input(verb, *args)
+
+    def read_at(self, takes: float, room: int) -> None:
+        """From now on the application needs `takes` seconds for a packet, and `room` packets may wait; 0.0: none any more."""
+        if self._machine is None:
+            return
+        if self._reader is None:
+            # It stays when it is not needed any more, and lets everything through.
+            self._machine = self._reader = SlowReader(self, self._machine)
+        self._input(self._reader.read_at, takes, room)
 
     def stop(self) -> None:
         """The machine runs no more: it leaves its groups and hears nothing."""
@@ -213,6 +237,18 @@ class UdpHost:
 
     def join(self, group: Group) -> None:
         """Hear what is sent to the group; a unicast "group" is this node's own port and needs no joining."""
+        if not self._joining:
+            self._hear(group)
+            return
+        since = self._joins[group] = self.now
+        self.later(since + self._joining, partial(self._joined, group, since))
+
+    def _joined(self, group: Group, since: float) -> None:
+        """The network has heard of it; who left meanwhile does not care any more."""
+        if self._joins.get(group) == since:
+            self._hear(group)
+
+    def _hear(self, group: Group) -> None:
         where = endpoint_of(group.name)
         if group in self._sockets:
             return
@@ -225,6 +261,7 @@ class UdpHost:
 
     def leave(self, group: Group) -> None:
         """Hear the group no more."""
+        self._joins.pop(group, None)
         sock = self._sockets.pop(group, None)
         if sock is not None:
             self._loop.remove_reader(sock)

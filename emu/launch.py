@@ -1,22 +1,24 @@
 """Runs one emulation from beginning to end: a private world, the network in it, one process per host, the results."""
 
 import gc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from emu.crew import Crew, NodeReport
-from emu.doctor import check_kernel, check_tools
+from emu.capture import Capture, CapturePoint
+from emu.crew import Crew, NodeReport, Watch
+from emu.doctor import check_kernel, check_tools, run
+from emu.faults import Fault, Faults
 from emu.guest import Guest
-from emu.health import judged
+from emu.health import judged, kernel_drops
 from emu.netem import examine_netem
 from emu.network import Network
-from emu.node import Node, Program
+from emu.node import Node, Program, prefer
 from emu.plan import plan
 from emu.tap import check_tap
 from emu.udp import SEGMENTS
 from emu.world import inside
-from protocols.errors import UsageError
+from protocols.errors import UnsupportedError, UsageError
 from protocols.machine import Codec
 from topologies.keys import dice_key
 from topologies.spec import Topology
@@ -30,6 +32,8 @@ class Emulation:
 
     `health` says whether the links kept up (`emu.health.judged`). `dropped_first` has the identities of first transmissions
     that links in user space lost or damaged, by link as `near-far` and in ascending order; `queued_first` what queues dropped.
+    `injected` counts the faults by verb, and `fault_log` says when they began and ended. `captures` counts packets
+    by capture point: those written, and those `unseen`, for which the kernel had no room.
     """
 
     nodes: dict[str, NodeReport]
@@ -39,6 +43,9 @@ class Emulation:
     health: dict[str, Any]
     dropped_first: dict[str, list[int]]
     queued_first: dict[str, list[int]]
+    injected: dict[str, int]
+    fault_log: list[dict[str, Any]]
+    captures: dict[str, dict[str, int]]
 
 
 def emulate(
@@ -53,44 +60,78 @@ def emulate(
     groups: Mapping[str, Sequence[str]] | None = None,
     ttls: Mapping[str, int] | None = None,
     keyed: bool = False,
+    faults: Sequence[Fault] = (),
+    again: Callable[[str, int], Program | Guest] | None = None,
+    captures: Sequence[CapturePoint] = (),
+    watch: Watch | None = None,
 ) -> Emulation:
     """Run a program on each named host until `over` says so of the names that are finished, or for `duration` seconds.
 
     `groups` are IPv4 addresses with the hosts that send to them or listen: routers carry only these, and all are tried before.
-    `ttls` are those of hosts whose multicasts do not go everywhere.
+    `ttls` are those of hosts whose multicasts do not go everywhere. `again` gives the program of a host that crashed so often
+    before. `watch` is told what every node counted, every second, within the process that runs the emulation.
 
     Raises UnsupportedError before anything is started when this machine can't do it. A node that dies does not end the run;
     its report says what happened. With `keyed` all losses are those of the simulator with this `seed`, packet by packet.
     """
-    for name in programs:
-        topology.member(name)
-    if not programs:
-        raise UsageError("an emulation needs a program on at least one host")
+    _check_programs(topology, programs)
     check_tools()
     planned = plan(topology, groups, ttls, seed=seed, keyed=keyed)
     if planned.beyond_kernel and not keyed and (netem := examine_netem()) != "none":
         planned = plan(topology, groups, ttls, seed=seed, netem=netem)
 
     def work() -> dict[str, Any]:
-        check_kernel(planned.features)
+        check_kernel([*planned.features, *(feature for fault in faults for feature in fault.needs)])
         if planned.beyond_kernel:
             check_tap(planned.beyond_kernel)
         network = Network(planned, codec)
-        crew = Crew(programs)
-        guests = any(isinstance(program, Guest) for program in programs.values())
+        crew = Crew(programs, again)
+        seen = bool(captures) or any(isinstance(program, Guest) for program in programs.values())
+        capture = _open_capture(captures, network, programs)
         # The children share this process's memory as long as nobody touches it, the collector included.
         gc.freeze()
         for name in programs:
-            # What guests send and hear is counted on the wire, where packets have to be seen one by one.
-            burst = 1 if guests or planned.shaped(name) else SEGMENTS
-            dice = dice_key(topology, seed, name)
-            crew.fork(Node(name, network.pid(name), planned.addresses[name], codec, port, planned.ttl(name), burst, dice))
-        elapsed, ended = crew.run(duration, over)
+            # What is captured, or counted on the wire for a guest, has to be seen packet by packet.
+            burst = 1 if seen or planned.shaped(name) else SEGMENTS
+            address, ttl, dice = planned.addresses[name], planned.ttl(name), dice_key(topology, seed, name)
+            joining = topology.multicast.join
+            crew.fork(Node(name, network.pid(name), address, codec, port, ttl, burst, dice, joining=joining))
+        # Faults are to be in time, too.
+        prefer()
+        happening = Faults(faults, network, crew)
+        if watch is not None:
+            crew.look_on(watch)
+        before = kernel_drops()
+        elapsed, ended = crew.run(duration, over, None if capture is None else capture.begin)
+        crowded = kernel_drops() - before
+        captured = {} if capture is None else capture.end()
         carried = network.collect()
         impairments = [{**row, **carried.counts.get(row.get("link", ""), {})} for row in planned.report()]
-        health = judged(carried, sum(report.faults.get("receive_drops", 0) for report in crew.reports.values()))
-        return asdict(Emulation(crew.reports, impairments, elapsed, ended, health, carried.dropped, carried.queued))
+        missed = sum(report.faults.get("receive_drops", 0) for report in crew.reports.values())
+        lost = (judged(carried, missed, crowded), carried.dropped, carried.queued)
+        return asdict(
+            Emulation(crew.reports, impairments, elapsed, ended, *lost, dict(happening.counts), happening.log, captured)
+        )
 
     answer = inside(work)
     answer["nodes"] = {name: NodeReport(**report) for name, report in answer["nodes"].items()}
     return Emulation(**answer)
+
+
+def _check_programs(topology: Topology, programs: Mapping[str, Program | Guest]) -> None:
+    for name in programs:
+        topology.member(name)
+    if not programs:
+        raise UsageError("an emulation needs a program on at least one host")
+    if topology.multicast.join and any(isinstance(program, Guest) for program in programs.values()):
+        raise UnsupportedError("multicast.join: a foreign program can't be kept from what it joined; leave it out")
+
+
+def _open_capture(points: Sequence[CapturePoint], network: Network, hosts: Iterable[str]) -> Capture | None:
+    """Begin to listen, if there is anything to capture; hosts then compute the checksums of what they send."""
+    if not points:
+        return None
+    for host in hosts:
+        device, pid = network.port(host)
+        run(f"ethtool -K {device} tx off", pid=pid)
+    return Capture(points, network)

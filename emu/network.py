@@ -12,7 +12,7 @@ from emu.health import Carried, carried
 from emu.mroute import MulticastRouter
 from emu.plan import Plan, Wire
 from emu.probe import probe
-from emu.router import apply_adapter
+from emu.router import apply_router
 from emu.routing import RouterTable, mac_of
 from emu.shaping import apply_loss, apply_rate
 from emu.tap import overflow
@@ -71,6 +71,30 @@ class Network:
     def pid(self, host: str) -> int:
         """A process that lives in the host's network namespace."""
         return int(self._nodes[host].pid)
+
+    def address(self, host: str) -> str:
+        """The IPv4 address of a host."""
+        return self._plan.addresses[host]
+
+    def port(self, host: str) -> tuple[str, int | None]:
+        """The device of a host, and a process in its namespace."""
+        return f"{self._nodes[host].name}-eth0", self.pid(host)
+
+    def devices(self, node: str) -> list[tuple[str, str, int | None]]:
+        """The neighbours of a host, switch or router, with its device towards each and a process in the namespace of that."""
+        found = []
+        for wire in self._plan.wires:
+            if node in (wire.near, wire.far):
+                other = wire.far if wire.near == node else wire.near
+                found.append((other, *self.ends(node, other)[0]))
+        return found
+
+    def ends(self, near: str, far: str) -> list[tuple[str, int | None]]:
+        """The devices at both ends of a link, each with a process in its namespace; None for this one."""
+        number = next(n for n, wire in enumerate(self._plan.wires) if {wire.near, wire.far} == {near, far})
+        link = self._links[number]
+        ends = (link.intf1, link.intf2) if self._plan.wires[number].near == near else (link.intf2, link.intf1)
+        return [(end.name, self._where(end)) for end in ends]
 
     def _make_link(self, wire: Wire) -> Any:
         """The Mininet link of a wire: `intf1` at its near end, `intf2` at its far end."""
@@ -170,7 +194,7 @@ class Network:
                 apply_loss(shape, into.name, self._where(into))
         for router in self._plan.routers:
             ports = [self._port(router.name, wire) for wire in self._plan.routing.routers[router.name].ports]
-            apply_adapter(router, ports, self.pid(router.name))
+            apply_router(router, ports, self.pid(router.name))
         if self._forwarding is not None:
             self._forwarding.begin()
 

@@ -2,18 +2,22 @@
 
 The program is one of ours on a UDP host, or a guest. Launcher and node talk in JSON lines over a socket pair. Node: `ready`,
 then `finished` when its program is, at the end one line with `result` or `error`. Launcher: `begin` with the common epoch, at
-the end `stop`.
+the end `stop`, or before `die` for a crash, `slow` for an application that needs
+time, `live` for counts every so many seconds.
 """
 
 import json
 import os
 import resource
+import signal
 import socket
 import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,7 +28,7 @@ from protocols.errors import McastlabError
 from protocols.machine import Codec, Host
 from protocols.rng import Rng
 
-__all__ = ["Node", "Program", "fork_node"]
+__all__ = ["Node", "Program", "fork_node", "prefer"]
 
 _PRIORITY = -10
 _POLL = 0.02
@@ -58,6 +62,10 @@ class Node:
     burst: int
     dice: int
     """The key of its stream of random numbers (`topologies.keys.dice_key`): the simulator's."""
+    joining: float = 0.0
+    """From joining a group until its packets come."""
+    epoch: float = inf
+    """Where the run began already: the loop's time that counts as 0."""
 
 
 def fork_node(node: Node, program: Program | Guest, line: socket.socket) -> int:
@@ -75,17 +83,20 @@ def _run(node: Node, program: Program | Guest, line: socket.socket) -> None:
     """Be the node until the launcher says stop or goes away; then report."""
     try:
         enter_network(node.pid)
-        _prefer()
+        prefer()
         report = _lodge(node, program, line) if isinstance(program, Guest) else _live(node, program, line)
     except McastlabError as error:
         report = {"error": str(error)}
     except Exception as error:  # noqa: BLE001 - any error of a program or machine is this node's result, not the end of the run
         report = {"error": "".join(traceback.format_exception(error)).rstrip()}
     _say(line, report)
+    if report.get("killed"):
+        # What crashes says goodbye to the launcher and to nobody else.
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _prefer() -> None:
-    """Let this host's timers come before what else the machine does, where that is allowed."""
+def prefer() -> None:
+    """Let this process come before what else the machine does, where that is allowed."""
     with suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, _PRIORITY)
 
@@ -102,16 +113,20 @@ def _live(node: Node, program: Program, line: socket.socket) -> dict[str, Any]:
         burst=node.burst,
         loopback=False,
         held=True,
+        joining=node.joining,
     )
     try:
+        live = partial(_tell, loop, line, host.census, lambda: host.now)
+        orders: dict[str, Callable[[Any], None]] = {"begin": host.begin, "slow": lambda how: host.read_at(*how), "live": live}
+        watch = _Watch(loop, line, node.epoch, program.finished, orders)
         program.start(host)
         before = _cpu()
-        _Watch(loop, host.begin, program.finished, line)
         _say(line, {"ready": True})
         loop.run()
         used = _cpu() - before
         traffic = {"packets": host.traffic.packets, "octets": host.traffic.octets}
-        return {"result": program.result(), "traffic": traffic, "faults": host.faults, "cpu": used, "memory": _peak()}
+        told = {"result": program.result(), "traffic": traffic, "faults": host.faults, "cpu": used, "memory": _peak()}
+        return told | {"killed": watch.killed}
     finally:
         host.close()
 
@@ -122,12 +137,17 @@ def _lodge(node: Node, guest: Guest, line: socket.socket) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(dir="/run") as folder:
         seat = Seat(loop, node.name, node.address, Path(folder), lambda: _say(line, {"ready": True}), node.ttl)
         before = _cpu()
+        live = partial(_tell, loop, line, guest.census, lambda: seat.now)
+        watch = _Watch(loop, line, node.epoch, guest.finished, {"begin": seat.begin, "live": live})
         guest.prepare(seat)
-        _Watch(loop, seat.begin, guest.finished, line)
         loop.run()
-        guest.close()
+        if watch.killed:
+            guest.kill()
+        else:
+            guest.close()
         result = guest.result()
-        return {"result": result, **result.pop("wire"), "cpu": _cpu() - before, "memory": _peak()}
+        told = {"result": result, **result.pop("wire"), "cpu": _cpu() - before, "memory": _peak()}
+        return told | {"killed": watch.killed}
 
 
 _WHO = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
@@ -147,23 +167,47 @@ def _say(line: socket.socket, message: dict[str, Any]) -> None:
     line.sendall(json.dumps(message).encode() + b"\n")
 
 
-class _Watch:
-    """Obeys the launcher and tells it when the program is finished."""
+def _tell(
+    loop: Loop, line: socket.socket, census: Callable[[], dict[str, int]], clock: Callable[[], float], period: float
+) -> None:
+    """Say now, and whenever another `period` of the run is over, what was counted so far."""
+    now = clock()
+    _say(line, {"census": {**census(), "at": now}})
+    loop.call_later(period - now % period, _tell, loop, line, census, clock, period)
 
-    def __init__(self, loop: Loop, begin: Callable[[float], None], finished: Callable[[], bool], line: socket.socket) -> None:
-        self._loop, self._begin, self._finished, self._line = loop, begin, finished, line
+
+class _Watch:
+    """Obeys the launcher and tells it when the program is finished. `orders` are done with what comes with them."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        line: socket.socket,
+        epoch: float,
+        finished: Callable[[], bool],
+        orders: Mapping[str, Callable[[Any], None]],
+    ) -> None:
+        self._loop, self._line, self._finished, self._orders = loop, line, finished, orders
+        self.killed = False
         loop.add_reader(line, self._obey)
+        if epoch < inf:
+            self._do("begin", epoch)
 
     def _obey(self) -> None:
-        # The two orders are a few bytes each and sent in one piece, so a line is never cut.
+        # Orders are a few bytes each and sent in one piece, so a line is never cut.
         text = self._line.recv(4096)
         for line in text.splitlines() or [b'{"stop": true}']:
-            order = json.loads(line)
-            if "begin" in order:
-                self._begin(order["begin"])
+            for name, how in json.loads(line).items():
+                self._do(name, how)
+
+    def _do(self, name: str, how: Any) -> None:
+        if name in ("stop", "die"):
+            self.killed = name == "die"
+            self._loop.stop()
+        else:
+            self._orders[name](how)
+            if name == "begin":
                 self._look()
-            else:
-                self._loop.stop()
 
     def _look(self) -> None:
         if self._finished():

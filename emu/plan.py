@@ -178,9 +178,6 @@ def _refuse(topology: Topology) -> None:
         if spec.kind != "router" and spec.model is not None and spec.model.model_fields_set:
             key = min(spec.model.model_fields_set)
             raise UnsupportedError(f"node {name}: {key} can't be emulated yet; leave it out or use the simulator")
-    for key in ("join", "leave"):
-        if getattr(topology.multicast, key):
-            raise UnsupportedError(f"multicast.{key}: can't be emulated yet; leave it out or use the simulator")
 
 
 def _members(topology: Topology, node: str) -> Iterable[str]:

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from emu.doctor import run
-from emu.framing import check_sizes, size_table
+from emu.framing import check_sizes, cost_table, size_table
 from emu.shaping import Shape, apply_rate
 from protocols.errors import UnsupportedError
 from topologies.nodes import RouterModel
 from topologies.units import format_duration
 
-__all__ = ["RouterShape", "apply_adapter", "router_shape"]
+__all__ = ["RouterShape", "apply_router", "router_shape"]
 
 _UNLIMITED = 1_000_000
 _LARGEST_PAYLOAD = 1472
@@ -31,76 +31,101 @@ _AFTER_LOSS = 65_000
 
 @dataclass(frozen=True, slots=True)
 class RouterShape:
-    """What a router does besides forwarding: `cpu` seconds a packet; with one MAC its `duplex` and `adapter` (rate, queue)."""
+    """What a router does besides forwarding. Costs of its processor are seconds for a packet and for a byte of payload.
+
+    `processor` is their bucket, if they are worth one. With one MAC, `adapter` is its rate and queue.
+    """
 
     name: str
-    cpu: float
+    cpu: float = 0.0
+    cpu_byte: float = 0.0
+    processor: Shape | None = None
     duplex: str | None = None
     adapter: Shape | None = None
 
     @property
     def features(self) -> list[str]:
         """The kernel features it takes, as `emu.doctor.KERNEL` and `ROUTING` call them."""
-        if self.adapter is None:
+        if self.processor is None and self.adapter is None:
             return []
-        return ["ifb", "redirect", "classes"] if self.duplex == "half" else ["ifb", "redirect", "rate"]
+        return ["ifb", "redirect", "classes" if self.duplex == "half" else "rate"]
 
     def report(self) -> dict[str, Any]:
         """What does it, in a form for results; only the name when there is nothing."""
         report: dict[str, Any] = {"node": self.name}
-        if self.cpu:
-            report |= {"cpu": self.cpu, "cpu_by": "the kernel's own forwarding"}
+        if self.cpu or self.cpu_byte:
+            by = "the kernel's own forwarding" if self.processor is None else "ifb + tbf"
+            report |= {"cpu": self.cpu, "cpu_byte": self.cpu_byte, "cpu_by": by}
         if self.adapter is not None:
-            queue = None if self.adapter.queue == _UNLIMITED else self.adapter.queue
             by = "ifb + htb" if self.duplex == "half" else "ifb + tbf"
-            report |= {"duplex": self.duplex, "rate": self.adapter.rate, "queue": queue, "rate_by": by}
+            report |= {"duplex": self.duplex, "rate": self.adapter.rate, "rate_by": by}
+        shape = self.adapter or self.processor
+        if shape is not None:
+            report["queue"] = None if shape.queue == _UNLIMITED else shape.queue
         return report
 
 
 def router_shape(name: str, model: RouterModel | None) -> RouterShape:
     """Plan a router; UnsupportedError naming node and key for what can't be emulated yet."""
     if model is None:
-        return RouterShape(name, 0.0)
-    for key, cost in (("cpu", model.cpu), ("cpu_byte", model.cpu_byte * _LARGEST_PAYLOAD)):
-        if cost > _KERNEL_COST:
-            raise UnsupportedError(
-                f"node {name}: {key} of {format_duration(cost)} for a packet can't be emulated yet; "
-                f"{format_duration(_KERNEL_COST)} at most, which the kernel's own forwarding takes, or use the simulator"
-            )
-    cpu = model.cpu + model.cpu_byte * _LARGEST_PAYLOAD
-    if model.mac == "dual":
-        return RouterShape(name, cpu)
-    assert model.rate is not None
+        return RouterShape(name)
     queue = _UNLIMITED if model.queue is None else model.queue
-    return RouterShape(name, cpu, model.duplex, Shape(name, model.rate, queue, 0, size_table("ethernet-802.1q")))
-
-
-def apply_adapter(router: RouterShape, ports: Sequence[str], pid: int) -> None:
-    """Lead all that passes the `ports` (in the namespace of process `pid`) through the adapter; make sure that it is there."""
-    adapter = router.adapter
-    if adapter is None:
-        return
-    half = router.duplex == "half"
-    for device in ("mac",) if half else ("macin", "macout"):
-        run(f"ip link add {device} type ifb && ip link set {device} txqueuelen 1000 up", pid=pid)
-        if half:
-            _take_turns(adapter, device, pid)
-        else:
-            apply_rate(adapter, device, pid)
-    for port in ports:
-        run(f"tc qdisc replace dev {port} clsact", pid=pid)
-        _lead(adapter.link, port, "ingress", "mac" if half else "macin", pid)
-        _lead(adapter.link, port, "egress", "mac" if half else "macout", pid)
-
-
-def _lead(router: str, port: str, way: str, device: str, pid: int) -> None:
-    action = f"u32 match u32 0 0 action mirred egress redirect dev {device}"
-    run(f"tc filter add dev {port} {way} protocol all pref {_AFTER_LOSS} {action}", pid=pid)
-    found = run(f"tc filter show dev {port} {way}", pid=pid)
-    if f"Egress Redirect to device {device})" not in found:
+    cost = model.cpu + model.cpu_byte * _LARGEST_PAYLOAD
+    if model.mac == "dual":
+        processor = _processor(name, model.cpu, model.cpu_byte, queue) if cost > _KERNEL_COST else None
+        return RouterShape(name, model.cpu, model.cpu_byte, processor)
+    if cost > _KERNEL_COST:
         raise UnsupportedError(
-            f"node {router}: {way} by its one adapter was asked of the kernel and not taken: {found.strip()}"
+            f"node {name}: cpu can't be emulated for a router of mac single when a packet takes {format_duration(cost)}; "
+            f"{format_duration(_KERNEL_COST)} at most, which the kernel's own forwarding takes, or use the simulator"
         )
+    assert model.rate is not None
+    adapter = Shape(name, model.rate, queue, 0, size_table("ethernet-802.1q"))
+    return RouterShape(name, model.cpu, model.cpu_byte, None, model.duplex, adapter)
+
+
+def _processor(name: str, per_packet: float, per_byte: float, queue: int) -> Shape:
+    sizes, rate, largest = cost_table(per_packet, per_byte)
+    return Shape(name, rate, queue, 0, sizes, least_burst=2 * largest)
+
+
+def apply_router(router: RouterShape, ports: Sequence[str], pid: int) -> None:
+    """Lead all that passes the `ports` (in the namespace of process `pid`) through what the router has; check that it is so."""
+    if router.processor is not None:
+        _add_bucket(router.processor, "cpu", pid)
+        _lead(router.name, ports, "ingress", "cpu", pid)
+    elif router.adapter is not None and router.duplex == "half":
+        _add_device("mac", pid)
+        _take_turns(router.adapter, "mac", pid)
+        _lead(router.name, ports, "ingress", "mac", pid)
+        _lead(router.name, ports, "egress", "mac", pid)
+    elif router.adapter is not None:
+        for way, device in (("ingress", "macin"), ("egress", "macout")):
+            _add_bucket(router.adapter, device, pid)
+            _lead(router.name, ports, way, device, pid)
+
+
+def _add_device(device: str, pid: int) -> None:
+    # Its queue is that of the root discipline, not its own.
+    run(f"ip link add {device} type ifb && ip link set {device} up", pid=pid)
+
+
+def _add_bucket(shape: Shape, device: str, pid: int) -> None:
+    _add_device(device, pid)
+    apply_rate(shape, device, pid)
+
+
+def _lead(router: str, ports: Sequence[str], way: str, device: str, pid: int) -> None:
+    """Have everything that passes the ports this way pass the device as well."""
+    action = f"u32 match u32 0 0 action mirred egress redirect dev {device}"
+    for port in ports:
+        run(
+            f"tc qdisc replace dev {port} clsact && tc filter add dev {port} {way} protocol all pref {_AFTER_LOSS} {action}",
+            pid=pid,
+        )
+        found = run(f"tc filter show dev {port} {way}", pid=pid)
+        if f"Egress Redirect to device {device})" not in found:
+            raise UnsupportedError(f"node {router}: {way} by {device} was asked of the kernel and not taken: {found.strip()}")
 
 
 def _take_turns(adapter: Shape, device: str, pid: int) -> None:

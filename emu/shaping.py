@@ -44,8 +44,8 @@ class UserLink:
 class Shape:
     """One direction of one link. `rate` in bytes per second (inf: untouched), `queue` in packets, `threshold` p * 2**32.
 
-    `sizes` is how the bucket counts bytes, as `emu.framing.size_table` writes it. With `user` the kernel does nothing
-    of it; with `netem` netem does all but the rate.
+    `sizes` is how the bucket counts bytes, as `emu.framing.size_table` writes it; `least_burst` is two packets, counted so.
+    With `user` the kernel does nothing of it; with `netem` netem does all but the rate.
     """
 
     link: str
@@ -55,11 +55,12 @@ class Shape:
     sizes: str = ""
     user: UserLink | None = None
     netem: NetemLink | None = None
+    least_burst: int = _TWO_PACKETS
 
     @property
     def burst(self) -> int:
         """Bytes the bucket may save up to make up for late timers: 4 ms of a slow rate, 1 ms of a fast one, two packets."""
-        return round(max(_TWO_PACKETS, min(self.rate * 0.004, _EIGHT_PACKETS), self.rate * 0.001))
+        return round(max(self.least_burst, min(self.rate * 0.004, _EIGHT_PACKETS), self.rate * 0.001))
 
     @property
     def single(self) -> bool:

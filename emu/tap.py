@@ -18,32 +18,26 @@ _TUNSETIFF, _IFF_TAP, _IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
 def open_tap(name: str) -> int:
     """Make the interface `name` here and return its far end: each read and each write is one Ethernet frame, none blocks.
 
-    The interface is gone when the last copy of the descriptor is closed. UnsupportedError where TAPs are closed to this user.
+    The interface is gone when the last copy of the descriptor is closed. OSError where TAPs are closed to this user.
     """
-    try:
-        device = os.open(DEVICE, os.O_RDWR | os.O_NONBLOCK)
-    except OSError as error:
-        raise _closed(error) from None
+    device = os.open(DEVICE, os.O_RDWR | os.O_NONBLOCK)
     try:
         fcntl.ioctl(device, _TUNSETIFF, struct.pack("16sH22x", name.encode(), _IFF_TAP | _IFF_NO_PI))
-    except OSError as error:
+    except OSError:
         os.close(device)
-        raise _closed(error) from None
+        raise
     return device
-
-
-def _closed(error: OSError) -> UnsupportedError:
-    return UnsupportedError(
-        f"links in user space need TAP devices, and {DEVICE} refuses ({error.strerror}): sudo modprobe tun, and run it as root"
-    )
 
 
 def check_tap(why: str) -> None:
     """UnsupportedError naming `why` a TAP is needed, and what is missing, where none can be made. Call it inside a world."""
     try:
         os.close(open_tap("probe"))
-    except UnsupportedError as error:
-        raise UnsupportedError(f"{why}: {error}") from None
+    except OSError as error:
+        raise UnsupportedError(
+            f"{why}: links in user space need TAP devices, and {DEVICE} refuses ({error.strerror}): "
+            "sudo modprobe tun, and run it as root"
+        ) from None
 
 
 def overflow(pid: int, name: str) -> int:

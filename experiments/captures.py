@@ -26,8 +26,8 @@ _FRAGMENTS_KEPT = 1000
 class Datagram:
     """A UDP datagram: addresses as text, payload as captured, which is shorter than `size` when the capture cut it.
 
-    `point` tells interfaces and, where the capture does, directions apart; `ident` is the IPv4 identification. One that came in
-    fragments has number, time and point of the last.
+    `point` tells interfaces and, where the capture does, directions apart. One that came in fragments has number, time and
+    point of the last.
     """
 
     source: str
@@ -39,7 +39,6 @@ class Datagram:
     time: float = 0.0
     size: int = 0
     point: tuple[int, ...] = ()
-    ident: int = 0
     comment: str = ""
 
 
@@ -76,7 +75,7 @@ class Capture:
         if data[at] >> 4 == 6:
             if data[at + 6] != _UDP:
                 return None
-            return self._udp(frame, point, data[at + 40 :], data[at + 8 : at + 24], data[at + 24 : at + 40], 0)
+            return self._udp(frame, point, data[at + 40 :], data[at + 8 : at + 24], data[at + 24 : at + 40])
         if data[at] >> 4 != 4 or data[at + 9] != _UDP:
             return None
         length, ident, fragment = unpack_from(">HHH", data, at + 2)
@@ -88,18 +87,16 @@ class Capture:
             if whole is None:
                 return None
             body = whole
-        return self._udp(frame, point, body, *ends, ident)
+        return self._udp(frame, point, body, *ends)
 
-    def _udp(
-        self, frame: Frame, point: tuple[int, ...], body: bytes, source: bytes, target: bytes, ident: int
-    ) -> Datagram | None:
+    def _udp(self, frame: Frame, point: tuple[int, ...], body: bytes, source: bytes, target: bytes) -> Datagram | None:
         sport, port, length = unpack_from(">HHH", body)
         if length and length < 8:
             return None
         size = (length or len(body)) - 8
         payload = body[8 : 8 + size]
         names = self._address(source), self._address(target)
-        return Datagram(*names, port, payload, sport, frame.number, frame.time, size, point, ident, frame.comment)
+        return Datagram(*names, port, payload, sport, frame.number, frame.time, size, point, frame.comment)
 
     def _address(self, raw: bytes) -> str:
         found = self._addresses.get(raw)

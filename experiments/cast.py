@@ -158,7 +158,7 @@ class Cast:
                 guest = guest_receiver(self._foreign[name], self._node(session, name), self.scenario.seed)
                 self._receivers.append(_Enrolled(name, session, 0, self._invite(name, guest)))
                 continue
-            receiver = ReceiverProgram(self._node(session, name), self._sinks)
+            receiver = ReceiverProgram(self._node(session, name), self._sinks, one_run=True)
             entry = self._attendance.get(name)
             program: Lively = receiver if entry is None else Visitor(receiver, entry.join, entry.leave)
             place = self._give(name, Role(session.role(name in self._roles), _is_session, program))
@@ -229,6 +229,20 @@ class Cast:
             if name in self._programs:
                 yield name, self._programs[name]
 
+    @property
+    def guests(self) -> set[str]:
+        """Hosts that run foreign programs."""
+        return set(self._guests)
+
+    def again(self, name: str, life: int) -> Lively | Guest:
+        """The program of a host that crashed so many times before, in other processes than this one."""
+        guest = self._guests.get(name)
+        if guest is not None:
+            guest.life = life
+            return guest
+        self._programs[name].reborn(life)
+        return self._programs[name]
+
     def crew(self) -> dict[str, Lively | Guest]:
         """What runs on every host, foreign programs too."""
         return {**dict(self.programs()), **self._guests}
@@ -281,6 +295,7 @@ class Cast:
             octets=_of_session(world.octets),
             expected=whole,
             began_at=min(work.at for work in self.scenario.workload),
+            segment=self.scenario.protocol.config.segment,
         )
         return Result(
             scenario=self.scenario.name,

@@ -18,6 +18,7 @@ from experiments.commands.doctor import doctor
 from experiments.commands.inspection import inspect_command
 from experiments.commands.ladder import ladder
 from experiments.commands.recv import recv
+from experiments.commands.report import report_command
 from experiments.commands.results import results_command
 from experiments.commands.run import run_command
 from experiments.commands.schema import schema
@@ -47,6 +48,7 @@ app.command("twin")(twin_command)
 app.add_typer(channel, name="channel")
 app.command("sweep")(sweep_command)
 app.command("results")(results_command)
+app.command("report")(report_command)
 app.command("analyse")(analyse_command)
 app.command("validate")(validate_command)
 

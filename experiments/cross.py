@@ -105,6 +105,9 @@ class FlowSource:
         self._machines.append(machine)
         host.run(machine, _ignore)
 
+    def reborn(self, times: int) -> None:
+        """The host crashed so often before `start`: the flow goes on."""
+
     def crash(self) -> None:
         """What was sent is counted; the flow goes on when the host is up again."""
 
@@ -130,6 +133,9 @@ class FlowEnd:
         machine = FlowSink(cast(Ports, host), self._number, isinstance(self._spec, AimdTraffic))
         self._machines.append(machine)
         host.run(machine, _ignore)
+
+    def reborn(self, times: int) -> None:
+        """The host crashed so often before `start`: the flow goes on."""
 
     def crash(self) -> None:
         """What came is counted."""

@@ -1,11 +1,15 @@
 """Runs a scenario in Mininet."""
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
+from emu.capture import CapturePoint
+from emu.crew import Watch
 from emu.launch import NodeReport, emulate
 from experiments.cast import Cast, World
+from experiments.emulated_faults import emulated
 from experiments.guests import require
 from experiments.metrics import Result
 from experiments.program import OnDisk
@@ -18,6 +22,7 @@ from topologies.addressing import endpoint_of_group
 __all__ = ["emulate_scenario"]
 
 PORT = 6003
+_SLOW = "slow_drops"
 
 
 def _refuse(scenario: Scenario) -> None:
@@ -26,19 +31,24 @@ def _refuse(scenario: Scenario) -> None:
         raise UnsupportedError("traffic: can't be emulated yet; leave it out or run it in the simulator")
 
 
-def emulate_scenario(scenario: Scenario, seeing: Seeing | None = None) -> Result:
-    """Run it on Mininet hosts. UnsupportedError for what this machine or emulation can't do, before anything is started."""
-    if seeing is not None:
-        raise UnsupportedError("capture, trace and series: only the simulator writes them; leave them out, or use --on sim")
-    if scenario.faults:
-        raise UnsupportedError(
-            f"faults: Mininet can't do {scenario.faults[0].verb!r} yet; the simulator can (--on sim), or leave the faults out"
-        )
+def emulate_scenario(scenario: Scenario, seeing: Seeing | None = None, watch: Watch | None = None) -> Result:
+    """Run it on Mininet hosts. UnsupportedError for what this machine or emulation can't do, before anything is started.
+
+    `watch` is told every second what the hosts counted.
+    """
+    if seeing is None:
+        return _emulate(scenario, (), watch)
+    with seeing.capture_points(scenario.build_topology()) as points:
+        return _emulate(scenario, points, watch)
+
+
+def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Watch | None) -> Result:
     _refuse(scenario)
     require(scenario.foreign)
     topology = scenario.build_topology()
     cast = Cast(scenario, topology, partial(endpoint_of_group, port=PORT), True, OnDisk())
     keyed = scenario.emu.losses == "keyed"
+    happening = emulated(scenario.faults, topology, cast.guests)
     emulation = emulate(
         topology,
         cast.crew(),
@@ -48,6 +58,10 @@ def emulate_scenario(scenario: Scenario, seeing: Seeing | None = None) -> Result
         over=cast.senders.issubset,
         seed=scenario.seed,
         keyed=keyed,
+        faults=happening,
+        again=cast.again,
+        captures=points,
+        watch=watch,
         groups=cast.groups(),
         ttls={work.sender: work.ttl for work in scenario.workload if work.ttl is not None},
     )
@@ -64,13 +78,22 @@ def emulate_scenario(scenario: Scenario, seeing: Seeing | None = None) -> Result
         "peak_memory": max(node.memory for node in nodes.values()),
         "impairments": emulation.impairments,
         "health": emulation.health,
+        "injected": emulation.injected | _slow_drops(nodes.values()),
+        "fault_log": emulation.fault_log,
+        **({"captures": emulation.captures} if points else {}),
         **({"dropped_first": emulation.dropped_first, "queued_first": emulation.queued_first} if keyed else {}),
         "faults": {name: faults for name, node in nodes.items() if (faults := _faults(node))},
     }
     return cast.result("emu", told, World(None, packets, octets, metrics))
 
 
+def _slow_drops(nodes: Iterable[NodeReport]) -> dict[str, int]:
+    """Packets for which slow applications had no room, if there were any: no others lost by faults are counted."""
+    dropped = sum(node.faults.get(_SLOW, 0) for node in nodes)
+    return {_SLOW: dropped} if dropped else {}
+
+
 def _faults(node: NodeReport) -> dict[str, Any]:
-    """What went wrong at a node, without what did not."""
-    found: dict[str, Any] = {key: count for key, count in node.faults.items() if count}
+    """What went wrong at a node that should not, without what did not."""
+    found: dict[str, Any] = {key: count for key, count in node.faults.items() if count and key != _SLOW}
     return found if node.error is None else {**found, "error": node.error}

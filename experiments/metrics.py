@@ -10,6 +10,10 @@ __all__ = ["Expected", "Result", "Row", "combine", "row_of"]
 Expected = Mapping[tuple[int, int], tuple[int, str | None]]
 """What was sent: (sender, object id) -> (size, SHA-256; None when content is only accounted for)."""
 
+SENDER_HANDLES = ("data_sent", "repairs_sent", "acks_received", "nacks_received")
+RECEIVER_HANDLES = ("data_received", "acks_sent", "nacks_sent", "nacks_heard")
+"""Counters of the packets that cost a processor something, as Towsley, Kurose and Pingali count them (1997)."""
+
 PROOFS = {True: "sha256", False: "erasure accounting"}
 
 
@@ -31,6 +35,8 @@ class Row:
     fault: str | None = None
     visitor: bool = False
     """Not there all the time; `equal` then asks for what was submitted while it was."""
+    handled: int = 0
+    """Packets of content heard, feedback sent, and the others' requests heard where the protocol counts them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +100,7 @@ def row_of(
         duplicates=result.get("duplicates", 0),
         fault=result.get("fault"),
         visitor=owed is not None,
+        handled=sum(counts.get(key, 0) for key in RECEIVER_HANDLES),
     )
 
 
@@ -105,8 +112,12 @@ def combine(
     octets: Mapping[str, int],
     expected: Expected,
     began_at: float,
+    segment: int,
 ) -> dict[str, Any]:
-    """Metrics of the whole run. Goodput: content per receiver, from `began_at` (first submission) to the last completion."""
+    """Metrics of the whole run. Goodput: content per receiver, from `began_at` (first submission) to the last completion.
+
+    `segment`: bytes of content in a packet.
+    """
     content = sum(size for size, _ in expected.values())
     always_there = [row.completed_at for row in rows if not row.visitor]
     finished = [at for at in always_there if at is not None]
@@ -118,12 +129,15 @@ def combine(
         "receivers_complete": sum(row.equal for row in rows),
         "objects": len(expected),
         "content_bytes": content,
+        "source_packets": sum(-(-size // segment) for size, _ in expected.values()),
         "completion_time": span,
         "goodput_mbit_s": content * 8e-6 / span if span else None,
         "loss": fsum(row.loss for row in rows) / len(rows),
         "nacks_sent": sum(row.nacks_sent for row in rows),
         "nacks_suppressed": sum(row.nacks_suppressed for row in rows),
         **{key: sum(each.get(key, 0) for each in counts) for key in ("nacks_received", "data_sent", "repairs_sent")},
+        "sender_handled": sum(each.get(key, 0) for each in counts for key in SENDER_HANDLES),
+        "receiver_handled": fsum(row.handled for row in rows) / len(rows),
         "packets": {"total": sum(packets.values()), **dict(sorted(packets.items()))},
         "bytes_sent": sent,
         "overhead": sent / content if content else None,

@@ -98,6 +98,10 @@ class SenderProgram:
         del name
         self._invariants = invariants
 
+    def reborn(self, times: int) -> None:
+        """The host crashed so often before `start`, in other processes: it will be another instance than those."""
+        self._life = times - 1
+
     def crash(self) -> None:
         """The host is going down: what was planned is not done."""
         self._down = True
@@ -154,6 +158,7 @@ class ReceiverProgram:
         "_invariants",
         "_name",
         "_node",
+        "_one_run",
         "_open",
         "_sinks",
         "aborted",
@@ -167,8 +172,14 @@ class ReceiverProgram:
     )
 
     def __init__(
-        self, node: Node, sinks: Sinks, expected: int | None = None, watch: Callable[[Event], None] | None = None
+        self,
+        node: Node,
+        sinks: Sinks,
+        expected: int | None = None,
+        watch: Callable[[Event], None] | None = None,
+        one_run: bool = False,
     ) -> None:
+        self._one_run = one_run
         self._name = ""
         self._invariants: Invariants | None = None
         self._node = node
@@ -197,6 +208,9 @@ class ReceiverProgram:
     def oversee(self, name: str, invariants: Invariants) -> None:
         """Tell the checker what comes to the host of this name; call before `start`."""
         self._name, self._invariants = name, invariants
+
+    def reborn(self, times: int) -> None:
+        """The host crashed so often before `start`: a receiver begins with nothing each time."""
 
     def crash(self) -> None:
         """The host is going down."""
@@ -243,9 +257,10 @@ class ReceiverProgram:
 
     def _forget(self, sender: int) -> None:
         """A sender that restarted in a run sends everything again. On a real network another `send` has other files."""
-        if self._invariants is None:
+        if not self._one_run:
             return
-        self._invariants.forgotten(self._name, sender)
+        if self._invariants is not None:
+            self._invariants.forgotten(self._name, sender)
         if self.received:
             self.received = {key: kept for key, kept in self.received.items() if key[0] != sender}
             self.octets = sum(size for size, _ in self.received.values())

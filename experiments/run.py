@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
+from emu.crew import Watch
 from experiments.emulate import emulate_scenario
 from experiments.metrics import Result
 from experiments.scenario import Scenario
@@ -19,12 +20,16 @@ def home_of(scenarios: Iterable[Scenario]) -> str:
     return "emu" if any(scenario.foreign for scenario in scenarios) else "sim"
 
 
-def run(scenario: Scenario, backend: str = "sim", seeing: Seeing | None = None) -> Result:
+def run(scenario: Scenario, backend: str = "sim", seeing: Seeing | None = None, watch: Watch | None = None) -> Result:
     """Run the scenario and say what came out. It is over when every sender is finished, or at its `duration`.
 
-    `seeing` says what is written down meanwhile. UsageError for an unknown backend, UnsupportedError when the world or this
-    machine can't do what the scenario asks.
+    `seeing` says what is written down meanwhile; `watch` is told every second of an emulation what its hosts counted.
+    UsageError for an unknown backend, UnsupportedError when the world or this machine can't do what the scenario asks.
     """
     if backend not in BACKENDS:
         raise UsageError(f"backend: {backend!r} is not allowed; one of {', '.join(BACKENDS)}")
-    return BACKENDS[backend](scenario, seeing)
+    if watch is None:
+        return BACKENDS[backend](scenario, seeing)
+    if backend != "emu":
+        raise UsageError(f"live: {backend!r} is not allowed; only Mininet runs in real time (--on emu)")
+    return emulate_scenario(scenario, seeing, watch)

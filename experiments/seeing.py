@@ -1,4 +1,4 @@
-"""What is written down of a run while it is simulated: captures, trace and time series, and where."""
+"""What is written down of a run: captures, and of a simulated one trace and time series; and where."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, BinaryIO, TextIO, cast
 
+from emu.capture import CapturePoint
 from experiments.scenario import Scenario
 from protocols.errors import UnsupportedError, UsageError
 from protocols.registry import protocol
@@ -72,10 +73,8 @@ class Seeing:
         with ExitStack() as stack:
             found: list[Watcher] = []
             encoder = Encoder(topology, protocol(scenario.protocol.name).codec())
-            for point in self.points:
-                assert self.captures is not None
-                name = point.replace("/", "_") + ".pcapng"
-                file = cast(BinaryIO, stack.enter_context(_open(self.captures / name, "wb")))
+            for point, path in self._files():
+                file = cast(BinaryIO, stack.enter_context(_open(path, "wb")))
                 found.append(Sniffer(topology, point, file, encoder))
             if self.trace is not None:
                 text = cast(TextIO, stack.enter_context(_open(self.trace, "w")))
@@ -86,6 +85,25 @@ class Seeing:
                 stack.callback(_write_series, series, self.series, self.interval)
             yield found
 
+    @contextmanager
+    def capture_points(self, topology: Topology) -> Iterator[list[CapturePoint]]:
+        """Capture points of an emulation with open files. UnsupportedError for what only the simulator writes."""
+        if self.trace is not None or self.series is not None:
+            key = "trace" if self.trace is not None else "series"
+            raise UnsupportedError(f"{key}: only the simulator writes it; leave it out, or use --on sim")
+        with ExitStack() as stack:
+            found = []
+            for point, path in self._files():
+                file = cast(BinaryIO, stack.enter_context(_open(path, "wb", buffering=0)))
+                found.append(CapturePoint(point, check_point(topology, point), file))
+            yield found
+
+    def _files(self) -> Iterator[tuple[str, Path]]:
+        """Each capture point with its file."""
+        for point in self.points:
+            assert self.captures is not None
+            yield point, self.captures / f"{point.replace('/', '_')}.pcapng"
+
 
 def _named(key: str, name: str, check: Callable[[str], object]) -> None:
     try:
@@ -94,10 +112,10 @@ def _named(key: str, name: str, check: Callable[[str], object]) -> None:
         raise UsageError(f"{key}: {error}") from error
 
 
-def _open(path: Path, mode: str) -> IO[Any]:
+def _open(path: Path, mode: str, buffering: int = -1) -> IO[Any]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return path.open(mode, encoding=None if "b" in mode else "utf-8")
+        return path.open(mode, buffering, encoding=None if "b" in mode else "utf-8")
     except OSError as error:
         raise UsageError(f"{path}: can't be written ({error.strerror})") from error
 

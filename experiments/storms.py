@@ -27,6 +27,9 @@ class StormCounters:
         self._senders = frozenset(senders)
         self._highest: dict[int, int] = {}
         self._repaired: dict[int, int] = {}
+        self._sent_at: dict[int, float] = {}
+        self._waits = 0.0
+        self._waited = 0
         self._requests = 0
         self._first_request: float | None = None
         self._restless = 0.0
@@ -39,7 +42,7 @@ class StormCounters:
             return
         identity = message.identity
         if identity is not None:
-            repair = self._is_repair(message, identity)
+            repair = self._is_repair(message, identity, now)
             kind = "repairs" if repair else "content"
             if repair:
                 self._restless = now
@@ -65,17 +68,24 @@ class StormCounters:
             "duplicates": duplicates,
             "repairs": repairs,
             "repair_multiplicity": repairs / len(self._repaired) if repairs else None,
+            "repair_wait": self._waits / self._waited if self._waited else None,
             "time_to_quiet": None if began is None else self._restless - began,
             "load": {"bin": self._width, **self._curves()},
         }
 
-    def _is_repair(self, message: Message, identity: int) -> bool:
+    def _is_repair(self, message: Message, identity: int, now: float) -> bool:
         """Sent because somebody asked, or once more: pieces of an object come in order when they are new."""
         group = identity >> 32
         if not message.repair and identity > self._highest.get(group, -1):
             self._highest[group] = identity
+            self._sent_at[identity] = now
             return False
-        self._repaired[identity] = self._repaired.get(identity, 0) + 1
+        times = self._repaired.get(identity, 0)
+        if not times and identity in self._sent_at:
+            # Parity that was kept for repair has no first transmission to wait since.
+            self._waits += now - self._sent_at[identity]
+            self._waited += 1
+        self._repaired[identity] = times + 1
         return True
 
     def _add(self, kind: str, now: float, size: int) -> None:

@@ -19,6 +19,7 @@ __all__ = [
     "layered",
     "nacks",
     "nacks_approximate",
+    "nacks_independent",
     "repetition",
     "residual_loss",
     "srm_first_request",
@@ -74,6 +75,22 @@ def nacks(group: float, factor: float, delay: float, losers: int) -> float:
     lam = log(group) + 1.0
     before = losers * backoff_cdf(delay, factor, group)
     return before + exp(lam * delay / factor) * _none_of(backoff_cdf(factor - delay, factor, group), losers)
+
+
+def nacks_independent(group: float, factor: float, delay: float, receivers: int, p: float) -> float:
+    """NACKs for one packet that somebody loses, when each of `receivers` loses each transmission of it with probability p.
+
+    In round m the losers are Bin(R, p^m); the mean of `nacks` over them is R q F(d) + e^(lam d/T) [1 - (1 - q F(T - d))^R] with
+    q = p^m. Rounds are summed, and divided by the probability that somebody loses the packet.
+    """
+    lam = log(group) + 1.0
+    before, after = backoff_cdf(delay, factor, group), backoff_cdf(factor - delay, factor, group)
+
+    def of_round(m: int) -> float:
+        q = p**m
+        return receivers * q * before + exp(lam * delay / factor) * _none_of(q * after, receivers)
+
+    return _tail(lambda m: of_round(m + 1)) / _none_of(p, receivers)
 
 
 def nacks_approximate(group: float, factor: float, *, unicast: bool = False) -> float:

@@ -15,6 +15,9 @@ __all__ = ["Lively", "Role", "Troupe", "Visitor"]
 class Lively(Program, Protocol):
     """A program that lives through crashes of its host: `start` comes again after one."""
 
+    def reborn(self, times: int) -> None:
+        """The host crashed so often before `start`, in other processes."""
+
     def crash(self) -> None:
         """The host is going down."""
 
@@ -46,6 +49,11 @@ class Troupe:
         """The host is going down, with all of them."""
         for role in self._roles:
             role.program.crash()
+
+    def reborn(self, times: int) -> None:
+        """The host crashed so often before `start`."""
+        for role in self._roles:
+            role.program.reborn(times)
 
     def finished(self) -> bool:
         """Have all senders finished, of which there are some?"""
@@ -93,6 +101,10 @@ class Visitor:
         if self.program.machine is not None:
             self._life += 1
             self.program.crash()
+
+    def reborn(self, times: int) -> None:
+        """The host crashed so often before `start`."""
+        self.program.reborn(times)
 
     def finished(self) -> bool:
         """Nobody waits for it."""

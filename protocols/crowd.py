@@ -7,12 +7,20 @@ those that may speak whenever others speak. The outcome is that of `fan_out`, wh
 """
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from protocols.foresight import Run
     from protocols.machine import Address, Machine, Message
 
-__all__ = ["Crowd", "Seat"]
+__all__ = ["Crowd", "Late", "Pace", "Seat"]
+
+
+class Pace(Protocol):
+    """Who moves a seat."""
+
+    def release(self, machine: "Machine") -> None:
+        """The machine will have an input of its own."""
 
 
 class Seat:
@@ -34,7 +42,7 @@ class Seat:
         """Is nothing missing of what was sent?"""
         self.attentive = False
         """Does it matter what other machines say?"""
-        self.pace: Crowd | None = None
+        self.pace: Pace | None = None
 
     def waits_for(self) -> Hashable:
         """What the machine, idle but not whole, waits to hear of; None when that is not simple.
@@ -43,15 +51,47 @@ class Seat:
         """
         return None
 
+    def shrugs(self, run: Any, number: int, then: float) -> bool:
+        """Would who misses a message of a run (`protocols.foresight`) and hears the next `then` only note what is missing?"""
+        return False
+
+    def skip(self, run: Any, number: int) -> None:
+        """Note that this message of a run is missing."""
+
     def ignores(self, gist: Any, now: float) -> bool:
         """Does a calm message of this `Message.gist` do nothing more than to a whole seat?"""
         return False
 
 
+class Late(Protocol):
+    """Who moves a crowd only when somebody looks."""
+
+    def sync(self) -> None:
+        """Move it as far as it has come by now."""
+
+    def rouse(self) -> None:
+        """Not all may be where the next message begins: it has to be told at its time, then."""
+
+    def unfold(self) -> None:
+        """Go on without it."""
+
+
 class Crowd:
     """The machines of one audience; made anew when the audience changes."""
 
-    __slots__ = ("_at", "_attentive", "_heard", "_lacking", "_machines", "_spare", "_stale", "_strays")
+    __slots__ = (
+        "_at",
+        "_attentive",
+        "_heard",
+        "_lacking",
+        "_machines",
+        "_missed",
+        "_owing",
+        "_spare",
+        "_stale",
+        "_strays",
+        "late",
+    )
 
     def __init__(self, machines: "Sequence[Machine]") -> None:
         self._machines = machines
@@ -66,9 +106,95 @@ class Crowd:
         self._attentive: list[Machine] = []
         # May somebody be among the attentive twice?
         self._stale = False
+        # In step, but they have missed the last message, which is noted when they hear the next. It was this one of a run, and
+        # this is where and when it found them.
+        self._owing: list[Machine] = []
+        self._missed: tuple[Run, int, object, float] | None = None
+        self.late: Late | None = None
+        """Who moves the crowd later than messages arrive, and makes up for it before anything else happens here."""
+
+    def stands_at(self, position: object) -> bool:
+        """Do all stand there, so that a message that begins there only moves them?"""
+        return self._at is position and not self._strays
+
+    def move(self, position: object, heard: float) -> None:
+        """All got a message that leads there, and whatever was between, and had nothing else to do."""
+        if self._owing:
+            self._note(())
+        self._at = position
+        self._heard = heard
+
+    def miss(self, run: "Run", number: int, now: float, then: float, out: Sequence[int]) -> None:
+        """A message that begins where all stand moves them, but not those of `out`; the next of the run comes at `then`.
+
+        Who would do nothing then but note what is missing, stays in step and does so when the next has come.
+        """
+        if self._owing:
+            self._note(out)
+        machines, owing = self._machines, self._owing
+        for place in out:
+            machine = machines[place]
+            seat: Seat = machine.seat
+            if seat.pace is not self:
+                continue
+            if seat.shrugs(run, number, then):
+                owing.append(machine)
+            else:
+                self._let_go(seat)
+                self._strays.append(machine)
+        self._missed = run, number, self._at, self._heard
+        self._at = run.position(number + 1)
+        self._heard = now
+
+    def _note(self, out: Sequence[int]) -> None:
+        """The message after the one missed has come to those who owe, but not to those of `out`."""
+        owing, self._owing = self._owing, []
+        assert self._missed is not None
+        run, number, _, _ = self._missed
+        if out:
+            machines = self._machines
+            deaf = {machines[place] for place in out}
+            self._stray([machine for machine in owing if machine in deaf])
+            owing = [machine for machine in owing if machine not in deaf]
+        for machine in owing:
+            seat: Seat = machine.seat
+            if seat.whole and not seat.attentive:
+                seat.skip(run, number)
+                self._lack(machine)
+            else:
+                seat.skip(run, number)
+
+    def _stray(self, owing: "list[Machine]") -> None:
+        """These have not heard the message after the one they missed, and something else happens."""
+        assert self._missed is not None
+        _, _, at, heard = self._missed
+        for machine in owing:
+            seat: Seat = machine.seat
+            self._let_go(seat)
+            seat.at, seat.heard = at, heard
+        self._strays += owing
+
+    def call_in(self) -> None:
+        """Something else than the next message happens: nobody owes anything."""
+        owing, self._owing = self._owing, []
+        if owing:
+            self._stray(owing)
 
     def tell(self, message: "Message", source: "Address", to: "Address", now: float, out: Sequence[int]) -> None:
         """Deliver a message to all machines but those at the places `out`."""
+        late = self.late
+        if late is None:
+            self.deliver(message, source, to, now, out)
+        else:
+            late.sync()
+            self.call_in()
+            self.deliver(message, source, to, now, out)
+            late.rouse()
+
+    def deliver(self, message: "Message", source: "Address", to: "Address", now: float, out: Sequence[int]) -> None:
+        """As `tell`, while nothing is to be made up for; who owes has heard the message before."""
+        if self._owing:
+            self._note(out)
         at = self._at
         machines = self._machines
         if message.token is at:
@@ -98,11 +224,21 @@ class Crowd:
 
     def release(self, machine: "Machine") -> None:
         """The machine will have an input of its own."""
-        self._let_go(machine.seat)
-        self._strays.append(machine)
+        late = self.late
+        if late is not None:
+            late.sync()
+            self.call_in()
+        if machine.seat.pace is self:
+            self._let_go(machine.seat)
+            self._strays.append(machine)
+        if late is not None:
+            late.rouse()
 
     def dissolve(self) -> None:
         """Every machine stands alone again; the crowd is not used any more."""
+        if self.late is not None:
+            self.late.unfold()
+        self.call_in()
         for machine in self._machines:
             if machine.seat.pace is self:
                 self._let_go(machine.seat)

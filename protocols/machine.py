@@ -18,13 +18,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from math import inf
-from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 from mypy_extensions import mypyc_attr
 
 from protocols.crowd import Seat
 from protocols.events import Event
 from protocols.rng import Rng
+
+if TYPE_CHECKING:
+    from protocols.foresight import Run
 
 __all__ = [
     "Address",
@@ -203,6 +206,8 @@ class Machine(ABC):
     """One end of a protocol. Subclasses are slotted: there may be a million of them."""
 
     __slots__ = ("deadline", "ports", "seat")
+    foresees: ClassVar[bool] = False
+    """Does it say beforehand what it will send (`protocols.foresight`)?"""
 
     def __init__(self, ports: Ports) -> None:
         self.ports = ports
@@ -237,6 +242,10 @@ class Machine(ABC):
         pace = seat.pace
         if pace is not None:
             pace.release(self)
+
+    def foresee(self) -> "Run | None":
+        """What it will send from its deadline on if it hears nothing until then; None when that is not simple."""
+        return None
 
     def resume(self, now: float) -> None:
         """The network takes packets again, after `send` answered "full"."""

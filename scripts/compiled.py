@@ -17,12 +17,12 @@ __all__ = ["MODULES", "PACKAGES", "compile_into"]
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("protocols", "topologies", "sim", "emu", "experiments")
 NORM = (
-    "backoff bits chain cycle demand feedback grtt hearing identity incoming needs outgoing partition quantise receiver "
-    "remote sender"
+    *("backoff", "bits", "chain", "cycle", "demand", "feedback", "flow", "grtt", "hearing", "identity", "incoming", "needs"),
+    *("outgoing", "partition", "quantise", "receiver", "remote", "sender"),
 )
 MODULES = [
-    *("protocols/crowd.py", "protocols/machine.py", "protocols/rng.py", "protocols/serial.py"),
-    *(f"protocols/norm/{name}.py" for name in NORM.split()),
+    *("protocols/crowd.py", "protocols/foresight.py", "protocols/machine.py", "protocols/rng.py", "protocols/serial.py"),
+    *(f"protocols/norm/{name}.py" for name in NORM),
     "protocols/norm/window.py",
 ]
 """Not the messages: mypyc knows no slotted dataclasses."""

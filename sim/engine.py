@@ -34,6 +34,10 @@ class Occurrence:
         self.callbacks = callbacks
         self.content = content
 
+    def __lt__(self, other: object) -> bool:
+        # Time, priority and order tell all events apart but dead ones from those that took their place.
+        return False
+
 
 def post(env: Environment, when: float, priority: int, order: int, occurrence: Occurrence) -> None:
     """Put an occurrence into SimPy's queue at exactly `when`, which `schedule(delay=...)` might miss by rounding."""
@@ -41,10 +45,11 @@ def post(env: Environment, when: float, priority: int, order: int, occurrence: O
 
 
 class Timers:
-    """Wakes machines. A heap of (when, place of the host); a host's one pending wake-up is the entry equal to its `armed`.
+    """Wakes machines. A host's one pending wake-up is the entry equal to its `armed`.
 
-    Entries die lazily: an earlier deadline leaves the old entry stale, a later one is looked up when the entry is reached. Dead
-    entries at the front are cleared before SimPy is asked for an event, in bulk when there are many.
+    Hosts to be woken at one time share an entry: thousands look for a silent sender at the same time. Entries die lazily: an
+    earlier deadline leaves the old one stale, a later one is looked up when it is reached. Dead entries at the front go before
+    SimPy is asked for an event, in bulk when there are many.
     """
 
     def __init__(self, env: Environment, hosts: "list[SimHost | None]", settle: Callable[[], None]) -> None:
@@ -53,7 +58,9 @@ class Timers:
         self._settle = settle
         self.spoke: list[SimHost] = []
         """Hosts with events their applications have not heard."""
-        self._heap: list[tuple[float, int]] = []
+        # A heap of times, and the places of the hosts to be woken then: a list when there are several.
+        self._times: list[float] = []
+        self._places: dict[float, int | list[int]] = {}
         self._tick_at = inf
         self._callbacks = (self._on_tick,)
         self._tick = Occurrence(self._callbacks, None)
@@ -62,56 +69,79 @@ class Timers:
 
     def flush(self) -> None:
         """Take in the fresh wake-ups and see to it that SimPy comes back for the first."""
-        heap, fresh = self._heap, self.fresh
-        if len(fresh) > _BULK and len(fresh) > len(heap) >> 3:
-            heap.extend(fresh)
-            heapify(heap)
+        times, fresh = self._times, self.fresh
+        new = [when for when, place in fresh if self._enter(when, place)]
+        if len(new) > _BULK and len(new) > len(times) >> 3:
+            times.extend(new)
+            heapify(times)
         else:
-            for entry in fresh:
-                heappush(heap, entry)
+            for when in new:
+                heappush(times, when)
         fresh.clear()
-        if heap and heap[0][0] < self._tick_at:
+        if times and times[0] < self._tick_at:
             self._aim()
+
+    def _enter(self, when: float, place: int) -> bool:
+        """Note that a host is to be woken; True when nobody else was at that time."""
+        there = self._places.get(when)
+        if there is None:
+            self._places[when] = place
+            return True
+        if type(there) is list:
+            there.append(place)
+        else:
+            self._places[when] = [there, place]  # type: ignore[list-item]
+        return False
 
     def _aim(self) -> None:
         """See to it that SimPy comes back for the first entry that lives."""
-        when, place = self._heap[0]
-        host = self._hosts[place]
-        assert host is not None
-        if host.armed != when or host.machine.deadline > when:
-            when = self._first()
+        when = self._first()
         if when < self._tick_at:
             self._post_tick(when)
 
-    def _current(self, entry: tuple[float, int]) -> tuple[float, int] | None:
-        """The entry itself while it lives, the one in its place when the deadline only moved later, None when there is none."""
-        when, place = entry
+    def _lives(self, when: float, place: int) -> bool:
+        """Is the host to be woken then? If its deadline only moved later, it is entered there."""
         host = self._hosts[place]
         assert host is not None
         if host.armed != when:
-            return None
+            return False
         later = host.machine.deadline
         if later <= when:
-            return entry
+            return True
         host.armed = later
-        return (later, place) if later < inf else None
+        if later < inf and self._enter(later, place):
+            heappush(self._times, later)
+        return False
+
+    def _is_dead(self, when: float) -> bool:
+        """Is nobody to be woken then? Clears the dead from the end of the entry."""
+        there = self._places[when]
+        if type(there) is not list:
+            return not self._lives(when, there)  # type: ignore[arg-type]
+        while there:
+            if self._lives(when, there[-1]):
+                return False
+            there.pop()
+        return True
 
     def _first(self) -> float:
         """The time of the first entry that lives. Dead ones before it go, and all others too when these are many."""
-        heap = self._heap
+        times, places = self._times, self._places
         for _ in range(_BULK):
-            if not heap:
+            if not times:
                 return inf
-            entry = heap[0]
-            current = self._current(entry)
-            if current is entry:
-                return entry[0]
-            heappop(heap)
-            if current is not None:
-                heappush(heap, current)
-        heap[:] = [current for entry in heap if (current := self._current(entry)) is not None]
-        heapify(heap)
-        return heap[0][0] if heap else inf
+            when = times[0]
+            if not self._is_dead(when):
+                return when
+            # An entry that only moved is behind it now.
+            heappop(times)
+            del places[when]
+        for when in list(places):
+            if self._is_dead(when):
+                del places[when]
+        times[:] = places
+        heapify(times)
+        return times[0] if times else inf
 
     def _post_tick(self, when: float) -> None:
         tick = self._tick
@@ -129,27 +159,35 @@ class Timers:
         if tick is not self._tick:
             return
         self._tick_at = inf
-        now, heap, hosts = self._env._now, self._heap, self._hosts
-        while heap and heap[0][0] <= now:
-            when, place = heappop(heap)
-            host = hosts[place]
-            assert host is not None
-            if host.armed != when:
-                continue
-            machine = host.machine
-            host.armed = inf
-            later = machine.deadline
-            if later <= now:
-                if machine.seat.pace is not None:
-                    machine.alone()
-                machine.wake(now)
-                later = machine.deadline
-                if later <= now:
-                    raise LivelockError(f"{host.name} asks at {now!r} to be woken at {later!r}")
-            if later < host.armed:
-                host.armed = later
-                heappush(heap, (later, place))
+        now, times = self._env._now, self._times
+        while times and times[0] <= now:
+            when = heappop(times)
+            there = self._places.pop(when)
+            for place in sorted(there) if type(there) is list else (there,):
+                self._wake(place, when, now)  # type: ignore[arg-type]
         if self.spoke or self.fresh:
             self._settle()
-        elif heap:
+        elif times:
             self._aim()
+
+    def _wake(self, place: int, when: float, now: float) -> None:
+        host = self._hosts[place]
+        assert host is not None
+        if host.armed != when:
+            return
+        machine = host.machine
+        host.armed = inf
+        later = machine.deadline
+        if later <= now:
+            if machine.seat.pace is not None:
+                machine.alone()
+            machine.wake(now)
+            if machine.foresees:
+                host.leaf.network.look_ahead(host)
+            later = machine.deadline
+            if later <= now:
+                raise LivelockError(f"{host.name} asks at {now!r} to be woken at {later!r}")
+        if later < host.armed:
+            host.armed = later
+            if self._enter(later, place):
+                heappush(self._times, later)

@@ -165,7 +165,7 @@ class SimHost:
         """A packet for this host alone is there; `out` is empty."""
         del out
         if self.hears(flight):
-            self.leaf.network.deliveries += 1
+            self.leaf.network.delivered += 1
             self.machine.alone()
             self.machine.receive(flight.message, flight.host.name, flight.route.to, now)
 

@@ -174,7 +174,7 @@ class Leaf:
             machines = audience.settle()
         if out and audience.members is not None:
             out = audience.positions(out)
-        self.network.deliveries += len(machines) - len(out)
+        self.network.delivered += len(machines) - len(out)
         message, source = flight.message, flight.host.name
         crowd = audience.crowd
         if crowd is None and message.after is not None and len(machines) >= CROWD:

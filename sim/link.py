@@ -13,6 +13,7 @@ from topologies.ethernet import Framing, wire_bytes
 from topologies.spec import LinkSpec
 
 if TYPE_CHECKING:
+    from sim.express import Express
     from sim.leaf import Leaf
     from sim.network import Flight
 
@@ -93,16 +94,20 @@ def _port(spec: LinkSpec) -> Fifo:
 class Link:
     """One direction of a link that stands alone, to a switch or a plain host (`head`)."""
 
-    __slots__ = ("dropped", "fifo", "head", "lost", "offered", "sampler")
+    __slots__ = ("dropped", "express", "fifo", "head", "lost", "offered", "sampler")
 
     def __init__(self, spec: LinkSpec, head: Any, key: int) -> None:
         self.head = head
         self.fifo = _port(spec)
         self.sampler = spec.loss.link(key)
+        self.express: Express | None = None
+        """Packets on their way that this link has not been offered one by one (`sim.express`)."""
         self.offered = self.dropped = self.lost = 0
 
     def carry(self, flight: "Flight", now: float, landings: Landings) -> None:
         """Take a packet at its near end."""
+        if self.express is not None:
+            self.express.meet(self, flight.size)
         self.offered += 1
         lost = self.sampler is not None and self.sampler.lost(flight.identity)
         when = self.fifo.offer(flight.size, now)
@@ -114,6 +119,10 @@ class Link:
             landings[when].append((self.head, ()))
         else:
             landings[when] = [(self.head, ())]
+
+    def free_at(self) -> float:
+        """When it has sent all that was offered."""
+        return self.fifo.free_at
 
     def ports(self) -> list[Fifo]:
         """Its queue."""
@@ -136,13 +145,17 @@ class Bundle:
     their siblings. Such a *stray* keeps a port of its own until it and the others are idle; then they are equal again.
     """
 
-    __slots__ = ("dropped", "fifo", "head", "losses", "lost", "member_drops", "offered", "sampler", "shared_drops", "strays")
+    __slots__ = (
+        *("dropped", "express", "fifo", "head", "losses", "lost", "member_drops", "offered", "sampler", "shared_drops"),
+        "strays",
+    )
 
     def __init__(self, spec: LinkSpec, head: "Leaf", key: int) -> None:
         self.head = head
         self.fifo = _port(spec)
         self.sampler = spec.loss.bundle(key, head.count)
         self.strays: dict[int, Fifo] = {}
+        self.express: Express | None = None
         self.offered = self.dropped = self.lost = 0
         # Per member: losses in a table made when one is lost; drops as what all share and what differs.
         self.losses: list[int] | None = None
@@ -151,6 +164,8 @@ class Bundle:
 
     def carry(self, flight: "Flight", now: float, landings: Landings) -> None:
         """Take a packet at the near end of every link it is for."""
+        if self.express is not None:
+            self.express.meet(self, flight.size)
         route, head = flight.route, self.head
         if route.target is not None:
             self._carry_one(flight, route.target.member, now, landings)
@@ -167,9 +182,13 @@ class Bundle:
             self.dropped += head.count
             return
         if losers:
-            self._count_lost(losers)
+            self.count_lost(losers)
         if len(losers) < head.count:
             landings.setdefault(when, []).append((head, losers))
+
+    def free_at(self) -> float:
+        """When all have sent all that was offered."""
+        return max([port.free_at for port in self.ports()]) if self.strays else self.fifo.free_at
 
     def ports(self) -> list[Fifo]:
         """The queues: the one that is shared, and those of strays."""
@@ -184,7 +203,8 @@ class Bundle:
         """The sums of all members in the order of `Link.counts`."""
         return self.offered, self.dropped, self.lost, 0, 0, 0
 
-    def _count_lost(self, losers: Sequence[int]) -> None:
+    def count_lost(self, losers: Sequence[int]) -> None:
+        """These members lost a packet."""
         losses = self.losses
         if losses is None:
             losses = self.losses = [0] * self.head.count
@@ -194,7 +214,7 @@ class Bundle:
 
     def _carry_one(self, flight: "Flight", member: int, now: float, landings: Landings) -> None:
         self.offered += 1
-        self._rejoin(now)
+        self.rejoin(now)
         lost = self.sampler is not None and self.sampler.lost(flight.identity, member)
         if member not in self.strays:
             self.strays[member] = self.fifo.fork()
@@ -207,18 +227,18 @@ class Bundle:
             self.dropped += 1
             self.member_drops[member] = self.member_drops.get(member, 0) + 1
         elif lost:
-            self._count_lost((member,))
+            self.count_lost((member,))
         else:
             landings.setdefault(when, []).append((self.head.host(member), ()))
 
-    def _rejoin(self, now: float) -> None:
+    def rejoin(self, now: float) -> None:
         """Strays that are idle while the others are idle are no strays any more."""
         if self.strays and self.fifo.free_at <= now:
             self.strays = {member: port for member, port in self.strays.items() if port.free_at > now}
 
     def _carry_apart(self, flight: "Flight", skip: int, losers: Sequence[int], now: float, landings: Landings) -> None:
         """`carry` when some members are strays, or one is left out because it is the sender."""
-        self._rejoin(now)
+        self.rejoin(now)
         if skip >= 0 and skip not in self.strays:
             self.strays[skip] = self.fifo.fork()
         apart = sorted(self.strays)
@@ -232,7 +252,7 @@ class Bundle:
             return
         losers = [member for member in losers if member not in lost_apart]
         if losers:
-            self._count_lost(losers)
+            self.count_lost(losers)
         out = list(merge(losers, apart))
         if len(out) < self.head.count:
             landings.setdefault(when, []).append((self.head, out))

@@ -15,6 +15,8 @@ from protocols.machine import Address, Codec, Group, Machine, Message, Packet
 from protocols.traffic import Traffic
 from sim.capture import Fingerprint
 from sim.engine import ARRIVAL, Occurrence, Timers, post
+from sim.express import Express, path_of
+from sim.flight import Flight, Landing, Route
 from sim.host import IDLE, SimHost
 from sim.intake import LimitedHost, LimitedLeaf, find_pausing, make_leaf
 from sim.leaf import Leaf, Switch
@@ -38,49 +40,6 @@ OnDelivery: TypeAlias = Callable[[float, str, Message], None]
 Hop: TypeAlias = Link | Bundle | Strands
 
 _place_of = attrgetter("place")
-
-
-class Flight:
-    """One packet on its way: what all its copies share."""
-
-    __slots__ = ("host", "identity", "message", "order", "route", "size")
-
-    def __init__(self, message: Message, identity: int | None, size: int, host: SimHost, route: "Route", order: int) -> None:
-        self.message = message
-        self.identity = identity
-        self.size = size
-        self.host = host
-        """Who sent it."""
-        self.route = route
-        self.order = order
-        """Orders arrivals of one instant; counts up with each that is posted."""
-
-
-class Landing(Occurrence):
-    """Copies of a packet that arrive at one time: `content` is the flight."""
-
-    __slots__ = ("places",)
-
-    def __init__(self, callbacks: "tuple[Callable[[Landing], None], ...]", flight: Flight, places: "Places") -> None:
-        self.callbacks = callbacks
-        self.content = flight
-        self.places = places
-
-
-class Route:
-    """The way from one leaf to one address; `links` are the next links at each switch, found when first needed."""
-
-    __slots__ = ("first", "home", "links", "root", "target", "to")
-
-    def __init__(self, home: Leaf, to: Address, target: SimHost | None, root: str, first: Sequence[Link]) -> None:
-        self.home = home
-        self.to = to
-        self.target = target
-        self.root = root
-        """Graph node the tree begins at."""
-        self.first = first
-        """The links a plain host sends on."""
-        self.links: dict[str, Sequence[Hop]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +98,17 @@ class Network:
         self.topology = topology
         self.seed = seed
         self.env = environment if environment is not None else Environment(0.0)
-        self.traffic = Traffic()
-        self._packets, self._octets = self.traffic.packets, self.traffic.octets
+        self._traffic = Traffic()
+        self._packets, self._octets = self._traffic.packets, self._traffic.octets
         self.fingerprinter = Fingerprint()
         self.events = 0
         """SimPy events processed by `run`."""
-        self.deliveries = 0
-        """Packets handed to machines."""
+        self.delivered = 0
+        """As `deliveries`, as far as made up for."""
+        self.expresses: list[Express] = []
+        """Where packets are under way that were foreseen."""
+        self.key: tuple[Any, ...] = (0.0, 0, 0)
+        """Time, priority and order of the event under way, or of where time stands: what comes before has happened."""
         self.told = False
         self.busy = False
         """Is an input under way, after which `settle` comes?"""
@@ -161,7 +124,7 @@ class Network:
         self._serial = 0
         self._over: Callable[[], bool] | None = None
         self._finished = False
-        self._landed = (self._on_delivered if self.strict else self._on_landing,)
+        self._landed = (self._on_delivered if self.strict else self.arrive,)
         self.forward = self._forward_singly if self.strict else self._forward_grouped
         self._due = (self._on_due,)
         self._build()
@@ -230,6 +193,7 @@ class Network:
 
     def plain_link(self, near: str, far: str) -> Hop:
         """One direction of the link between two graph nodes, of which `near` is no counted group."""
+        self.catch_up()
         leaf = self._leaves.get(near)
         return self._switches[near].links[far] if leaf is None else leaf.uplinks[far]
 
@@ -261,6 +225,10 @@ class Network:
             del self._trees[key]
         for route in self._routes.get(group, ()):
             route.links = {}
+            route.explored = False
+            if route.express is not None:
+                route.express.unfold()
+                route.express = None
 
     def next_links(self, route: Route, switch: Switch) -> Sequence[Hop]:
         """The links a packet takes from a switch; never back to the plain host that sent it."""
@@ -287,6 +255,8 @@ class Network:
 
     def transmit(self, host: SimHost, packet: Packet) -> None:
         """A machine sends: onto the first link, now."""
+        if self.observers and self.expresses:
+            self.catch_up()
         message, size, to = packet.message, packet.size, packet.to
         identity = message.identity
         now = self.env._now
@@ -296,7 +266,7 @@ class Network:
             packets[kind] += 1
             octets[kind] += size
         else:
-            self.traffic.count(message, size)
+            self._traffic.count(message, size)
         if identity is None:
             self.fingerprinter.control(now, host.place, message.kind, size)
         for observer in self.observers:
@@ -335,7 +305,8 @@ class Network:
         flight.order = order = flight.order + 1
         heappush(self._queue, (when, ARRIVAL, order, Landing(self._landed, flight, [(place, ())])))
 
-    def _on_landing(self, landing: "Landing") -> None:
+    def arrive(self, landing: Landing) -> None:
+        """Copies of a packet arrive."""
         flight, spoke = landing.content, self.spoke
         now = self.env._now
         self.busy = True
@@ -344,10 +315,48 @@ class Network:
                 # Two copies of a packet may come to one host at once, and it is told of the first before it hears the second.
                 self._tell()
             place.arrive(flight, out, now)
+        self.settle_inputs()
+
+    def settle_inputs(self) -> None:
+        """As `settle`, when nobody may have said anything."""
         if self.spoke or self._fresh:
             self.settle()
         else:
             self.busy = False
+
+    # What is foreseen
+
+    def look_ahead(self, host: SimHost) -> None:
+        """The host's machine was woken: carry what it foresees, if there is a way to."""
+        route = host.leaf.route
+        if route is None or self.strict or self._codec is not None or self.forward != self._forward_grouped:
+            return
+        if not route.explored:
+            path = path_of(route) if type(host) is SimHost else None
+            route.explored = True
+            route.express = None if path is None else Express(self, host, route, path)
+        if route.express is not None:
+            route.express.depart(host.machine)
+
+    def catch_up(self) -> None:
+        """Make up for what was foreseen and has happened."""
+        for express in self.expresses:
+            express.sync()
+
+    def take_serials(self, count: int) -> int:
+        """The first of so many numbers of packets."""
+        first = self._serial + 1
+        self._serial += count
+        return first
+
+    def count_sent(self, kind: str, packets: int, octets: int) -> None:
+        """So many packets were put on links."""
+        self._packets[kind] += packets
+        self._octets[kind] += octets
+
+    def landing(self, flight: Flight, places: Places) -> Landing:
+        """The arrival of copies of a packet at one time."""
+        return Landing(self._landed, flight, places)
 
     # The strict engine
 
@@ -426,7 +435,8 @@ class Network:
         try:
             while not self._finished and queue and queue[0][0] < until:
                 self.events += 1
-                event = queue[0][3]
+                self.key = key = queue[0]
+                event = key[3]
                 if isinstance(event, Occurrence):
                     # What `env.step()` does, without what our own events never need.
                     env._now = heappop(queue)[0]
@@ -439,12 +449,14 @@ class Network:
         if not self._finished and env.now < until < inf:
             # Nothing is left to happen before; `env.run` would leave an event of its own behind.
             env._now = until
+            self.key = (until, -1, 0)
 
     def step(self) -> bool:
         """Let the next thing happen; False when nothing is left to happen."""
         if not self._queue:
             return False
         self.events += 1
+        self.key = self._queue[0]
         self.env.step()
         return True
 
@@ -464,6 +476,18 @@ class Network:
 
     # What came out
 
+    @property
+    def traffic(self) -> Traffic:
+        """What machines have sent."""
+        self.catch_up()
+        return self._traffic
+
+    @property
+    def deliveries(self) -> int:
+        """Packets handed to machines."""
+        self.catch_up()
+        return self.delivered
+
     def fingerprint(self) -> str:
         """See `sim.capture.Fingerprint`."""
         running = [host for host in self._hosts if host is not None and host.machine is not IDLE]
@@ -472,6 +496,7 @@ class Network:
 
     def links(self) -> list[LinkCounts]:
         """Counts of every direction of every link, in the order of the topology."""
+        self.catch_up()
         return [self._counts(near, far) for near, far, _ in self.topology.links]
 
     def nodes(self) -> list[NodeCounts]:
@@ -491,9 +516,11 @@ class Network:
 
     def lost(self, name: str) -> int:
         """Packets that never came to this host over its own link, by loss or a full queue."""
+        self.catch_up()
         member = self.topology.member(name).place
         return sum(inlet.lost_by(member) for inlet in self.inlets(name))
 
     def inlets(self, name: str) -> Sequence[Hop]:
         """The links that end at this host; members of a counted group share one bundle."""
+        self.catch_up()
         return self._inlets[self.topology.member(name).node]

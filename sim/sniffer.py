@@ -11,9 +11,9 @@ from protocols.machine import Codec, Message
 from sim.frames import Framer
 from sim.network import Flight
 from sim.noise import Noise
-from sim.pcapng import INBOUND, OUTBOUND, PcapngWriter
 from sim.timeline import Timeline
 from sim.watch import Fate, Passage, Watcher, number_of
+from topologies.pcapng import INBOUND, OUTBOUND, PcapngWriter
 from topologies.spec import Topology
 
 __all__ = ["Encoder", "Sniffer", "check_point"]

@@ -14,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 
 from protocols.errors import ConfigError
 from topologies.channel_file import read_channel
+from topologies.content_loss import ContentBundleLoss, ContentLinkLoss
 from topologies.losses import BundleLoss, LinkLoss, Siblings, member_keys
 from topologies.memory import BurstLoss, OneLink, SequenceLoss
 from topologies.script import Drop, Script
@@ -23,6 +24,7 @@ __all__ = [
     "CHANNELS",
     "Bernoulli",
     "Channel",
+    "ContentLoss",
     "GilbertElliott",
     "LinkSampler",
     "Loss",
@@ -101,6 +103,28 @@ class Bernoulli(_Channel):
 
     def __str__(self) -> str:
         return f"{format_fraction(self.p)} loss"
+
+
+class ContentLoss(_Channel):
+    """Loses each content packet on its own with probability `p`; NACKs and all other control packets pass."""
+
+    model: Literal["content"] = "content"
+    p: Fraction
+
+    @property
+    def rate(self) -> float:
+        """`p`."""
+        return self.p
+
+    def link(self, key: int) -> LinkLoss | None:
+        """The sampler of one link; None where nothing is ever lost."""
+        return ContentLinkLoss(key, self.p) if self.p else None
+
+    def _siblings(self, keys: Any) -> Siblings | None:
+        return ContentBundleLoss(keys, self.p) if self.p else None
+
+    def __str__(self) -> str:
+        return f"{format_fraction(self.p)} loss of content"
 
 
 class GilbertElliott(_Channel):
@@ -263,10 +287,11 @@ class Scripted(_Channel):
         return f"{len(self.drops)} scripted drops"
 
 
-Channel: TypeAlias = Perfect | Bernoulli | GilbertElliott | Periodic | Recorded | Scripted
+Channel: TypeAlias = Perfect | Bernoulli | ContentLoss | GilbertElliott | Periodic | Recorded | Scripted
 CHANNELS: dict[str, type[Channel]] = {
     "perfect": Perfect,
     "bernoulli": Bernoulli,
+    "content": ContentLoss,
     "gilbert-elliott": GilbertElliott,
     "periodic": Periodic,
     "recorded": Recorded,

@@ -22,9 +22,22 @@ import numpy.typing as npt
 
 from protocols.rng import GOLDEN, extend
 
-__all__ = ["BundleLoss", "LinkLoss", "Odds", "Siblings", "Table", "Words", "extend_all", "member_keys", "odds_of", "tabulate"]
+__all__ = [
+    "BundleLoss",
+    "LinkLoss",
+    "Losers",
+    "Odds",
+    "Siblings",
+    "Table",
+    "Words",
+    "extend_all",
+    "member_keys",
+    "odds_of",
+    "tabulate",
+]
 
 Words: TypeAlias = npt.NDArray[np.uint64]
+Losers: TypeAlias = Sequence[int] | npt.NDArray[np.int64]
 Table: TypeAlias = tuple[list[int], npt.NDArray[np.int64]]
 """The losers of a window of 256 packets: where each packet's losers begin, and all losers packet by packet."""
 
@@ -270,6 +283,29 @@ class BundleLoss(Siblings):
             return ()
         losers: list[int] = members[begin:end].tolist()
         return losers
+
+    def foretell(self, identity: int, count: int) -> list[Losers]:
+        """Who loses each of `count` packets with consecutive identities that come now; fewer where that is not simple.
+
+        Counts nothing: `count` does, when they have come. Arrays, for lists of all of them would weigh too much.
+        """
+        window, offset = identity >> 8, identity & 255
+        count = min(count, WINDOW - offset)
+        if self._differ or self._seen.get(window, 0) >> offset & (1 << count) - 1:
+            return []
+        starts, members = self._tables.get(window) or self._draw(window)
+        losers: list[Losers] = [()] * count
+        at, end = starts[offset], starts[offset + count]
+        while at < end:
+            behind = bisect_right(starts, at)
+            losers[behind - 1 - offset] = members[at : starts[behind]]
+            at = starts[behind]
+        return losers
+
+    def count(self, identity: int, count: int) -> None:
+        """`count` packets with consecutive identities came to all links for the first time, as foretold."""
+        window, offset = identity >> 8, identity & 255
+        self._seen[window] = self._seen.get(window, 0) | (1 << count) - 1 << offset
 
     def _draw(self, window: int) -> Table:
         """The losers of all 256 identities of a window: members by offset, and where each offset begins."""

@@ -114,6 +114,17 @@ class _Command(Guest):
                 self._process.wait()
         self._meter.close()
 
+    def census(self) -> dict[str, int]:
+        """What the meter counted."""
+        return self._meter.census()
+
+    def kill(self) -> None:
+        """Kill the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        self._meter.close()
+
 
 def _expanded(word: str, told: dict[str, str]) -> list[str]:
     """A word with the variables of ours in it replaced; all files are a word each."""

@@ -65,6 +65,11 @@ class Meter:
         traffic = {"packets": self.traffic.packets, "octets": self.traffic.octets}
         return {"traffic": traffic, "faults": {"malformed": self.malformed, "unseen": self._unseen}}
 
+    def census(self) -> dict[str, int]:
+        """For who looks on: everything that was counted so far."""
+        totals = {"packets": sum(self.traffic.packets.values()), "octets": sum(self.traffic.octets.values())}
+        return {**self.counts, **self.losses, **totals}
+
     def _leave(self) -> None:
         for frame in _taken(self._leaving):
             payload = _payload(frame, 14)

@@ -75,6 +75,15 @@ class _Session(Guest):
         self._lib.NormDestroyInstance(self._instance)
         self._meter.close()
 
+    def census(self) -> dict[str, int]:
+        """What the meter counted."""
+        return self._meter.census()
+
+    def kill(self) -> None:
+        """The library's threads are killed with this process in a moment."""
+        self._look()
+        self._meter.close()
+
     def _told(self, role: str, **values: Any) -> dict[str, Any]:
         counts = {**self._meter.counts, **(self._meter.losses if role == "receiver" else {})}
         return {"role": role, "counts": counts, "wire": self._meter.told(), "events": dict(self._events), **values}

@@ -8,6 +8,7 @@ runs; runs being independent, the mean's spread is the same.
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -48,42 +49,43 @@ def _intervals(sums: Floats, counts: Floats, confidence: float, resamples: int) 
     return low, high
 
 
+Parts = dict[tuple[Any, ...], tuple[Floats, Floats]]
+"""Sums and counts of chunks by (metric, *keys)."""
+
+
 def bootstrap(
     runs: Runs, by: Sequence[str], metrics: Sequence[str], rows: Sequence[Any], confidence: float, resamples: int
 ) -> dict[tuple[Any, ...], tuple[float, float]]:
     """Intervals by (metric, *keys) for the groups in `rows`; groups of a single value have none."""
-    found: dict[tuple[Any, ...], tuple[float, float]] = {}
-    for metric in metrics:
-        largest = max((row[f"{metric_column(metric)}.n"] for row in rows), default=0)
-        parts = _chunked(runs, by, metric) if largest > CHUNKS else _whole(runs, by, metric)
-        for key, edges in _solve(parts, confidence, resamples):
-            found[(metric, *key)] = edges
-    return found
+    largest = max((row[f"{metric_column(metric)}.n"] for row in rows for metric in metrics), default=0)
+    parts = _chunked(runs, by, metrics) if largest > CHUNKS else _whole(runs, by, metrics)
+    return dict(_solve(parts, confidence, resamples))
 
 
-def _known(runs: Runs, metric: str) -> Any:
-    column = metric_column(metric)
-    return runs.ok.where(f"{column} is not null and not isnan({column})")
-
-
-def _whole(runs: Runs, by: Sequence[str], metric: str) -> dict[tuple[Any, ...], tuple[Floats, Floats]]:
+def _whole(runs: Runs, by: Sequence[str], metrics: Sequence[str]) -> Parts:
     """Every value of every group, in the order of values: the order runs were stored in must not matter."""
-    keys, column = [axis_column(name) for name in by], metric_column(metric)
+    keys, columns = [axis_column(name) for name in by], [metric_column(metric) for metric in metrics]
     groups: dict[tuple[Any, ...], list[float]] = defaultdict(list)
-    for *key, value in _known(runs, metric).select(*keys, column).collect():
-        groups[tuple(key)].append(value)
+    for row in runs.ok.select(*keys, *columns).collect():
+        for metric, value in zip(metrics, row[len(keys) :], strict=True):
+            if value is not None and not isnan(value):
+                groups[(metric, *row[: len(keys)])].append(value)
     return {key: (np.sort(np.asarray(values)), np.ones(len(values))) for key, values in groups.items()}
 
 
-def _chunked(runs: Runs, by: Sequence[str], metric: str) -> dict[tuple[Any, ...], tuple[Floats, Floats]]:
+def _chunked(runs: Runs, by: Sequence[str], metrics: Sequence[str]) -> Parts:
     from pyspark.sql import functions as f
 
-    keys, column = [axis_column(name) for name in by], metric_column(metric)
+    keys, columns = [axis_column(name) for name in by], [metric_column(metric) for metric in metrics]
     chunk = f.pmod(f.xxhash64("run_id"), f.lit(CHUNKS)).alias("_chunk")
-    rows = _known(runs, metric).groupBy(*keys, chunk).agg(f.sum(column).alias("_sum"), f.count("*").alias("_n")).collect()
+    known = {name: f.when(~f.isnan(name), f.col(name)) for name in columns}
+    wanted = [item for name in columns for item in (f.sum(known[name]), f.count(known[name]))]
     groups: dict[tuple[Any, ...], list[tuple[int, float, int]]] = defaultdict(list)
-    for *key, place, total, count in rows:
-        groups[tuple(key)].append((place, total, count))
+    for row in runs.ok.groupBy(*keys, chunk).agg(*wanted).collect():
+        key, place, sums = tuple(row[: len(keys)]), row["_chunk"], row[len(keys) + 1 :]
+        for metric, total, count in zip(metrics, sums[::2], sums[1::2], strict=True):
+            if count:
+                groups[(metric, *key)].append((place, total, count))
     return {key: _columns(sorted(parts)) for key, parts in groups.items()}
 
 
@@ -91,9 +93,7 @@ def _columns(parts: list[tuple[int, float, int]]) -> tuple[Floats, Floats]:
     return np.asarray([total for _, total, _ in parts]), np.asarray([count for _, _, count in parts], dtype=np.float64)
 
 
-def _solve(
-    groups: dict[tuple[Any, ...], tuple[Floats, Floats]], confidence: float, resamples: int
-) -> list[tuple[tuple[Any, ...], tuple[float, float]]]:
+def _solve(groups: Parts, confidence: float, resamples: int) -> list[tuple[tuple[Any, ...], tuple[float, float]]]:
     alike: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
     for key, (sums, _) in groups.items():
         if len(sums) > 1:

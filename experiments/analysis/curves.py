@@ -57,7 +57,7 @@ def bands(
     from pyspark.sql import functions as f
 
     keys = [axis_column(name) for name in by]
-    series = store.series(session, folder)
+    series: Any = store.series(session, folder)
     if names:
         series = series.where(f.col("name").isin(list(names)))
     end = series.agg(f.max("t")).first()[0]

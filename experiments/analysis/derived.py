@@ -17,11 +17,6 @@ class Derived:
 
 
 DERIVED: Mapping[str, Derived] = {
-    "transmissions": Derived(
-        "data and repair packets sent, over data packets",
-        ("data_sent", "repairs_sent"),
-        "(m_data_sent + m_repairs_sent) / nullif(m_data_sent, 0)",
-    ),
     "feedback_per_packet": Derived(
         "NACK and ACK packets, over data packets", ("feedback", "data_sent"), "m_feedback / nullif(m_data_sent, 0)"
     ),

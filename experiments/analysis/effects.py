@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from experiments.analysis.runs import Runs, axis_column, metric_column
+from experiments.analysis.summary import finite
 
 __all__ = ["BINS", "SAMPLE", "Effect", "Effects", "effects", "rank_correlation"]
 
@@ -54,28 +55,53 @@ class Effects:
         return found + [{**head, "axis": name, "share": share, **blank} for name, share in rest if share is not None]
 
 
-def effects(runs: Runs, metric: str, axes: Sequence[str] | None = None) -> Effects | None:
-    """None when the metric never varied, or no axis did."""
+def effects(runs: Runs, metrics: Sequence[str], axes: Sequence[str] | None = None) -> list[Effects]:
+    """Of each metric that varied; empty when no axis did. All metrics together take three passes over the runs."""
+    names = list(runs.axes if axes is None else axes)
+    known = finite(runs.ok, metrics)
+    varied, spreads = _spreads(known, names, metrics)
+    if not varied:
+        return []
+    spreads = {metric: spread for metric, spread in spreads.items() if spread[1]}
+    points = _points(known, list(spreads), _labels(known, varied))
+    correlations = _correlations(known, list(spreads), list(varied), runs.count)
+    return [_divide(metric, spread, points, varied, correlations) for metric, spread in spreads.items()]
+
+
+def _spreads(
+    known: Any, names: Sequence[str], metrics: Sequence[str]
+) -> tuple[dict[str, int], dict[str, tuple[int, float | None]]]:
+    """How many values each axis took, without those of one; and count and variance of each metric."""
     from pyspark.sql import functions as f
 
+    values = [f.countDistinct(axis_column(name)) for name in names]
+    columns = [metric_column(metric) for metric in metrics]
+    row = known.agg(*values, *(f.count(name) for name in columns), *(f.var_pop(name) for name in columns)).first()
+    counts, variances = row[len(names) : len(names) + len(columns)], row[len(names) + len(columns) :]
+    varied = {name: number for name, number in zip(names, row, strict=False) if number > 1}
+    return varied, dict(zip(metrics, zip(counts, variances, strict=True), strict=True))
+
+
+def _divide(
+    metric: str,
+    spread: tuple[int, float | None],
+    points: list[Any],
+    varied: Mapping[str, int],
+    correlations: Mapping[tuple[str, str], float],
+) -> Effects:
+    count, variance = spread
+    assert variance, "the metric varied"
     column = metric_column(metric)
-    known = runs.ok.where(f"{column} is not null and not isnan({column})")
-    names = list(runs.axes if axes is None else axes)
-    counts = [f.countDistinct(axis_column(name)) for name in names]
-    count, variance, *values = known.agg(f.count("*"), f.var_pop(column), *counts).first()
-    varied = {name: number for name, number in zip(names, values, strict=True) if number > 1}
-    if not variance or not varied:
-        return None
-    points = _points(known, column, _labels(known, varied))
-    sizes, means = points[:, 0].astype(float), points[:, 1].astype(float)
-    shares = {name: _between(points[:, place], sizes, means) / variance for place, name in enumerate(varied, 2)}
-    correlations = _correlations(known, column, list(varied), count)
-    found = [Effect(name, correlations.get(name), shares[name], number) for name, number in varied.items()]
+    rows = [row for row in points if row[f"{column}.n"]]
+    sizes = np.array([row[f"{column}.n"] for row in rows], dtype=np.float64)
+    means = np.array([row[f"{column}.mean"] for row in rows])
+    shares = {name: _between([row[axis_column(name)] for row in rows], sizes, means) / variance for name in varied}
+    found = [Effect(name, correlations.get((metric, name)), shares[name], number) for name, number in varied.items()]
     found.sort(key=lambda effect: -effect.share)
     chance = interaction = None
-    if len(points) < count:
+    if len(rows) < count:
         # Only repetitions of a point can tell chance from interaction.
-        explained = _between(np.arange(len(points)), sizes, means) / variance
+        explained = _between(range(len(rows)), sizes, means) / variance
         chance, interaction = 1.0 - explained, explained - sum(shares.values())
     return Effects(metric, count, variance, tuple(found), interaction, chance)
 
@@ -102,19 +128,16 @@ def _place(column: str, edges: Sequence[float]) -> Any:
     return label.alias(column)
 
 
-def _points(known: Any, column: str, labels: Sequence[Any]) -> npt.NDArray[Any]:
-    """A row per point of the sweep: how many runs, their mean, and the labels of the axes."""
+def _points(known: Any, metrics: Sequence[str], labels: Sequence[Any]) -> list[Any]:
+    """A row per point of the sweep: the labels of the axes, and of each metric how many runs came to it, and their mean."""
     from pyspark.sql import functions as f
 
-    rows = known.groupBy("point", *labels).agg(f.count("*").alias("_n"), f.avg(column).alias("_mean")).collect()
-    rows.sort(key=lambda row: row["point"])
-    table = np.empty((len(rows), 2 + len(labels)), dtype=object)
-    for place, row in enumerate(rows):
-        table[place] = [row["_n"], row["_mean"], *row[1 : 1 + len(labels)]]
-    return table
+    columns = [metric_column(metric) for metric in metrics]
+    wanted = [item for name in columns for item in (f.count(name).alias(f"{name}.n"), f.avg(name).alias(f"{name}.mean"))]
+    return sorted(known.groupBy("point", *labels).agg(*wanted).collect(), key=lambda row: int(row["point"]))
 
 
-def _between(labels: npt.NDArray[Any], sizes: npt.NDArray[np.float64], means: npt.NDArray[np.float64]) -> float:
+def _between(labels: Sequence[Any], sizes: npt.NDArray[np.float64], means: npt.NDArray[np.float64]) -> float:
     """The variance of the groups' means, each weighted by its size."""
     places = {label: place for place, label in enumerate(dict.fromkeys(labels))}
     group = np.fromiter((places[label] for label in labels), dtype=np.int64, count=len(labels))
@@ -123,18 +146,26 @@ def _between(labels: npt.NDArray[Any], sizes: npt.NDArray[np.float64], means: np
     return float(weights @ (centres - weights @ centres / weights.sum()) ** 2 / weights.sum())
 
 
-def _correlations(known: Any, column: str, names: Sequence[str], count: int) -> dict[str, float]:
+def _correlations(known: Any, metrics: Sequence[str], names: Sequence[str], count: int) -> dict[tuple[str, str], float]:
+    """Rank correlation by metric and axis."""
     from pyspark.sql import functions as f
 
     types = dict(known.dtypes)
     names = [name for name in names if types[axis_column(name)] in NUMBERS]
-    if not names:
+    if not names or not metrics:
         return {}
     if count > SAMPLE:
         known = known.where(f.pmod(f.xxhash64("run_id"), f.lit(1 << 30)) < int(SAMPLE / count * (1 << 30)))
-    rows = known.select(column, *(f.col(axis_column(name)).cast("double") for name in names)).toPandas().to_numpy()
-    found = {name: rank_correlation(rows[:, place], rows[:, 0]) for place, name in enumerate(names, 1)}
-    return {name: value for name, value in found.items() if value is not None}
+    columns = [*map(metric_column, metrics), *map(axis_column, names)]
+    rows = known.select(*(f.col(name).cast("double") for name in columns)).toPandas().to_numpy(dtype=np.float64)
+    found = {}
+    for place, metric in enumerate(metrics):
+        there = rows[~np.isnan(rows[:, place])]
+        for other, name in enumerate(names, len(metrics)):
+            value = rank_correlation(there[:, other], there[:, place])
+            if value is not None:
+                found[metric, name] = value
+    return found
 
 
 def rank_correlation(ours: npt.ArrayLike, theirs: npt.ArrayLike) -> float | None:

@@ -44,6 +44,11 @@ def _nacks(receivers: float, gsize: float, backoff: float, grtt: float, link_del
     return theory.nacks(gsize_value(gsize_code(int(gsize))), backoff, 2 * link_delay / said, int(receivers))
 
 
+def _nacks_independent(receivers: float, loss: float, gsize: float, backoff: float, grtt: float, link_delay: float) -> float:
+    said = rtt_seconds(rtt_code(grtt))
+    return theory.nacks_independent(gsize_value(gsize_code(int(gsize))), backoff, 2 * link_delay / said, int(receivers), loss)
+
+
 def _nacks_approximate(gsize: float, backoff: float) -> float:
     return theory.nacks_approximate(gsize_value(gsize_code(int(gsize))), backoff)
 
@@ -60,9 +65,11 @@ def _blocks(size: float, segment: float, block: float) -> tuple[tuple[int, int],
     return tuple((k, count) for k, count in ((symbols // blocks + 1, large), (symbols // blocks, blocks - large)) if count)
 
 
-def _integrated(receivers: float, loss: float, block: float, size: float, segment: float, shared: float) -> float:
+def _integrated(
+    receivers: float, loss: float, block: float, size: float, segment: float, proactive: float, shared: float
+) -> float:
     parts = _blocks(size, segment, block)
-    sent = sum(count * k * theory.integrated(int(receivers), loss, k, 0, shared) for k, count in parts)
+    sent = sum(count * k * theory.integrated(int(receivers), loss, k, int(proactive), shared) for k, count in parts)
     return sent / sum(count * k for k, count in parts)
 
 
@@ -82,8 +89,15 @@ def _without_parity(point: Mapping[str, Any]) -> bool:
 
 
 def _with_parity(point: Mapping[str, Any]) -> bool:
-    # What is sent unasked is no repair, and is not counted among what the metric is made of.
-    return bool(point.get("protocol.parity")) and not point.get("protocol.auto_parity")
+    return bool(point.get("protocol.parity"))
+
+
+def _shared_loss(point: Mapping[str, Any]) -> bool:
+    return point.get("protocol.name") == "norm" and not any(point.get(key) for key in LOSS)
+
+
+def _own_loss(point: Mapping[str, Any]) -> bool:
+    return point.get("protocol.name") == "norm" and any(point.get(key) for key in LOSS)
 
 
 def _one_mac(point: Mapping[str, Any]) -> bool:
@@ -106,8 +120,9 @@ def _tkp_nacks(protocol: int) -> Callable[..., float]:
 
 
 def _tkp_throughput(protocol: str) -> Callable[..., float]:
-    def value(receivers: float, loss: float, cost: float) -> float:
-        costs = dict.fromkeys(("Xp", "Xa", "Xn", "Yp", "Ya", "Yn"), cost) | {"Xt": 0.0, "Yt": 0.0}
+    costs = dict.fromkeys(("Xp", "Xa", "Xn", "Yp", "Ya", "Yn"), 1.0) | {"Xt": 0.0, "Yt": 0.0}
+
+    def value(receivers: float, loss: float) -> float:
         return 1.0 / max(theory.tkp_times(int(receivers), loss, costs)[protocol])
 
     return value
@@ -138,7 +153,16 @@ FORMULAS: dict[str, Formula] = {
         "the loss is on the trunk, GRTT is fixed (probing: none), losses are far apart, no parity",
         {"receivers": RECEIVERS, **SUPPRESSION, "grtt": ("protocol.grtt",), "link_delay": LINK_DELAY},
         _nacks,
-        _protocol("norm"),
+        _shared_loss,
+    ),
+    "nacks-independent": Formula(
+        "requests_per_loss",
+        "NACKs for a packet that some receivers lose, each on its own",
+        RFC5401,
+        "receivers' links lose content alone, GRTT is fixed (probing: none), losses are far apart, no parity",
+        {**MANY, **SUPPRESSION, "grtt": ("protocol.grtt",), "link_delay": LINK_DELAY},
+        _nacks_independent,
+        _own_loss,
     ),
     "nacks-rfc5401": Formula(
         "requests_per_loss",
@@ -163,11 +187,11 @@ FORMULAS: dict[str, Formula] = {
         "transmissions",
         "transmissions per packet with as much parity on demand as is asked for",
         NBT,
-        INDEPENDENT + "; one file, parity enough for every block, none of it unasked",
-        {**MANY, **CODED, "shared": SHARED},
+        INDEPENDENT + "; one file, parity enough for every block",
+        {**MANY, **CODED, "proactive": ("protocol.auto_parity",), "shared": SHARED},
         _integrated,
         _with_parity,
-        optional=("shared",),
+        optional=("proactive", "shared"),
     ),
     "residual": Formula(
         "incomplete",
@@ -196,14 +220,13 @@ FORMULAS: dict[str, Formula] = {
     ),
     **{
         f"{name.lower()}-throughput": Formula(
-            "packets_per_s",
-            f"packets per second of protocol {name} when processors are the limit",
+            "processing_throughput",
+            f"throughput of protocol {name} when processors are the limit, in packets a processor handles",
             TKP,
-            INDEPENDENT + "; every packet costs sender and receiver the same time",
-            {**MANY, "cost": ("topology.nodes.sender.cpu", "topology.cpu")},
+            INDEPENDENT + "; waits are long beside delays; every packet costs sender and receiver the same time",
+            MANY,
             _tkp_throughput(name),
             _protocol(name.lower()),
-            ceiling=True,
         )
         for name in ("A", "N1", "N2")
     },

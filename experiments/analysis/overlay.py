@@ -1,6 +1,6 @@
 """Theory beside measurement: what a formula says for each point of a sweep, and how far the measured mean is from it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -72,12 +72,17 @@ def _number(text: str) -> float | str:
         return text
 
 
-def overlay(runs: Runs, theory: Wanted, points: Points) -> list[Expected]:
-    """The formula at every point of the sweep where it can be computed, beside the mean of the runs there."""
+def overlay(runs: Runs, theory: Wanted, points: Points, known: Sequence[Group] = ()) -> list[Expected]:
+    """The formula at every point of the sweep where it can be computed, beside the mean of the runs there.
+
+    `known` are groups of whole points that were computed before.
+    """
     formula = theory.formula
     if formula.metric not in runs.metrics:
         raise UsageError(f"--theory: value {theory.name!r} is not allowed; it predicts {formula.metric}, which no run here has")
-    groups = summarise(runs, runs.axes, [formula.metric], percentiles=(50,), resamples=0)
+    groups = [group for group in known if group.metric == formula.metric] or summarise(
+        runs, runs.axes, [formula.metric], percentiles=(50,), resamples=0
+    )
     found = [made for group in groups if (made := _beside(theory, group, points.at(group.keys))) is not None]
     if not found:
         point = points.at(groups[0].keys) if groups else {}

@@ -8,7 +8,7 @@ from typing import Any
 from experiments.analysis.runs import CASE
 from experiments.scenario import parse
 from experiments.scenario_file import put, read_yaml
-from experiments.sweep.sweepfile import Sweep, load_sweep
+from experiments.sweep.sweepfile import BACKEND, Sweep, load_sweep
 from protocols.errors import ConfigError, UsageError
 
 __all__ = ["Points", "flat"]
@@ -30,15 +30,18 @@ class Points:
             self._known[key] = self._make(keys)
         return self._known[key]
 
+    def settings(self, keys: Mapping[str, Any]) -> dict[str, Any]:
+        """The values by scenario key that turn the base into this point."""
+        found: dict[str, Any] = {} if "name" in self._base else {"name": self.sweep.name}
+        found |= self.sweep.cases.get(str(keys.get(CASE)), {})
+        for name, value in keys.items():
+            found |= {key: value for key in self._keys(name) if value is not None}
+        return found
+
     def _make(self, keys: Mapping[str, Any]) -> dict[str, Any]:
         data = copy.deepcopy(self._base)
-        case = keys.get(CASE)
-        for key, value in self.sweep.cases.get(str(case), {}).items():
+        for key, value in self.settings(keys).items():
             put(data, key.split("."), copy.deepcopy(value), key)
-        for name, value in keys.items():
-            for key in self._keys(name) if value is not None else ():
-                put(data, key.split("."), value, key)
-        data.setdefault("name", self.sweep.name)
         try:
             plain = parse(data, str(self.folder)).plain()
         except (ConfigError, UsageError):
@@ -48,7 +51,7 @@ class Points:
 
     def _keys(self, name: str) -> tuple[str, ...]:
         """The keys of the scenario an axis sets."""
-        if name == CASE or name not in self.sweep.axes:
+        if name in (CASE, BACKEND) or name not in self.sweep.axes:
             return ()
         key = self.sweep.axes[name].key
         return (name,) if key is None else (key,) if isinstance(key, str) else key
@@ -58,7 +61,7 @@ def flat(value: Any, prefix: str = "") -> Iterable[tuple[str, Any]]:
     """Nested values by dotted keys. A link's loss is its probability where it is independent, 0 where there is none."""
     if isinstance(value, Mapping):
         model = value.get("model")
-        if model in ("perfect", "bernoulli"):
+        if model in ("perfect", "bernoulli", "content") or (model == "gilbert-elliott" and _memoryless(value)):
             yield prefix, value.get("p", 0.0)
         for key, inner in value.items():
             yield from flat(inner, f"{prefix}.{key}" if prefix else str(key))
@@ -67,3 +70,8 @@ def flat(value: Any, prefix: str = "") -> Iterable[tuple[str, Any]]:
             yield from flat(inner, f"{prefix}.{place}")
     else:
         yield prefix, value
+
+
+def _memoryless(chain: Mapping[str, Any]) -> bool:
+    """Does a packet's fate say nothing about the next one's?"""
+    return (chain["loss_bad"], chain["loss_good"]) == (1.0, 0.0) and abs(chain["p"] + chain["r"] - 1.0) < 1e-9

@@ -102,8 +102,8 @@ def _compare(runs: Runs, question: Question, folder: Path) -> tuple[str, list[di
 
 def _effects(runs: Runs, question: Question, folder: Path) -> tuple[str, list[dict[str, Any]]]:
     del folder
-    found = [effects(runs, metric, runs.chosen_axes(question.by) or None) for metric in _metrics(runs, question)]
-    return "shares of the variance, and rank correlation", [row for each in found if each for row in each.rows()]
+    found = effects(runs, _metrics(runs, question), runs.chosen_axes(question.by) or None)
+    return "shares of the variance, and rank correlation", [row for each in found for row in each.rows()]
 
 
 def _theory(runs: Runs, question: Question, folder: Path) -> tuple[str, list[dict[str, Any]]]:

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments.analysis.derived import with_derived
-from experiments.sweep.store import known_runs, latest_version, runs
+from experiments.analysis.jobs import jobs_of
+from experiments.sweep.store import latest_version, runs
 from protocols.errors import UsageError
 
 __all__ = ["AXIS", "CASE", "METRIC", "Runs", "axis_column", "metric_column", "open_runs", "pick", "plain_name"]
@@ -76,11 +77,11 @@ def open_runs(session: Any, folder: Path, version: str | None = None) -> Runs:
     """The runs in a sweep's folder, each once, of one version of the code: the last that ran, or `version`."""
     from pyspark.sql import functions as f
 
-    known = sorted({version for version, _ in known_runs(folder).status.values()})
+    known = sorted({str(job["version"]) for job in jobs_of(folder)})
     if version is not None and version not in known:
         raise UsageError(f"--code: value {version!r} is not allowed; one of {', '.join(known) or 'none at all'}")
     chosen = version or latest_version(folder)
-    frame = runs(session, folder, chosen)
+    frame: Any = runs(session, folder, chosen)
     axes = [plain_name(name) for name in frame.columns if name.startswith(AXIS)]
     metrics = sorted(plain_name(name) for name in frame.columns if name.startswith(METRIC))
     # One pass says how many runs there are, which metrics any of them came to, and whether there are named cases.

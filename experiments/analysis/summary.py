@@ -105,11 +105,23 @@ def _group(
         return None
     keys = tuple(row[axis_column(name)] for name in by)
     wide = reach(sd, count, confidence)
-    boot = resampled.get((metric, *keys), (None, None))
+    boot_low, boot_high = resampled.get((metric, *keys), (None, None))
     low, high = (None, None) if wide is None else (mean - wide, mean + wide)
     at = dict(zip(percentiles, row[f"{column}.at"], strict=True))
-    edges = (row[f"{column}.least"], row[f"{column}.most"])
-    return Group(dict(zip(by, keys, strict=True)), metric, count, mean, sd, low, high, *boot, *edges, at)
+    return Group(
+        keys=dict(zip(by, keys, strict=True)),
+        metric=metric,
+        count=count,
+        mean=mean,
+        sd=sd,
+        low=low,
+        high=high,
+        boot_low=boot_low,
+        boot_high=boot_high,
+        least=row[f"{column}.least"],
+        most=row[f"{column}.most"],
+        percentiles=at,
+    )
 
 
 def reach(sd: float | None, count: int, confidence: float = 0.95) -> float | None:

@@ -9,6 +9,7 @@ import typer
 from experiments import tables
 from experiments.cases import load_cases
 from experiments.commands.options import Json
+from experiments.live_view import LiveView
 from experiments.scenario import Scenario
 from protocols.errors import UsageError
 
@@ -45,6 +46,7 @@ def run_command(
     series: Annotated[
         str | None, typer.Option(help="Time series into DIR/series.parquet.", metavar="100ms", show_default=False)
     ] = None,
+    live: Annotated[bool, typer.Option("--live", help="Show hosts, rates, loss and NACKs while it runs in Mininet.")] = False,
     as_json: Json = False,
 ) -> int:
     """Run a scenario, or all its cases, and show what came out.
@@ -62,12 +64,14 @@ def run_command(
     if trace is not None and len(cases) > 1:
         raise UsageError("--trace: names one file, and the scenario has several cases; use --set trace=true and --out DIR")
     place = backend or home_of(cases.values())
-    results = {name: _run(wanted, name, place, out, trace) for name, wanted in cases.items()}
+    if live and place != "emu":
+        raise UsageError("--live: only Mininet runs in real time; use it with --on emu")
+    results = {name: _run(wanted, name, place, out, trace, live) for name, wanted in cases.items()}
     _tell(results, cases, out, as_json)
     return 0 if all(result.ok for result in results.values()) else 1
 
 
-def _run(wanted: Scenario, case: str, place: str, out: Path | None, trace: Path | None) -> "Result":
+def _run(wanted: Scenario, case: str, place: str, out: Path | None, trace: Path | None, live: bool) -> "Result":
     """One case, with its files in a folder of its own."""
     from experiments.run import run
     from experiments.seeing import Seeing
@@ -76,8 +80,11 @@ def _run(wanted: Scenario, case: str, place: str, out: Path | None, trace: Path 
     seeing = Seeing.of(wanted, folder, trace)
     if folder is not None:
         tables.prepare(folder)
-    with tables.working(f"{wanted.name} on {place}"):
-        result = run(wanted, place, seeing)
+    if live:
+        result = run(wanted, place, seeing, LiveView(wanted.name))
+    else:
+        with tables.working(f"{wanted.name} on {place}"):
+            result = run(wanted, place, seeing)
     if folder is not None:
         tables.write(result, wanted, folder)
     for reason in result.metrics.get("health", {}).get("reasons", ()):

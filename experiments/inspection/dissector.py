@@ -1,6 +1,6 @@
 """One frame of a capture taken apart by scapy, from the link layer to the last field of the NORM message."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from scapy.fields import ShortField
@@ -20,10 +20,11 @@ _LINKS: dict[int, type[Packet]] = {
 }
 
 
-def frame_layers(data: bytes, link: int, payload: bytes | None, element_bits: int) -> list[dict[str, Any]]:
-    """The layers of a frame, each with its fields as {name, value, shown}; `payload` is NORM, None where there is none.
+def frame_layers(data: bytes, link: int, messages: Iterable[tuple[bytes, int]]) -> list[dict[str, Any]]:
+    """The layers of a frame, each with its fields as {name, value, shown}.
 
-    Of a datagram that came in fragments the frame holds the last, and the payload all.
+    `messages` are the NORM messages it carries, each with m of fec_id 2. They are given apart, since of a datagram that came in
+    fragments the frame holds the last only.
     """
     layers = []
     for layer in _layers(_Frame(link.to_bytes(2) + data).payload):
@@ -31,8 +32,8 @@ def frame_layers(data: bytes, link: int, payload: bytes | None, element_bits: in
         # Dissectors of other protocols are not asked what UDP carries.
         if isinstance(layer, inet.UDP):
             break
-    if payload is not None:
-        layers += [_layer(layer) for layer in _layers(Norm(payload, element_bits=element_bits))]
+    for message, element_bits in messages:
+        layers += [_layer(layer) for layer in _layers(Norm(message, element_bits=element_bits))]
     return layers
 
 

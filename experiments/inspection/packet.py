@@ -1,12 +1,15 @@
 """A single packet of a capture, field by field."""
 
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from experiments.capture_files import CaptureFile, Frame
-from experiments.captures import Capture, Datagram
+from experiments.captures import Capture
 from experiments.inspection.agreement import MISSING, differences, dissected
+from experiments.inspection.batches import messages_in
 from experiments.inspection.reading import looks_like_norm
 from protocols.errors import UnsupportedError, UsageError, WireError
 from protocols.norm.messages import Data, Info, NormMessage
@@ -26,20 +29,17 @@ def packet_of(path: Path, number: int, port: int | None = None) -> dict[str, Any
     except ImportError as error:
         raise UnsupportedError(MISSING) from error
     frame = _frame(path, number)
-    datagram, bits, message, problem = _decoded(path, number, port)
-    payload = None if datagram is None else datagram.payload
-    layers = frame_layers(frame.data, frame.link, payload if message is not None else None, bits)
-    codec = problem
-    if message is not None and payload is not None:
-        found = differences(message, dissected(payload, bits))
-        codec = "; ".join(found) or "agrees"
+    parts, problem = _messages(path, number, port)
+    layers = frame_layers(frame.data, frame.link, [(part.data, part.element_bits) for part in parts])
+    found = [fault for part in parts for fault in differences(part.message, dissected(part.data, part.element_bits))]
+    codec = problem or "; ".join(found) or "agrees"
     return {
         "packet": number,
         "time": frame.time,
         "length": frame.length,
         "captured": len(frame.data),
         "comment": frame.comment or None,
-        "codec": codec or None,
+        "codec": codec,
         "layers": layers,
         "hex": frame.data.hex(),
     }
@@ -54,28 +54,44 @@ def _frame(path: Path, number: int) -> Frame:
     raise UsageError(f"--packet: value {number!r} is not allowed; {path} has packets 1 to {count}")
 
 
-def _decoded(path: Path, number: int, port: int | None) -> tuple[Datagram | None, int, NormMessage | None, str]:
-    """The datagram that a frame completes, m of its sender as told before, its message, and why there is none."""
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A message of a datagram, and m of its sender as far as it was told."""
+
+    data: bytes
+    message: NormMessage
+    element_bits: int
+
+
+def _messages(path: Path, number: int, port: int | None) -> tuple[list[_Part], str]:
+    """The messages in the datagram that a frame completes, or why there are none."""
     codec, bits = NormCodec(), dict[int, int]()
     for datagram in Capture(path):
+        if datagram.number == number:
+            if datagram.port != port and not looks_like_norm(datagram.payload, datagram.size):
+                return [], "does not look like NORM"
+            whole = len(datagram.payload) == datagram.size
+            try:
+                return [
+                    _part(codec, part, bits) for part in (messages_in(datagram.payload) if whole else [datagram.payload])
+                ], ""
+            except WireError as problem:
+                return [], str(problem)
         if datagram.number > number:
             break
-        data, here = datagram.payload, datagram.number == number
-        if not here and not (len(data) > _WIDTH and data[0] & 15 in (1, 2) and data[13] == _GENERAL):
-            continue
-        wanted = datagram.port == port or looks_like_norm(data, datagram.size)
-        try:
-            message = codec.decode(data) if wanted else None
-        except WireError as problem:
-            if here:
-                return datagram, 16, None, str(problem)
-            continue
-        if isinstance(message, Data | Info) and message.fti is not None and message.fec_id == _GENERAL:
-            bits[message.origin.source_id] = message.fti.m
-        if here:
-            who = getattr(getattr(message, "origin", None), "source_id", getattr(message, "sender_id", 0))
-            return datagram, bits.get(who, 16), message, "" if message is not None else "does not look like NORM"
-    return None, 16, None, "no UDP datagram ends here"
+        with suppress(WireError):
+            # Only what tells how fec_id 2 is split matters to later packets.
+            if len(datagram.payload) > _WIDTH and datagram.payload[13] == _GENERAL and datagram.payload[0] & 15 in (1, 2):
+                _part(codec, messages_in(datagram.payload)[0], bits)
+    return [], "no UDP datagram ends here"
+
+
+def _part(codec: NormCodec, data: bytes, bits: dict[int, int]) -> _Part:
+    message = codec.decode(data)
+    if isinstance(message, Data | Info) and message.fti is not None and message.fec_id == _GENERAL:
+        bits[message.origin.source_id] = message.fti.m
+    who = getattr(getattr(message, "origin", None), "source_id", getattr(message, "sender_id", 0))
+    return _Part(data, message, bits.get(who, 16))
 
 
 def packet_lines(packet: dict[str, Any]) -> Iterator[str]:

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from experiments.captures import Capture, Datagram
+from experiments.inspection.batches import messages_in
 from protocols.errors import ConfigError, WireError
-from protocols.norm.messages import FLAG_STREAM, Data, NormMessage
+from protocols.norm.messages import NormMessage
 from protocols.norm.wire import NormCodec
 
 __all__ = ["Heard", "Reading", "looks_like_norm"]
@@ -42,7 +43,7 @@ class Reading:
         self.capture = capture
         self.begin = self.end = 0.0
         self.foreign = self.copies = self.cut = self.batches = 0
-        """Other UDP datagrams, copies at further interfaces, datagrams the capture cut, those that held several messages."""
+        """Other datagrams, messages seen before at another interface, datagrams the capture cut, those of several messages."""
         self.targets: list[str] = []
         self._chosen = self._survey(port)
         self._recent: OrderedDict[int, tuple[int, ...]] = OrderedDict()
@@ -88,26 +89,28 @@ class Reading:
         for datagram in self.capture:
             if (datagram.target, datagram.port) not in self._chosen:
                 continue
-            if self._is_copy(datagram):
+            yield from self._messages(codec, datagram)
+
+    def _messages(self, codec: NormCodec, datagram: Datagram) -> Iterator[Heard]:
+        parts = [datagram.payload]
+        if len(datagram.payload) < datagram.size:
+            self.cut += 1
+        else:
+            parts = messages_in(datagram.payload)
+        self.batches += len(parts) > 1
+        for part in parts:
+            if self._is_copy(datagram, part):
                 self.copies += 1
                 continue
-            self.cut += len(datagram.payload) < datagram.size
+            item = datagram if len(parts) == 1 else replace(datagram, payload=part, size=len(part))
             try:
-                message = codec.decode(datagram.payload)
+                yield Heard(item, codec.decode(part))
             except WireError as problem:
-                yield Heard(datagram, None, str(problem))
-                continue
-            parts = _batch(datagram, message) if isinstance(message, Data) else []
-            if not parts:
-                yield Heard(datagram, message)
-                continue
-            self.batches += 1
-            for part in parts:
-                yield Heard(part, codec.decode(part.payload))
+                yield Heard(item, None, str(problem))
 
-    def _is_copy(self, datagram: Datagram) -> bool:
-        """Was the same packet captured before at another interface, or in the other direction?"""
-        key = hash((datagram.source, datagram.sport, datagram.target, datagram.ident, datagram.payload))
+    def _is_copy(self, datagram: Datagram, part: bytes) -> bool:
+        """Was the same message captured before at another interface, or in the other direction?"""
+        key = hash((datagram.source, datagram.sport, datagram.target, part))
         known = self._recent.get(key)
         if known is not None:
             return known != datagram.point
@@ -115,20 +118,3 @@ class Reading:
             self._recent.popitem(last=False)
         self._recent[key] = datagram.point
         return False
-
-
-def _batch(datagram: Datagram, message: Data) -> list[Datagram]:
-    """The messages of a batch that segmentation offload had not cut yet; empty when it is a single one."""
-    if message.fti is None:
-        return []
-    data = datagram.payload
-    unit = data[1] * 4 + message.fti.segment + (8 if message.flags & FLAG_STREAM else 0)
-    if datagram.size <= unit or len(data) < datagram.size:
-        return []
-    parts = [data[at : at + unit] for at in range(0, len(data), unit)]
-    numbers = [(message.sequence + place) & 0xFFFF for place in range(len(parts))]
-    follow = all(
-        len(part) >= 20 and part[0] == data[0] and part[4:10] == data[4:10] and int.from_bytes(part[2:4]) == number
-        for part, number in zip(parts, numbers, strict=True)
-    )
-    return [replace(datagram, payload=part, size=len(part)) for part in parts] if follow else []

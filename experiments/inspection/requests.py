@@ -83,8 +83,11 @@ def between(low: int, high: int, objects: dict[int, ObjectView]) -> list[ObjectV
 
 def _whole(view: ObjectView, low: int, high: int) -> Iterator[Wish]:
     """Whole blocks: of an object those it has, of a stream those that came by."""
-    known = view.blocks if view.fti is None or view.kind == "stream" else range(view.fti.partition.blocks)
-    for block in [number for number in known if low <= number <= high]:
+    if view.fti is None or view.kind == "stream":
+        blocks = [number for number in view.blocks if low <= number <= high]
+    else:
+        blocks = list(range(low, min(high + 1, view.fti.partition.blocks, low + _MOST_BLOCKS)))
+    for block in blocks:
         yield Wish(view, block, whole=True)
 
 

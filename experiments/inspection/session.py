@@ -168,7 +168,7 @@ class Session:
         sent = {key: sender.sources + sender.missing for key, sender in self.senders.items()}
         return {
             "senders": [sender.plain() for sender in self.senders.values()],
-            "receivers": [receiver.plain(sent) for receiver in self.receivers.values()],
+            "receivers": [self.receivers[node].plain(sent) for node in sorted(self.receivers)],
             "requests": [row.plain() for row in self.requests],
             "timeline": self.timeline.plain(),
             "violations": [finding.plain() for finding in self.findings.violations],

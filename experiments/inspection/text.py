@@ -17,6 +17,8 @@ from topologies.units import format_duration, format_rate
 __all__ = ["overview", "show"]
 
 _OBJECTS, _RECEIVERS, _REQUESTS, _LINES = 12, 20, 10, 24
+# The year 10000.
+_NO_DATE = 253_402_300_800
 _BARS = " ▁▂▃▄▅▆▇█"
 
 
@@ -38,10 +40,9 @@ def show(found: Inspection) -> None:
 def overview(found: Inspection) -> Iterator[str]:
     """Lines about the file as a whole."""
     plain, session = found.plain(), found.session
-    start = datetime.fromtimestamp(session.begin, UTC).strftime("%Y-%m-%d %H:%M:%S")
     yield (
         f"{found.path}: {session.messages} NORM messages, {session.octets} bytes, in {plain['duration']:.6g} s "
-        f"from {start} UTC, to {', '.join(plain['to'][:4])}" + (", ..." if len(plain["to"]) > 4 else "")
+        f"from {_moment(session.begin)}, to {', '.join(plain['to'][:4])}" + (", ..." if len(plain["to"]) > 4 else "")
     )
     others = {
         "frames without UDP": plain["other_frames"],
@@ -59,6 +60,13 @@ def overview(found: Inspection) -> Iterator[str]:
         yield f"{found.capture.file.flaw}; what is before it was read"
     sample = plain["scapy"]
     yield sample.get("missing") or f"{sample['checked']} messages checked with scapy, {sample['disagree']} disagree"
+
+
+def _moment(time: float) -> str:
+    """When, by a clock; a file may say any number of seconds."""
+    if not 0 <= time < _NO_DATE:
+        return f"{time:.6g} s"
+    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _sender(console: Console, sender: SenderView) -> None:
@@ -138,7 +146,7 @@ def _receivers(console: Console, found: Inspection) -> None:
         console.print("\nnobody sends feedback here")
         return
     table = Table(title=f"{len(rows)} receivers, as far as they speak", title_justify="left")
-    for name in ("receiver", "NACKs", "ACKs", "asked", "lost at least", "loss", "covered", "suppressed", "silent", "says"):
+    for name in ("receiver", "NACKs", "ACKs", "asked", "lost at least", "of all", "covered", "suppressed", "silent", "says"):
         table.add_column(name, justify="left" if name in ("receiver", "says") else "right")
     for row in rows[:_RECEIVERS]:
         says = row["says"]

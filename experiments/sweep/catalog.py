@@ -42,6 +42,17 @@ def _median_completion(result: Result) -> float | None:
     return finished[len(finished) // 2] if finished else None
 
 
+def _transmissions(result: Result) -> float | None:
+    sent: float = result.metrics["data_sent"] + result.metrics["repairs_sent"]
+    packets = result.metrics["source_packets"]
+    return sent / packets if packets else None
+
+
+def _processing_throughput(result: Result) -> float | None:
+    busiest = max(result.metrics["sender_handled"], result.metrics["receiver_handled"])
+    return result.metrics["data_sent"] / busiest if busiest else None
+
+
 METRICS: dict[str, Metric] = {
     "completed": Metric("1 when every receiver got everything, else 0", lambda result: result.completed),
     "violations": Metric("rules of every run that were broken", lambda result: len(result.violations)),
@@ -59,15 +70,25 @@ METRICS: dict[str, Metric] = {
     "overhead": Metric("bytes sent by all, over content", _plain("overhead")),
     "data_sent": Metric("data packets sent for the first time", _plain("data_sent")),
     "repairs_sent": Metric("repair packets sent by senders", _plain("repairs_sent")),
+    "transmissions": Metric("content packets sent by senders, parity included, per packet of content", _transmissions),
     "nacks_sent": Metric("NACKs sent by receivers", _plain("nacks_sent")),
     "nacks_suppressed": Metric("NACKs not sent since another receiver asked", _plain("nacks_suppressed")),
     "nacks_received": Metric("NACKs that reached senders", _plain("nacks_received")),
     "packets": Metric("packets sent by all", _packets("total")),
     "feedback": Metric("NACK and ACK packets sent", _packets("nack", "ack")),
+    "sender_handled": Metric("content packets sent and feedback heard by senders", _plain("sender_handled")),
+    "receiver_handled": Metric(
+        "mean over receivers of content packets heard, feedback sent and requests of others heard", _plain("receiver_handled")
+    ),
+    "processing_throughput": Metric(
+        "content packets per packet handled by the busier of sender and mean receiver: throughput of slow processors",
+        _processing_throughput,
+    ),
     "losses": Metric("packets lost or dropped by links, and by faults", _storm("losses")),
     "requests_per_loss": Metric("requests for repair, per piece that was repaired", _storm("requests_per_loss")),
     "duplicates": Metric("content packets that brought a receiver nothing", _storm("duplicates")),
     "repair_multiplicity": Metric("repairs per piece that was repaired", _storm("repair_multiplicity")),
+    "repair_wait": Metric("mean seconds from the first transmission of a piece to its first repair", _storm("repair_wait")),
     "time_to_quiet": Metric("seconds from the first request to the last request or repair", _storm("time_to_quiet")),
     "link_offered": Metric("packets given to links that do anything", _links("offered")),
     "link_dropped": Metric("packets dropped by queues", _links("dropped")),

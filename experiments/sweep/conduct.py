@@ -138,13 +138,13 @@ class _Conductor:
         if self.calibration is None:
             # The child is forked before Java and its threads are there.
             with Guard(options.perform, min(3.0, sweep.time_limit), sweep.memory) as guard:
-                self.calibration = calibrate(guard, todo, sweep.backend)
+                self.calibration = calibrate(guard, todo)
         if self.spark is None:
             self.spark = session(self._master(), self.folder / "spark.log", options.remote)
             if options.remote is not None or not options.master.startswith("local["):
                 ship(self.spark)
         tasks = pack([self.calibration.cost(run) for run in todo], cores_of(self.spark))
-        if sweep.backend == "emu":
+        if "emu" in sweep.backends:
             # Each is long, and what is finished should be safe.
             tasks = list(range(len(todo)))
         job = new_job(self.folder, options.remote or options.master, len(todo))
@@ -156,7 +156,7 @@ class _Conductor:
 
     def _master(self) -> str:
         """Emulations share the machine's kernel, and one at a time is what it can take."""
-        if self.plan.sweep.backend == "sim":
+        if "emu" not in self.plan.sweep.backends:
             return self.options.master
         if not self.options.master.startswith("local") or self.options.remote:
             raise UsageError(

@@ -26,14 +26,14 @@ class Calibration:
         return run.weight * self.per_weight
 
 
-def calibrate(guard: Guard, runs: Sequence[Run], backend: str = "sim") -> Calibration:
+def calibrate(guard: Guard, runs: Sequence[Run]) -> Calibration:
     """Try a small, a middle and a large run. One that is not over in time counts with the time it had."""
     ordered = sorted(runs, key=lambda run: run.weight)
     chosen = [ordered[int(part * (len(ordered) - 1))] for part in (0.1, 0.5, 0.9)][:TRIED] if ordered else []
     spent, weight = 0.0, 0.0
     tried = 0
     for run in {run.run_id: run for run in chosen}.values():
-        outcome = guard.run(_job(run, backend))
+        outcome = guard.run(_job(run))
         if outcome.status in ("ok", "timeout"):
             spent, weight, tried = spent + _seconds(outcome), weight + run.weight, tried + 1
     return Calibration(spent / weight if weight else GUESS, tried)
@@ -43,5 +43,5 @@ def _seconds(outcome: Outcome) -> float:
     return outcome.cpu if outcome.status == "ok" else outcome.duration
 
 
-def _job(run: Run, backend: str) -> dict[str, object]:
-    return {"scenario": run.scenario, "backend": backend, "receivers": False, "series": None, "captures": (), "folder": ""}
+def _job(run: Run) -> dict[str, object]:
+    return {"scenario": run.scenario, "backend": run.backend, "receivers": False, "series": None, "captures": (), "folder": ""}

@@ -48,7 +48,7 @@ def estimate(plan: Plan, folder: Path) -> Estimate:
     runs = wanted(plan, metric_values(folder, asked_metrics(plan)))
     todo = missing_runs(runs, known_runs(folder))
     with Guard(perform, min(3.0, plan.sweep.time_limit), plan.sweep.memory) as guard:
-        calibration = calibrate(guard, todo, plan.sweep.backend)
+        calibration = calibrate(guard, todo)
     cpu = sum(map(calibration.cost, todo))
     rows = sum(run.receivers for run in todo) if plan.sweep.keep.receivers else 0
     return Estimate(

@@ -15,7 +15,7 @@ from experiments.scenario_file import put
 from experiments.sweep.conditions import Condition
 from experiments.sweep.quantities import Value, kind_of, number_of
 from experiments.sweep.sampling import unit_points
-from experiments.sweep.sweepfile import Axis, Sweep
+from experiments.sweep.sweepfile import BACKEND, Axis, Sweep
 from experiments.sweep.version import code_version
 from protocols.errors import ConfigError, UsageError
 
@@ -47,6 +47,7 @@ class Run:
     scenario: str
     weight: float
     receivers: int
+    backend: str = "sim"
 
 
 @dataclass(slots=True)
@@ -137,14 +138,17 @@ class Plan:
         data["seed"] = self.sweep.seed
         scenario = parse(data, f"{self.path}: {point}")
         weight, receivers = _weight(scenario)
+        backend = str(point.values.get(BACKEND, self.sweep.backend))
         made = []
         for seed in range(self.sweep.seed + first, self.sweep.seed + first + count):
             digest = scenario.model_copy(update={"seed": seed}).digest()
             text = json.dumps(data | {"seed": seed}, sort_keys=True, separators=(",", ":"))
-            made.append(Run(self._run_id(digest), point, seed, text, weight, receivers))
+            made.append(Run(self._run_id(digest, backend), point, seed, text, weight, receivers, backend))
         return made
 
     def _keys(self, name: str) -> Sequence[str]:
+        if name == BACKEND:
+            return []
         key = self.sweep.axes[name].key
         return [name] if key is None else [key] if isinstance(key, str) else key
 
@@ -154,11 +158,11 @@ class Plan:
         except UsageError as error:
             raise ConfigError(f"{self.path}: {origin}: {str(error).removeprefix('--set: ')}") from error
 
-    def _run_id(self, digest: str) -> str:
+    def _run_id(self, digest: str, backend: str) -> str:
         """What is kept belongs to the name: a run without its time series does not stand for one with."""
         keep = self.sweep.keep
         kept = [keep.receivers, keep.series, *keep.captures]
-        named = json.dumps([digest, self.sweep.backend, kept, code_version()])
+        named = json.dumps([digest, backend, kept, code_version()])
         return sha256(named.encode()).hexdigest()[:32]
 
 

@@ -15,9 +15,12 @@ from experiments.sweep.quantities import Value, number_of
 from protocols.errors import ConfigError
 from topologies.units import Duration, Size
 
-__all__ = ["Axis", "Keep", "Refine", "Sample", "Sweep", "Until", "load_sweep", "sweep_schema"]
+__all__ = ["BACKEND", "Axis", "Keep", "Refine", "Sample", "Sweep", "Until", "load_sweep", "sweep_schema"]
 
 MOST_VALUES = 100_000
+BACKENDS = ("sim", "emu")
+BACKEND = "backend"
+"""An axis of this name says where a run is made, and sets no key of the scenario."""
 
 
 class _Strict(BaseModel):
@@ -170,14 +173,27 @@ class Sweep(_Strict):
             self._check_refine(self.refine)
         if self.until is not None and self.until.most < max(2, self.replications):
             raise ConfigError(f"until.most: value {self.until.most} is not allowed; at least replications, {self.replications}")
-        if self.backend == "emu" and (self.keep.series or self.keep.captures):
+        self._check_backends()
+        if "emu" in self.backends and (self.keep.series or self.keep.captures):
             raise ConfigError("keep: series and captures are not allowed with backend emu; only the simulator writes them")
         return self
+
+    @property
+    def backends(self) -> list[Value]:
+        """Where runs are made: what the axis of that name says, else `backend`."""
+        return self.axes[BACKEND].grid() if BACKEND in self.axes else [self.backend]
 
     @property
     def names(self) -> list[str]:
         """What conditions may name."""
         return [*self.axes, "case"] if self.cases else list(self.axes)
+
+    def _check_backends(self) -> None:
+        if BACKEND in self.axes and self.axes[BACKEND].key is not None:
+            raise ConfigError("axes.backend.key: is not allowed; this axis says where a run is made")
+        for value in self.backends:
+            if value not in BACKENDS:
+                raise ConfigError(f"axes.backend: value {value!r} is not allowed; one of {', '.join(BACKENDS)}")
 
     def _check_zip(self, n: int, group: tuple[str, ...]) -> None:
         for name in group:

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from experiments.sweep.catalog import METRICS
 from experiments.sweep.guard import Guard, Outcome, Perform
-from experiments.sweep.schema import runs_schema
+from experiments.sweep.schema import column_of, runs_schema
+from experiments.sweep.sweepfile import BACKEND
 
 __all__ = ["TODO", "Task"]
 
@@ -75,7 +76,7 @@ class Task:
     def _job(self, todo: Mapping[str, Any]) -> dict[str, Any]:
         return {
             "scenario": todo["scenario"],
-            "backend": self.backend,
+            "backend": json.loads(todo["axes"]).get(column_of(BACKEND), self.backend),
             "receivers": self.receivers,
             "series": self.series,
             "captures": tuple(self.captures),

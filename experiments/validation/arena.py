@@ -5,7 +5,7 @@ moments at which the receivers hear it. Losses of content are the simulator's ow
 closed forms assume.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -18,50 +18,14 @@ from protocols.machine import Address, Content, Event, Group, Machine, Message, 
 from protocols.registry import protocol
 from sim.host import SimHost
 from sim.network import Network
-from topologies.channels import Bernoulli, Perfect
-from topologies.losses import BundleLoss, LinkLoss, member_keys
+from topologies.channels import ContentLoss, Perfect
+from topologies.losses import LinkLoss
 from topologies.spec import LinkSpec, NodeSpec, Topology
 
-__all__ = ["ContentLoss", "Ear", "FirstLoss", "Outcome", "Star", "play"]
+__all__ = ["Ear", "FirstLoss", "Outcome", "Star", "play"]
 
 GROUP = Group("validation")
 SINK = Accounted()
-
-
-class _ContentLink(LinkLoss):
-    """`LinkLoss` for content; control packets pass."""
-
-    __slots__ = ()
-
-    def lost(self, identity: int | None) -> bool:
-        """Is the packet arriving now lost?"""
-        return identity is not None and super().lost(identity)
-
-
-class _ContentBundle(BundleLoss):
-    """`BundleLoss` for content; control packets pass."""
-
-    __slots__ = ()
-
-    def losers(self, identity: int | None, skip: int = -1) -> Sequence[int]:
-        """Members that lose the packet arriving now."""
-        return () if identity is None else super().losers(identity, skip)
-
-    def lost(self, identity: int | None, member: int) -> bool:
-        """Does this member lose the packet that comes on its link alone?"""
-        return identity is not None and super().lost(identity, member)
-
-
-class ContentLoss(Bernoulli):
-    """Independent loss of content only: the "lossless feedback" of the theory."""
-
-    def link(self, key: int) -> LinkLoss | None:
-        """The sampler of one link."""
-        return _ContentLink(key, self.p) if self.p else None
-
-    def bundle(self, key: int, count: int) -> BundleLoss | None:
-        """The sampler of sibling links."""
-        return _ContentBundle(member_keys(key, count), self.p) if self.p else None
 
 
 class _Script(LinkLoss):

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from experiments.validation.arena import ContentLoss, Star
+from experiments.validation.arena import Star
 from experiments.validation.arq import transmissions
 from experiments.validation.frame import Entry, Families, Measured, mean_of
 from protocols.rng import key_of
+from topologies.channels import ContentLoss
 from topologies.losses import BundleLoss, member_keys
 
 __all__ = ["FAMILIES", "Layered"]

@@ -1,9 +1,12 @@
 """The random back-off of NACKs and other feedback (RFC 5401 3.2.2)."""
 
 from functools import lru_cache
-from math import exp, log
+from math import exp, inf, log
 
-__all__ = ["backoff"]
+__all__ = ["NEVER", "backoff"]
+
+NEVER = -inf
+"""A time in the past, before all others: one number for all who wait for nothing."""
 
 
 def backoff(u: float, spread: float, group_size: float) -> float:

@@ -59,6 +59,36 @@ class Chain:
             message.token = known if 0 < symbol < length else None
         return message
 
+    def middle(self, item: Outgoing) -> Data:
+        """The symbol of counted content at the item's cursor, which is inside a block; moves the cursor.
+
+        As `data`, without its questions: most messages of many simulated runs are made here.
+        """
+        position, block, symbol, fti, key = self.position, item.block, item.symbol, item.fti, item.object_id
+        after = item.symbol = symbol + 1
+        ordinal = self.ordinal
+        self.ordinal = ordinal + 1
+        place = self.place = (key, block, after)
+        self.position = moved = Position(key, block, after, ordinal + 1, place)
+        return Data(
+            self.origin,
+            ordinal & 0xFFFF,
+            item.flags,
+            fti.fec_id,
+            key,
+            block,
+            symbol,
+            item.length,
+            fti,
+            None,
+            fti.segment,
+            item.bases[0] | (item.first + symbol) & 0xFFFFFFFF,
+            (),
+            position,
+            position,
+            moved,
+        )
+
     def _link(
         self, message: Data | Info | Command, front: tuple[int, int, int] | None, place: tuple[int, int, int] | None = None
     ) -> None:

@@ -3,7 +3,7 @@
 from math import inf
 from typing import TYPE_CHECKING
 
-from protocols.norm.backoff import backoff
+from protocols.norm.backoff import NEVER, backoff
 from protocols.norm.demand import Demand
 from protocols.norm.needs import Place, is_covered, needs_before
 from protocols.serial import ahead
@@ -32,7 +32,7 @@ class NackCycle:
 
     def __init__(self, remote: "RemoteSender") -> None:
         self._remote = remote
-        self._expiry = self._holdoff = -inf
+        self._expiry = self._holdoff = NEVER
         self._noted: Place = (0, 0, 0)
         self._asked: Demand | None = None
         # Up to where others have asked for everything; None while this receiver is not quiet.

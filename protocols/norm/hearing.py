@@ -7,7 +7,7 @@ returns True when it has moved `remote.at` itself.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from protocols.norm.feedback import Feedback
+from protocols.norm.feedback import NOTHING_HEARD
 from protocols.norm.messages import EMPTY_OBJECT, FLAG_REPAIR, FLAG_STREAM, Data, Flush, Fti, Info, NormMessage, Probe, Squelch
 from protocols.serial import ahead
 
@@ -171,9 +171,9 @@ def _on_probe(remote: "RemoteSender", message: Probe, sequence: int, now: float)
     """CMD(CC): note the sender's clock, and answer in time."""
     if not message.cc_sequence and not remote.synced:
         remote.began = message.sequence
-    if remote.feedback is None:
-        remote.feedback = Feedback()
-    remote.feedback.probed(message, now, remote.grtt, remote.backoff, remote.gsize, remote.receiver.ports.rng)
+    feedback = remote.feedback or NOTHING_HEARD
+    rng = remote.receiver.ports.rng
+    remote.feedback = feedback.probed(message, now, remote.grtt, remote.backoff, remote.gsize, rng)
     return False
 
 

@@ -13,6 +13,7 @@ from protocols.norm.partition import Partition
 
 if TYPE_CHECKING:
     from protocols.norm.demand import Demand
+    from protocols.norm.feedback import Feedback
 
 __all__ = [
     "EMPTY_OBJECT",
@@ -323,6 +324,8 @@ class Probe(Command):
     nodes: tuple[CcNode, ...] = ()
     reserved: int = 0
     extensions: tuple[Extension, ...] = ()
+    resting: "Feedback | None" = field(default=None, compare=False, repr=False)
+    """What those who heard it at one time and owe no answer share."""
 
 
 @dataclass(slots=True)

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 from protocols.crowd import Seat
 from protocols.events import InfoReceived, ObjectAborted, ObjectOpened, ObjectReceived, SenderReset, SenderSilent
 from protocols.machine import Offer
+from protocols.norm.backoff import NEVER
 from protocols.norm.cycle import NackCycle
 from protocols.norm.demand import demand_of
 from protocols.norm.feedback import Feedback
+from protocols.norm.flow import Flow
 from protocols.norm.hearing import HANDLERS
 from protocols.norm.incoming import Incoming
 from protocols.norm.messages import (
@@ -90,7 +92,7 @@ class RemoteSender(Seat):
         self.node = node
         self.origin: Origin | None = None
         self.parity = 0
-        self.heard = -inf
+        self.heard = NEVER
         self.began = 0
         """The sequence number of the sender's first message, as far as known."""
         self.lost = 0
@@ -161,7 +163,7 @@ class RemoteSender(Seat):
         if self.origin is None or message.instance_id != self.origin.instance_id:
             return
         if self.feedback is not None and (message.response_sec or message.response_usec):
-            self.feedback.overheard()
+            self.feedback = self.feedback.overheard()
         if self._cycle is not None and isinstance(message, Nack):
             self._cycle.overhear(demand_of(message, self._fec_id), now)
 
@@ -233,6 +235,26 @@ class RemoteSender(Seat):
             self.check((key, block, 0), now)
             self.receiver.settle()
         return True
+
+    def shrugs(self, run: Flow, number: int, then: float) -> bool:
+        """As `leap`: not when nothing came yet of the object, or when there may be something to ask for at that time."""
+        key, objects = run.key, self.objects
+        item = objects.item if objects.key == key else objects.get(key)
+        if item is None or run.origin is not self.origin or self._idle_at == inf:
+            return False
+        if self.whole:
+            return True
+        place = (key, run.block, 0)
+        return not self.lacks_before(place) if self._cycle is None else self._cycle.ignores(place, None, then)
+
+    def skip(self, run: Flow, number: int) -> None:
+        """Note that this symbol is missing."""
+        objects, key, symbol = self.objects, run.key, run.first + number
+        item = objects.item if objects.key == key else objects[key]
+        assert item is not None
+        item.skip(run.block, symbol, run.block, symbol + 1)
+        self.lost += 1
+        self.whole = False
 
     @property
     def received(self) -> int:
@@ -500,7 +522,7 @@ class RemoteSender(Seat):
         echo = (0, 0)
         if self.feedback is not None:
             echo = self.feedback.echo(now)
-            self.feedback.answered(now, self.grtt, self.backoff)
+            self.feedback = self.feedback.answered(now, self.grtt, self.backoff)
         for requests in contents_for(needs, self._fec_id, self._segment):
             receiver.nacks_sent += 1
             receiver.say(Nack(receiver.node, 0, self.node, self.origin.instance_id, *echo, requests))
@@ -510,6 +532,6 @@ class RemoteSender(Seat):
         assert feedback is not None
         assert self.origin is not None
         echo = feedback.echo(now)
-        feedback.answered(now, self.grtt, self.backoff)
+        self.feedback = feedback.answered(now, self.grtt, self.backoff)
         receiver.acks_sent += 1
         receiver.say(Ack(receiver.node, 0, self.node, self.origin.instance_id, ACK_CC, 0, *echo))

@@ -7,11 +7,13 @@ from collections import deque
 from dataclasses import replace
 from math import inf
 
+from protocols.crowd import Seat
 from protocols.events import FlushCompleted, ObjectAborted, ObjectPurged, ObjectSent
 from protocols.machine import Address, Content, Group, Message, Packet, Ports, Sender
 from protocols.norm.chain import Chain
 from protocols.norm.config import NormConfig
 from protocols.norm.demand import demand_of
+from protocols.norm.flow import Flow
 from protocols.norm.grtt import GrttEstimator
 from protocols.norm.messages import (
     FLAG_REPAIR,
@@ -39,6 +41,8 @@ CLOCK_OFFSET = 1_000_000
 
 class NormSender(Sender):
     """Sends objects to a group. `node` is its 32-bit id, `instance` changes with every restart."""
+
+    foresees = True
 
     __slots__ = (
         "_acks_received",
@@ -73,6 +77,7 @@ class NormSender(Sender):
 
     def __init__(self, ports: Ports, config: NormConfig, node: int, group: Group, instance: int = 1) -> None:
         super().__init__(ports)
+        self.seat = Seat(object())
         self._config = config
         self._group = group
         self._grtt = GrttEstimator(config)
@@ -114,6 +119,7 @@ class NormSender(Sender):
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Feedback for this sender and instance; everything else is not for a sender."""
         if isinstance(message, (Nack, Ack)):
+            self.alone()
             origin = self._chain.origin
             if message.sender_id != origin.source_id or message.instance_id != origin.instance_id:
                 return
@@ -137,6 +143,37 @@ class NormSender(Sender):
             self._transmit(now)
         self._schedule()
 
+    def foresee(self) -> Flow | None:
+        """The rest of the block, when it is counted content and nothing else is to be done before."""
+        if not self._only_sends() or self._full or self._window.backlog or self.ports.trace is not None:
+            return None
+        item, clear = self._unsent[0], self._clear
+        if not self._is_flowing(item) or not item.packet or self.deadline != clear:
+            return None
+        interval = item.packet / self._config.rate
+        until = min(self._probe_at, self._aggregate_at)
+        # By one less than the division says, which is not exact.
+        count = min(item.length - 1 - item.symbol, int((until - clear) / interval) - 1 if until < inf else item.length)
+        return Flow(self, self._chain, item, clear, interval, count, self._group) if count > 0 else None
+
+    def foreseen(self, deadline: float) -> None:
+        """What was foreseen is sent without a wake-up for each: the next is due then."""
+        self.deadline = min(deadline, self._aggregate_at)
+
+    def advance(self, item: Outgoing, position: Position, sent: int, last: float, clear: float) -> None:
+        """Be as after waking for so many of what was foreseen: the last sent at `last`, the next due at `clear`."""
+        chain = self._chain
+        if sent:
+            item.symbol += sent
+            item.active_at = last
+            self._flushes, self._flush_at = 0, inf
+            self._data_sent += sent
+            self._busy = True
+            chain.ordinal += sent
+            chain.position, chain.place = position, position.place
+            self._clear = clear
+        self._schedule()
+
     def resume(self, now: float) -> None:
         """Go on after "full"."""
         self._full = False
@@ -145,6 +182,7 @@ class NormSender(Sender):
 
     def counts(self) -> dict[str, int]:
         """What was sent and heard."""
+        self.alone()
         names = [f"{name}_sent" for name in SENT] + [f"{name}_received" for name in HEARD]
         return {name: getattr(self, f"_{name}") for name in names}
 
@@ -211,16 +249,13 @@ class NormSender(Sender):
             message: NormMessage | None
             if self._probe_at <= now:
                 message = self._probe(now)
-            elif self._chain.said is self._chain.origin and self._unsent and not self._repairs and self._squelch is None:
-                item = self._unsent[0]
+            elif self._only_sends() and self._is_flowing(item := self._unsent[0]):
                 message = self._flow(item, now)
-                if message is not None:
-                    if not item.packet:
-                        item.packet = size_of(message)
-                    self._full = bool(self.ports.send(Packet(message, item.packet, self._group)))
-                    self._clear += item.packet / rate
-                    continue
-                message = self._next(now)
+                if not item.packet:
+                    item.packet = size_of(message)
+                self._full = bool(self.ports.send(Packet(message, item.packet, self._group)))
+                self._clear += item.packet / rate
+                continue
             else:
                 message = self._next(now)
             if message is None:
@@ -232,44 +267,23 @@ class NormSender(Sender):
             self._clear += size / rate
             self._busy = bool(self._repairs or self._unsent)
 
-    def _flow(self, item: Outgoing, now: float) -> Data | None:
-        """The next symbol in the middle of a block of counted content; None where there is more to think of.
+    def _only_sends(self) -> bool:
+        """Is there content to be sent for the first time, and nothing before it?"""
+        chain = self._chain
+        return chain.said is chain.origin and bool(self._unsent) and not self._repairs and self._squelch is None
 
-        What `_next` does then, without its questions: most messages of most simulated runs are made here.
-        """
-        position, block, symbol = self._chain.position, item.block, item.symbol
-        after = symbol + 1
-        length = item.length
-        if position is None or not item.counted or self._probe_at == inf or not 0 < symbol < after < length or item.info_due:
-            return None
-        item.symbol = after
+    def _is_flowing(self, item: Outgoing) -> bool:
+        """Is a symbol next, in the middle of a block of counted content? Elsewhere there is more to think of."""
+        flowing = item.counted and 0 < item.symbol < item.length - 1 and not item.info_due
+        return flowing and self._chain.position is not None and self._probe_at < inf
+
+    def _flow(self, item: Outgoing, now: float) -> Data:
+        """What `_next` does then, without its questions."""
         item.active_at = now
         self._flushes, self._flush_at = 0, inf
-        ordinal = self._chain.ordinal
-        self._chain.ordinal = ordinal + 1
         self._data_sent += 1
         self._busy = True
-        object_id, fti = item.object_id, item.fti
-        place = self._chain.place = (object_id, block, after)
-        self._chain.position = moved = Position(object_id, block, after, ordinal + 1, place)
-        return Data(
-            self._chain.origin,
-            ordinal & 0xFFFF,
-            item.flags,
-            fti.fec_id,
-            object_id,
-            block,
-            symbol,
-            length,
-            fti,
-            None,
-            fti.segment,
-            item.bases[0] | (item.first + symbol) & 0xFFFFFFFF,
-            (),
-            position,
-            position,
-            moved,
-        )
+        return self._chain.middle(item)
 
     def _next(self, now: float) -> NormMessage | None:
         message: NormMessage | None = None

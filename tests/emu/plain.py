@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from protocols.errors import WireError
 from protocols.machine import Address, Codec, Event, Group, Host, Machine, Message, Packet, Ports
 
-__all__ = ["GROUP", "PORT", "Counted", "Done", "Hearing", "Listener", "NumberCodec", "Numbers", "Speaking"]
+__all__ = ["GROUP", "PORT", "Counted", "Done", "Hearing", "Listener", "NumberCodec", "Numbers", "Patient", "Speaking"]
 
 PORT = 7001
 GROUP = Group(f"239.200.1.1:{PORT}")
@@ -174,3 +174,24 @@ class Hearing:
         assert self._machine is not None
         times = self._machine.times
         return {"numbers": self._machine.numbers, "seconds": times[-1] - times[0] if times else 0.0}
+
+
+class Patient(Hearing):
+    """A listener that is finished when for a while nothing came; it tells the times of what did, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._heard = self._quiet = 0
+
+    def finished(self) -> bool:
+        """Asked every 20 ms: has nothing come 25 times, since something did?"""
+        assert self._machine is not None
+        heard = len(self._machine.numbers)
+        self._quiet = self._quiet + 1 if heard == self._heard else 0
+        self._heard = heard
+        return heard > 0 and self._quiet >= 25
+
+    def result(self) -> dict[str, Any]:
+        """As of any listener, and `times`."""
+        assert self._machine is not None
+        return {**super().result(), "times": self._machine.times}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from emu.health import Carried, Lateness, carried, judged
+from emu.health import Carried, Lateness, carried, judged, kernel_drops
 
 WELL = {"lateness": {"p50": 0.0001, "p99": 0.002, "max": 0.01}, "unread": 0.001, "overflow": 0, "refused": 0}
 
@@ -18,11 +18,15 @@ def test_quantiles_are_those_of_what_was_noted() -> None:
     assert Lateness().plain() == {"p50": 0.0, "p99": 0.0, "max": 0.0}
 
 
-def test_the_kernel_alone_is_healthy_unless_receivers_were_too_slow() -> None:
-    assert judged(Carried(), 0) == {"healthy": True, "reasons": [], "receive_drops": 0}
-    health = judged(Carried(), 3)
+def test_the_kernel_alone_is_healthy_unless_receivers_or_the_kernel_were_too_slow() -> None:
+    assert judged(Carried(), 0, 0) == {"healthy": True, "reasons": [], "receive_drops": 0, "kernel_drops": 0}
+    health = judged(Carried(), 3, 5)
     assert not health["healthy"]
-    assert health["reasons"] == ["3 packets dropped by full sockets of receivers"]
+    assert [reason.split(" by ")[0] for reason in health["reasons"]] == ["3 packets dropped", "5 packets dropped"]
+
+
+def test_the_kernels_drops_are_counted_by_the_kernel() -> None:
+    assert kernel_drops() >= 0
 
 
 @pytest.mark.parametrize(
@@ -36,7 +40,7 @@ def test_the_kernel_alone_is_healthy_unless_receivers_were_too_slow() -> None:
     ],
 )
 def test_links_that_did_not_keep_up_are_named_with_the_reason(changed: dict[str, object], words: str | None) -> None:
-    health = judged(Carried(health={**WELL, **changed}), 0)
+    health = judged(Carried(health={**WELL, **changed}), 0, 0)
     assert health["healthy"] is (words is None)
     assert len(health["reasons"]) == (words is not None)
     assert all(words in reason for reason in health["reasons"] if words is not None)

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterable
 from importlib import import_module
 from itertools import pairwise
 from math import sqrt
@@ -18,7 +19,7 @@ from emu.node import Program
 from emu.plan import plan
 from protocols.errors import UsageError
 from protocols.machine import Host
-from tests.emu.plain import PORT, Hearing, NumberCodec, Speaking
+from tests.emu.plain import PORT, Hearing, NumberCodec, Patient, Speaking
 from topologies.generators import Chain, Lan, Star, Tree
 from topologies.spec import Topology
 
@@ -26,16 +27,16 @@ pytestmark = pytest.mark.emu
 
 
 def play(
-    topology: Topology, programs: dict[str, Program], *, duration: float = 20, until: str = "sender", seed: int = 1
+    topology: Topology, programs: dict[str, Program], *, duration: float = 20, until: Iterable[str] = ("sender",), seed: int = 1
 ) -> Emulation:
-    """Emulate until the program on the host `until` is finished."""
+    """Emulate until the programs on the hosts `until` are finished."""
     return emulate(
         topology,
         programs,
         codec=NumberCodec,
         port=PORT,
         duration=duration,
-        over=lambda finished: until in finished,
+        over=frozenset(until).issubset,
         seed=seed,
     )
 
@@ -91,7 +92,8 @@ def test_several_switches_carry_the_group_everywhere(topology: Topology) -> None
 def lossy() -> Emulation:
     """20,000 packets of a sender that hands the kernel 40 at a time, over links with different losses."""
     topology = Star.model_validate({"receivers": 3, "link": {"down": {"loss": "10%"}}}).build()
-    return play(topology, {"sender": Speaking(20_000, 20_000, burst=40), **{f"r{i}": Hearing() for i in (1, 2, 3)}})
+    programs: dict[str, Program] = {"sender": Speaking(20_000, 20_000, burst=40), **{f"r{i}": Patient() for i in (1, 2, 3)}}
+    return play(topology, programs, until=programs)
 
 
 @pytest.mark.parametrize("name", ["r1", "r2", "r3"])

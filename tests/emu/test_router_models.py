@@ -1,5 +1,6 @@
-"""Routers with one adapter or several carry in the kernel what they carry in the simulator."""
+"""Routers with one adapter or several, and slow ones, carry in the kernel what they carry in the simulator."""
 
+import os
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from emu.launch import emulate
 from emu.node import Program
 from sim.network import Network
+from tests.emu.nobody import NOBODY, as_nobody
 from tests.emu.plain import GROUP, PORT, Hearing, NumberCodec, Speaking
 from topologies.inline import Inline
 from topologies.spec import Topology
@@ -19,13 +21,16 @@ KINDS: dict[str, tuple[dict[str, Any], float]] = {
     "half": ({"mac": "single", "duplex": "half", "rate": "20Mbit", "queue": 60}, SIZE / (SIZE + 70) / 2),
     "full": ({"mac": "single", "duplex": "full", "rate": "20Mbit", "queue": 60}, SIZE / (SIZE + 70)),
     "dual": ({"mac": "dual"}, SIZE / (SIZE + 66)),
+    # A processor that takes fewer packets than the links.
+    "cpu": ({"mac": "dual", "cpu": "1ms", "queue": 60}, SIZE * 8 / 1e-3 / RATE),
+    "cpu_byte": ({"mac": "dual", "cpu": "300us", "cpu_byte": "500ns", "queue": 60}, SIZE * 8 / (300e-6 + SIZE * 500e-9) / RATE),
 }
 
 
 def routed(kind: str) -> Topology:
     """A sender and a receiver on each side of a router of this kind."""
     model, _ = KINDS[kind]
-    line = {"rate": "20Mbit", "queue": 60, "overhead": "ethernet"} if kind == "dual" else {}
+    line = {"rate": "20Mbit", "queue": 60, "overhead": "ethernet"} if model["mac"] == "dual" else {}
     links = [{"ends": ["sender", "a"]}, {"ends": ["a", "g"], **line}, {"ends": ["g", "b"], **line}, {"ends": ["b", "r"]}]
     nodes = {"sender": {}, "a": {"kind": "switch"}, "g": {"kind": "router", **model}, "b": {"kind": "switch"}, "r": {}}
     return Inline.model_validate({"kind": "graph", "nodes": nodes, "links": links}).build()
@@ -82,3 +87,25 @@ def test_a_router_carries_in_the_kernel_what_it_carries_in_the_simulator(kind: s
         found.append(emulated(kind))
         assert found[-1] < 1.05 * wanted
     assert max(found) == pytest.approx(wanted, rel=0.1)
+
+
+@pytest.mark.emu
+def test_both_directions_of_a_half_duplex_router_share_its_adapter() -> None:
+    # Synchronous senders may shut each other out at a full queue, so only the sum is the model's.
+    both: dict[str, Program] = {name: Speaking(100_000, OFFERED, size=SIZE) for name in ("sender", "r")}
+    group = {GROUP.name.partition(":")[0]: list(both)}
+    run = emulate(
+        routed("half"), both, codec=NumberCodec, port=PORT, duration=SECONDS, over=lambda _: False, seed=1, groups=group
+    )
+    heard = sum(report.result["heard"] for report in run.nodes.values() if report.result is not None)
+    carried = heard * SIZE * 8 / SECONDS / RATE
+    # A busy machine carries less; a full duplex adapter would carry 1.9 times its rate.
+    assert 0.3 < carried < 1.1 * KINDS["half"][1]
+
+
+@pytest.mark.emu
+@pytest.mark.skipif(os.geteuid() != 0, reason="all other tests here run without rights already")
+def test_routers_need_no_rights() -> None:
+    uid, carried = as_nobody(lambda: [os.getuid(), emulated("half")])
+    assert uid == NOBODY
+    assert 0.3 < carried / RATE < 1.1 * KINDS["half"][1]

@@ -1,6 +1,5 @@
 """Whole emulations with links in user space: delays, realised losses of every method, and what is refused."""
 
-import ctypes
 import os
 from itertools import pairwise
 from math import sqrt
@@ -12,7 +11,8 @@ import pytest
 
 from emu.launch import Emulation, emulate
 from protocols.errors import UnsupportedError
-from tests.emu.plain import PORT, Hearing, NumberCodec, Speaking
+from tests.emu.nobody import as_nobody
+from tests.emu.plain import PORT, NumberCodec, Patient, Speaking
 from topologies.channels import Bernoulli, GilbertElliott
 from topologies.generators import Star
 from topologies.spec import LinkSpec, NodeSpec, Topology
@@ -20,25 +20,16 @@ from topologies.spec import LinkSpec, NodeSpec, Topology
 pytestmark = pytest.mark.emu
 
 
-class Timing(Hearing):
-    """A listener that tells when each number came."""
-
-    def result(self) -> dict[str, Any]:
-        """The times, too."""
-        assert self._machine is not None
-        return {**super().result(), "times": self._machine.times}
-
-
 def play(topology: Topology, total: int, rate: float, *, burst: int = 1, size: int = 1400, keyed: bool = False) -> Emulation:
     """The sender counts, everybody else listens."""
-    listeners = {name: Timing() for name in topology.hosts if name != "sender"}
+    listeners = {name: Patient() for name in topology.hosts if name != "sender"}
     run = emulate(
         topology,
         {"sender": Speaking(total, rate, burst=burst, size=size), **listeners},
         codec=NumberCodec,
         port=PORT,
         duration=60,
-        over=lambda finished: "sender" in finished,
+        over=lambda finished: len(finished) == len(topology.hosts),
         seed=1,
         keyed=keyed,
     )
@@ -58,17 +49,15 @@ def test_packets_come_after_the_delay_of_their_way() -> None:
     run = play(topology, 200, 400)
     for name in ("r1", "r2"):
         result = result_of(run, name)
-        # The run ends with the sender, so the last are still on their way.
-        assert result["numbers"] == list(range(len(result["numbers"])))
-        assert len(result["numbers"]) > 180
+        assert result["numbers"] == list(range(200))
         # The sender begins at time 0, and its own timers may be late, never early.
         delays = [at - number / 400 for number, at in enumerate(result["times"])]
         assert min(delays) >= 0.025
         assert median(delays) < 0.025 + 0.01
     rows = {row["link"]: row for row in run.impairments}
     assert (rows["sender-s1"]["delay"], rows["sender-s1"]["delay_by"]) == (0.02, "user-space link")
-    assert rows["sender-s1"]["offered"] == 200
-    assert run.health["released"] >= 200 + 2 * 180
+    assert [rows[link]["offered"] for link in ("sender-s1", "s1-r1", "s1-r2")] == [200, 200, 200]
+    assert run.health["released"] >= 600
     assert run.health["cpu_s"] > 0
 
 
@@ -101,17 +90,22 @@ def lost(run: Emulation, name: str) -> int:
     return TOTAL - len(result_of(run, name)["numbers"]) - run.nodes[name].faults["receive_drops"]
 
 
+def crowded(run: Emulation) -> int:
+    """Packets that a busy machine may have lost besides, nobody knows on which link."""
+    return int(run.health["kernel_drops"] + run.health["overflow"])
+
+
 @pytest.mark.parametrize("name", ["kernel", "user"])
 def test_a_loss_below_a_percent_is_realised_by_every_method(lossy: Emulation, name: str) -> None:
     p = LOSSES[name]
     # 500 of 100,000; the standard error is 22.
-    assert abs(lost(lossy, name) - TOTAL * p) < 4 * sqrt(TOTAL * p * (1 - p))
+    assert abs(lost(lossy, name) - TOTAL * p) < 4 * sqrt(TOTAL * p * (1 - p)) + crowded(lossy)
 
 
 def test_losses_in_bursts_are_realised(lossy: Emulation) -> None:
     p, mean = LOSSES["bursts"], 4
     # Bursts of mean length 4 make the number of losses scatter by sqrt(2 * 4 - 1) more than independent ones do.
-    assert abs(lost(lossy, "bursts") - TOTAL * p) < 4 * sqrt(TOTAL * p * (2 * mean - 1))
+    assert abs(lost(lossy, "bursts") - TOTAL * p) < 4 * sqrt(TOTAL * p * (2 * mean - 1)) + crowded(lossy)
 
 
 @pytest.mark.parametrize("name", ["kernel", "user"])
@@ -127,32 +121,31 @@ def test_results_tell_what_does_the_losing_and_how_much_it_did(lossy: Emulation)
     rows = {row["link"]: row for row in lossy.impairments}
     assert rows["s1-kernel"]["loss_by"] == "cbpf"
     assert rows["s1-user"]["loss_by"] == rows["s1-bursts"]["loss_by"] == "user-space link"
-    assert rows["s1-user"]["offered"] == TOTAL - lossy.health["overflow"]
-    if not lossy.health["overflow"]:
-        assert rows["s1-user"]["lost"] == lost(lossy, "user")
+    assert TOTAL - crowded(lossy) <= rows["s1-user"]["offered"] <= TOTAL
+    assert abs(rows["s1-user"]["lost"] - lost(lossy, "user")) <= crowded(lossy)
 
 
 def test_without_rights_links_in_user_space_are_refused_by_link_and_reason() -> None:
     if os.geteuid() != 0 or os.stat("/dev/net/tun").st_mode & 0o006:
         pytest.skip("needs a user who may not open /dev/net/tun, and root to become one")
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        said = "nothing was refused"
+
+    def refused() -> str:
         try:
-            os.setgroups([])
-            os.setgid(65534)
-            os.setuid(65534)
-            # A process that gave up its rights does not own its own files in /proc until it says so.
-            ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)
             play(Star.model_validate({"receivers": 1, "link": {"delay": "5ms"}}).build(), 1, 1)
         except UnsupportedError as error:
-            said = str(error)
-        finally:
-            os.write(writer, said.encode())
-            os._exit(0)
-    os.close(writer)
-    with open(reader) as pipe:
-        said = pipe.read()
-    os.waitpid(child, 0)
-    assert said.startswith("link s1-r1: delay 5ms: links in user space need TAP devices, and /dev/net/tun refuses")
+            return str(error)
+        return "nothing was refused"
+
+    wanted = "link s1-r1: delay 5ms: links in user space need TAP devices, and /dev/net/tun refuses (Permission denied)"
+    assert as_nobody(refused).startswith(wanted)
+
+
+def test_a_link_that_can_not_keep_up_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    # So few frames wait in front of it that a batch of 40 is too many.
+    monkeypatch.setattr("emu.tap_link.QUEUE", 3)
+    run = play(Star.model_validate({"receivers": 1, "trunk": {"delay": "1ms"}}).build(), 2000, 10_000, burst=40)
+    heard = len(result_of(run, "r1")["numbers"])
+    assert heard < 2000
+    assert run.health["overflow"] > 0
+    assert not run.health["healthy"]
+    assert run.health["reasons"][0].startswith(f"{run.health['overflow']} packets dropped in front of links in user space")

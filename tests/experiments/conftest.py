@@ -18,7 +18,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     """A session of two cores; leave it running."""
     need_spark()
     made = session("local[2]", tmp_path_factory.mktemp("spark") / "spark.log")
-    # Sixty rows need no eight tasks.
+    # A few rows need no eight tasks.
     made.conf.set("spark.sql.shuffle.partitions", "1")
     yield made
     made.stop()

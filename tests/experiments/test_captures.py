@@ -8,7 +8,6 @@ import pytest
 
 from experiments.captures import Capture
 from protocols.errors import ConfigError, UsageError
-from sim.pcapng import PcapngWriter
 from tests.support.capture_writer import (
     COOKED,
     COOKED2,
@@ -21,8 +20,9 @@ from tests.support.capture_writer import (
     write_pcap,
     write_pcapng,
 )
+from topologies.pcapng import PcapngWriter
 
-SENT = Sent(b"payload", time=12.5, ident=77)
+SENT = Sent(b"payload", time=12.5)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_a_datagram_is_found_in_every_link_layer(tmp_path: Path, link: int, tags
     [next_] = Capture(write_pcapng(tmp_path / "a.pcapng", [(12.5, data, 0)], [link]))
     for found in (plain, next_):
         assert (found.source, found.target, found.sport, found.port) == ("10.0.0.1", "239.1.2.3", 40_000, 6003)
-        assert (found.payload, found.size, found.ident, found.number) == (b"payload", 7, 77, 1)
+        assert (found.payload, found.size, found.number) == (b"payload", 7, 1)
         assert found.time == pytest.approx(12.5)
 
 

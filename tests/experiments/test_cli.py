@@ -144,7 +144,7 @@ def test_an_emulation_that_did_not_keep_up_is_marked_and_warned_of(
 ) -> None:
     late = {"p50": 0.002, "p99": 0.03, "max": 0.1}
 
-    def slow(asked: Scenario) -> Any:
+    def slow(asked: Scenario, seeing: object) -> Any:
         result = run(asked, "sim")
         result.metrics["health"] = {"healthy": False, "reasons": ["links late", "a queue full"], "lateness": late}
         return result

@@ -106,9 +106,9 @@ def test_a_fault_plan_means_the_same_when_its_values_are_read_back() -> None:
 
 
 def test_mininet_refuses_what_it_can_not_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(UnsupportedError, match="Mininet can't do 'crash' yet"):
-        run(faulty({"at": "1s", "crash": "r1"}), "emu")
+    with pytest.raises(UnsupportedError, match="Mininet can't do 'drift'"):
+        run(faulty({"at": "1s", "drift": "r1", "factor": 2}), "emu")
     file = tmp_path / "s.yaml"
-    file.write_text(json.dumps(BASE | {"faults": [{"at": "1s", "crash": "r1"}]}))
+    file.write_text(json.dumps(BASE | {"faults": [{"at": "1s", "drift": "r1", "factor": 2}]}))
     assert invoke(["run", str(file), "--on", "emu"]) == 3
     assert "the simulator can" in capsys.readouterr().err

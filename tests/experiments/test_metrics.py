@@ -53,7 +53,9 @@ def test_goodput_counts_content_from_the_first_submission_to_the_last_completion
         octets={"data": 300},
         expected=EXPECTED,
         began_at=1.0,
+        segment=40,
     )
     assert metrics["completion_time"] == 2.0
+    assert metrics["source_packets"] == 3 + 2
     assert metrics["goodput_mbit_s"] == pytest.approx(150 * 8e-6 / 2)
     assert (metrics["overhead"], metrics["repairs_sent"], metrics["packets"]) == (2.0, 4, {"total": 7, "data": 7})

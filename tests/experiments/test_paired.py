@@ -4,7 +4,7 @@ from math import inf, isinf
 
 import pytest
 
-from experiments.paired import difference, student, student_quantile
+from experiments.paired import MANY, difference, student, student_quantile
 
 TABLE = {1: 12.7062, 2: 4.3027, 3: 3.1824, 4: 2.7764, 9: 2.2622, 10: 2.2281, 30: 2.0423, 100: 1.9840}
 """97.5 % points of Student's t by degrees of freedom, from any table."""
@@ -13,6 +13,13 @@ TABLE = {1: 12.7062, 2: 4.3027, 3: 3.1824, 4: 2.7764, 9: 2.2622, 10: 2.2281, 30:
 @pytest.mark.parametrize("freedom", TABLE)
 def test_quantiles_are_those_of_the_table(freedom: int) -> None:
     assert student_quantile(0.975, freedom) == pytest.approx(TABLE[freedom], abs=6e-5)
+
+
+@pytest.mark.parametrize("p", [0.9, 0.975, 0.995])
+def test_the_series_for_many_degrees_of_freedom_goes_on_where_the_sum_ends(p: float) -> None:
+    sum_, series = student_quantile(p, MANY), student_quantile(p, MANY + 1)
+    assert 0 < sum_ - series < 3e-4
+    assert student(series, MANY + 1) == pytest.approx(p, abs=1e-8)
 
 
 def test_the_distribution_is_symmetric() -> None:

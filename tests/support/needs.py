@@ -8,6 +8,7 @@ from functools import cache
 from emu.doctor import KERNEL, check_kernel, check_tools
 from emu.world import inside
 from protocols.errors import UnsupportedError
+from tests.support.browser import find_chromium
 
 __all__ = ["missing"]
 
@@ -17,8 +18,14 @@ _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 @cache
 def missing(name: str) -> str | None:
-    """Why `name` ("emulation", "libnorm1", "tshark", "linux.uml") is not to be had and how to get it; None when it is there."""
-    return {"emulation": _emulation, "libnorm1": _libnorm1, "tshark": _tshark, "linux.uml": _user_mode_linux}[name]()
+    """Why `name` (like "emulation" or "tshark") is not to be had and how to get it; None when it is there."""
+    return {
+        "emulation": _emulation,
+        "libnorm1": _libnorm1,
+        "tshark": _tshark,
+        "chromium": _chromium,
+        "linux.uml": _user_mode_linux,
+    }[name]()
 
 
 def _emulation() -> str | None:
@@ -40,6 +47,10 @@ def _libnorm1() -> str | None:
 
 def _tshark() -> str | None:
     return None if shutil.which("tshark") else f"needs tshark: {_APT} tshark"
+
+
+def _chromium() -> str | None:
+    return None if find_chromium() else f"needs a browser: {_APT} chromium"
 
 
 def _user_mode_linux() -> str | None:

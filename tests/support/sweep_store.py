@@ -1,4 +1,4 @@
-"""Results of a sweep that never ran: the store's files with numbers made up from a formula, for tests and benchmarks."""
+"""Results of sweeps that never ran: the store's files with numbers made up for tests."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from experiments.sweep.schema import column_of, runs_schema, series_schema
 
-__all__ = ["VERSION", "grid", "row", "write_runs", "write_series"]
+__all__ = ["VERSION", "grid", "one_axis", "row", "write_runs", "write_series"]
 
 
 VERSION = "0.1.0+abc"
@@ -54,6 +54,15 @@ def grid(
         given = {name.rpartition(".")[2]: value for name, value in params.items()}
         found += [row(params, seed, measure(seed=seed, **given), point=point) for seed in seeds]
     return found
+
+
+def one_axis(values: Mapping[int, Iterable[float]]) -> list[dict[str, Any]]:
+    """Runs of one axis `n` with these completion times."""
+    return [
+        row({"n": n}, seed, {"completion_time": value}, point=n)
+        for n, times in values.items()
+        for seed, value in enumerate(times, 1)
+    ]
 
 
 def write_runs(folder: Path, rows: list[dict[str, Any]], job: str = "one") -> Path:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from protocols.rng import extend, key_of
-from topologies.channels import Bernoulli, Channel, Loss, Perfect
+from topologies.channels import Bernoulli, Channel, ContentLoss, Loss, Perfect
 from topologies.losses import WINDOW, BundleLoss, LinkLoss, Odds, member_keys
 
 KEY = key_of(1, "loss", "s1", "r")
@@ -134,3 +134,20 @@ def test_what_never_loses_has_no_sampler() -> None:
         assert channel.bundle(KEY, 3) is None
     assert Bernoulli(p=0.1).link(KEY) is not None
     assert Bernoulli(p=0.1).bundle(KEY, 3) is not None
+
+
+@pytest.mark.parametrize("count", [1, 5, 40])
+def test_content_loss_takes_the_content_that_bernoulli_takes_and_no_control_packet(count: int) -> None:
+    channel, plain = ContentLoss(p=0.2), Bernoulli(p=0.2)
+    ours, theirs = channel.bundle(KEY, count), plain.bundle(KEY, count)
+    assert ours is not None
+    assert theirs is not None
+    single = channel.link(extend(KEY, 0))
+    assert single is not None
+    for identity in [*range(300), *range(100)]:
+        losers = list(theirs.losers(identity))
+        assert list(ours.losers(identity)) == losers
+        assert single.lost(identity) == (0 in losers)
+        assert list(ours.losers(None)) == []
+        assert not single.lost(None)
+        assert not ours.lost(None, 0)

@@ -8,8 +8,7 @@ import pytest
 from experiments.analysis.curves import bands
 from experiments.analysis.runs import Runs, open_runs
 from protocols.errors import UsageError
-from tests.experiments.analysis.conftest import one_axis
-from tests.support.sweep_store import write_runs, write_series
+from tests.support.sweep_store import one_axis, write_runs, write_series
 
 
 @pytest.fixture(scope="module")

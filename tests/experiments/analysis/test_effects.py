@@ -14,7 +14,8 @@ from tests.support.sweep_store import grid, write_runs
 def of(spark: Any, folder: Path, axes: dict[str, Any], measure: Any, seeds: int = 2) -> Any:
     """Effects on the completion time of a made-up sweep."""
     made = grid(axes, range(seeds), lambda **given: {"completion_time": measure(**given)})
-    return effects(open_runs(spark, write_runs(folder, made)), "completion_time")
+    (found,) = effects(open_runs(spark, write_runs(folder, made)), ["completion_time"])
+    return found
 
 
 def test_a_sum_of_two_axes_divides_between_them(spark: Any, tmp_path: Path) -> None:
@@ -48,15 +49,23 @@ def test_sampled_axes_are_cut_into_groups_of_equal_size(spark: Any, tmp_path: Pa
 
 
 def test_words_have_a_share_and_no_correlation(runs: Runs) -> None:
-    found = effects(runs, "completion_time")
-    assert found is not None
+    found = effects(runs, ["completion_time", "nacks_sent"])[0]
     words = next(effect for effect in found.axes if effect.axis == "protocol.name")
     assert words.correlation is None
     assert words.share > 0
 
 
-def test_a_metric_that_never_varies_has_no_effects(runs: Runs, spark: Any, tmp_path: Path) -> None:
-    assert of(spark, tmp_path, {"a": (0, 1)}, lambda seed, a: 5.0) is None
+def test_a_metric_that_never_varies_has_no_effects(spark: Any, tmp_path: Path) -> None:
+    made = grid({"a": (0, 1)}, range(2), lambda seed, a: {"completion_time": 5.0, "loss": float(a)})
+    found = effects(open_runs(spark, write_runs(tmp_path, made)), ["completion_time", "loss"])
+    assert [each.metric for each in found] == ["loss"]
+
+
+def test_each_metric_has_its_own_effects(runs: Runs) -> None:
+    time, nacks = effects(runs, ["completion_time", "nacks_sent"])
+    assert nacks.axes[0].axis == "topology.receivers"
+    assert nacks.axes[0].share == pytest.approx(1.0)
+    assert time.count == nacks.count - 1
 
 
 @pytest.mark.parametrize(

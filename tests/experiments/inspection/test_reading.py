@@ -6,9 +6,10 @@ import pytest
 
 from experiments.captures import Capture
 from experiments.inspection.inspection import inspect_capture
+from experiments.inspection.packet import packet_of
 from experiments.inspection.reading import Reading
 from protocols.errors import ConfigError
-from protocols.norm.messages import Data, Fti, Nack
+from protocols.norm.messages import Data, Flush, Fti, Nack, NormMessage
 from tests.experiments.inspection.scenes import ORIGIN, Scene, items
 from tests.support.capture_writer import COOKED, COOKED2, datagram, frame, write_pcap, write_pcapng
 
@@ -61,6 +62,16 @@ def test_a_packet_at_several_interfaces_counts_once(scene: Scene, tmp_path: Path
     assert (found["messages"], found["copies"], found["notices"]) == (8, 16, [])
 
 
+def test_a_batch_that_is_whole_at_one_interface_and_cut_at_the_next_counts_once(tmp_path: Path) -> None:
+    scene = Scene()
+    scene.whole()
+    single = [(each.time, frame(datagram(each)), 1) for each in scene.sent]
+    scene.raw(b"".join(each.payload for each in scene.sent))
+    batch = [(0.0, frame(datagram(scene.sent[-1])), 0)]
+    found = inspect_capture(write_pcapng(tmp_path / "a.pcapng", batch + single, [1, 1])).plain()
+    assert (found["messages"], found["batches"], found["copies"], found["notices"]) == (8, 1, 8, [])
+
+
 @pytest.mark.parametrize("link", [COOKED, COOKED2])
 def test_a_packet_that_goes_out_and_comes_in_counts_once(scene: Scene, tmp_path: Path, link: int) -> None:
     frames = [(each.time, frame(datagram(each), link, way=way)) for each in scene.sent for way in (4, 2)]
@@ -76,16 +87,34 @@ def test_a_packet_twice_at_one_interface_is_a_duplicate(scene: Scene, tmp_path: 
 
 def test_batches_that_offload_did_not_cut_are_cut(tmp_path: Path) -> None:
     scene, fti = Scene(), Fti(5, 3200, 500, 8, 0)
-    parts = [
-        scene.codec.encode(Data(ORIGIN, scene.next(), 0, 5, 0, 0, symbol, 0, fti, content, len(content)))
-        for symbol, content in enumerate([bytes([symbol]) * 500 for symbol in range(6)] + [b"6" * 200])
+    contents = [bytes([symbol]) * 500 for symbol in range(6)] + [b"6" * 200]
+    scene.sequence = 0xFFFE
+    parts: list[NormMessage] = [
+        Data(ORIGIN, scene.next(), 0, 5, 0, 0, symbol, 0, fti, content, len(content)) for symbol, content in enumerate(contents)
     ]
-    scene.raw(b"".join(parts[:4]))
-    scene.raw(b"".join(parts[4:]))
-    found = scene.inspect(tmp_path).plain()
-    assert (found["frames"], found["messages"], found["batches"]) == (2, 7, 2)
+    parts.append(Flush(ORIGIN, scene.next(), 5, 0, 0, 6))
+    encoded = [scene.codec.encode(part) for part in parts]
+    scene.raw(b"".join(encoded[:4]))
+    scene.raw(b"".join(encoded[4:6]))
+    scene.raw(b"".join(encoded[6:]))
+    nacks = [scene.codec.encode(Nack(2, 0, 1, 7, 0, 0, items((0, 0, symbol)))) for symbol in (1, 2)]
+    scene.raw(b"".join(nacks), who=2)
+    path = scene.write(tmp_path)
+    found = inspect_capture(path).plain()
+    assert (found["frames"], found["messages"], found["batches"]) == (4, 10, 4)
     assert found["senders"][0]["objects"][0]["complete"] is True
+    assert found["receivers"][0]["nacks"] == 2
     assert (found["violations"], found["notices"]) == ([], [])
+    assert [layer["layer"] for layer in packet_of(path, 3)["layers"][3:]] == ["NORM_DATA", "payload", "NORM_CMD(FLUSH)"]
+
+
+def test_what_only_looks_like_a_batch_is_one_message(tmp_path: Path) -> None:
+    scene, fti = Scene(), Fti(5, 4000, 500, 4, 2)
+    inner = scene.codec.encode(Data(ORIGIN, 1, 0, 5, 0, 0, 1, 0, fti, bytes(300), 300))
+    content = bytes(100) + inner + bytes(500 - 100 - len(inner))
+    scene.data(0, 0, content=content)
+    found = scene.inspect(tmp_path).plain()
+    assert (found["messages"], found["batches"], found["violations"]) == (1, 0, [])
 
 
 def test_what_the_capture_cut_off_is_no_violation(scene: Scene, tmp_path: Path) -> None:

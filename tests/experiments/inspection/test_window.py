@@ -5,9 +5,9 @@ from pathlib import Path
 from experiments.inspection.window import CAPTURE, node_name
 from experiments.ladder_cut import Fold
 from protocols.norm.messages import Data
-from sim.pcapng import PcapngWriter
 from tests.experiments.inspection.scenes import FTI, ORIGIN, Scene
 from tests.support.capture_writer import datagram, frame
+from topologies.pcapng import PcapngWriter
 
 
 def test_it_goes_from_before_the_first_request_to_after_its_repair(tmp_path: Path) -> None:

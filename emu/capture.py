@@ -1,0 +1,175 @@
+"""Captures of emulated links and nodes as pcapng, by packet sockets in a process of their own, all with the clock of the run.
+
+Packets must not be handed to the kernel several at once while somebody captures, or they would be seen as one.
+"""
+
+import json
+import os
+import selectors
+import signal
+import socket
+import struct
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, BinaryIO, TypeAlias
+
+from emu.network import Network
+from emu.world import visiting
+from protocols.errors import UnsupportedError
+from topologies.pcapng import INBOUND, OUTBOUND, PcapngWriter
+
+__all__ = ["Capture", "CapturePoint"]
+
+_ETH_P_ALL = 3
+_SO_TIMESTAMPNS, _SO_RCVBUFFORCE, _SOL_PACKET, _PACKET_STATISTICS = 35, 33, 263, 6
+_TIME = struct.Struct("=qq")
+_BUFFER = 32 << 20
+_LONGEST = 1 << 16
+_AT_ONCE = 20_000
+_ANCILLARY = socket.CMSG_SPACE(_TIME.size)
+
+
+@dataclass(frozen=True, slots=True)
+class CapturePoint:
+    """A node, or both ends of a link, and the open file it is written to; unbuffered, so that it always ends with a block."""
+
+    name: str
+    nodes: tuple[str, ...]
+    file: BinaryIO
+
+
+@dataclass(slots=True)
+class _Ear:
+    """A socket on one device. `direction` is that of all it takes, or 0: it takes both and tells them apart."""
+
+    socket: socket.socket
+    point: int
+    interface: int
+    direction: int
+
+
+_Packet: TypeAlias = tuple[int, _Ear, int, bytes]
+
+
+class Capture:
+    """Listens from the moment it is made, writes what comes from `begin` on, and stops with `end`."""
+
+    def __init__(self, points: Sequence[CapturePoint], network: Network) -> None:
+        self._points = points
+        writers = [PcapngWriter(point.file) for point in points]
+        ears = [
+            ear
+            for number, (point, writer) in enumerate(zip(points, writers, strict=True))
+            for ear in _ears(number, point.nodes, writer, network)
+        ]
+        self._line, theirs = socket.socketpair()
+        self._pid = os.fork()
+        if self._pid == 0:
+            _be(ears, writers, theirs)
+        theirs.close()
+        for ear in ears:
+            ear.socket.close()
+
+    def begin(self, epoch: float) -> None:
+        """The run begins at this time of the monotonic clock; what came before is not written."""
+        self._line.sendall(_TIME.pack(round(epoch * 1e9), 0))
+
+    def end(self) -> dict[str, dict[str, int]]:
+        """Stop; packets written for each point, and those for which the kernel had no room."""
+        self._line.shutdown(socket.SHUT_WR)
+        told = b"".join(iter(lambda: self._line.recv(_LONGEST), b""))
+        os.waitpid(self._pid, 0)
+        if not told:
+            raise UnsupportedError("the process that captures died; is the disk full?")
+        counts: list[dict[str, int]] = json.loads(told)
+        return {point.name: count for point, count in zip(self._points, counts, strict=True)}
+
+
+def _ears(number: int, nodes: tuple[str, ...], writer: PcapngWriter, network: Network) -> list[_Ear]:
+    """A node has an interface for each of its links. A link has one, and hears what both ends put into it."""
+    if len(nodes) == 1:
+        found = []
+        for neighbour, device, pid in network.devices(nodes[0]):
+            interface = writer.interface(f"{nodes[0]}-{neighbour}", f"{device} of Mininet")
+            found.append(_Ear(_open(device, pid), number, interface, 0))
+        return found
+    interface = writer.interface("-".join(nodes), "both directions")
+    ends = zip(network.ends(*nodes), (OUTBOUND, INBOUND), strict=True)
+    return [_Ear(_open(*end), number, interface, direction) for end, direction in ends]
+
+
+def _open(device: str, pid: int | None) -> socket.socket:
+    with visiting(pid or os.getpid()):
+        sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        sock.setblocking(False)
+        sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER)
+        except PermissionError:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
+        sock.bind((device, _ETH_P_ALL))
+        return sock
+
+
+def _be(ears: Sequence[_Ear], writers: Sequence[PcapngWriter], line: socket.socket) -> None:
+    """The process that writes: wait for the time 0, write until the line ends, tell the counts."""
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        head = line.recv(_TIME.size)
+        if head:
+            _Scribe(ears, writers, _wall_clock(_TIME.unpack(head)[0])).run(line)
+    finally:
+        os._exit(0)
+
+
+def _wall_clock(monotonic: int) -> int:
+    """The time of day, in nanoseconds, of a time of the monotonic clock: the kernel stamps packets with it."""
+    return min(time.time_ns() - time.monotonic_ns() for _ in range(5)) + monotonic
+
+
+class _Scribe:
+    """Writes what the ears hear."""
+
+    def __init__(self, ears: Sequence[_Ear], writers: Sequence[PcapngWriter], zero: int) -> None:
+        self._ears, self._writers, self._zero = ears, writers, zero
+        self._counts: list[dict[str, Any]] = [{"packets": 0, "unseen": 0} for _ in writers]
+
+    def run(self, line: socket.socket) -> None:
+        """Until the other end of the line stops."""
+        with selectors.DefaultSelector() as selector:
+            for ear in self._ears:
+                selector.register(ear.socket, selectors.EVENT_READ, ear)
+            selector.register(line, selectors.EVENT_READ)
+            going = True
+            while going:
+                ready = [key.data for key, _ in selector.select()]
+                going = None not in ready
+                self._write([packet for ear in ready if ear is not None for packet in self._taken(ear)])
+        self._write([packet for ear in self._ears for packet in self._taken(ear)])
+        for ear in self._ears:
+            statistics = ear.socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
+            self._counts[ear.point]["unseen"] += int.from_bytes(statistics[4:], sys.byteorder)
+        line.sendall(json.dumps(self._counts).encode())
+
+    def _taken(self, ear: _Ear) -> Iterator[_Packet]:
+        """What is there, as (nanoseconds of the run, ear, direction, frame)."""
+        for _ in range(_AT_ONCE):
+            try:
+                frame, ancillary, _, address = ear.socket.recvmsg(_LONGEST, _ANCILLARY)
+            except BlockingIOError:
+                return
+            outgoing = address[2] == socket.PACKET_OUTGOING
+            seconds, nanoseconds = _TIME.unpack(ancillary[0][2])
+            when = seconds * 1_000_000_000 + nanoseconds - self._zero
+            if when >= 0 and (outgoing or not ear.direction):
+                yield when, ear, ear.direction or (OUTBOUND if outgoing else INBOUND), frame
+
+    def _write(self, packets: list[_Packet]) -> None:
+        """In order of time: sockets are read one after the other, and each has a part of it."""
+        packets.sort(key=itemgetter(0))
+        for when, ear, direction, frame in packets:
+            self._writers[ear.point].packet(ear.interface, when * 1e-9, frame, direction)
+            self._counts[ear.point]["packets"] += 1

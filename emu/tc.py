@@ -1,0 +1,52 @@
+"""Changes to the kernel's queues and filters in the middle of a run, at once: one waiting `tc` per namespace."""
+
+import os
+import select
+import subprocess
+import time
+
+from protocols.errors import UnsupportedError
+
+__all__ = ["Tc"]
+
+_PATIENCE = 5.0
+
+
+class Tc:
+    """A `tc` that waits for commands in the network namespace of a process, or in this one for None. It ends with its input."""
+
+    def __init__(self, pid: int | None) -> None:
+        within = [] if pid is None else ["mnexec", "-a", str(pid)]
+        # With -force a command that fails does not end it.
+        self._process = subprocess.Popen(
+            [*within, "tc", "-force", "-batch", "-"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+        )
+        for pipe in (self._process.stdout, self._process.stderr):
+            assert pipe is not None
+            os.set_blocking(pipe.fileno(), False)
+
+    def run(self, *commands: str) -> None:
+        """Run commands that print nothing. UnsupportedError when the kernel refuses one."""
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        # Every namespace has a loopback device with a queue: the line about it says that all before is done.
+        process.stdin.write("\n".join([*commands, "qdisc show dev lo", ""]).encode())
+        said, until = b"", time.monotonic() + _PATIENCE
+        while not said.endswith(b"\n"):
+            ready, _, _ = select.select([process.stdout], [], [], max(0.0, until - time.monotonic()))
+            piece = process.stdout.read() if ready else None
+            if not piece:
+                raise UnsupportedError(f"tc does not answer: {self._complaint()}")
+            said += piece
+        if complaint := self._complaint():
+            raise UnsupportedError(f"the kernel refused {'; '.join(commands)}: {complaint}")
+
+    def _complaint(self) -> str:
+        assert self._process.stderr is not None
+        return " ".join((self._process.stderr.read() or b"").decode().split())

@@ -1,0 +1,224 @@
+"""The figures of docs/experiments.md, from the results of the ready sweeps.
+
+    mcastlab sweep experiments/sweeps/router.yaml --out router
+    python -m examples.sweep_pictures router --svg docs/images/sweep-router.svg
+
+Lines and points are means over runs; dashed lines are theory.
+"""
+
+import argparse
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from experiments.analysis.formulas import FORMULAS
+from experiments.sweep.schema import column_of
+from experiments.sweep.sweepfile import load_sweep
+
+COLOURS = ("#1f5fa8", "#d1495b", "#2a9d4f", "#b07d12", "#7a4fa3", "#4a4a4a", "#22a3b5")
+RECEIVERS, LOSS_P, BURST_R = "topology.receivers", "topology.link.down.loss.p", "topology.link.down.loss.r"
+
+
+def read(folder: Path) -> Any:
+    """Every run that came to an end, once, as a pandas frame."""
+    import pyarrow.dataset as ds
+
+    frame = ds.dataset(folder / "runs", format="parquet", partitioning=None).to_table().to_pandas()
+    return frame[frame["status"] == "ok"].drop_duplicates("run_id")
+
+
+def pick(frame: Any, case: str | None = None, **values: object) -> Any:
+    """The runs of a case with these values on the axes; dots in names are double underscores."""
+    if case is not None:
+        frame = frame[frame["case"] == case]
+    for key, value in values.items():
+        frame = frame[frame[f"p_{key}"] == value]
+    return frame
+
+
+def means(frame: Any, axis: str, metric: str) -> tuple[list[float], list[float], list[float]]:
+    """Values of an axis with the mean of a metric there, and its standard error."""
+    groups = frame.dropna(subset=[f"m_{metric}"]).groupby(column_of(axis))[f"m_{metric}"]
+    return list(groups.mean().index), list(groups.mean()), list(groups.sem().fillna(0.0))
+
+
+def line(plot: Any, frame: Any, axis: str, metric: str, **style: Any) -> None:
+    """Means over an axis, with bars of two standard errors."""
+    x, y, error = means(frame, axis, metric)
+    plot.errorbar(x, y, [2 * e for e in error], **{"marker": "o", "markersize": 3.5, "linewidth": 1.2} | style)
+
+
+def tidy(plot: Any, title: str, x: str, **scales: Any) -> None:
+    """Title, label, scales."""
+    plot.set(title=title, xlabel=x, **scales)
+    plot.grid(alpha=0.3)
+    plot.spines[["top", "right"]].set_visible(False)
+
+
+def atlas(frame: Any, plots: Any) -> None:
+    """NACKs per loss over receivers and over K, and the wait for a repair."""
+    link, grtt = 0.025, 0.1
+    groups = [10.0**n for n in range(1, 6)]
+    for colour, factor in zip(COLOURS, (1, 2, 4, 6), strict=False):
+        exact = [FORMULAS["nacks"].value(receivers=g, gsize=g, backoff=factor, grtt=grtt, link_delay=link) for g in groups]
+        plots[0].plot(groups, exact, "--", color=colour, linewidth=1)
+        plots[0].plot(groups, [FORMULAS["nacks-rfc5401"].value(gsize=g, backoff=factor) for g in groups], ":", color=colour)
+        known = frame[frame["p_protocol__gsize"] == frame["p_topology__receivers"]]
+        for case, filled in (("shared", colour), ("independent", "none")):
+            line(
+                plots[0],
+                pick(known, case, protocol__backoff=factor),
+                RECEIVERS,
+                "requests_per_loss",
+                color=colour,
+                linestyle="none",
+                markerfacecolor=filled,
+                label=f"K = {factor}" if filled == colour else None,
+            )
+        for case, dash in (("shared", "-"), ("shared-spread", ":")):
+            line(plots[2], pick(known, case, protocol__backoff=factor), RECEIVERS, "repair_wait", color=colour, linestyle=dash)
+    tidy(plots[0], "NACKs per loss, group size known", "receivers", xscale="log", yscale="log")
+    plots[0].legend(frameon=False, title="dashed: exact\ndotted: RFC 5401")
+    _safe_region(pick(frame, "shared", topology__receivers=1000), plots[1])
+    tidy(plots[2], "wait for a repair [s]; dotted: RTTs spread", "receivers", xscale="log", ylim=(0, None))
+
+
+def _safe_region(frame: Any, plot: Any) -> None:
+    """NACKs per loss of a thousand receivers, K against the group size the sender believes in."""
+    table = frame.pivot_table(index="p_protocol__backoff", columns="p_protocol__gsize", values="m_requests_per_loss")
+    plot.imshow(table.to_numpy() ** 0.25, cmap="RdYlGn_r", aspect="auto", origin="lower")
+    for (row, column), value in _cells(table):
+        plot.text(column, row, f"{value:.3g}", ha="center", va="center")
+    plot.set(xticks=range(table.shape[1]), xticklabels=[f"{g:,}" for g in table.columns])
+    plot.set(yticks=range(table.shape[0]), yticklabels=table.index, ylabel="K")
+    plot.set(title="NACKs per loss, 1,000 receivers", xlabel="group size the sender believes in")
+
+
+def _cells(table: Any) -> Iterable[tuple[tuple[int, int], float]]:
+    for row in range(table.shape[0]):
+        for column in range(table.shape[1]):
+            yield (row, column), float(table.iat[row, column])
+
+
+def fec(frame: Any, plots: Any) -> None:
+    """Transmissions, completion time, and what bursts do to short blocks."""
+    frame = frame.assign(p_lost=frame[column_of(LOSS_P)] / (frame[column_of(LOSS_P)] + frame[column_of(BURST_R)]))
+    frame["p_lost"] = (100 * frame["p_lost"]).round()
+    bursts = frame[column_of(BURST_R)] == 0.2
+    for colour, case in zip(COLOURS, ("arq", "on-demand", "proactive"), strict=False):
+        for rows, dash, what in ((~bursts, "-", ""), (bursts, ":", " (bursts)")):
+            some = pick(frame[rows], case, topology__receivers=100, protocol__block=64)
+            line(plots[0], some, "lost", "transmissions", color=colour, linestyle=dash, label=case + what)
+            line(plots[1], some, "lost", "completion_time", color=colour, linestyle=dash)
+    for colour, block in zip(COLOURS[3:], (16, 64), strict=False):
+        for rows, dash, what in ((~bursts, "-", "one by one"), (bursts, ":", "in bursts")):
+            some = pick(frame[rows], "on-demand", topology__receivers=100, protocol__block=block)
+            line(plots[2], some, "lost", "transmissions", color=colour, linestyle=dash, label=f"block {block}, {what}")
+    for losses, formula, extra in (((0.01, 0.05, 0.1), "arq", {}), ((0.01, 0.05, 0.1), "fec", FEC)):
+        expected = [FORMULAS[formula].value(receivers=100, loss=p, shared=0, **extra) for p in losses]
+        plots[0].plot([100 * p for p in losses], expected, "kx", markersize=6, label="theory" if formula == "arq" else None)
+    for plot, title in zip(
+        plots, ("transmissions per packet", "completion time [s]", "on demand: transmissions, two block sizes"), strict=True
+    ):
+        tidy(plot, title, "loss [%], 100 receivers")
+    plots[0].legend(frameon=False)
+    plots[2].legend(frameon=False)
+
+
+FEC = {"block": 64, "size": 358400, "segment": 1400, "proactive": 0}
+
+
+def storm(frame: Any, plots: Any) -> None:
+    """What each of the three measures is good for."""
+    metrics = ("requests_per_loss", "repair_multiplicity", "repair_wait")
+    titles = ("requests per loss", "times a repair is sent", "wait for a repair [s]")
+    for colour, case in zip(COLOURS, sorted(frame["case"].unique()), strict=True):
+        for plot, metric in zip(plots, metrics, strict=True):
+            line(plot, pick(frame, case), RECEIVERS, metric, color=colour, label=case)
+    for plot, title in zip(plots, titles, strict=True):
+        tidy(plot, title, "receivers", xscale="log", yscale="log" if plot is not plots[2] else "linear")
+    plots[0].legend(frameon=False)
+
+
+def router(frame: Any, plots: Any) -> None:
+    """Goodput over load, packet size and what a packet costs the processor."""
+    frame = frame.assign(p_load=frame["p_protocol__rate"] / 1e6, p_cost=frame["p_topology__nodes__router__cpu"] * 1e6)
+    for colour, case in zip(COLOURS, ("single-half", "single-full", "dual"), strict=False):
+        some = pick(frame, case)
+        line(plots[0], pick(some, protocol__segment=1440, cost=5.0), "load", "goodput_mbit_s", color=colour, label=case)
+        for plot, axis, fixed in (
+            (plots[1], "protocol__segment", {"cost": 5.0}),
+            (plots[2], "cost", {"protocol__segment": 1440}),
+        ):
+            best = pick(some, **fixed).groupby(f"p_{axis}")["m_goodput_mbit_s"].max()
+            plot.plot(best.index, best, "o-", color=colour, markersize=3.5, linewidth=1.2)
+    costs = [60, 80, 100, 150, 200]
+    plots[2].plot(costs, [1440 * 8 / cost for cost in costs], "k--", linewidth=1, label="one packet per cost")
+    plots[2].legend(frameon=False)
+    for plot, x in zip(plots, ("sent [Mbit/s]", "bytes of content in a packet", "processor time per packet [us]"), strict=True):
+        plot.axhline(50, color="#888", linewidth=0.8)
+        tidy(plot, "goodput [Mbit/s]" if plot is plots[0] else "best goodput at any load [Mbit/s]", x, ylim=(0, 100))
+    plots[0].legend(frameon=False)
+
+
+def baselines(frame: Any, plots: Any) -> None:
+    """Throughput when processors are the limit, at two losses, and feedback."""
+    groups = (1, 10, 30, 100)
+    for colour, case in zip(COLOURS, ("norm", "srm", "n2", "n1", "a"), strict=False):
+        for plot, loss in zip(plots[:2], (0.01, 0.1), strict=True):
+            some = pick(frame, case, topology__link__down__loss__p=loss)
+            line(plot, some, RECEIVERS, "processing_throughput", color=colour, label=case)
+            if formula := FORMULAS.get(f"{case}-throughput"):
+                plot.plot(groups, [formula.value(receivers=r, loss=loss) for r in groups], "--", color=colour, linewidth=1)
+            tidy(plot, f"throughput of processors, {loss:.0%} loss", "receivers", xscale="log", yscale="log")
+        line(plots[2], pick(frame, case, topology__link__down__loss__p=0.1), RECEIVERS, "feedback", color=colour)
+    tidy(plots[2], "feedback packets for 100, 10% loss", "receivers", xscale="log", yscale="log")
+    plots[0].legend(frameon=False)
+
+
+def twin(frame: Any, plots: Any) -> None:
+    """The two worlds side by side."""
+    frame = frame.assign(p_lost=100 * frame["p_topology__link__down__loss"])
+    for colour, rate in zip(COLOURS, (2e6, 8e6), strict=False):
+        for world, style in (
+            ("sim", {"linestyle": "-"}),
+            ("emu", {"linestyle": "none", "marker": "s", "markerfacecolor": "none"}),
+        ):
+            some = pick(frame, backend=world, protocol__rate=rate)
+            for plot, metric in zip(plots, ("completion_time", "repairs_sent", "nacks_sent"), strict=True):
+                line(plot, some, "lost", metric, color=colour, label=f"{world}, {rate / 1e6:g} Mbit/s", **style)
+    for plot, title in zip(plots, ("completion time [s]", "repairs", "NACKs"), strict=True):
+        tidy(plot, title, "loss [%]", ylim=(0, None))
+    plots[0].legend(frameon=False)
+
+
+PICTURES: dict[str, Callable[[Any, Any], None]] = {
+    "nack-atlas": atlas,
+    "fec": fec,
+    "storm": storm,
+    "router": router,
+    "baselines": baselines,
+    "twin": twin,
+}
+"""By the name of the sweep."""
+
+
+def main() -> None:
+    """Draw the figure of the sweep in a folder."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="results of a ready sweep")
+    parser.add_argument("--svg", type=Path, required=True, help="file to write")
+    asked = parser.parse_args()
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams |= {"svg.hashsalt": "mcastlab", "font.size": 9, "axes.titlesize": 10}
+    from matplotlib import pyplot
+
+    figure, plots = pyplot.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
+    PICTURES[load_sweep(asked.folder / "sweep.yaml").name](read(asked.folder), plots)
+    figure.savefig(asked.svg, metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""`mcastlab report`: the results of a sweep as one page for a browser, and its figures for papers."""
+
+import json
+import shlex
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from experiments import tables
+from experiments.commands.options import Json, Master, Remote
+from protocols.errors import UsageError
+
+__all__ = ["report_command"]
+
+
+def report_command(
+    *,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a sweep.", show_default=False)],
+    out: Annotated[
+        Path | None, typer.Option(help="The page.  (default: DIR/report.html)", metavar="FILE", show_default=False)
+    ] = None,
+    browse: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
+    metric: Annotated[
+        str, typer.Option(help="Which metrics.  (default: the main ones)", metavar="NAME,...", show_default=False)
+    ] = "",
+    theory: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Formula to lay over the results; may be repeated.", metavar="NAME[:arg=value,...]", show_default=False
+        ),
+    ] = None,
+    only: Annotated[str | None, typer.Option(help="Only this figure, as files.", metavar="FIGURE", show_default=False)] = None,
+    figures: Annotated[
+        bool, typer.Option("--figures/--no-figures", help="PNG and SVG of every figure into DIR/figures.")
+    ] = True,
+    code: Annotated[
+        str | None,
+        typer.Option(help="Version of the code whose runs.  (default: the last)", metavar="VERSION", show_default=False),
+    ] = None,
+    master: Master = "local[*]",
+    remote: Remote = None,
+    as_json: Json = False,
+) -> int:
+    """Write one self-contained HTML file with tables, interactive figures, theory and failed runs.
+
+    Exit code 0: written; 2: bad input; 3: this machine can't run Spark or lacks plotly or matplotlib.
+    """
+    # Spark's packages are loaded here alone.
+    from experiments.report.contents import gather
+    from experiments.report.page import page
+    from experiments.report.paper import check_matplotlib, save
+    from experiments.sweep.spark import session
+    from experiments.sweep.store import latest_version
+
+    # What is mistyped or missing is told before Spark starts.
+    latest_version(folder)
+    if figures or only:
+        check_matplotlib()
+    with tables.working(f"reading {folder}"):
+        spark = session(master, folder / "spark.log", remote)
+        try:
+            names = [name for name in metric.split(",") if name.strip()]
+            contents = gather(spark, folder, names, theory or (), code)
+        finally:
+            spark.stop()
+    written: list[Path] = []
+    if only is None:
+        said = "".join(f" --theory {shlex.quote(text)}" for text in theory or ())
+        target = out or folder / "report.html"
+        _write(target, page(contents, contents.layout, f"mcastlab report {shlex.quote(str(folder))}{said}"))
+        written.append(target)
+    known = {figure.name: figure for figure in contents.figures}
+    if only is not None and only not in known:
+        raise UsageError(f"--only: value {only!r} is not allowed; one of {', '.join(known)}")
+    if figures or only:
+        with tables.working("drawing figures"):
+            written += save([known[only]] if only else contents.figures, folder / "figures")
+    typer.echo(json.dumps({"written": [str(path) for path in written]}) if as_json else _told(written))
+    if browse and only is None:
+        webbrowser.open(written[0].resolve().as_uri())
+    return 0
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--out: value {str(path)!r} is not allowed; a file that can be written ({error.strerror})") from error
+
+
+def _told(written: list[Path]) -> str:
+    """The page with its size, and how many figures."""
+    lines = [f"{path} ({path.stat().st_size / 1e6:.1f} MB)" for path in written if path.suffix == ".html"]
+    drawn = [path for path in written if path.suffix != ".html"]
+    if drawn:
+        lines.append(f"{drawn[0].parent}: {len(drawn)} files, PNG and SVG")
+    return "\n".join(lines)

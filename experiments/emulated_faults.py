@@ -1,0 +1,71 @@
+"""The faults of a scenario as Mininet does them, and a refusal of those it can't do."""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+import emu.faults as real
+from experiments.faults import Fault
+from protocols.errors import UnsupportedError
+from sim.faults import members_of, sides_of
+from topologies.spec import Topology
+
+__all__ = ["emulated"]
+
+
+def emulated(faults: Sequence[Fault], topology: Topology, foreign: Collection[str]) -> list[real.Fault]:
+    """What to do in the emulation. UnsupportedError naming fault and verb for what it can't do; `foreign` hosts run no program
+    of ours.
+    """
+    found: list[real.Fault] = []
+    for number, fault in enumerate(faults):
+        make = _MAKE.get(fault.verb)
+        if make is None:
+            can = ", ".join(_MAKE)
+            raise UnsupportedError(
+                f"faults.{number}: Mininet can't do {fault.verb!r}, only {can}; the simulator can (--on sim), or leave it out"
+            )
+        if fault.verb == "slow" and (strange := next((name for name in _names(fault, topology) if name in foreign), None)):
+            raise UnsupportedError(f"faults.{number}: {strange} runs a foreign program, which can't be made slow; leave it out")
+        found += make(fault, topology)
+    return found
+
+
+def _names(fault: Fault, topology: Topology) -> list[str]:
+    return [host for name in fault.hosts for host in members_of(topology, name)]
+
+
+def _partition(fault: Fault, topology: Topology) -> Iterator[real.Fault]:
+    first, *others = sides_of(topology, fault.sides)
+    if fault.oneway:
+        deaf = [(host, first) for side in others for host in side]
+    else:
+        sides = [first, *others]
+        deaf = [(host, [name for other in sides if other is not side for name in other]) for side in sides for host in side]
+    sides_said = (side if isinstance(side, str) else ",".join(side) for side in fault.sides)
+    what = " | ".join(sides_said) + (" one way" if fault.oneway else "")
+    yield real.Partition(what, fault.at, fault.lasts, deaf)
+
+
+def _flap(fault: Fault, topology: Topology) -> Iterator[real.Fault]:
+    assert fault.flap is not None
+    near, far = ([name] if name in topology.switches else members_of(topology, name) for name in fault.flap)
+    period = fault.every if fault.every is not None else 2 * (fault.lasts or 0.0)
+    pairs = [(a, b) for a in near for b in far]
+    for number in range(fault.times):
+        yield real.Cut("-".join(fault.flap), fault.at + number * period, fault.lasts, pairs)
+
+
+def _crash(fault: Fault, topology: Topology) -> Iterator[real.Fault]:
+    yield real.Crash(",".join(fault.hosts), fault.at, fault.lasts, _names(fault, topology))
+
+
+def _slow(fault: Fault, topology: Topology) -> Iterator[real.Fault]:
+    what, names = ",".join(fault.hosts), _names(fault, topology)
+    yield real.Slow(what, fault.at, fault.lasts, names, fault.takes, fault.room)
+
+
+_MAKE: dict[str, Callable[[Fault, Topology], Iterator[real.Fault]]] = {
+    "partition": _partition,
+    "flap": _flap,
+    "crash": _crash,
+    "slow": _slow,
+}

@@ -1,0 +1,48 @@
+"""What a sender will say if nothing comes between: lets a host carry many messages at the cost of one wake-up.
+
+A machine that `foresees` promises a `Run` of messages after a wake-up. The host may carry them as if it had woken it for each,
+and tells it with `Run.end` how many were sent before its next input, whatever that is. A host may also never ask.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from protocols.machine import Address, Message
+
+__all__ = ["Run"]
+
+
+class Run(ABC):
+    """Messages of one size with consecutive identities, in one chain of positions, each with a token.
+
+    The first is due at `begin`; each of the others `interval` after the one before, added up one by one.
+    """
+
+    __slots__ = ("begin", "count", "identity", "interval", "kind", "size", "to")
+
+    def __init__(self, begin: float, interval: float, count: int, identity: int, kind: str, size: int, to: Address) -> None:
+        self.begin = begin
+        self.interval = interval
+        self.count = count
+        self.identity = identity
+        """Of the first."""
+        self.kind = kind
+        self.size = size
+        """Bytes of UDP payload of each."""
+        self.to = to
+
+    @abstractmethod
+    def position(self, number: int) -> Any:
+        """Where who heard `number` of them stands: always the same object."""
+
+    @abstractmethod
+    def message(self, number: int) -> Message:
+        """One of them, counted from 0."""
+
+    @abstractmethod
+    def take(self, count: int, deadline: float) -> None:
+        """The host carries so many, and the next would be due at `deadline`: the machine's own until something earlier is."""
+
+    @abstractmethod
+    def end(self, sent: int, last: float, clear: float) -> None:
+        """So many were sent, the last of them at `last`; the next would be due at `clear`. The machine is as if it had."""

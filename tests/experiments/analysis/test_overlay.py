@@ -1,0 +1,112 @@
+"""Theory beside measurement, point by point."""
+
+from pathlib import Path
+
+import pytest
+
+from experiments import theory
+from experiments.analysis.derived import DERIVED
+from experiments.analysis.formulas import FORMULAS
+from experiments.analysis.overlay import expect, overlay, wanted
+from experiments.analysis.points import Points, flat
+from experiments.analysis.runs import Runs
+from experiments.sweep.catalog import METRICS
+from protocols.errors import UsageError
+
+
+def test_runs_made_by_a_formula_are_near_it(runs: Runs, folder: Path) -> None:
+    rows = overlay(runs, wanted("arq"), Points(folder))
+    assert {row.keys["protocol.name"] for row in rows} == {"srm"}
+    assert len(rows) == 6
+    for row in rows:
+        assert row.expected == pytest.approx(theory.repetition(row.keys["topology.receivers"], row.keys["loss"]))
+        assert row.residual is not None
+        assert row.holds
+        assert abs(row.residual) < 4
+        assert (row.residual > 0) == (row.mean > row.expected)
+
+
+def test_runs_made_by_something_else_are_not(runs: Runs, folder: Path) -> None:
+    rows = overlay(runs, wanted("fec"), Points(folder))
+    assert {row.keys["protocol.name"] for row in rows} == {"norm"}
+    assert not any(row.holds for row in rows)
+
+
+def test_an_argument_can_be_given_as_a_number_or_by_another_key(runs: Runs, folder: Path) -> None:
+    rows = overlay(runs, wanted("arq:loss=0.5,receivers=protocol.segment"), Points(folder))
+    assert {row.expected for row in rows} == {theory.repetition(1400, 0.5)}
+
+
+def test_a_formula_whose_arguments_nobody_tells_is_refused(runs: Runs, folder: Path) -> None:
+    with pytest.raises(UsageError, match=r"no point tells receivers; say it like arq:receivers=KEY or =NUMBER"):
+        overlay(runs, wanted("arq:receivers=nowhere"), Points(folder))
+
+
+def test_a_formula_for_another_kind_of_network_is_refused(runs: Runs, folder: Path) -> None:
+    with pytest.raises(UsageError, match="of the kind it is meant for"):
+        overlay(runs, wanted("single-mac:rate=1e8"), Points(folder))
+
+
+def test_a_formula_of_a_metric_nobody_kept_is_refused(runs: Runs, folder: Path) -> None:
+    with pytest.raises(UsageError, match="it predicts requests_per_loss, which no run here has"):
+        overlay(runs, wanted("nacks"), Points(folder))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("nothing", "--theory: value 'nothing' is not allowed; one of nacks,"), ("arq:x=1", "arq takes argument=number or")],
+)
+def test_a_mistyped_formula_is_one_clear_line(text: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        wanted(text)
+
+
+def test_every_formula_predicts_a_metric_that_there_is() -> None:
+    assert all(formula.metric in {*METRICS, *DERIVED} for formula in FORMULAS.values())
+
+
+def test_derived_metrics_are_made_of_stored_ones() -> None:
+    assert all(set(made.needs) <= METRICS.keys() for made in DERIVED.values())
+    assert not DERIVED.keys() & METRICS.keys()
+
+
+SUPPRESSED = {"topology.receivers": 100, "topology.link.up.delay": 0.025, "protocol.name": "norm"}
+SUPPRESSED |= {"protocol.gsize": 100, "protocol.backoff": 4, "protocol.grtt": 0.1}
+CODED = {"protocol.name": "norm", "protocol.parity": 4, "protocol.block": 20, "protocol.segment": 1000}
+CODED |= {"topology.receivers": 10, "topology.link.down.loss": 0.1, "workload.0.size": 45_000}
+MAC = {"topology.nodes.router.mac": "single", "topology.nodes.router.duplex": "half", "protocol.segment": 1440}
+
+
+@pytest.mark.parametrize(
+    ("name", "point", "value"),
+    [
+        ("nacks", SUPPRESSED, pytest.approx(theory.nacks(100, 4, 0.5, 100), rel=0.05)),
+        ("nacks-rfc5401", SUPPRESSED, pytest.approx(theory.nacks_approximate(100, 4))),
+        ("fec", CODED, pytest.approx(theory.integrated(10, 0.1, 15))),
+        ("residual", CODED | {"protocol.auto_parity": 2}, pytest.approx(1 - (1 - theory.block_failure(15, 17, 0.1)) ** 3)),
+        ("n2-feedback", CODED | {"protocol.name": "n2"}, pytest.approx(theory.tkp_counts(10, 0.1)[2])),
+        ("n1-feedback", CODED, None),
+        ("single-mac", MAC | {"topology.nodes.router.rate": 1e8}, pytest.approx(46.69, abs=0.1)),
+        ("dual-mac", MAC, None),
+        ("single-mac", MAC, None),
+    ],
+)
+def test_formulas_take_their_arguments_from_the_scenario(name: str, point: dict[str, object], value: object) -> None:
+    assert expect(wanted(name), point) == value
+
+
+def test_a_ceiling_holds_below_it() -> None:
+    assert FORMULAS["single-mac"].ceiling
+    assert not FORMULAS["nacks"].ceiling
+
+
+def test_losses_are_their_probability_where_they_are_independent() -> None:
+    told = dict(flat({"down": {"loss": {"model": "bernoulli", "p": 0.1}}, "up": {"loss": {"model": "perfect"}}, "n": [1, 2]}))
+    assert (told["down.loss"], told["up.loss"], told["n.1"]) == (0.1, 0.0, 2)
+    assert "burst.loss" not in dict(flat({"burst": {"loss": {"model": "gilbert-elliott", "p": 0.1}}}))
+
+
+def test_a_point_is_the_base_with_the_values_of_its_axes(folder: Path) -> None:
+    point = Points(folder).at({"topology.receivers": 50, "protocol.name": "srm", "loss": 0.1})
+    assert (point["topology.receivers"], point["protocol.name"], point["topology.link.down.loss"]) == (50, "srm", 0.1)
+    assert point["name"] == "made-up"

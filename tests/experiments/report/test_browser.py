@@ -1,0 +1,111 @@
+"""The page in a real browser: it draws, it complains of nothing, its filters filter, and it asks nobody for anything."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.browser import Browser, Page, browser
+
+pytestmark = pytest.mark.peer("chromium")
+DRAWN = (
+    "[...document.querySelectorAll('.plot')].every((plot) => plot.querySelector('.main-svg .xy, .main-svg .cartesianlayer'))"
+)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """A browser for all tests here."""
+    with browser() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def page(chromium: Browser, report: Path) -> Page:
+    """The report on a laptop."""
+    return chromium.open(report)
+
+
+def count(page: Page, table: str) -> str:
+    """What a table says of its rows."""
+    told = page.run(f"document.querySelector('#table-{table} .count').textContent")
+    assert isinstance(told, str)
+    return told
+
+
+def write_filter(page: Page, table: str, column: int, text: str) -> None:
+    """As if somebody typed it."""
+    page.run(
+        f"{{ const box = document.querySelectorAll('#table-{table} th input')[{column}]; box.value = '{text}'; "
+        "box.dispatchEvent(new Event('input')); }"
+    )
+
+
+def choose(page: Page, control: int, place: int) -> None:
+    """As if somebody chose the `place`-th value of a control of the explorer."""
+    page.run(
+        f"{{ const box = document.querySelectorAll('#controls select')[{control}]; box.selectedIndex = {place}; "
+        "box.dispatchEvent(new Event('change')); }"
+    )
+
+
+def test_every_figure_is_drawn_and_nothing_is_complained_of(page: Page) -> None:
+    assert page.run("document.querySelectorAll('.plot').length") >= 10
+    page.wait(DRAWN)
+    assert page.complaints() == []
+
+
+@pytest.mark.parametrize(("width", "dark"), [(390, False), (390, True), (1440, True)])
+def test_it_fits_phones_and_dark_rooms(chromium: Browser, report: Path, width: int, dark: bool) -> None:
+    other = chromium.open(report, width=width, dark=dark)
+    other.wait(DRAWN)
+    assert other.run("document.documentElement.scrollWidth") <= width
+    assert other.run("document.documentElement.dataset.theme") == ("dark" if dark else "light")
+    assert other.complaints() == []
+
+
+def test_the_button_turns_light_to_dark_and_figures_follow(page: Page) -> None:
+    colour = "getComputedStyle(document.querySelector('#plot-effects .xtick text')).fill"
+    before = page.run(colour)
+    page.run("document.getElementById('theme').click()")
+    assert page.run("document.documentElement.dataset.theme") == "dark"
+    page.wait(f"{colour} !== '{before}'")
+    page.run("document.getElementById('theme').click()")
+    page.wait(f"{colour} === '{before}'")
+
+
+@pytest.mark.parametrize(("column", "text", "shown"), [(0, "> 20", 12), (0, "10..20", 24), (1, "srm", 18), (3, "goodput", 12)])
+def test_filters_leave_the_rows_that_match(page: Page, column: int, text: str, shown: int) -> None:
+    write_filter(page, "points", column, text)
+    assert count(page, "points") == f"{shown} of 36 rows"
+    assert page.run("document.querySelectorAll('#table-points tbody tr').length") == shown
+    write_filter(page, "points", column, "")
+    assert count(page, "points") == "36 of 36 rows"
+
+
+def test_a_click_on_a_heading_sorts_and_another_turns_round(page: Page) -> None:
+    first = "Number(document.querySelector('#table-points tbody tr td').textContent)"
+    heading = "document.querySelector('#table-points th button').click()"
+    page.run(heading)
+    assert page.run(first) == 10
+    page.run(heading)
+    assert page.run(first) == 50
+
+
+def test_the_explorer_draws_what_is_chosen(page: Page) -> None:
+    title = "document.querySelector('#plot-explore .ytitle').textContent"
+    assert page.run(title) == "completion time [s]"
+    choose(page, 0, 1)
+    page.wait(f"{title} === 'goodput [Mbit/s]'")
+    lines = "document.querySelectorAll('#plot-explore .scatterlayer .trace .lines path.js-line').length"
+    both = page.run(lines)
+    choose(page, 2, 0)
+    page.wait(f"{lines} < {both}")
+    assert page.complaints() == []
+
+
+def test_it_prints(page: Page) -> None:
+    pdf = page.pdf()
+    assert pdf.startswith(b"%PDF")
+    assert pdf.count(b"/Type /Page\n") + pdf.count(b"/Type /Page ") + pdf.count(b"/Type/Page/") >= 3
+    assert page.complaints() == []

@@ -1,0 +1,85 @@
+"""`mcastlab analyse` and `mcastlab report` as a user calls them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PNG = b"\x89PNG"
+
+
+def test_analyse_prints_rows_as_json(commands: Any, swept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert commands("analyse", swept, "--by", "receivers", "--metric", "nacks_sent", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [row["mean"] for row in told["rows"]] == [10.0, 20.0, 50.0]
+    assert (told["runs"], told["failed"]) == (96, 1)
+
+
+def test_analyse_prints_a_table_and_writes_csv(
+    commands: Any, swept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert commands("analyse", swept, "--compare", "name", "--metric", "completion_time", "--csv", tmp_path / "gaps.csv") == 0
+    assert "96 runs, 1 failed" in capsys.readouterr().out
+    head, row = (tmp_path / "gaps.csv").read_text().splitlines()
+    assert head.startswith("metric,axis,variant,base,pairs")
+    assert row.startswith("completion_time,protocol.name,srm,norm,46,2.0")
+
+
+def test_series_have_bands(commands: Any, swept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert commands("analyse", swept, "--series", "queue", "--json") == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert {row["name"] for row in rows} == {"queue"}
+    assert rows[-1]["p95"] == 32.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--by", "nothing"], "--by: value 'nothing' is not allowed; one of topology.receivers, protocol.name, loss"),
+        (["--metric", "nothing"], "--metric: value 'nothing' is not allowed; one of"),
+        (["--effects", "--compare", "name"], "--effects: is not allowed beside --compare"),
+    ],
+)
+def test_bad_input_is_one_line(
+    commands: Any, swept: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
+) -> None:
+    assert commands("analyse", swept, *arguments) == 2
+    error = capsys.readouterr().err
+    assert told in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["analyse", "report"])
+def test_a_folder_without_results_is_told_before_spark_starts(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from experiments.cli import invoke
+
+    monkeypatch.setattr("experiments.sweep.spark.session", None)
+    assert invoke([command, str(tmp_path)]) == 2
+    assert "holds no results of a sweep" in capsys.readouterr().err
+
+
+def test_every_figure_is_there_as_png_and_svg(report: Path) -> None:
+    folder = report.parent / "figures"
+    names = {path.stem for path in folder.iterdir()}
+    assert {"lines-completion_time", "pareto", "effects", "theory", "series-queue"} <= names
+    for name in names:
+        assert (folder / f"{name}.png").read_bytes().startswith(PNG)
+        assert "<svg" in (folder / f"{name}.svg").read_text()[:1000]
+
+
+def test_one_figure_alone_has_the_same_bytes(commands: Any, report: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = {kind: (report.parent / "figures" / f"effects.{kind}").read_bytes() for kind in ("png", "svg")}
+    page = report.read_bytes()
+    assert commands("report", report.parent, "--only", "effects", "--json") == 0
+    written = json.loads(capsys.readouterr().out)["written"]
+    assert [Path(path).name for path in written] == ["effects.png", "effects.svg"]
+    assert {kind: (report.parent / "figures" / f"effects.{kind}").read_bytes() for kind in before} == before
+    assert report.read_bytes() == page
+
+
+def test_a_figure_that_is_not_there_is_refused(commands: Any, report: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert commands("report", report.parent, "--only", "nothing") == 2
+    assert "--only: value 'nothing' is not allowed; one of lines-" in capsys.readouterr().err

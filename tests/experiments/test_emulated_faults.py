@@ -1,0 +1,144 @@
+"""Faults of a scenario happen in Mininet, at their times and with the consequences they have in the simulator."""
+
+from typing import Any
+
+import pytest
+
+from experiments.metrics import Result
+from experiments.run import run
+from experiments.scenario import parse
+from protocols.errors import UnsupportedError
+
+LATE = 0.1
+"""Seconds a fault may come late on a busy machine."""
+
+
+def play(faults: list[dict[str, Any]], world: str = "emu", **changes: Any) -> Result:
+    """Six files in about two seconds to four receivers, nothing lost but by faults."""
+    data = {
+        "name": "faulty",
+        "topology": {"kind": "star", "receivers": 4},
+        "protocol": {"name": "norm", "rate": "8Mbit", "grtt": "20ms", "gsize": 10, "robust": 10},
+        "workload": {"kind": "file", "size": "300kB", "count": 6},
+        "faults": faults,
+        "duration": "20s",
+    }
+    return run(parse(data | changes, "FILE"), world)
+
+
+def losses(result: Result) -> dict[str, float]:
+    """The share that each receiver lost."""
+    return {row.name: row.loss for row in result.receivers}
+
+
+def kept_time(result: Result) -> bool:
+    """Did everything begin and end when it was planned?"""
+    log = result.metrics["fault_log"]
+    return all(0 <= row["began"] - row["at"] < LATE for row in log) and all(
+        0 <= row["ended"] - row["until"] < LATE for row in log if row["until"] is not None
+    )
+
+
+@pytest.mark.emu
+def test_partitions_and_links_that_are_down_lose_what_is_sent_meanwhile() -> None:
+    faults: list[dict[str, Any]] = [
+        {"at": "300ms", "partition": [["r1", "r2"], "rest"], "for": "200ms"},
+        {"at": "800ms", "flap": ["s1", "r3"], "for": "50ms", "times": 2},
+    ]
+    result, simulated = play(faults), play(faults, "sim")
+    assert result.completed, result
+    assert result.metrics["injected"] == {"partition": 1, "flap": 2}
+    assert kept_time(result)
+    assert [(row["verb"], row["what"]) for row in result.metrics["fault_log"]] == [
+        ("partition", "r1,r2 | rest"),
+        ("flap", "s1-r3"),
+        ("flap", "s1-r3"),
+    ]
+    for name, lost in losses(simulated).items():
+        # Some 140 of 1500 packets go by in 200 ms; a fault that comes 10 ms late loses 7 others.
+        assert losses(result)[name] == pytest.approx(lost, abs=0.02), name
+    assert losses(result)["r4"] == 0 < losses(result)["r3"] < losses(result)["r1"]
+
+
+@pytest.mark.emu
+def test_a_partition_may_be_one_way() -> None:
+    # What r1 says does not come to the sender, who goes on sending: r1 lacks what it lost before and may not ask for.
+    faults: list[dict[str, Any]] = [
+        {"at": "0s", "partition": [["r1"], "rest"], "oneway": True},
+        {"at": "200ms", "flap": ["s1", "r1"], "for": "50ms"},
+    ]
+    result = play(faults)
+    assert result.metrics["injected"] == {"partition": 1, "flap": 1}
+    assert not result.completed
+    assert [row.equal for row in result.receivers] == [False, True, True, True]
+    assert result.receivers[0].nacks_sent > 0 == result.metrics["nacks_received"]
+    assert result.metrics["fault_log"][0]["until"] is None
+
+
+@pytest.mark.emu
+def test_a_receiver_that_crashed_comes_back_with_nothing() -> None:
+    faults: list[dict[str, Any]] = [{"at": "700ms", "crash": "r4", "for": "300ms"}, {"at": "900ms", "crash": ["r3"]}]
+    result, simulated = play(faults), play(faults, "sim")
+    assert result.metrics["injected"] == {"crash": 2, "restart": 1}
+    assert kept_time(result)
+    rows = {row.name: row for row in result.receivers}
+    found, expected = rows["r4"].objects, {row.name: row.objects for row in simulated.receivers}
+    # Back in the middle of a file, it has this one too if it comes before the end of the first block.
+    assert abs(found - expected.pop("r4")) <= 1
+    assert {name: rows[name].objects for name in expected} == expected
+    assert (rows["r1"].equal, rows["r3"].equal, rows["r4"].equal) == (True, False, False)
+    assert 0 < found < 6 > rows["r3"].objects > 0
+    assert result.metrics["faults"] == {}
+
+
+@pytest.mark.emu
+def test_a_sender_that_crashed_sends_all_again_as_another_instance() -> None:
+    result = play([{"at": "500ms", "crash": "sender", "for": "200ms"}])
+    assert result.completed, result
+    assert result.metrics["injected"] == {"crash": 1, "restart": 1}
+    # All six files once more, after a quarter of them was sent in vain.
+    assert result.metrics["packets"]["data"] > 6 * 215 + 200
+
+
+@pytest.mark.emu
+def test_a_slow_reader_loses_what_it_has_no_room_for() -> None:
+    # 714 packets per second come, and 333 are read: of some 214 that come meanwhile more than half find no room.
+    result = play([{"at": "300ms", "slow": "r2", "takes": "3ms", "room": 5, "for": "300ms"}])
+    assert result.completed, result
+    assert 60 < result.metrics["injected"]["slow_drops"] < 160
+    assert losses(result)["r2"] > 0.03
+    assert losses(result)["r1"] == 0
+    assert result.metrics["faults"] == {}
+
+
+@pytest.mark.emu
+@pytest.mark.peer
+def test_a_foreign_program_crashes_and_comes_back_too() -> None:
+    work = [{"kind": "file", "size": "200kB"}, {"kind": "file", "size": "200kB", "at": "1500ms"}]
+    faults: list[dict[str, Any]] = [{"at": "500ms", "crash": ["r1", "r2"], "for": "300ms"}]
+    result = play(faults, nodes={"r1": {"run": "nrl-norm"}}, workload=work)
+    assert [row.objects for row in result.receivers] == [1, 1, 2, 2]
+    assert result.metrics["injected"] == {"crash": 2, "restart": 2}
+    assert result.metrics["faults"] == {}
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"hold": [["r1"], "rest"]},
+        {"drift": "r1", "factor": 2},
+        {"step": "r1", "forward": "1s"},
+        {"storm": "r1", "rate": "1Mbit"},
+    ],
+    ids=lambda fault: str(next(iter(fault))),
+)
+def test_what_mininet_can_not_do_is_refused_by_its_name(fault: dict[str, Any]) -> None:
+    verb = next(iter(fault))
+    with pytest.raises(UnsupportedError, match=rf"^faults\.1: Mininet can't do '{verb}', only partition, flap, crash, slow;"):
+        play([{"at": "1s", "crash": "r1"}, {"at": "1s", **fault}])
+
+
+@pytest.mark.peer
+def test_a_foreign_program_is_as_fast_as_it_is() -> None:
+    with pytest.raises(UnsupportedError, match=r"^faults\.0: r1 runs a foreign program"):
+        play([{"at": "1s", "slow": "r", "takes": "1ms"}], nodes={"r1": {"run": "nrl-norm"}})

@@ -1,0 +1,91 @@
+"""The view of a running emulation: what was done in each second, from what was counted so far."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from experiments.cli import invoke
+from experiments.live_view import LiveView
+
+FIRST = {
+    "sender": {"at": 1.0, "octets": 1_250_000, "packets": 900, "data_lost": 0, "data_received": 0},
+    "r1": {"at": 1.0, "octets": 100, "packets": 2, "nacks_sent": 2, "data_lost": 9, "data_received": 891},
+}
+SECOND = {
+    "sender": {"at": 2.0, "octets": 1_875_000, "packets": 1350, "data_lost": 0, "data_received": 0},
+    "r1": {"at": 3.0, "octets": 300, "packets": 6, "nacks_sent": 6, "data_lost": 109, "data_received": 1191},
+}
+
+
+def view(terminal: bool) -> tuple[LiveView, io.StringIO]:
+    """A view that draws into memory."""
+    text = io.StringIO()
+    return LiveView("demo", Console(file=text, force_terminal=terminal, width=100, height=30)), text
+
+
+def test_a_line_every_second_where_there_is_no_terminal() -> None:
+    shown, text = view(terminal=False)
+    shown(1.0, FIRST)
+    shown(2.0, SECOND)
+    assert text.getvalue().splitlines() == [
+        "1 s: 2 hosts sent 10.00 Mbit/s, loss 1.0%, 2 NACKs/s",
+        # Of r1 came nothing for a second, so what it did is half of what it counted since.
+        "2 s: 2 hosts sent 5.00 Mbit/s, loss 25.0%, 2 NACKs/s",
+    ]
+
+
+def test_a_table_of_hosts_on_a_terminal() -> None:
+    shown, text = view(terminal=True)
+    shown(1.0, FIRST)
+    for word in ("demo, second 1", "sender", "10.00", "900", "r1", "891", "1.0%"):
+        assert word in text.getvalue()
+
+
+def test_a_host_that_crashed_counts_nothing_and_then_from_0() -> None:
+    shown, text = view(terminal=False)
+    shown(1.0, FIRST)
+    shown(2.0, FIRST)
+    shown(3.0, {"sender": {"at": 3.0, "octets": 0, "packets": 0}})
+    assert [line.split("sent ")[1].split(",")[0] for line in text.getvalue().splitlines()] == [
+        "10.00 Mbit/s",
+        "0.00 Mbit/s",
+        "0.00 Mbit/s",
+    ]
+
+
+def test_of_many_hosts_those_that_send_or_lose_most_are_shown() -> None:
+    shown, text = view(terminal=True)
+    census = {f"r{i}": {"at": 1.0, "octets": 0, "data_lost": i, "data_received": 1000} for i in range(100)}
+    shown(1.0, {"sender": {"at": 1.0, "octets": 1_000_000}} | census)
+    assert "sender" in text.getvalue()
+    assert " r99 " in text.getvalue()
+    assert " r77 " not in text.getvalue()
+    assert "and 78 hosts" in text.getvalue()
+
+
+@pytest.mark.emu
+def test_a_run_is_watched_and_comes_to_the_same(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    data = {
+        "name": "watched",
+        "topology": {"kind": "star", "receivers": 2},
+        "protocol": {"name": "norm", "rate": "4Mbit", "grtt": "20ms", "robust": 10},
+        "workload": {"kind": "file", "size": "1MB"},
+    }
+    file = tmp_path / "scenario.yaml"
+    file.write_text(json.dumps(data))
+    assert invoke(["run", str(file), "--on", "emu", "--live", "--json"]) == 0
+    out, err = capfd.readouterr()
+    assert json.loads(out)["completed"]
+    lines = err.splitlines()
+    assert lines[0].startswith("1 s: 3 hosts sent ")
+    assert len(lines) >= 2
+    assert float(lines[0].split("sent ")[1].split()[0]) == pytest.approx(4, rel=0.3)
+
+
+def test_only_mininet_can_be_watched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = Path(__file__).parents[2] / "experiments" / "scenarios" / "demo.yaml"
+    assert invoke(["run", str(file), "--live"]) == 2
+    assert "--live: only Mininet" in capsys.readouterr().err
