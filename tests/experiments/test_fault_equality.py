@@ -45,7 +45,7 @@ def test_lines_with_memory_do_so_too(number: int, name: str) -> None:
 def test_links_that_change_do_so_too(number: int) -> None:
     topology = parse_topology(TOPOLOGIES[number])
     near, far, _ = next(link for link in topology.links if link[0] in topology.switches and link[1] in topology.host_nodes)
-    plan = [
+    plan: list[dict[str, Any]] = [
         {"at": "20ms", "change": [near, far], "rate": "3Mbit", "loss": "30%", "for": "60ms"},
         {"at": "50ms", "change": ["sender", topology.links[0][1]], "rate": "4Mbit", "for": "40ms"},
         {"at": "60ms", "change": [near, far], "loss": 0},

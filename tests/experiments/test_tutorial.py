@@ -4,7 +4,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
@@ -12,6 +14,9 @@ import pytest
 from tests.experiments.conftest import need_spark
 
 NOTEBOOK = Path(__file__).parents[2] / "docs" / "tutorial.ipynb"
+# nbformat comes without types.
+READ: Callable[..., Any] = nbformat.read
+
 RUNNER = """
 import json, sys
 cells = json.loads(sys.stdin.read())
@@ -25,7 +30,7 @@ print(json.dumps({"low": min(space["expected"].values()), "groups": len(space["g
 @pytest.mark.timeout(400)
 def test_every_cell_of_the_tutorial_runs_and_draws_its_figure(tmp_path: Path) -> None:
     need_spark()
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    notebook = READ(NOTEBOOK, as_version=4)
     nbformat.validate(notebook)
     cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     # A process of its own: the notebook stops its Spark session, which the other tests share.
@@ -47,6 +52,6 @@ def test_every_cell_of_the_tutorial_runs_and_draws_its_figure(tmp_path: Path) ->
 
 
 def test_the_tutorial_is_short_and_kept_without_outputs() -> None:
-    cells = nbformat.read(NOTEBOOK, as_version=4).cells
+    cells = READ(NOTEBOOK, as_version=4).cells
     assert 8 <= len(cells) <= 16
     assert all(not cell.get("outputs") for cell in cells)

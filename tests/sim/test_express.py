@@ -1,6 +1,7 @@
 """Packets that are foreseen: fewer events, and nothing else is different."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -158,7 +159,7 @@ def test_what_happens_meanwhile_happens_as_it_does_without(happens: Callable[[Se
     runs = []
     for engine in ("fast", "strict"):
         made = session(engine)
-        made.network.later(when, lambda made=made: happens(made, Group("239.0.0.1:1")))
+        made.network.later(when, partial(happens, made, Group("239.0.0.1:1")))
         runs.append(made.run(20.0))
     assert outcome(runs[0]) == outcome(runs[1])
 

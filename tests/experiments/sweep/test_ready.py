@@ -9,7 +9,7 @@ from experiments.sweep.rounds import wanted
 from experiments.sweep.sweepfile import load_sweep
 from tests.tidy.tree import ROOT, label
 
-READY = sorted((ROOT / "experiments" / "sweeps").glob("*.yaml"))
+READY = [*sorted((ROOT / "experiments" / "sweeps").glob("*.yaml")), ROOT / "examples" / "first-sweep.yaml"]
 
 
 @pytest.mark.parametrize("path", READY, ids=label)
@@ -19,5 +19,6 @@ def test_every_point_of_a_ready_sweep_is_a_scenario(path: Path) -> None:
     assert len({run.run_id for run in wanted(plan, {})}) <= plan.most_runs
 
 
-def test_there_are_ready_sweeps() -> None:
-    assert READY
+def test_the_page_shows_the_first_sweep_as_it_is() -> None:
+    text = (ROOT / "examples" / "first-sweep.yaml").read_text(encoding="utf-8").partition("\n")[2]
+    assert text in (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
