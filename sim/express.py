@@ -324,7 +324,7 @@ class Express:
 
     def _missed_by(self, number: int) -> Sequence[int]:
         """Who loses a packet, as a list."""
-        out = self._losers[number - self._base]
+        out: Any = self._losers[number - self._base]
         if not isinstance(out, list | tuple):
             out = self._losers[number - self._base] = out.tolist()
         return cast("Sequence[int]", out)
