@@ -136,6 +136,10 @@ class Crowd:
         """Do those in step stand there?"""
         return self._at is position
 
+    def owes(self, places: Sequence[int]) -> bool:
+        """Has anybody there missed the last message, which is to be noted with the next?"""
+        return bool(self._owing) and not set(self._owing).isdisjoint(self.at(places))
+
     def miss(self, run: "Run", number: int, now: float, then: float, out: Sequence[int]) -> "list[Machine]":
         """A message that begins where those in step stand moves them, but not those of `out`; the next comes at `then`.
 

@@ -70,13 +70,13 @@ class Express(Underway):
             return
         self._forget()
         plan, self._left = self._left, None
+        if plan is None or plan.identity != run.identity or self._left_at != self._end:
+            # What follows the last that is under way is not what it was.
+            self._safe = min(self._safe, self._end - 1)
         if plan is None or not plan.shift(run) or not self._is_free(plan):
             self._safe = min(self._safe, self._end - 1)
             free = [self._free_at(hop) for hop in range(len(self._path))]
             plan = make_plan(run, self._path, free, self._sampler, self._leaf.count)
-        elif self._left_at != self._end or plan.times[0][0] != run.begin:
-            # What follows the last that is under way is not what it was.
-            self._safe = min(self._safe, self._end - 1)
         if len(plan.times[0]) < SHORTEST:
             return
         self._take(machine, run, plan)
@@ -181,7 +181,7 @@ class Express(Underway):
         """The next packet that somebody misses who does more than note it, or the last."""
         if crowd.touched:
             self._review(crowd)
-        missed, last, safe = self._missed, self._end - 1, max(self._safe, self._passed[-1])
+        missed, last, safe = self._missed, self._unbroken(), max(self._safe, self._passed[-1])
         for number in missed[bisect_left(missed, safe) :]:
             if number >= last:
                 break
@@ -191,13 +191,24 @@ class Express(Underway):
         self._safe = max(safe, last)
         return last
 
+    def _unbroken(self) -> int:
+        """The last packet before something else comes, which may come to nobody."""
+        number = self._passed[-1]
+        while True:
+            segment = self._segment(number)
+            number = segment.start + segment.run.count
+            if not self._goes_on(number - 1, segment):
+                return number - 1
+
     def _is_harmless(self, number: int, crowd: Crowd) -> bool:
         """Does everybody who misses a packet only note so when the next is there?"""
         segment, out = self._segment(number), self._missed_by(number)
         if len(out) > FEW or not self._goes_on(number, segment):
             return False
+        # To miss two in a row is more than that.
+        if number == self._passed[-1] and crowd.owes(out):
+            return False
         if number + 1 in self._losers and not set(out).isdisjoint(self._missed_by(number + 1)):
-            # To miss two in a row is more than that.
             return False
         run, nth, then = segment.run, number - segment.start, self._times[-1][number + 1 - self._base]
         watched = self._watched
@@ -314,7 +325,9 @@ class Express(Underway):
             # There was nothing; or the last has landed before the sender was woken for the next.
             return
         assert self._passed[-1] == self._end
+        # Nobody looks from now on who has an input.
         self._base = self._end
+        self._safe = min(self._safe, self._end)
         self._segments.clear()
         self._starts.clear()
         self._missed.clear()
