@@ -12,7 +12,8 @@ from bisect import bisect_left
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from protocols.crowd import Crowd
+from protocols.crowd import Crowd, Seat
+from protocols.foresight import Run
 from protocols.machine import Machine
 from sim.engine import ARRIVAL, Occurrence, post
 from sim.flight import Flight, Route
@@ -21,7 +22,6 @@ from sim.plan import Plan, Segment, make_plan, path_of
 from sim.underway import Underway
 
 if TYPE_CHECKING:
-    from protocols.foresight import Run
     from sim.network import Network
 
 __all__ = ["Express", "express_of"]
@@ -47,9 +47,10 @@ class Express(Underway):
 
     def __init__(self, network: "Network", host: SimHost, route: Route, path: list[Any]) -> None:
         super().__init__(network, host, route, path)
-        # Who misses one of the packets before this only notes so; the last of these for each who does.
+        # Who misses one of the packets before this only notes so. The last of these for each who does: its number, its run and
+        # which of the run it is, and when the next is there.
         self._safe = 0
-        self._watched: dict[Machine, int] = {}
+        self._watched: dict[Machine, tuple[int, Run, int, float]] = {}
         self._posted = -1
         self._occurrence: Occurrence | None = None
         self._callbacks = (self._on_arrival,)
@@ -110,7 +111,7 @@ class Express(Underway):
         """Does the first packet find all ports idle?"""
         return all(self._free_at(hop) <= plan.times[hop][0] for hop in range(len(self._path)))
 
-    def _take(self, machine: Machine, run: "Run", plan: Plan) -> None:
+    def _take(self, machine: Machine, run: Run, plan: Plan) -> None:
         count, network, begin = len(plan.times[0]), self._network, self._end
         run.take(count, plan.times[0][-1] + run.interval)
         machine.seat.pace = self
@@ -135,7 +136,7 @@ class Express(Underway):
             for column in self._times:
                 del column[:done]
             self._base += done
-            self._watched = {machine: number for machine, number in self._watched.items() if number >= self._base}
+            self._watched = {machine: last for machine, last in self._watched.items() if last[0] >= self._base}
             del self._missed[: bisect_left(self._missed, self._base)]
             self._segments = [segment for segment in self._segments if segment.start + segment.run.count > self._base]
             self._starts = [segment.start for segment in self._segments]
@@ -211,27 +212,26 @@ class Express(Underway):
         if number + 1 in self._losers and not set(out).isdisjoint(self._missed_by(number + 1)):
             return False
         run, nth, then = segment.run, number - segment.start, self._times[-1][number + 1 - self._base]
-        watched = self._watched
+        watched, last = self._watched, (number, run, nth, then)
         for machine in crowd.at(out):
             if not machine.seat.shrugs(run, nth, then):
                 return False
-            watched[machine] = number
+            watched[machine] = last
         return True
 
     def _review(self, crowd: Crowd) -> None:
         """Who had an input of their own may have more to do than before about what they will miss."""
-        watched, landed, base, times = self._watched, self._passed[-1], self._base, self._times[-1]
+        watched, landed = self._watched, self._passed[-1]
+        then_first, last = self._times[-1][landed - self._base], self._end - 1
         for machine in watched.keys() & crowd.touched:
-            number = watched[machine]
+            number, run, nth, then = watched[machine]
             if number < landed:
                 continue
-            if number >= self._end - 1:
+            seat: Seat = machine.seat
+            if number >= last:
                 # It may be foreseen again.
-                self._safe = min(self._safe, max(self._end - 1, landed))
-                continue
-            segment, seat = self._segment(number), machine.seat
-            run, nth = segment.run, number - segment.start
-            if not (seat.shrugs(run, nth, times[landed - base]) and seat.shrugs(run, nth, times[number + 1 - base])):
+                self._safe = min(self._safe, max(last, landed))
+            elif not (seat.shrugs(run, nth, then_first) and seat.shrugs(run, nth, then)):
                 self._safe = landed
         crowd.touched.clear()
 

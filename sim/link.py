@@ -7,7 +7,9 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from heapq import merge
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from mypy_extensions import mypyc_attr
 
 from topologies.ethernet import Framing, wire_bytes
 from topologies.spec import LinkSpec
@@ -34,7 +36,6 @@ class Fifo:
     """One output port: `limit` packets may wait behind the one being sent."""
 
     __slots__ = ("delay", "departures", "free_at", "limit", "overhead", "rate")
-    _state: ClassVar[tuple[str, ...]] = __slots__
 
     def __init__(self, spec: LinkSpec) -> None:
         self.rate = spec.rate
@@ -65,18 +66,19 @@ class Fifo:
     def fork(self) -> "Fifo":
         """A port in the same state that goes its own way."""
         twin = type(self).__new__(type(self))
-        for name in self._state:
-            setattr(twin, name, getattr(self, name))
-        if self.departures is not None:
-            twin.departures = self.departures.copy()
+        self._tell(twin)
         return twin
+
+    def _tell(self, twin: "Fifo") -> None:
+        twin.rate, twin.delay, twin.overhead = self.rate, self.delay, self.overhead
+        twin.limit, twin.free_at = self.limit, self.free_at
+        twin.departures = None if self.departures is None else self.departures.copy()
 
 
 class FramedFifo(Fifo):
     """One output port that counts every byte of Ethernet (`topologies.ethernet`)."""
 
     __slots__ = ("framing",)
-    _state = (*Fifo.__slots__, "framing")
 
     def __init__(self, spec: LinkSpec, framing: Framing) -> None:
         super().__init__(replace(spec, overhead=0))
@@ -86,11 +88,17 @@ class FramedFifo(Fifo):
         """As `Fifo`."""
         return super().offer(wire_bytes(size, self.framing), now)
 
+    def _tell(self, twin: Fifo) -> None:
+        super()._tell(twin)
+        assert isinstance(twin, FramedFifo)
+        twin.framing = self.framing
+
 
 def _port(spec: LinkSpec) -> Fifo:
     return Fifo(spec) if isinstance(spec.overhead, int) else FramedFifo(spec, spec.overhead)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Link:
     """One direction of a link that stands alone, to a switch or a plain host (`head`)."""
 
@@ -138,6 +146,7 @@ class Link:
         return self.offered, self.dropped, self.lost, 0, 0, 0
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Bundle:
     """The last hops to a counted group of equal leaves: N links that share one state as long as they carry the same.
 
