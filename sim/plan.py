@@ -1,5 +1,6 @@
 """What becomes of packets a sender foresees: when they are at each link and at their end, and who misses them."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate, repeat
 from typing import Any
@@ -66,9 +67,9 @@ class Plan:
         done, offers = run.identity - self.identity, self.times[0]
         if not 0 <= done < len(offers) or offers[done] != run.begin or (self.size, self.interval) != (run.size, run.interval):
             return False
-        if done or run.count < len(offers):
+        end = min(done + run.count, bisect_left(offers, run.until))
+        if done or end < len(offers):
             self.identity += done
-            end = done + run.count
             self.times = [column[done:end] for column in self.times]
             self.losers = [(at - done, out) for at, out in self.losers if done <= at < end]
         return True
@@ -80,10 +81,11 @@ def make_plan(run: Run, path: list[Any], free: list[float], sampler: BundleLoss 
     # A packet that comes to nobody has no arrival.
     count = next((at for at, out in losers if len(out) == leaves), count)
     offers = list(accumulate(repeat(run.interval, count - 1), initial=run.begin)) if count else []
+    del offers[bisect_left(offers, run.until) :]
     costs, times = [], [offers]
     for link, idle in zip(path, free, strict=True):
         cost, delay = (run.size + link.fifo.overhead) / link.fifo.rate, link.fifo.delay
-        if count and idle <= offers[0] and cost + MARGIN < run.interval:
+        if offers and idle <= offers[0] and cost + MARGIN < run.interval:
             # Each has gone long before the next comes.
             arrivals = [offer + cost + delay for offer in times[-1]]
         else:
