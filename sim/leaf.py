@@ -4,8 +4,6 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mypy_extensions import mypyc_attr
-
 from protocols.crowd import Crowd
 from protocols.machine import Address, Group, Machine, fan_out
 from protocols.rng import key_of
@@ -70,7 +68,6 @@ class Audience:
         return [at for at, member in found if at < len(members) and members[at] == member]
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class Leaf:
     """A graph node of kind host."""
 
@@ -193,7 +190,6 @@ class Leaf:
         fan_out(machines[begin:] if begin else machines, message, source, to, now)
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class Switch:
     """A graph node that forwards: offers what arrives to the next links at once."""
 

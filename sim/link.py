@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from heapq import merge
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from mypy_extensions import mypyc_attr
-
 from topologies.ethernet import wire_bytes
 from topologies.spec import LinkSpec
 
@@ -96,7 +94,6 @@ def _port(spec: LinkSpec) -> Fifo:
     return Fifo(spec) if isinstance(spec.overhead, int) else FramedFifo(spec)
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class Link:
     """One direction of a link that stands alone, to a switch or a plain host (`head`)."""
 
@@ -144,7 +141,6 @@ class Link:
         return self.offered, self.dropped, self.lost, 0, 0, 0
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class Bundle:
     """The last hops to a counted group of equal leaves: N links that share one state as long as they carry the same.
 

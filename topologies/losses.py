@@ -19,7 +19,6 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from mypy_extensions import mypyc_attr
 
 from protocols.rng import GOLDEN, extend
 
@@ -147,7 +146,6 @@ def tabulate(lost: npt.NDArray[np.int64]) -> Table:
     return starts, lost & 0xFFFFFFFF
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class Siblings(ABC):
     """The losses of N sibling links that nearly always carry the same packets: counts what came, leaves the drawing to others.
 
@@ -233,7 +231,6 @@ class Siblings(ABC):
         """Does one member lose its control packet of this number?"""
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class BundleLoss(Siblings):
     """Independent losses of N sibling links, drawn together: the answers of N `LinkLoss` with `keys[member]`."""
 
