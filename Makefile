@@ -44,8 +44,12 @@ validate: setup # all of theory, measured, and a long search for violations; tak
 	done
 	@$(BIN)/mcastlab search experiments/scenarios/two-senders.yaml --set duration=20s --runs 200
 
-twin: setup # the simulator against Mininet in every ready scenario; writes docs/fidelity.md
+TWIN := $(BIN)/mcastlab twin experiments/scenarios/twin/lan-1.yaml
+
+twin: setup # the simulator against Mininet in every ready scenario; writes docs/fidelity.md, and tests the test
 	@$(BIN)/mcastlab twin --table --out docs/fidelity.md
+	@$(TWIN) --worlds emu,emu
+	@$(TWIN) --second protocol.rate=16Mbit; test $$? = 1
 
 test-netem: setup # links by netem, under a kernel in user mode where this one has none
 	@scripts/uml/run $(BIN)/python -m pytest -q -p no:cacheprovider tests/emu/test_netem.py
