@@ -47,8 +47,8 @@ validate: setup # all of theory, measured, and a long search for violations; tak
 twin: setup # the simulator against Mininet in every ready scenario; writes docs/fidelity.md
 	@$(BIN)/mcastlab twin --table --out docs/fidelity.md
 
-test-netem: setup # links by netem, under a kernel in user mode where this one has none
-	@scripts/uml/run $(BIN)/python -m pytest -q -p no:cacheprovider tests/emu/test_netem.py
+test-netem: setup # links by netem and trunks by 802.1Q, under a kernel in user mode whatever this one has
+	@scripts/uml/run $(BIN)/python -m pytest -q -p no:cacheprovider -k "netem or vlan" tests/emu/test_netem.py tests/emu/test_trunks.py
 
 compiled: setup # the optional compiled build, in a folder of its own, compared with the pure one
 	@$(BIN)/python scripts/compiled.py build/compiled
