@@ -11,6 +11,7 @@ import socket
 import struct
 import sys
 import time
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -30,6 +31,8 @@ _BUFFER = 32 << 20
 _LONGEST = 1 << 16
 _AT_ONCE = 20_000
 _ANCILLARY = socket.CMSG_SPACE(_TIME.size)
+_HOLD = 10_000_000
+"""Nanoseconds after which no earlier packet is expected any more: the kernel stamps first and hands over afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +139,7 @@ class _Scribe:
     def __init__(self, ears: Sequence[_Ear], writers: Sequence[PcapngWriter], zero: int) -> None:
         self._ears, self._writers, self._zero = ears, writers, zero
         self._counts: list[dict[str, Any]] = [{"packets": 0, "unseen": 0} for _ in writers]
+        self._held: list[_Packet] = []
 
     def run(self, line: socket.socket) -> None:
         """Until the other end of the line stops."""
@@ -145,10 +149,13 @@ class _Scribe:
             selector.register(line, selectors.EVENT_READ)
             going = True
             while going:
-                ready = [key.data for key, _ in selector.select()]
+                ready = [key.data for key, _ in selector.select(_HOLD * 1e-9 if self._held else None)]
                 going = None not in ready
-                self._write([packet for ear in ready if ear is not None for packet in self._taken(ear)])
-        self._write([packet for ear in self._ears for packet in self._taken(ear)])
+                settled = time.time_ns() - self._zero - _HOLD
+                self._held += [packet for ear in ready if ear is not None for packet in self._taken(ear)]
+                self._write(settled)
+        self._held += [packet for ear in self._ears for packet in self._taken(ear)]
+        self._write(None)
         for ear in self._ears:
             statistics = ear.socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
             self._counts[ear.point]["unseen"] += int.from_bytes(statistics[4:], sys.byteorder)
@@ -167,9 +174,12 @@ class _Scribe:
             if when >= 0 and (outgoing or not ear.direction):
                 yield when, ear, ear.direction or (OUTBOUND if outgoing else INBOUND), frame
 
-    def _write(self, packets: list[_Packet]) -> None:
-        """In order of time: sockets are read one after the other, and each has a part of it."""
-        packets.sort(key=itemgetter(0))
-        for when, ear, direction, frame in packets:
+    def _write(self, until: int | None) -> None:
+        """What is older than `until`, or all, in order of time: each socket has a part of it."""
+        held = self._held
+        held.sort(key=itemgetter(0))
+        count = len(held) if until is None else bisect_left(held, until, key=itemgetter(0))
+        for when, ear, direction, frame in held[:count]:
             self._writers[ear.point].packet(ear.interface, when * 1e-9, frame, direction)
             self._counts[ear.point]["packets"] += 1
+        del held[:count]

@@ -14,7 +14,7 @@ from emu.health import judged, kernel_drops
 from emu.netem import examine_netem
 from emu.network import Network
 from emu.node import Node, Program, prefer
-from emu.plan import plan
+from emu.plan import Plan, plan
 from emu.tap import check_tap
 from emu.trunk import TrunkChoice, choose_trunk
 from emu.udp import SEGMENTS
@@ -84,42 +84,68 @@ def emulate(
     if planned.beyond_kernel and not keyed and (netem := examine_netem()) != "none":
         planned = plan(topology, groups, ttls, seed=seed, netem=netem, trunk=way)
 
-    def work() -> dict[str, Any]:
-        check_kernel([*planned.features, *(feature for fault in faults for feature in fault.needs)])
-        if planned.beyond_kernel:
-            check_tap(planned.beyond_kernel)
-        network = Network(planned, codec)
-        crew = Crew(programs, again)
-        seen = bool(captures) or bool(faults) or any(isinstance(program, Guest) for program in programs.values())
-        capture = _open_capture(captures, network, programs)
-        # The children share this process's memory as long as nobody touches it, the collector included.
-        gc.freeze()
-        for name in programs:
-            # What is captured, counted for a guest or lost by a fault has to be seen packet by packet.
-            burst = 1 if seen or planned.shaped(name) else SEGMENTS
-            address, ttl, dice = planned.addresses[name], planned.ttl(name), dice_key(topology, seed, name)
-            joining = topology.multicast.join
-            crew.fork(Node(name, network.pid(name), address, codec, port, ttl, burst, dice, joining=joining))
+    script = _Script(topology, planned, programs, codec, port, duration, over, seed, faults, again, captures, watch)
+    answer = inside(script.play)
+    answer["nodes"] = {name: NodeReport(**report) for name, report in answer["nodes"].items()}
+    return Emulation(**answer)
+
+
+@dataclass(frozen=True, slots=True)
+class _Script:
+    """What happens within the private world."""
+
+    topology: Topology
+    planned: Plan
+    programs: Mapping[str, Program | Guest]
+    codec: Callable[[], Codec]
+    port: int
+    duration: float
+    over: Callable[[set[str]], bool]
+    seed: int
+    faults: Sequence[Fault]
+    again: Callable[[str, int], Program | Guest] | None
+    captures: Sequence[CapturePoint]
+    watch: Watch | None
+
+    def play(self) -> dict[str, Any]:
+        """Build it, run it, and tell the fields of an Emulation."""
+        self._check_kernel()
+        network = Network(self.planned, self.codec)
+        crew = Crew(self.programs, self.again)
+        capture = _open_capture(self.captures, network, self.programs)
+        self._fork(crew, network)
         # Faults are to be in time, too.
         prefer()
-        happening = Faults(faults, network, crew)
-        if watch is not None:
-            crew.look_on(watch)
+        happening = Faults(self.faults, network, crew)
+        if self.watch is not None:
+            crew.look_on(self.watch)
         before = kernel_drops()
-        elapsed, ended = crew.run(duration, over, None if capture is None else capture.begin)
+        elapsed, ended = crew.run(self.duration, self.over, None if capture is None else capture.begin)
         crowded = kernel_drops() - before
         captured = {} if capture is None else capture.end()
         carried = network.collect()
-        impairments = [{**row, **carried.counts.get(row.get("link", ""), {})} for row in planned.report()]
+        impairments = [{**row, **carried.counts.get(row.get("link", ""), {})} for row in self.planned.report()]
         missed = sum(report.faults.get("receive_drops", 0) for report in crew.reports.values())
         lost = (judged(carried, missed, crowded), carried.dropped, carried.queued)
         return asdict(
             Emulation(crew.reports, impairments, elapsed, ended, *lost, dict(happening.counts), happening.log, captured)
         )
 
-    answer = inside(work)
-    answer["nodes"] = {name: NodeReport(**report) for name, report in answer["nodes"].items()}
-    return Emulation(**answer)
+    def _check_kernel(self) -> None:
+        check_kernel([*self.planned.features, *(feature for fault in self.faults for feature in fault.needs)])
+        if self.planned.beyond_kernel:
+            check_tap(self.planned.beyond_kernel)
+
+    def _fork(self, crew: Crew, network: Network) -> None:
+        planned, joining = self.planned, self.topology.multicast.join
+        seen = bool(self.captures) or bool(self.faults) or any(isinstance(program, Guest) for program in self.programs.values())
+        # The children share this process's memory as long as nobody touches it, the collector included.
+        gc.freeze()
+        for name in self.programs:
+            # What is captured, counted for a guest or lost by a fault has to be seen packet by packet.
+            burst = 1 if seen or planned.shaped(name) else SEGMENTS
+            address, ttl, dice = planned.addresses[name], planned.ttl(name), dice_key(self.topology, self.seed, name)
+            crew.fork(Node(name, network.pid(name), address, self.codec, self.port, ttl, burst, dice, joining=joining))
 
 
 def _check_programs(topology: Topology, programs: Mapping[str, Program | Guest]) -> None:

@@ -78,7 +78,9 @@ def atlas(frame: Any, plots: Any) -> None:
         for case, dash in (("shared", "-"), ("shared-spread", ":")):
             line(plots[2], pick(known, case, protocol__backoff=factor), RECEIVERS, "repair_wait", color=colour, linestyle=dash)
     tidy(plots[0], "NACKs per loss, group size known", "receivers", xscale="log", yscale="log")
-    plots[0].legend(frameon=False, title="dashed: exact\ndotted: RFC 5401")
+    plots[0].legend(
+        frameon=False, title="filled: shared loss, open: 1 %\ndashed: exact, dotted: RFC 5401", fontsize=7, title_fontsize=7
+    )
     _safe_region(pick(frame, "shared", topology__receivers=1000), plots[1])
     tidy(plots[2], "wait for a repair [s]; dotted: RTTs spread", "receivers", xscale="log", ylim=(0, None))
 
@@ -121,8 +123,8 @@ def fec(frame: Any, plots: Any) -> None:
         plots, ("transmissions per packet", "completion time [s]", "on demand: transmissions, two block sizes"), strict=True
     ):
         tidy(plot, title, "loss [%], 100 receivers")
-    plots[0].legend(frameon=False)
-    plots[2].legend(frameon=False)
+    plots[0].legend(frameon=False, fontsize=7, loc="upper left")
+    plots[2].legend(frameon=False, fontsize=7, loc="upper left")
 
 
 FEC = {"block": 64, "size": 358400, "segment": 1400, "proactive": 0}

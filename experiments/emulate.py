@@ -7,7 +7,7 @@ from typing import Any
 
 from emu.capture import CapturePoint
 from emu.crew import Watch
-from emu.launch import NodeReport, emulate
+from emu.launch import Emulation, NodeReport, emulate
 from experiments.cast import Cast, World
 from experiments.emulated_faults import emulated
 from experiments.guests import require
@@ -66,13 +66,22 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Watch | 
         groups=cast.groups(),
         ttls={work.sender: work.ttl for work in scenario.workload if work.ttl is not None},
     )
-    nodes = emulation.nodes
-    told = {name: node.result if node.result is not None else {"fault": node.error} for name, node in nodes.items()}
+    told = {name: node.result if node.result is not None else {"fault": node.error} for name, node in emulation.nodes.items()}
     packets, octets = Counter[str](), Counter[str]()
-    for node in nodes.values():
+    for node in emulation.nodes.values():
         packets.update(node.packets)
         octets.update(node.octets)
-    metrics = {
+    metrics = _measured(emulation)
+    if points:
+        metrics["captures"] = emulation.captures
+    if keyed:
+        metrics |= {"dropped_first": emulation.dropped_first, "queued_first": emulation.queued_first}
+    return cast.result("emu", told, World(None, packets, octets, metrics))
+
+
+def _measured(emulation: Emulation) -> dict[str, Any]:
+    nodes = emulation.nodes
+    return {
         "duration": emulation.elapsed,
         "events": None,
         "cpu_s": sum(node.cpu for node in nodes.values()),
@@ -81,11 +90,8 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Watch | 
         "health": emulation.health,
         "injected": emulation.injected | _slow_drops(nodes.values()),
         "fault_log": emulation.fault_log,
-        **({"captures": emulation.captures} if points else {}),
-        **({"dropped_first": emulation.dropped_first, "queued_first": emulation.queued_first} if keyed else {}),
         "faults": {name: faults for name, node in nodes.items() if (faults := _faults(node))},
     }
-    return cast.result("emu", told, World(None, packets, octets, metrics))
 
 
 def _slow_drops(nodes: Iterable[NodeReport]) -> dict[str, int]:

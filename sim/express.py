@@ -108,6 +108,7 @@ class Express:
         self._leaf = self._bundle.head
         self._crowd: Crowd | None = None
         self._segments: list[_Segment] = []
+        self._starts: list[int] = []
         self._base = 0
         # When each packet, counted from `_base`, is offered to each link, and when it is there; who misses it.
         self._times: list[list[float]] = [[] for _ in range(len(path) + 1)]
@@ -195,6 +196,7 @@ class Express:
         machine.seat.pace = self
         order = (self._host.place + 1) << 80 | (network.take_serials(count)) << 24
         self._segments.append(_Segment(run, self._end, order, plan.costs))
+        self._starts.append(self._end)
         self._end += count
         self._losers += plan.losers
         for column, more in zip(self._times, plan.times, strict=True):
@@ -213,16 +215,20 @@ class Express:
             del self._losers[:done]
             self._base += done
             self._segments = [segment for segment in self._segments if segment.start + segment.run.count > self._base]
+            self._starts = [segment.start for segment in self._segments]
 
     # Making up for what happened
 
-    def sync(self) -> None:
-        """Everything before the present event happened."""
+    def _instant(self) -> tuple[float, int, int]:
+        """Time, priority and order of the present event."""
         network = self._network
         when, priority, order, *_ = network.key
-        if when < network.env._now:
-            # Somebody else drives SimPy.
-            when, priority, order = network.env._now, 0, 0
+        # Where it is behind, somebody else drives SimPy.
+        return (when, priority, order) if when >= network.env._now else (network.env._now, 0, 0)
+
+    def catch_up(self) -> None:
+        """Everything before the present event happened."""
+        when, priority, order = self._instant()
         base, passed, times = self._base, self._passed, self._times
         begin, limit, column = passed[0], self._end, times[0]
         if begin < limit and column[begin - base] <= when:
@@ -232,21 +238,29 @@ class Express:
                 self._send(begin, at)
         for hop in range(1, len(times)):
             begin, limit, column = passed[hop], passed[hop - 1], times[hop]
-            if begin == limit or column[begin - base] > when:
+            if begin >= limit or column[begin - base] > when:
                 continue
             at = bisect_left(column, when, begin - base, limit - base) + base
             while at < limit and column[at - base] == when and (ARRIVAL, self._order(at, hop)) < (priority, order):
                 at += 1
             if at > begin:
-                passed[hop] = at
                 self._pass(hop, begin, at)
 
+    def sync(self) -> None:
+        """What has landed before the present event has moved the crowd; links are made up for when they are asked."""
+        begin, base, column = self._passed[-1], self._base, self._times[-1]
+        when = self._network.env._now
+        if begin == self._end or column[begin - base] > when:
+            return
+        at = bisect_left(column, when, begin - base)
+        if at < len(column) and column[at] == when:
+            self.catch_up()
+        else:
+            self._pass(len(self._path), begin, at + base)
+
     def _segment(self, number: int) -> _Segment:
-        """The run a packet belongs to: one of the last few."""
-        for segment in reversed(self._segments):
-            if segment.start <= number:
-                return segment
-        raise AssertionError(number)
+        """The run a packet belongs to."""
+        return self._segments[bisect_right(self._starts, number) - 1]
 
     def _order(self, number: int, hop: int) -> int:
         segment = self._segment(number)
@@ -266,6 +280,7 @@ class Express:
 
     def _pass(self, hop: int, begin: int, end: int) -> None:
         """These came over the link before `hop`; the last stage is that they have landed."""
+        self._passed[hop] = end
         if hop < len(self._path):
             self._occupy(hop, begin, end)
             return
@@ -293,20 +308,26 @@ class Express:
         bundle = self._bundle
         if self._sampler is None:
             return
-        last = end
-        for segment in reversed(self._segments):
-            first = max(begin, segment.start)
-            if first < last:
-                self._sampler.count(segment.run.identity + first - segment.start, last - first)
-                last = first
-            if last == begin:
-                break
-        losers = self._losers
-        for at in range(begin - self._base, end - self._base):
-            out = losers[at]
-            if len(out):
-                losers[at] = out = out.tolist()  # type: ignore[union-attr]
-                bundle.count_lost(out)
+        first = begin
+        while first < end:
+            segment = self._segment(first)
+            count = min(end, segment.start + segment.run.count) - first
+            self._sampler.count(segment.run.identity + first - segment.start, count)
+            first += count
+        base = self._base
+        for number in range(begin, end):
+            if len(self._losers[number - base]):
+                bundle.count_lost(self._missed_by(number))
+                if number < self._passed[-1]:
+                    # Nobody asks any more, and of many receivers these are many.
+                    self._losers[number - base] = ()
+
+    def _missed_by(self, number: int) -> Sequence[int]:
+        """Who loses a packet, as a list."""
+        out: Any = self._losers[number - self._base]
+        if not isinstance(out, list | tuple):
+            out = self._losers[number - self._base] = out.tolist()
+        return cast("Sequence[int]", out)
 
     # Arrivals that are events
 
@@ -337,7 +358,7 @@ class Express:
         crowd, passed, network = self._crowd, self._passed, self._network
         assert crowd is not None
         assert passed[-1] == number
-        segment, out = self._segment(number), cast("Sequence[int]", self._losers[number - self._base])
+        segment, out = self._segment(number), self._missed_by(number)
         passed[-1] = number + 1
         network.busy = True
         network.delivered += self._leaf.count - len(out)
@@ -346,8 +367,8 @@ class Express:
             crowd.miss(run, nth, now, self._times[-1][number + 1 - self._base], out)
         else:
             crowd.deliver(run.message(nth), self._host.name, self._route.to, now, out)
-        # Nobody asks any more, and of many receivers these are many.
-        self._losers[number - self._base] = ()
+        if number < passed[-2]:
+            self._losers[number - self._base] = ()
         if number + 1 == self._end:
             self._finish()
         else:
@@ -365,7 +386,7 @@ class Express:
 
     def release(self, machine: Machine) -> None:
         """The machine will have an input of its own: what it has not sent yet it does not send this way."""
-        self.sync()
+        self.catch_up()
         self._cut(machine)
         network = self._network
         if not network.busy:
@@ -388,6 +409,7 @@ class Express:
             del self._posted[number]
         if not count:
             self._segments.pop()
+            self._starts.pop()
         run.end(count, last, last + run.interval)
         if self._passed[-1] == sent:
             self._finish()
@@ -402,6 +424,7 @@ class Express:
         assert self._passed[-1] == self._end
         self._base = self._end
         self._segments.clear()
+        self._starts.clear()
         self._losers.clear()
         for column in self._times:
             column.clear()
@@ -415,7 +438,7 @@ class Express:
 
     def meet(self, link: Any, size: int) -> None:
         """Another packet is offered to one of the links: it goes behind those that came before, and before the rest."""
-        self.sync()
+        self.catch_up()
         hop = self._path.index(link)
         number = self._passed[hop]
         if number < self._end:
@@ -426,7 +449,7 @@ class Express:
 
     def unfold(self) -> None:
         """What is under way goes on as ordinary packets."""
-        self.sync()
+        self.catch_up()
         machine = self._host.machine
         if machine.seat.pace is self:
             self._cut(machine)
@@ -440,7 +463,7 @@ class Express:
         """Post the arrival of a packet that was offered to the link before `hop`."""
         when, flight = self._times[hop][number - self._base], self._flight(number, hop)
         if hop == len(self._path):
-            place: Any = (self._leaf, self._losers[number - self._base])
+            place: Any = (self._leaf, self._missed_by(number))
         else:
             place = (self._path[hop - 1].head, ())
         post(self._network.env, when, ARRIVAL, flight.order, self._network.landing(flight, [place]))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from protocols.machine import Address, Message
+from protocols.machine import Address, Codec, Message
 from sim.engine import Occurrence
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from sim.leaf import Leaf
     from sim.link import Link, Places
 
-__all__ = ["Flight", "Landing", "Route"]
+__all__ = ["Flight", "Landing", "Route", "through_wire"]
 
 
 class Flight:
@@ -59,3 +59,10 @@ class Route:
         self.express: Express | None = None
         """Carries what a sender foresees, if this is a way for it; known when `explored`."""
         self.explored = False
+
+
+def through_wire(codec: Codec, message: Message, size: int) -> Message:
+    """The message encoded and decoded; its size is checked."""
+    data = codec.encode(message)
+    assert len(data) == size, f"{message.kind} says it has {size} bytes, and has {len(data)}"
+    return codec.decode(data)

@@ -16,7 +16,7 @@ from sim.capture import Fingerprint
 from sim.counts import LinkCounts, Observer
 from sim.engine import ARRIVAL, Occurrence, Timers, post
 from sim.express import Express, express_of
-from sim.flight import Flight, Landing, Route
+from sim.flight import Flight, Landing, Route, through_wire
 from sim.host import IDLE, SimHost
 from sim.intake import LimitedHost, LimitedLeaf, find_pausing, make_leaf
 from sim.leaf import Leaf, Switch
@@ -247,7 +247,7 @@ class Network:
         for observer in self.observers:
             observer.sent(now, host, message, size)
         if self._codec is not None and type(message) is not Noise:
-            message = self._through_wire(message, size)
+            message = through_wire(self._codec, message, size)
         leaf = host.leaf
         route = leaf.route
         if route is None or route.to is not to:
@@ -257,12 +257,6 @@ class Network:
         self._serial = serial = self._serial + 1
         flight = Flight(message, identity, size, host, route, (host.place + 1) << 80 | serial << 24)
         self.forward(flight, (leaf.member_uplink(host.member),) if leaf.counted else route.first, now)
-
-    def _through_wire(self, message: Message, size: int) -> Message:
-        assert self._codec is not None
-        data = self._codec.encode(message)
-        assert len(data) == size, f"{message.kind} says it has {size} bytes, and has {len(data)}"
-        return self._codec.decode(data)
 
     def _forward_grouped(self, flight: Flight, links: Sequence[Carrier], now: float) -> None:
         """Offer a packet to links: one SimPy event for each distinct time at which copies arrive."""
@@ -313,7 +307,7 @@ class Network:
     def catch_up(self) -> None:
         """Make up for what was foreseen and has happened."""
         for express in self.expresses:
-            express.sync()
+            express.catch_up()
 
     def unfold(self) -> None:
         """Let what was foreseen and is under way go on as ordinary packets, before links become something else."""

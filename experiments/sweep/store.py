@@ -26,10 +26,12 @@ __all__ = [
     "known_runs",
     "latest_version",
     "location",
+    "metric_values",
     "parts",
     "receivers",
     "runs",
     "series",
+    "set_aside",
     "stored",
     "table",
 ]

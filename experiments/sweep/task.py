@@ -16,7 +16,7 @@ from experiments.sweep.guard import Guard, Outcome, Perform
 from experiments.sweep.schema import column_of, runs_schema
 from experiments.sweep.sweepfile import BACKEND
 
-__all__ = ["TODO", "Task"]
+__all__ = ["TODO", "Task", "row_of"]
 
 TODO = pa.schema(
     [

@@ -25,7 +25,7 @@ def perform(job: Mapping[str, Any]) -> dict[str, Any]:
     `folder` for the files of these.
     """
     scenario = parse(json.loads(job["scenario"]), "scenario")
-    collecting = Collecting.of_job(scenario, job)
+    collecting = _Collecting.of_job(scenario, job)
     result = run(scenario, job["backend"], collecting)
     return {
         "fingerprint": result.fingerprint,
@@ -41,13 +41,13 @@ def perform(job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Collecting(Seeing):
+class _Collecting(Seeing):
     """Keeps the time series in memory instead of a file."""
 
     collected: Series | None = None
 
     @classmethod
-    def of_job(cls, scenario: Scenario, job: Mapping[str, Any]) -> "Collecting | None":
+    def of_job(cls, scenario: Scenario, job: Mapping[str, Any]) -> "_Collecting | None":
         """What the job asks for; None when that is nothing."""
         if job["series"] is None and not job["captures"]:
             return None

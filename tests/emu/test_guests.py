@@ -49,7 +49,9 @@ def test_the_library_sends_and_receives_beside_our_own_program(sender: str) -> N
         assert row.nacks_sent > 0
     metrics = result.metrics
     assert metrics["data_sent"] == -(-300_000 // 1400)
-    assert 0 < metrics["repairs_sent"] == metrics["packets"]["data"] - metrics["data_sent"]
+    # The object's name may have to be sent again, too.
+    again = metrics["packets"]["data"] - metrics["data_sent"]
+    assert 0 < again <= metrics["repairs_sent"] <= again + metrics["packets"]["info"]
     assert metrics["nacks_received"] > 0
 
 

@@ -1,13 +1,10 @@
 """Whole emulations: Mininet hosts, bridges, rates, losses, one process per host, results."""
 
-import ctypes
-import json
 import os
 import signal
 import threading
 import time
 from collections.abc import Iterable
-from importlib import import_module
 from itertools import pairwise
 from math import sqrt
 from typing import Any
@@ -19,6 +16,7 @@ from emu.node import Program
 from emu.plan import plan
 from protocols.errors import UsageError
 from protocols.machine import Host
+from tests.emu.nobody import NOBODY, as_nobody
 from tests.emu.plain import PORT, Hearing, NumberCodec, Patient, Speaking
 from topologies.generators import Chain, Lan, Star, Tree
 from topologies.spec import Topology
@@ -245,28 +243,14 @@ def test_programs_live_on_hosts_of_the_topology() -> None:
 def test_an_emulation_needs_no_rights() -> None:
     if os.geteuid() != 0:
         pytest.skip("all other tests here run without rights already")
-    # A process without rights may not be able to read our libraries, so what it will need is loaded before.
-    for name in ("mininet.net", "mininet.nodelib"):
-        import_module(name)
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.setgroups([])
-            os.setgid(65534)
-            os.setuid(65534)
-            # A process that gave up its rights does not own its own files in /proc until it says so.
-            ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)
-            topology = star(2, link={"rate": "50Mbit", "down": {"loss": "20%"}})
-            run = play(topology, {"sender": Speaking(1000, 2000), "r1": Hearing(), "r2": Hearing()})
-            os.write(writer, json.dumps([os.getuid(), len(numbers(run.nodes["r1"])), run.impairments]).encode())
-        finally:
-            os._exit(0)
-    os.close(writer)
-    with open(reader) as pipe:
-        uid, heard, impairments = json.load(pipe)
-    os.waitpid(child, 0)
-    assert uid == 65534
+    topology = star(2, link={"rate": "50Mbit", "down": {"loss": "20%"}})
+
+    def work() -> list[Any]:
+        run = play(topology, {"sender": Speaking(1000, 2000), "r1": Hearing(), "r2": Hearing()})
+        return [os.getuid(), len(numbers(run.nodes["r1"])), run.impairments]
+
+    uid, heard, impairments = as_nobody(work)
+    assert uid == NOBODY
     assert len(impairments) == 4
     # 1000 packets with 20 % loss: standard error 13.
     assert abs(heard - 800) < 4 * 13

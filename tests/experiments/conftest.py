@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from experiments.sweep.spark import check_java, check_pyspark, session
-from protocols.errors import UnsupportedError
+from experiments.sweep.spark import session
+from tests.support.needs import missing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,10 +26,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
 
 def need_spark() -> None:
     """Skip a test where Java or PySpark is missing; fail where everything has to be."""
-    try:
-        check_pyspark()
-        check_java()
-    except UnsupportedError as error:
+    if reason := missing("spark"):
         if os.environ.get("CI") == "true":
-            pytest.fail(f"CI has to have everything: {error}", pytrace=False)
-        pytest.skip(str(error))
+            pytest.fail(f"CI has to have everything: {reason}", pytrace=False)
+        pytest.skip(reason)

@@ -41,6 +41,7 @@ def measure(seed: int, receivers: int, name: str, loss: float) -> Mapping[str, f
         "nacks_sent": float(receivers),
         "data_sent": float(DATA),
         "repairs_sent": repairs,
+        "transmissions": 1 + repairs / DATA,
     }
 
 

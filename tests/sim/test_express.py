@@ -84,7 +84,8 @@ def test_it_leaves_what_the_strict_engine_leaves(
 
 def test_it_spends_few_events_on_packets_nobody_loses() -> None:
     made = session("fast", loss="0%").run()
-    assert made.network.events < sum(made.network.traffic.packets.values()) / 2
+    # Otherwise a packet is three: the sender's timer, the switch and the leaves.
+    assert made.network.events < sum(made.network.traffic.packets.values())
 
 
 def test_who_looks_at_any_time_sees_what_there_is_and_changes_nothing() -> None:

@@ -7,6 +7,7 @@ from functools import cache
 
 from emu.doctor import KERNEL, check_kernel, check_tools
 from emu.world import inside
+from experiments.sweep.spark import check_java, check_pyspark
 from protocols.errors import UnsupportedError
 from tests.support.browser import find_chromium
 
@@ -25,6 +26,7 @@ def missing(name: str) -> str | None:
         "tshark": _tshark,
         "chromium": _chromium,
         "linux.uml": _user_mode_linux,
+        "spark": _spark,
     }[name]()
 
 
@@ -51,6 +53,15 @@ def _tshark() -> str | None:
 
 def _chromium() -> str | None:
     return None if find_chromium() else f"needs a browser: {_APT} chromium"
+
+
+def _spark() -> str | None:
+    try:
+        check_pyspark()
+        check_java()
+    except UnsupportedError as error:
+        return str(error)
+    return None
 
 
 def _user_mode_linux() -> str | None:

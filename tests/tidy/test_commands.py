@@ -4,7 +4,7 @@ A block that begins with ```console is a script: its lines after `$ ` are comman
 the other lines are shown output and not compared. The whole block runs in one shell, in a fresh folder where the repository's
 files are to be found, with `mcastlab` on the path, and has to end well. After the word console may stand:
 
-* `needs=emulation` or `needs=libnorm1`: skipped where that is missing;
+* `needs=emulation`, `needs=libnorm1` or `needs=spark`: skipped where that is missing;
 * `exit=1`: this is the code the block has to end with.
 
 `make NAME` is only looked up, and `git clone`, `cd`, `sudo` and `pip` are left out: they would set the machine up again.

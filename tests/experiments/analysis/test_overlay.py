@@ -74,6 +74,7 @@ SUPPRESSED = {"topology.receivers": 100, "topology.link.up.delay": 0.025, "proto
 SUPPRESSED |= {"protocol.gsize": 100, "protocol.backoff": 4, "protocol.grtt": 0.1}
 CODED = {"protocol.name": "norm", "protocol.parity": 4, "protocol.block": 20, "protocol.segment": 1000}
 CODED |= {"topology.receivers": 10, "topology.link.down.loss": 0.1, "workload.0.size": 45_000}
+BURSTS = {"model": "gilbert-elliott", "p": 0.1, "r": 0.3, "loss_bad": 1.0, "loss_good": 0.0}
 MAC = {"topology.nodes.router.mac": "single", "topology.nodes.router.duplex": "half", "protocol.segment": 1440}
 
 
@@ -103,7 +104,7 @@ def test_a_ceiling_holds_below_it() -> None:
 def test_losses_are_their_probability_where_they_are_independent() -> None:
     told = dict(flat({"down": {"loss": {"model": "bernoulli", "p": 0.1}}, "up": {"loss": {"model": "perfect"}}, "n": [1, 2]}))
     assert (told["down.loss"], told["up.loss"], told["n.1"]) == (0.1, 0.0, 2)
-    assert "burst.loss" not in dict(flat({"burst": {"loss": {"model": "gilbert-elliott", "p": 0.1}}}))
+    assert "burst.loss" not in dict(flat({"burst": {"loss": BURSTS}}))
 
 
 def test_a_point_is_the_base_with_the_values_of_its_axes(folder: Path) -> None:
