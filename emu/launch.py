@@ -16,6 +16,7 @@ from emu.network import Network
 from emu.node import Node, Program, prefer
 from emu.plan import Plan, plan
 from emu.tap import check_tap
+from emu.trunk import TrunkChoice, choose_trunk
 from emu.udp import SEGMENTS
 from emu.world import inside
 from protocols.errors import UnsupportedError, UsageError
@@ -64,21 +65,24 @@ def emulate(
     again: Callable[[str, int], Program | Guest] | None = None,
     captures: Sequence[CapturePoint] = (),
     watch: Watch | None = None,
+    trunk: TrunkChoice = "any",
 ) -> Emulation:
     """Run a program on each named host until `over` says so of the names that are finished, or for `duration` seconds.
 
     `groups` are IPv4 addresses with the hosts that send to them or listen: routers carry only these, and all are tried before.
     `ttls` are those of hosts whose multicasts do not go everywhere. `again` gives the program of a host that crashed so often
     before. `watch` is told what every node counted, every second, within the process that runs the emulation.
+    `trunk` says how the networks of a router with one MAC share a cable.
 
     Raises UnsupportedError before anything is started when this machine can't do it. A node that dies does not end the run;
     its report says what happened. With `keyed` all losses are those of the simulator with this `seed`, packet by packet.
     """
     _check_programs(topology, programs)
     check_tools()
-    planned = plan(topology, groups, ttls, seed=seed, keyed=keyed)
+    way = choose_trunk(topology, trunk)
+    planned = plan(topology, groups, ttls, seed=seed, keyed=keyed, trunk=way)
     if planned.beyond_kernel and not keyed and (netem := examine_netem()) != "none":
-        planned = plan(topology, groups, ttls, seed=seed, netem=netem)
+        planned = plan(topology, groups, ttls, seed=seed, netem=netem, trunk=way)
 
     script = _Script(topology, planned, programs, codec, port, duration, over, seed, faults, again, captures, watch)
     answer = inside(script.play)

@@ -58,6 +58,7 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Watch | 
         over=cast.senders.issubset,
         seed=scenario.seed,
         keyed=keyed,
+        trunk=scenario.emu.trunk,
         faults=happening,
         again=cast.again,
         captures=points,
