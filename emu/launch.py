@@ -1,6 +1,7 @@
 """Runs one emulation from beginning to end: a private world, the network in it, one process per host, the results."""
 
 import gc
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -29,7 +30,8 @@ __all__ = ["Emulation", "NodeReport", "emulate"]
 
 @dataclass(frozen=True, slots=True)
 class Emulation:
-    """Reports by node, what did the impairing on each link, seconds from time 0 to the end, and whether `over` ended it.
+    """Reports by node, what did the impairing on each link, seconds to build it all, seconds from time 0 to the end, and
+    whether `over` ended it.
 
     `health` says whether the links kept up (`emu.health.judged`). `dropped_first` has the identities of first transmissions
     that links in user space lost or damaged, by link as `near-far` and in ascending order; `queued_first` what queues dropped.
@@ -39,6 +41,7 @@ class Emulation:
 
     nodes: dict[str, NodeReport]
     impairments: list[dict[str, Any]]
+    setup: float
     elapsed: float
     over: bool
     health: dict[str, Any]
@@ -109,6 +112,7 @@ class _Script:
 
     def play(self) -> dict[str, Any]:
         """Build it, run it, and tell the fields of an Emulation."""
+        began = time.monotonic()
         self._check_kernel()
         network = Network(self.planned, self.codec)
         crew = Crew(self.programs, self.again)
@@ -119,7 +123,7 @@ class _Script:
         happening = Faults(self.faults, network, crew)
         if self.watch is not None:
             crew.look_on(self.watch)
-        before = kernel_drops()
+        before, setup = kernel_drops(), time.monotonic() - began
         elapsed, ended = crew.run(self.duration, self.over, None if capture is None else capture.begin)
         crowded = kernel_drops() - before
         captured = {} if capture is None else capture.end()
@@ -128,7 +132,7 @@ class _Script:
         missed = sum(report.faults.get("receive_drops", 0) for report in crew.reports.values())
         lost = (judged(carried, missed, crowded), carried.dropped, carried.queued)
         return asdict(
-            Emulation(crew.reports, impairments, elapsed, ended, *lost, dict(happening.counts), happening.log, captured)
+            Emulation(crew.reports, impairments, setup, elapsed, ended, *lost, dict(happening.counts), happening.log, captured)
         )
 
     def _check_kernel(self) -> None:

@@ -82,6 +82,7 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Watch | 
 def _measured(emulation: Emulation) -> dict[str, Any]:
     nodes = emulation.nodes
     return {
+        "setup": emulation.setup,
         "duration": emulation.elapsed,
         "events": None,
         "cpu_s": sum(node.cpu for node in nodes.values()),
