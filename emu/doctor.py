@@ -18,6 +18,7 @@ TOOLS = {
     "ifconfig": "net-tools",
     "ethtool": "ethtool",
     "ip": "iproute2",
+    "bridge": "iproute2",
     "tc": "iproute2",
 }
 """Programs emulation runs, with the Debian package of each."""

@@ -1,4 +1,4 @@
-"""What goes wrong in an emulated network, at times: partitions, links that are down, crashes, slow readers.
+"""What goes wrong in an emulated network, at times: partitions, links that are down or change, crashes, slow readers.
 
 Filters in the kernel throw packets away where they arrive. What they need is made ready before the run, so that a fault takes a
 moment only. The log says when each really began and ended.
@@ -10,16 +10,20 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from typing import Any
 
 from emu.crew import Crew
-from emu.doctor import run
+from emu.doctor import LOSS
 from emu.network import Network
+from emu.shaping import Shape
+from emu.stage import Filter, Stage
 from emu.tc import Tc
+from protocols.errors import UnsupportedError
 
-__all__ = ["Crash", "Cut", "Fault", "Faults", "Partition", "Slow", "Stage"]
+__all__ = ["Change", "Crash", "Cut", "Fault", "Faults", "Partition", "Slow"]
 
 _ALL = "1,6 0 0 2"
 """Classic BPF: throw everything away."""
@@ -30,53 +34,6 @@ def _from_any(addresses: Sequence[str]) -> str:
     numbers = [struct.unpack("!I", socket.inet_aton(address))[0] for address in addresses]
     steps = ["32 0 0 26", *(step for number in numbers for step in (f"21 0 1 {number}", "6 0 0 2")), "6 0 0 4294967295"]
     return f"{len(steps)},{','.join(steps)}"
-
-
-class Stage:
-    """What faults act on: the network, the processes of the nodes, and a waiting `tc` in every namespace concerned."""
-
-    def __init__(self, network: Network, crew: Crew) -> None:
-        self.network = network
-        self.crew = crew
-        self._tcs: dict[int | None, Tc] = {}
-        self._used = 0
-        self._guarded: dict[tuple[str, int | None], None] = {}
-
-    def filter(self, device: str, pid: int | None, code: str) -> "Filter":
-        """A filter at the ingress of a device, ready to be put in."""
-        if pid not in self._tcs:
-            self._tcs[pid] = Tc(pid)
-        tc = self._tcs[pid]
-        if (device, pid) not in self._guarded:
-            self._guarded[device, pid] = None
-            if "clsact" not in run(f"tc qdisc show dev {device}", pid=pid):
-                tc.run(f"qdisc add dev {device} clsact")
-        self._used += 1
-        made = Filter(tc, device, self._used, code)
-        # What the kernel does not take is refused now and not in the middle of the run.
-        made.put()
-        made.take()
-        return made
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """One filter of one device; those of lower `place` come first, and losses of links after all of them."""
-
-    tc: Tc
-    device: str
-    place: int
-    code: str
-
-    def put(self) -> None:
-        """From now on it throws packets away."""
-        self.tc.run(
-            f"filter add dev {self.device} ingress pref {self.place} protocol all bpf da bytecode '{self.code}'",
-        )
-
-    def take(self) -> None:
-        """And now not any more."""
-        self.tc.run(f"filter del dev {self.device} ingress pref {self.place}")
 
 
 @dataclass(slots=True)
@@ -158,6 +115,77 @@ class Cut(_Filtered):
         """A filter at both ends of each."""
         ends = [end for near, far in self._pairs for end in stage.network.ends(near, far)]
         self._filters = [stage.filter(*end, _ALL) for end in ends]
+
+
+class Change(Fault):
+    """Links from the first to the second of each pair get another rate (bytes per second), another loss, or both."""
+
+    def __init__(
+        self,
+        what: str,
+        at: float,
+        lasts: float | None,
+        pairs: Sequence[tuple[str, str]],
+        rate: float | None,
+        loss: float | None,
+    ) -> None:
+        super().__init__("change", what, at, lasts)
+        self._pairs, self._rate, self._loss = pairs, rate, loss
+        self._filters: list[Filter] = []
+        self._queues: list[tuple[Tc, list[str], list[str]]] = []
+
+    @property
+    def needs(self) -> list[str]:
+        """What links of this kind need."""
+        return ["rate", "loss"]
+
+    def prepare(self, stage: Stage) -> None:
+        """UnsupportedError for links that the kernel does not carry alone."""
+        for near, far in self._pairs:
+            shape = stage.network.shape(near, far)
+            if shape.user is not None or shape.netem is not None:
+                raise UnsupportedError(
+                    f"link {near}-{far}: can't change, since the kernel's own queue and filter don't carry it"
+                )
+            out, into = stage.network.ends(near, far)
+            if self._rate is not None:
+                self._queues.append((stage.tc(out[1]), *_queue_commands(out[0], shape, self._rate)))
+            if self._loss is not None:
+                threshold = min(round(self._loss * 2**32), 2**32 - 1)
+                self._filters.append(stage.filter(*into, LOSS.format(threshold=threshold), deciding=True))
+        # What the kernel does not take is refused now and not in the middle of the run.
+        self.begin()
+        self.end()
+
+    def begin(self) -> None:
+        """The new rate and loss."""
+        for tc, changing, _ in self._queues:
+            tc.run(*changing)
+        for one in self._filters:
+            one.put()
+
+    def end(self) -> None:
+        """Those of before."""
+        for tc, _, restoring in self._queues:
+            tc.run(*restoring)
+        for one in self._filters:
+            one.take()
+
+
+def _queue_commands(device: str, shape: Shape, rate: float) -> tuple[list[str], list[str]]:
+    """For `tc`: to another rate, and back."""
+
+    def limited(verb: str, limit: Shape) -> list[str]:
+        # A bucket that changes its rate gives its queue the bucket's limit.
+        return [
+            f"qdisc {verb} dev {device} root handle 1: {limit.sizes} {limit.bucket}",
+            f"qdisc {verb} dev {device} parent 1:1 handle 10: pfifo limit {limit.queue}",
+        ]
+
+    changed = replace(shape, rate=rate)
+    if shape.rate == inf:
+        return limited("add", changed), [f"qdisc del dev {device} root"]
+    return limited("change", changed), limited("change", shape)
 
 
 class Crash(Fault):

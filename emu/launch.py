@@ -86,12 +86,12 @@ def emulate(
             check_tap(planned.beyond_kernel)
         network = Network(planned, codec)
         crew = Crew(programs, again)
-        seen = bool(captures) or any(isinstance(program, Guest) for program in programs.values())
+        seen = bool(captures) or bool(faults) or any(isinstance(program, Guest) for program in programs.values())
         capture = _open_capture(captures, network, programs)
         # The children share this process's memory as long as nobody touches it, the collector included.
         gc.freeze()
         for name in programs:
-            # What is captured, or counted on the wire for a guest, has to be seen packet by packet.
+            # What is captured, counted for a guest or lost by a fault has to be seen packet by packet.
             burst = 1 if seen or planned.shaped(name) else SEGMENTS
             address, ttl, dice = planned.addresses[name], planned.ttl(name), dice_key(topology, seed, name)
             joining = topology.multicast.join

@@ -14,7 +14,8 @@ from emu.plan import Plan, Wire
 from emu.probe import probe
 from emu.router import apply_router
 from emu.routing import RouterTable, mac_of
-from emu.shaping import apply_loss, apply_rate
+from emu.shaping import Shape, apply_loss, apply_rate
+from emu.snooping import flood, prune
 from emu.tap import overflow
 from emu.wire import Way
 from protocols.errors import UnsupportedError
@@ -61,8 +62,8 @@ class Network:
         self._net.build()
         self._net.start()
         self._forwarding = Forwarding(self._ways, codec) if self._ways else None
-        self._flood()
         self._await_ports()
+        self._guide_groups()
         self._prepare_hosts()
         self._multicast = [self._prepare_router(name, table) for name, table in planned.routing.routers.items()]
         probe(planned, self.pid)
@@ -96,6 +97,11 @@ class Network:
         ends = (link.intf1, link.intf2) if self._plan.wires[number].near == near else (link.intf2, link.intf1)
         return [(end.name, self._where(end)) for end in ends]
 
+    def shape(self, near: str, far: str) -> Shape:
+        """What was planned for the direction of a link from `near` to `far`."""
+        wire = next(wire for wire in self._plan.wires if {wire.near, wire.far} == {near, far})
+        return wire.down if wire.near == near else wire.up
+
     def _make_link(self, wire: Wire) -> Any:
         """The Mininet link of a wire: `intf1` at its near end, `intf2` at its far end."""
         down, up = wire.down.user, wire.up.user
@@ -125,13 +131,19 @@ class Network:
                 dropped += sum(overflow(self._where(end) or os.getpid(), end.name) for end in (link.intf1, link.intf2))
         return dropped
 
-    def _flood(self) -> None:
-        """Bridges send every group everywhere, at once: snooping would need a querier and 10 s to learn."""
-        for switch in self._plan.switches:
-            setting = Path(f"/sys/class/net/{self._nodes[switch].name}/bridge/multicast_snooping")
-            setting.write_text("0")
-            if setting.read_text().strip() != "0":
-                raise UnsupportedError(f"switch {switch}: multicast snooping can't be switched off")
+    def _guide_groups(self) -> None:
+        """Have switches carry groups where they belong; everywhere without pruning, or when nobody said what there is."""
+        bridges = {switch: str(self._nodes[switch].name) for switch in self._plan.switches}
+        if self._plan.pruned:
+            tables = self._plan.routing.switches
+            entries = {
+                switch: {group: [self._port(switch, wire) for wire in wires] for group, wires in tables[switch].items()}
+                for switch in bridges
+            }
+            prune(bridges, entries)
+            return
+        for switch, bridge in bridges.items():
+            flood(switch, bridge)
 
     def _await_ports(self) -> None:
         """A bridge's port carries nothing until the kernel has noticed that its cable is in, which may come late."""

@@ -56,6 +56,11 @@ class Plan:
         return self.ttls.get(host, _MOST_HOPS)
 
     @property
+    def pruned(self) -> bool:
+        """Do groups go only where somebody takes part?"""
+        return bool(self.groups) and self.topology.multicast.pruning
+
+    @property
     def shapes(self) -> list[Shape]:
         """Both directions of every wire."""
         return [shape for wire in self.wires for shape in (wire.down, wire.up)]

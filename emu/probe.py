@@ -17,71 +17,37 @@ from pathlib import Path
 import networkx as nx
 
 from emu.plan import Plan
+from emu.reach import Reach, reach
 from emu.world import visiting
 from protocols.errors import UnsupportedError
-from topologies.spec import Topology
-from topologies.trees import group_tree
 
-__all__ = ["Reach", "probe", "reach"]
+__all__ = ["probe"]
 
 _PORT = 9
+_TO_US = _PORT.to_bytes(2)
 _PATIENCE, _AGAIN, _GRACE = 1.0, 0.1, 0.005
 """Seconds to wait for a packet beyond the delay of all links, between two tries, and for what should not come."""
 _UNRESOLVED = "-1"
 _SPARE_FILES = 256
 _SERIAL = struct.Struct("!I")
-
-
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """Who `source` has to reach in `group`, and who hears it too if they listen, being on the same switches."""
-
-    source: str
-    group: str
-    wanted: frozenset[str]
-    overheard: frozenset[str]
+_IPV4 = 0x0800
+_KIND_AT, _PORT_AT, _PAYLOAD_AT = 23, 36, 42
+"""Where in a frame the protocol is, the port it goes to, and the payload."""
 
 
 @dataclass(slots=True)
 class _Round:
-    """One source and what came of its packet: who heard it, who was answered, who should not have heard it."""
+    """One source and what came of its packet: who heard it, whose device it passed, whose answer came back."""
 
     reach: Reach
     heard: set[str] = field(default_factory=set)
+    seen: set[str] = field(default_factory=set)
     answered: set[str] = field(default_factory=set)
 
     @property
     def done(self) -> bool:
         """Everybody heard and everybody's answer came back."""
         return self.reach.wanted <= self.heard and self.reach.wanted <= self.answered
-
-
-def reach(topology: Topology, source: str, group: str, hosts: Collection[str], ttl: int) -> Reach:
-    """Where a packet of `source` to a group of these hosts goes, by the simulator's trees and the switches' flooding."""
-    (root,) = topology.graph.successors(topology.member(source).node)
-    pruning = topology.multicast.pruning
-    members = [topology.member(host).node for host in hosts] if pruning else topology.host_nodes
-    tree = group_tree(topology, root, members, ttl=ttl)
-    nodes = {far for below in tree.values() for far in below}
-    wanted = (host for host in hosts if topology.member(host).node in nodes)
-    flooded = {other for node in (*nodes, root) if not _routes(topology, node) for other in _segment(topology, node)}
-    overheard = (host for node in topology.host_nodes if node in flooded for host in topology.hosts_of(node))
-    return Reach(source, group, frozenset(wanted) - {source}, frozenset(overheard) - {source})
-
-
-def _routes(topology: Topology, node: str) -> bool:
-    return topology.node(node).kind == "router"
-
-
-def _segment(topology: Topology, node: str) -> set[str]:
-    """The graph nodes that hear what is sent at `node` without a router between."""
-    found, frontier = {node}, [node]
-    while frontier:
-        near = frontier.pop()
-        fresh = [far for far in topology.graph.successors(near) if far not in found and not _routes(topology, far)]
-        found.update(fresh)
-        frontier.extend(fresh)
-    return found
 
 
 def probe(planned: Plan, pid: Callable[[str], int]) -> None:
@@ -95,7 +61,7 @@ def probe(planned: Plan, pid: Callable[[str], int]) -> None:
 
 
 class _Trial:
-    """The sockets of one try, one on each host."""
+    """The sockets of one try: on each host one that takes part, and one that sees what passes its device."""
 
     def __init__(self, planned: Plan, pid: Callable[[str], int], stack: ExitStack) -> None:
         self._planned = planned
@@ -104,15 +70,21 @@ class _Trial:
         self._rounds: list[_Round] = []
         self._poll = select.poll()
         self._ears: dict[str, socket.socket] = {}
+        self._eyes: dict[int, socket.socket] = {}
         self._hosts: dict[int, str] = {}
         self._named = {address: host for host, address in planned.addresses.items()}
         self._patience = _PATIENCE + sum(spec.delay for _, _, spec in self._topology.links)
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, len(self._named) + _SPARE_FILES)), hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 2 * len(self._named) + _SPARE_FILES)), hard))
         for host, address in planned.addresses.items():
             with visiting(pid(host)):
                 ear = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+                eye = stack.enter_context(socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_IPV4)))
             self._prepare(ear, host, address)
+            eye.setblocking(False)
+            self._poll.register(eye, select.POLLIN)
+            self._eyes[eye.fileno()] = eye
+            self._hosts[eye.fileno()] = host
 
     def _prepare(self, ear: socket.socket, host: str, address: str) -> None:
         ear.setblocking(False)
@@ -134,13 +106,14 @@ class _Trial:
             self._listen(time.monotonic() + _GRACE, lambda: False)
             self._membership(socket.IP_DROP_MEMBERSHIP, group)
         for played in self._rounds:
-            for host in sorted(played.heard - played.reach.overheard):
+            for host in sorted(played.seen - played.reach.passing):
                 self._refuse(played, host, "comes to {host}, which is beyond the group's tree", self._last_link(host))
 
     def _membership(self, change: int, group: str) -> None:
-        for host, ear in self._ears.items():
+        """Those who take part join, or leave."""
+        for host in self._planned.groups[group]:
             request = socket.inet_aton(group) + socket.inet_aton(self._planned.addresses[host])
-            ear.setsockopt(socket.IPPROTO_IP, change, request)
+            self._ears[host].setsockopt(socket.IPPROTO_IP, change, request)
 
     def _try(self, wanted: Reach) -> None:
         played = _Round(wanted)
@@ -161,7 +134,20 @@ class _Trial:
         while not done() and (left := until - time.monotonic()) > 0:
             # Rounded up: a poll of 0 ms would not wait at all.
             for number, _ in self._poll.poll(int(left * 1000) + 1):
-                self._hear(self._hosts[number])
+                if number in self._eyes:
+                    self._see(self._hosts[number], self._eyes[number])
+                else:
+                    self._hear(self._hosts[number])
+
+    def _see(self, host: str, eye: socket.socket) -> None:
+        """A packet passed the host's device, whether the host wants it or not."""
+        frame, (_, _, kind, *_) = eye.recvfrom(128)
+        if (
+            kind == socket.PACKET_MULTICAST
+            and frame[_KIND_AT] == socket.IPPROTO_UDP
+            and frame[_PORT_AT : _PORT_AT + 2] == _TO_US
+        ):
+            self._rounds[_SERIAL.unpack_from(frame, _PAYLOAD_AT)[0]].seen.add(host)
 
     def _hear(self, host: str) -> None:
         data, (address, _) = self._ears[host].recvfrom(64)

@@ -5,7 +5,7 @@ the host itself where only switches are between, else the port of the first rout
 host and, for each source and group, the ports its tree goes on by.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from protocols.errors import UnsupportedError
@@ -58,12 +58,16 @@ class Routing:
         self._graph = forwarding(topology)
         self._hops = {node: next_hops(topology, node, self._graph) for node in topology.switches}
         self.routers: dict[str, RouterTable] = {}
+        self.switches: dict[str, dict[str, dict[int, None]]] = {}
+        """For each switch and group, the wires behind which somebody takes part (in order, as keys)."""
         for node in topology.switches:
             if topology.node(node).kind == "router":
                 self.routers[node] = self._table(node, len(self.routers))
+            else:
+                self.switches[node] = {}
         for name, table in self.routers.items():
             table.routes = [self._route(name, host) for host in topology.hosts]
-        for group, hosts in groups.items() if self.routers else ():
+        for group, hosts in groups.items():
             self._route_group(group, hosts)
 
     def neighbours(self, host: str) -> dict[str, str]:
@@ -99,21 +103,28 @@ class Routing:
             (root,) = topology.graph.successors(topology.member(host).node)
             if root not in trees:
                 trees[root] = group_tree(topology, root, members, self._graph)
-            self._plant(group, host, root, trees[root])
+            self._plant(group, host, root, trees[root], frozenset(hosts))
 
-    def _plant(self, group: str, source: str, root: str, tree: dict[str, tuple[str, ...]]) -> None:
-        """Write down at each router of a tree where what `source` sends comes in, and where it goes on."""
+    def _plant(self, group: str, source: str, root: str, tree: dict[str, tuple[str, ...]], hosts: frozenset[str]) -> None:
+        """Write down at each node of a tree where what `source` sends goes on, and at routers where it comes in."""
         parents = {far: near for near, below in tree.items() for far in below}
         for name, beyond in tree.items():
+            if name not in self._hops:
+                continue
+            outward = [self._wires[name, far] for node in beyond for far in self._ends(node, hosts)]
             if name in self.routers:
                 inward = self._wires[source if name == root else parents[name], name]
-                outward = [self._wires[name, far] for node in beyond for far in self._ends(node)]
                 route = GroupRoute(self._addresses[source], group, inward, tuple(w for w in outward if w != inward))
                 self.routers[name].groups.append(route)
+            else:
+                self.switches[name].setdefault(group, {}).update(dict.fromkeys(outward))
 
-    def _ends(self, node: str) -> Iterator[str]:
-        """A forwarding node itself, or every host of a graph node, each of which has a wire."""
-        return iter([node]) if node in self._hops else iter(self._topology.hosts_of(node))
+    def _ends(self, node: str, hosts: frozenset[str]) -> list[str]:
+        """A forwarding node itself, or each host of a graph node that takes part, since each has a wire of its own."""
+        if node in self._hops:
+            return [node]
+        everybody = self._topology.hosts_of(node)
+        return [host for host in everybody if host in hosts] if self._topology.multicast.pruning else everybody
 
 
 def mac_of(address: str) -> str:

@@ -54,6 +54,13 @@ def _flap(fault: Fault, topology: Topology) -> Iterator[real.Fault]:
         yield real.Cut("-".join(fault.flap), fault.at + number * period, fault.lasts, pairs)
 
 
+def _change(fault: Fault, topology: Topology) -> Iterator[real.Fault]:
+    assert fault.change is not None
+    near, far = ([name] if name in topology.switches else members_of(topology, name) for name in fault.change)
+    pairs = [(a, b) for a in near for b in far]
+    yield real.Change("-".join(fault.change), fault.at, fault.lasts, pairs, fault.rate, fault.loss)
+
+
 def _crash(fault: Fault, topology: Topology) -> Iterator[real.Fault]:
     yield real.Crash(",".join(fault.hosts), fault.at, fault.lasts, _names(fault, topology))
 
@@ -66,6 +73,7 @@ def _slow(fault: Fault, topology: Topology) -> Iterator[real.Fault]:
 _MAKE: dict[str, Callable[[Fault, Topology], Iterator[real.Fault]]] = {
     "partition": _partition,
     "flap": _flap,
+    "change": _change,
     "crash": _crash,
     "slow": _slow,
 }

@@ -12,10 +12,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_serial
 
 from protocols.errors import ConfigError, UsageError
 from protocols.machine import Host
+from sim.changing import check_change, make_changeable
 from sim.faults import Faults, Undo, members_of, sides_of
 from sim.network import Network
 from topologies.spec import Topology
-from topologies.units import Duration, Rate, Size
+from topologies.units import Duration, Fraction, Rate, Size
 
 __all__ = ["VERBS", "Fault", "Mortal", "Verb", "check", "plan"]
 
@@ -32,6 +33,7 @@ VERBS = {
     "partition": Verb(takes=("for", "oneway")),
     "hold": Verb(takes=("for", "oneway")),
     "flap": Verb(needs=("for",), takes=("times", "every")),
+    "change": Verb(takes=("for", "rate", "loss")),
     "crash": Verb(takes=("for",)),
     "slow": Verb(needs=("takes",), takes=("for", "room")),
     "drift": Verb(needs=("factor",), takes=("for",)),
@@ -60,6 +62,9 @@ class Fault(BaseModel):
     partition: Sides | None = Field(default=None, description="hosts of different lists don't hear each other")
     hold: Sides | None = Field(default=None, description="what hosts of different lists send each other comes at the end of it")
     flap: tuple[str, str] | None = Field(default=None, description="two neighbours whose link is down")
+    change: tuple[str, str] | None = Field(
+        default=None, description="two neighbours; the link from the first to the second changes"
+    )
     crash: Hosts | None = Field(default=None, description="hosts that go down, and come back as new when it ends")
     slow: Hosts | None = Field(default=None, description="hosts that need time for every packet")
     drift: Hosts | None = Field(default=None, description="hosts whose clocks run at another speed")
@@ -72,7 +77,8 @@ class Fault(BaseModel):
     room: int = Field(default=64, ge=1, strict=True, description="slow: packets that may wait to be read")
     factor: float = Field(default=1.0, ge=0.1, le=10.0, description="drift: local seconds in a second")
     forward: Duration = Field(default=0.0, description="step: how far")
-    rate: Rate | None = Field(default=None, description="storm: packets in bits per second")
+    rate: Rate | None = Field(default=None, description="storm: packets in bits per second; change: of the link")
+    loss: Fraction | None = Field(default=None, description="change: packets lost, each on its own, like 5%")
     size: Size = Field(default=1000, ge=1, le=65_507, description="storm: bytes of a packet")
 
     @model_validator(mode="after")
@@ -88,6 +94,8 @@ class Fault(BaseModel):
         strange = sorted(written.difference(("at", verbs[0], *known.needs, *known.takes)))
         if strange:
             raise ValueError(f"{strange[0]!r} does not belong to {verbs[0]}")
+        if self.change is not None and self.rate is None and self.loss is None:
+            raise ValueError("change needs 'rate' or 'loss'")
         if self.flap is not None and self.every is not None and self.every <= (self.lasts or 0.0):
             raise ValueError("'every' is longer than 'for'")
         return self
@@ -110,9 +118,9 @@ class Fault(BaseModel):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Whom it happens to; nobody by name for partition, hold and flap."""
+        """Whom it happens to; nobody by name for partition, hold, flap and change."""
         found: tuple[str, ...] | None = getattr(self, self.verb)
-        return found or () if self.verb not in ("partition", "hold", "flap") else ()
+        return found or () if self.verb not in ("partition", "hold", "flap", "change") else ()
 
     @property
     def sides(self) -> list[Any]:
@@ -125,6 +133,8 @@ def check(fault: Fault, topology: Topology) -> None:
     try:
         if fault.flap is not None:
             _check_link(fault.flap, topology)
+        elif fault.change is not None:
+            check_change(topology, *fault.change)
         elif fault.sides:
             sides_of(topology, fault.sides)
         for name in fault.hosts:
@@ -153,6 +163,8 @@ def plan(faults: Sequence[Fault], network: Network, programs: Mapping[str, Morta
     """Have every fault happen at its time; call before the network runs."""
     verbs = Faults(network)
     for fault in faults:
+        if fault.change is not None:
+            make_changeable(network, *fault.change)
         period = fault.every if fault.every is not None else 2 * (fault.lasts or 0.0)
         for number in range(fault.times):
             network.later(fault.at + number * period, partial(_begin, fault, verbs, programs))
@@ -193,6 +205,7 @@ _DO: dict[str, Callable[[Fault, Faults, Mapping[str, Mortal]], list[Undo]]] = {
     "partition": lambda fault, verbs, _: [verbs.partition(fault.sides, oneway=fault.oneway)],
     "hold": lambda fault, verbs, _: [verbs.hold(fault.sides, oneway=fault.oneway)],
     "flap": lambda fault, verbs, _: [verbs.cut(*(fault.flap or ("", "")))],
+    "change": lambda fault, verbs, _: [verbs.change(*(fault.change or ("", "")), fault.rate, fault.loss)],
     "crash": _crash,
     "slow": lambda fault, verbs, _: [verbs.slow(name, fault.takes, fault.room) for name in _each(fault, verbs)],
     "drift": lambda fault, verbs, _: [verbs.drift(name, fault.factor) for name in _each(fault, verbs)],

@@ -153,9 +153,9 @@ class Crowd:
         run, number, _, _ = self._missed
         if out:
             machines = self._machines
-            deaf = {machines[place] for place in out}
-            self._stray([machine for machine in owing if machine in deaf])
-            owing = [machine for machine in owing if machine not in deaf]
+            gone = {machines[place] for place in out}
+            self._stray([machine for machine in owing if machine in gone])
+            owing = [machine for machine in owing if machine not in gone]
         for machine in owing:
             seat: Seat = machine.seat
             if seat.whole and not seat.attentive:

@@ -7,6 +7,8 @@ result depends on the order of processing or on PYTHONHASHSEED. The mixing funct
 
 from hashlib import blake2b
 
+from mypy_extensions import mypyc_attr
+
 __all__ = ["GOLDEN", "MASK", "Rng", "extend", "key_of", "mix", "unit"]
 
 MASK = 0xFFFFFFFFFFFFFFFF
@@ -41,6 +43,7 @@ def unit(key: int, n: int) -> float:
     return (mix((key + n * GOLDEN) & MASK) >> 11) * _TO_UNIT
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Rng:
     """One stream of uniform numbers: a key and a counter."""
 

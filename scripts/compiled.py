@@ -18,12 +18,11 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("protocols", "topologies", "sim", "emu", "experiments")
 NORM = (
     *("backoff", "bits", "chain", "cycle", "demand", "feedback", "flow", "grtt", "hearing", "identity", "incoming", "needs"),
-    *("outgoing", "partition", "quantise", "receiver", "remote", "sender"),
+    *("outgoing", "partition", "quantise", "reception", "receiver", "remote", "sender", "window"),
 )
 MODULES = [
     *("protocols/crowd.py", "protocols/foresight.py", "protocols/machine.py", "protocols/rng.py", "protocols/serial.py"),
     *(f"protocols/norm/{name}.py" for name in NORM),
-    "protocols/norm/window.py",
 ]
 """Not the messages: mypyc knows no slotted dataclasses."""
 

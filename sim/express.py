@@ -11,31 +11,39 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import accumulate, repeat
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from protocols.crowd import Crowd
 from protocols.foresight import Run
 from protocols.machine import Machine
 from sim.engine import ARRIVAL, TIMER, Occurrence, post
 from sim.flight import Flight, Route
+from sim.host import SimHost
+from sim.leaf import Leaf, Switch
 from sim.link import Bundle, Fifo, Link
 from topologies.losses import BundleLoss, Losers
 
 if TYPE_CHECKING:
-    from sim.host import SimHost
     from sim.network import Network
 
-__all__ = ["Express", "path_of"]
+__all__ = ["Express", "express_of"]
 
 FORGET = 128
 SHORTEST = 4
 """So many packets are worth being carried this way."""
 
 
-def path_of(route: Route) -> list[Any] | None:
-    """The links from a plain host to one group of leaves, if all are of the simplest kind and lead nowhere else."""
-    from sim.leaf import Leaf, Switch
+def express_of(network: "Network", host: SimHost, route: Route) -> "Express | None":
+    """What carries what this host foresees for a route; None when that is not so simple."""
+    if not route.explored:
+        route.explored = True
+        path = _path_of(route) if type(host) is SimHost and route.target is None else None
+        route.express = None if path is None else Express(network, host, route, path)
+    return route.express
 
+
+def _path_of(route: Route) -> list[Any] | None:
+    """The links from a plain host to one group of leaves, if all are of the simplest kind and lead nowhere else."""
     links: Sequence[Any] = route.first
     path: list[Any] = []
     while len(links) == 1 and type(links[0]) is Link and type(links[0].fifo) is Fifo and links[0].sampler is None:
@@ -82,21 +90,21 @@ class _Plan:
         offers = self.times[0]
         if not 0 <= done < len(offers) or offers[done] != run.begin or (self.size, self.interval) != (run.size, run.interval):
             return False
-        for column in (*self.times, self.losers):
-            del column[:done]
-            del column[run.count :]
+        self.times = [column[done : done + run.count] for column in self.times]
+        self.losers = self.losers[done : done + run.count]
         return True
 
 
 class Express:
     """What one host foresees for one route. Packets are numbered; those before `_landed` are done."""
 
-    def __init__(self, network: "Network", host: "SimHost", route: Route, path: list[Any]) -> None:
+    def __init__(self, network: "Network", host: SimHost, route: Route, path: list[Any]) -> None:
         self._network = network
         self._host = host
         self._route = route
         self._path = path
         self._bundle: Bundle = path[-1]
+        self._sampler = cast("BundleLoss | None", self._bundle.sampler)
         self._leaf = self._bundle.head
         self._crowd: Crowd | None = None
         self._segments: list[_Segment] = []
@@ -151,7 +159,7 @@ class Express:
 
     def _free_at(self, hop: int) -> float:
         """When a link has sent all that was offered, and all that is under way to it from here."""
-        free = self._path[hop].free_at()
+        free: float = self._path[hop].free_at()
         if self._passed[hop] < self._end:
             free = max(free, self._times[hop][-1] + self._segments[-1].costs[hop])
         return free
@@ -162,7 +170,7 @@ class Express:
 
     def _plan(self, run: Run) -> "_Plan":
         """As much of the run as comes to anybody and finds all ports idle."""
-        sampler = self._bundle.sampler
+        sampler = self._sampler
         losers: list[Losers] = [()] * run.count if sampler is None else sampler.foretell(run.identity, run.count)
         # A packet that comes to nobody has no arrival.
         count = next((at for at, out in enumerate(losers) if len(out) == self._leaf.count), len(losers))
@@ -200,8 +208,9 @@ class Express:
         """What has landed is of no interest any more; a sender that never pauses would fill the memory with it."""
         done = self._passed[-1] - self._base
         if done >= FORGET:
-            for column in (*self._times, self._losers):
+            for column in self._times:
                 del column[:done]
+            del self._losers[:done]
             self._base += done
             self._segments = [segment for segment in self._segments if segment.start + segment.run.count > self._base]
 
@@ -282,13 +291,13 @@ class Express:
 
     def _count_losses(self, begin: int, end: int) -> None:
         bundle = self._bundle
-        if bundle.sampler is None:
+        if self._sampler is None:
             return
         last = end
         for segment in reversed(self._segments):
             first = max(begin, segment.start)
             if first < last:
-                bundle.sampler.count(segment.run.identity + first - segment.start, last - first)
+                self._sampler.count(segment.run.identity + first - segment.start, last - first)
                 last = first
             if last == begin:
                 break
@@ -328,7 +337,7 @@ class Express:
         crowd, passed, network = self._crowd, self._passed, self._network
         assert crowd is not None
         assert passed[-1] == number
-        segment, out = self._segment(number), self._losers[number - self._base]
+        segment, out = self._segment(number), cast("Sequence[int]", self._losers[number - self._base])
         passed[-1] = number + 1
         network.busy = True
         network.delivered += self._leaf.count - len(out)
@@ -372,8 +381,9 @@ class Express:
             self._left = _Plan(run, [column[begin:] for column in self._times], self._losers[begin:], segment.costs)
             self._left.identity += count
         self._end, run.count = sent, count
-        for column in (*self._times, self._losers):
+        for column in self._times:
             del column[begin:]
+        del self._losers[begin:]
         for number in [number for number in self._posted if number >= sent]:
             del self._posted[number]
         if not count:

@@ -1,4 +1,5 @@
-"""What goes wrong in a simulated network, as verbs: partition, hold, cut, crash, restart, slow, drift, step, make noise.
+"""What goes wrong in a simulated network, as verbs: partition, hold, cut, change,
+crash, restart, slow, drift, step, make noise.
 
 All act now, on a network that runs or stands still; `Network.later` makes them act at a time. What a verb returns undoes it.
 Partition, hold and crash are decided where a packet arrives, so what is on its way meets them too.
@@ -10,6 +11,7 @@ from typing import Any
 
 from protocols.errors import UsageError
 from protocols.machine import Machine, Packet
+from sim.changing import change
 from sim.gate import Gate, Rule, gate_of
 from sim.host import IDLE, SimHost
 from sim.leaf import Audience
@@ -34,6 +36,7 @@ class Faults:
         self._down: list[Any] = []
         self._cut_off = 0
         self._going: list[list[bool]] = []
+        network.unfold()
         self._onwards = network.forward
         network.forward = self._forward
 
@@ -68,6 +71,11 @@ class Faults:
         if not topology.graph.has_edge(near, far):
             raise UsageError(f"{near!r} and {far!r} have no link")
         return self._cut_both(near, far)
+
+    def change(self, near: str, far: str, rate: float | None = None, loss: float | None = None) -> Undo:
+        """The link from `near` to `far` has another rate or loss; `make_changeable` of `sim.changing` comes before the run."""
+        self.counts["change"] += 1
+        return _once(change(self.network, near, far, rate, loss))
 
     def _divide(self, sides: Sequence[Side], oneway: bool, parks: bool) -> Undo:
         rules: list[tuple[Rule, Sequence[str]]] = []

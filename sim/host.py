@@ -45,17 +45,18 @@ class Idle(Machine):
 IDLE = Idle(cast(Ports, None))
 
 
-class SimHost:
+class SimHost(Rng):
     """Implements `Host` and `Ports`. Made by `Network.host`; small, because there may be a million.
 
-    `rng` is the stream of `topologies.addressing.dice_key`, made when it is first asked for.
+    It is its own stream of random numbers (`topologies.keys.dice_key`), for an object beside it would weigh 56 bytes.
     """
 
-    __slots__ = ("accept", "armed", "events", "leaf", "machine", "on_event", "place", "rng")
-    rng: Rng
+    __slots__ = ("accept", "armed", "events", "leaf", "machine", "on_event", "place")
+    rng: Rng = cast(Rng, property(lambda host: host))
     trace: Callable[[str, object], None] | None = None
 
     def __init__(self, leaf: "Leaf", place: int) -> None:
+        super().__init__(extend(leaf.dice_key, place - leaf.base) if leaf.counted else leaf.dice_key)
         self.leaf = leaf
         self.place = place
         """In `Topology.hosts`."""
@@ -66,13 +67,6 @@ class SimHost:
         """What the application is not told yet."""
         self.on_event: Callable[[Event], None] = cast("Callable[[Event], None]", None)
         self.accept: Callable[[Offer], Sink | None] = _refuse
-
-    def __getattr__(self, name: str) -> Rng:
-        if name != "rng":
-            raise AttributeError(name)
-        leaf = self.leaf
-        self.rng = Rng(extend(leaf.dice_key, self.place - leaf.base) if leaf.counted else leaf.dice_key)
-        return self.rng
 
     @property
     def member(self) -> int:

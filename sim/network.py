@@ -2,11 +2,10 @@
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
 from operator import attrgetter
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from simpy import Environment
 
@@ -14,8 +13,9 @@ from protocols.errors import UsageError
 from protocols.machine import Address, Codec, Group, Machine, Message, Packet
 from protocols.traffic import Traffic
 from sim.capture import Fingerprint
+from sim.counts import LinkCounts, Observer
 from sim.engine import ARRIVAL, Occurrence, Timers, post
-from sim.express import Express, path_of
+from sim.express import Express, express_of
 from sim.flight import Flight, Landing, Route
 from sim.host import IDLE, SimHost
 from sim.intake import LimitedHost, LimitedLeaf, find_pausing, make_leaf
@@ -40,31 +40,6 @@ OnDelivery: TypeAlias = Callable[[float, str, Message], None]
 Hop: TypeAlias = Link | Bundle | Strands
 
 _place_of = attrgetter("place")
-
-
-@dataclass(frozen=True, slots=True)
-class LinkCounts:
-    """What became of the packets of one direction of a link; for a counted group, of all members' links together."""
-
-    near: str
-    far: str
-    offered: int
-    dropped: int
-    """By the queue."""
-    lost: int
-    corrupt: int
-    """Damaged, and dropped for it."""
-    marked: int
-    """Carried on with a mark of congestion."""
-    duplicated: int
-    """Carried on twice."""
-
-
-class Observer(Protocol):
-    """Sees a run go by and changes nothing."""
-
-    def sent(self, now: float, host: SimHost, message: Message, size: int) -> None:
-        """A host put a packet on its link."""
 
 
 class Network:
@@ -331,17 +306,19 @@ class Network:
         route = host.leaf.route
         if route is None or self.strict or self._codec is not None or self.forward != self._forward_grouped:
             return
-        if not route.explored:
-            path = path_of(route) if type(host) is SimHost else None
-            route.explored = True
-            route.express = None if path is None else Express(self, host, route, path)
-        if route.express is not None:
-            route.express.depart(host.machine)
+        express = express_of(self, host, route)
+        if express is not None:
+            express.depart(host.machine)
 
     def catch_up(self) -> None:
         """Make up for what was foreseen and has happened."""
         for express in self.expresses:
             express.sync()
+
+    def unfold(self) -> None:
+        """Let what was foreseen and is under way go on as ordinary packets, before links become something else."""
+        for express in list(self.expresses):
+            express.unfold()
 
     def take_serials(self, count: int) -> int:
         """The first of so many numbers of packets."""

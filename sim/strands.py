@@ -43,6 +43,11 @@ class Strands:
         return [port for link in self._links for port in link.ports()]
 
     @property
+    def links(self) -> list[Link]:
+        """The links, in the order of the members."""
+        return self._links
+
+    @property
     def offered(self) -> int:
         """Packets offered to all links together."""
         return sum(link.offered for link in self._links)

@@ -36,7 +36,7 @@ class Question:
     series: Sequence[str] = ()
     exact: bool | None = None
     confidence: float = 0.95
-    code: str | None = None
+    version: str | None = None
 
     def __post_init__(self) -> None:
         asked = {"--compare": self.compare, "--effects": self.effects, "--theory": self.theory, "--series": self.series}
@@ -63,7 +63,7 @@ class Answer:
 
 def ask(session: Any, folder: Path, question: Question) -> Answer:
     """The answer from the results in a folder. UsageError names an option whose value fits nothing there."""
-    runs = open_runs(session, folder, question.code)
+    runs = open_runs(session, folder, question.version)
     if question.series:
         about, rows = _series(session, folder, runs, question)
     else:

@@ -79,7 +79,7 @@ def open_runs(session: Any, folder: Path, version: str | None = None) -> Runs:
 
     known = sorted({str(job["version"]) for job in jobs_of(folder)})
     if version is not None and version not in known:
-        raise UsageError(f"--code: value {version!r} is not allowed; one of {', '.join(known) or 'none at all'}")
+        raise UsageError(f"--version: value {version!r} is not allowed; one of {', '.join(known) or 'none at all'}")
     chosen = version or latest_version(folder)
     frame: Any = runs(session, folder, chosen)
     axes = [plain_name(name) for name in frame.columns if name.startswith(AXIS)]

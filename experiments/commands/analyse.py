@@ -44,7 +44,7 @@ def analyse_command(
         bool | None,
         typer.Option("--exact/--approximate", help="Percentiles.  (default: exact up to 2 million runs)", show_default=False),
     ] = None,
-    code: Annotated[
+    version: Annotated[
         str | None,
         typer.Option(help="Version of the code whose runs.  (default: the last)", metavar="VERSION", show_default=False),
     ] = None,
@@ -70,7 +70,7 @@ def analyse_command(
         theory=theory or (),
         series=_listed(series),
         exact=exact,
-        code=code,
+        version=version,
     )
     # A mistyped folder is told before Spark starts.
     latest_version(folder)

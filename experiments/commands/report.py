@@ -28,14 +28,16 @@ def report_command(
     theory: Annotated[
         list[str] | None,
         typer.Option(
-            help="Formula to lay over the results; may be repeated.", metavar="NAME[:arg=value,...]", show_default=False
+            help="Formula to lay over the results; may be repeated.  (default: the sweep file's)",
+            metavar="NAME[:arg=value,...]",
+            show_default=False,
         ),
     ] = None,
     only: Annotated[str | None, typer.Option(help="Only this figure, as files.", metavar="FIGURE", show_default=False)] = None,
     figures: Annotated[
         bool, typer.Option("--figures/--no-figures", help="PNG and SVG of every figure into DIR/figures.")
     ] = True,
-    code: Annotated[
+    version: Annotated[
         str | None,
         typer.Option(help="Version of the code whose runs.  (default: the last)", metavar="VERSION", show_default=False),
     ] = None,
@@ -62,7 +64,7 @@ def report_command(
         spark = session(master, folder / "spark.log", remote)
         try:
             names = [name for name in metric.split(",") if name.strip()]
-            contents = gather(spark, folder, names, theory or (), code)
+            contents = gather(spark, folder, names, theory or (), version)
         finally:
             spark.stop()
     written: list[Path] = []

@@ -40,13 +40,14 @@ def page(found: Inspection) -> str:
         f"<style>{_STYLE}</style></head><body>",
         f"<h1>{name}</h1>",
         *(f"<p>{escape(line)}</p>" for line in overview(found)),
+        "<p>Times are seconds since the first NORM message.</p>",
         "<h2>Violations and notices</h2>",
         *_findings(found),
         "<h2>Packets over time</h2>",
         f'<div class="figure">{timeline_svg(found.session.timeline)}</div>',
         *(part for sender in plain["senders"] for part in _sender(sender)),
         *_receivers(plain["receivers"]),
-        *_requests(plain["requests"]),
+        *_requests(plain["requests"], plain["requests_more"]),
         *_ladder(found),
         "</body></html>\n",
     ]
@@ -91,9 +92,9 @@ def _share(loss: float | None) -> str | None:
     return None if loss is None else f"{loss:.2%}"
 
 
-def _requests(rows: Sequence[Mapping[str, Any]]) -> Iterable[str]:
+def _requests(rows: Sequence[Mapping[str, Any]], more: int) -> Iterable[str]:
     if rows:
-        yield "<h2>Requests</h2>" + _table(_REQUEST, rows)
+        yield "<h2>Requests</h2>" + _table(_REQUEST, rows, more)
 
 
 def _ladder(found: Inspection) -> Iterable[str]:
@@ -110,10 +111,12 @@ def _facts(facts: Mapping[str, Any]) -> str:
     return f"<table>{rows}</table>"
 
 
-def _table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
+def _table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], beyond: int = 0) -> str:
+    """The first rows; `beyond` counts those that are not even listed."""
     head = "".join(f"<th>{escape(_words(name))}</th>" for name in columns)
     body = "".join(f"<tr>{''.join(_cell(row[name]) for name in columns)}</tr>" for row in rows[:_ROWS])
-    more = f"<p>and {len(rows) - _ROWS} more</p>" if len(rows) > _ROWS else ""
+    left = max(len(rows) - _ROWS, 0) + beyond
+    more = f"<p>and {left} more</p>" if left else ""
     return f'<div class="figure"><table><tr>{head}</tr>{body}</table></div>{more}'
 
 

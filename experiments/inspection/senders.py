@@ -149,7 +149,8 @@ class SenderView:
     def asked(self, demand: Demand, packet: int, time: float, asker: int | None) -> tuple[Asked, list[Wish]]:
         """A NACK of `asker`, or the sender's own REPAIR_ADV (None), which names what somebody asked for."""
         found = list(wishes(demand, self.by_id))
-        infos = [view for low, high in demand.infos for view in between(low, high, self.by_id)]
+        # Every item of a request may ask for the information of its object again.
+        infos = list({view.order: view for low, high in demand.infos for view in between(low, high, self.by_id)}.values())
         symbols = sum(wish.count for wish in found) + len(infos)
         new = symbols
         if asker is not None:

@@ -27,6 +27,8 @@ class Session:
         self.senders: dict[tuple[int, int], SenderView] = {}
         self.receivers: dict[int, ReceiverView] = {}
         self.requests: list[RequestRow] = []
+        """The first of them; `asked` counts all."""
+        self.asked = 0
         self.messages = self.octets = self.unreadable = 0
         """Messages, their bytes, and datagrams of which the capture kept too little."""
         self._doubts = Doubts(self.findings)
@@ -146,6 +148,7 @@ class Session:
             receiver.asked((sender.source_id, sender.instance, wish.object.order, wish.block), wish.count)
         receiver.symbols += asked.symbols
         receiver.covered += bool(asked.symbols) and not asked.new
+        self.asked += 1
         if len(self.requests) < _ROWS_KEPT:
             self.requests.append(RequestRow(number, time, nack.source_id, nack.sender_id, spoken(demand, found), asked))
 
@@ -170,6 +173,7 @@ class Session:
             "senders": [sender.plain() for sender in self.senders.values()],
             "receivers": [self.receivers[node].plain(sent) for node in sorted(self.receivers)],
             "requests": [row.plain() for row in self.requests],
+            "requests_more": self.asked - len(self.requests),
             "timeline": self.timeline.plain(),
             "violations": [finding.plain() for finding in self.findings.violations],
             "notices": [finding.plain() for finding in self.findings.notices],

@@ -117,27 +117,24 @@ def _objects(views: Sequence[ObjectView]) -> Table:
     ):
         table.add_column(name, justify="left" if name in ("kind", "coding", "complete here") else "right")
     for view in views[:_OBJECTS]:
-        plain = view.plain()
-        coding = plain["coding"]
-        code = coding and f"fec {coding['fec_id']}, {coding['segment']} B, {coding['block']}+{coding['parity']}"
-        complete = {None: "-", True: "yes", False: "no"}[view.complete]
-        blocks = f"{plain['blocks_decodable']}/{coding['blocks'] if coding and coding['blocks'] is not None else '?'}"
-        table.add_row(
-            f"{view.id}" + (f" {plain['info']}" if plain["info"] else ""),
-            view.kind,
-            "-" if plain["size"] is None else str(plain["size"]),
-            code or "-",
-            blocks,
-            f"{view.first:.3f} s",
-            f"{view.last:.3f} s",
-            str(view.sources),
-            str(view.parity),
-            str(view.repairs),
-            complete,
-        )
+        table.add_row(*_object(view))
     if len(views) > _OBJECTS:
         table.caption = f"and {len(views) - _OBJECTS} more"
     return table
+
+
+def _object(view: ObjectView) -> Iterator[str]:
+    plain = view.plain()
+    coding = plain["coding"]
+    yield f"{view.id}" + (f" {plain['info']}" if plain["info"] else "")
+    yield view.kind
+    yield "-" if plain["size"] is None else str(plain["size"])
+    yield f"fec {coding['fec_id']}, {coding['segment']} B, {coding['block']}+{coding['parity']}" if coding else "-"
+    yield f"{plain['blocks_decodable']}/{coding['blocks'] if coding and coding['blocks'] is not None else '?'}"
+    yield f"{view.first:.3f} s"
+    yield f"{view.last:.3f} s"
+    yield from (str(count) for count in (view.sources, view.parity, view.repairs))
+    yield {None: "-", True: "yes", False: "no"}[view.complete]
 
 
 def _receivers(console: Console, found: Inspection) -> None:
@@ -179,8 +176,8 @@ def _requests(console: Console, found: Inspection) -> None:
             str(row.asked.symbols),
             str(row.asked.new),
         )
-    if len(rows) > _REQUESTS:
-        table.caption = f"and {len(rows) - _REQUESTS} more"
+    if found.session.asked > _REQUESTS:
+        table.caption = f"and {found.session.asked - _REQUESTS} more"
     console.print(table)
 
 

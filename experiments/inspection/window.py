@@ -61,7 +61,7 @@ class Window:
         feedback = {sent.node for sent in lines if sent.kind in ("nack", "ack")}
         senders = list(dict.fromkeys(sent.node for sent in lines if sent.node not in feedback))[:MOST_HOSTS]
         receivers = list(dict.fromkeys(sent.node for sent in lines if sent.node in feedback))[:MOST_HOSTS]
-        hosts = (*senders, CAPTURE, *sorted(receivers))
+        hosts = (*senders, CAPTURE, *sorted(receivers, key=lambda name: (len(name), name)))
         shown = folded([sent for sent in lines if sent.node in hosts])[:MOST_SHOWN]
         last = shown[-1]
         end = last.packets[-1].time if isinstance(last, Fold) else last.time

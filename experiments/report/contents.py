@@ -65,11 +65,11 @@ class Contents:
 
 
 def gather(
-    session: Any, folder: Path, metrics: Sequence[str] = (), theory: Sequence[str] = (), code: str | None = None
+    session: Any, folder: Path, metrics: Sequence[str] = (), theory: Sequence[str] = (), version: str | None = None
 ) -> Contents:
-    """Ask the store for everything. `metrics` empty: the main ones that vary; `theory` as for analyse."""
+    """Ask the store for everything. `metrics` empty: the main ones that vary; `theory` empty: that of the sweep file."""
     points = Points(folder)
-    runs = open_runs(session, folder, code)
+    runs = open_runs(session, folder, version)
     if runs.count <= EXACT_UP_TO:
         # A dozen questions follow.
         runs.frame.persist()
@@ -82,7 +82,7 @@ def gather(
     groups = [group for group in groups if group.metric in chosen]
     values = {name: list(dict.fromkeys(group.keys[name] for group in groups)) for name in runs.axes}
     axes = shown_axes(points.sweep, runs.axes, values)
-    expected = [row for text in theory for row in overlay(runs, wanted(text), points, groups)]
+    expected = [row for text in theory or points.sweep.theory for row in overlay(runs, wanted(text), points, groups)]
     counted, failed = failures(folder, runs, points)
     contents = Contents(
         folder=folder,

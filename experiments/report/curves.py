@@ -1,5 +1,6 @@
 """Time series of many runs as figures of bands."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 from experiments.analysis import curves as measured
@@ -22,11 +23,16 @@ def curves(bands: Sequence[measured.Band], axes: Mapping[str, Shown], command: s
             Band(_label(band, axes), number, band.times, [band.at[rank] for rank in measured.QUANTILES])
             for number, band in enumerate(mine)
         ]
-        caption = "Line: median over the runs; shaded: the middle half, and nine tenths."
+        caption = "Mean per interval of the series. Line: median over the runs; shaded: the middle half, and nine tenths."
         title = f"{metric_label(name)} over time"
         x, y = Axis("time [s]"), Axis(metric_label(name))
-        found.append(Figure(f"series-{name}", "bands", title, caption, command, x, y, [Panel("", marks)]))
+        found.append(Figure(_file_name(name), "bands", title, caption, command, x, y, [Panel("", marks)]))
     return found
+
+
+def _file_name(name: str) -> str:
+    """Names of series have spaces, which a command line would have to quote."""
+    return "series-" + re.sub(r"[^A-Za-z0-9_.]+", "-", name)
 
 
 def _label(band: measured.Band, axes: Mapping[str, Shown]) -> str:

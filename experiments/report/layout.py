@@ -7,7 +7,7 @@ from typing import Any
 from experiments.analysis.summary import Group
 from experiments.report.names import Shown
 
-__all__ = ["COLOURS", "PANELS", "Layout", "lay_out"]
+__all__ = ["COLOURS", "PANELS", "Layout", "lay_out", "spread"]
 
 COLOURS, PANELS = 8, 4
 """Lines and panels that a figure has at the most; of more values, some that are evenly spread are drawn."""

@@ -23,7 +23,7 @@ from protocols.errors import UsageError
 
 __all__ = ["claim", "new_job", "prepare"]
 
-MAY_CHANGE = ("replications", "until", "refine", "keep", "time_limit", "memory")
+MAY_CHANGE = ("replications", "until", "refine", "keep", "theory", "time_limit", "memory")
 """What a resumed sweep may say differently: more of the same points, or how they are run."""
 
 

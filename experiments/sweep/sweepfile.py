@@ -153,6 +153,7 @@ class Sweep(_Strict):
     until: Until | None = Field(default=None, description="go on replicating until an interval is narrow")
     refine: Refine | None = Field(default=None, description="add values to an axis where a metric changes most")
     keep: Keep = Field(default=Keep(), description="what is kept beside the metrics")
+    theory: tuple[str, ...] = Field(default=(), description="formulas that its report lays over the results")
     backend: Literal["sim", "emu"] = Field(default="sim", description="where it runs; emulations run one at a time")
     time_limit: Duration = Field(default=600.0, gt=0.0, description="seconds of real time a run may take")
     memory: Size = Field(default=4_000_000_000, gt=0, description="memory a run may take")

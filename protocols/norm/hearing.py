@@ -86,7 +86,7 @@ def _on_data(remote: "RemoteSender", message: Data, sequence: int, now: float) -
     item = remote.objects.get(key) or remote.item_of(message)
     fti = item.fti if item is not None else message.fti
     if fti is None or not _fits(message, fti):
-        remote.receiver.ignored += 1
+        remote.receiver.count("ignored")
         return False
     at, length = remote.at, fti.partition.length(block)
     # Source symbols of a block are sent in order, and parity behind them all.

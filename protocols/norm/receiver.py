@@ -22,14 +22,11 @@ class NormReceiver(Machine):
     __slots__ = (
         "_group",
         "_others",
-        "acks_sent",
+        "_rare",
         "config",
         "duplicates",
-        "ignored",
-        "nacks_sent",
         "nacks_suppressed",
         "node",
-        "objects_aborted",
         "objects_received",
     )
 
@@ -40,8 +37,9 @@ class NormReceiver(Machine):
         self._group = group
         self._others: dict[int, RemoteSender] | None = None
         self.seat = RemoteSender(self, NOBODY)
-        self.nacks_sent = self.nacks_suppressed = self.acks_sent = 0
-        self.duplicates = self.ignored = self.objects_received = self.objects_aborted = 0
+        self.nacks_suppressed = self.duplicates = self.objects_received = 0
+        # Of a large group few ever speak.
+        self._rare: dict[str, int] | None = None
 
     def start(self, now: float) -> None:
         """Join the group and listen."""
@@ -93,18 +91,24 @@ class NormReceiver(Machine):
     def counts(self) -> dict[str, int]:
         """What was received and said."""
         self.alone()
-        remotes = self._remotes()
+        remotes, rare = self._remotes(), self._rare or {}
         return {
-            "nacks_sent": self.nacks_sent,
+            "nacks_sent": rare.get("nacks_sent", 0),
             "nacks_suppressed": self.nacks_suppressed,
-            "acks_sent": self.acks_sent,
+            "acks_sent": rare.get("acks_sent", 0),
             "data_received": sum(remote.received for remote in remotes),
             "data_lost": sum(remote.lost for remote in remotes),
             "duplicates": self.duplicates + sum(remote.spare for remote in remotes),
-            "ignored": self.ignored,
+            "ignored": rare.get("ignored", 0),
             "objects_received": self.objects_received,
-            "objects_aborted": self.objects_aborted,
+            "objects_aborted": rare.get("objects_aborted", 0),
         }
+
+    def count(self, name: str) -> None:
+        """Count what happens to few receivers."""
+        if self._rare is None:
+            self._rare = {}
+        self._rare[name] = self._rare.get(name, 0) + 1
 
     def held(self) -> dict[str, tuple[int, int]]:
         """Objects pending from one sender, and bytes of parity kept for one of them: the most of each."""

@@ -4,24 +4,18 @@ from functools import lru_cache
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from protocols.crowd import Seat
-from protocols.events import InfoReceived, ObjectAborted, ObjectOpened, ObjectReceived, SenderReset, SenderSilent
-from protocols.machine import Offer
+from protocols.events import SenderReset, SenderSilent
 from protocols.norm.backoff import NEVER
 from protocols.norm.cycle import NackCycle
 from protocols.norm.demand import demand_of
 from protocols.norm.feedback import Feedback
 from protocols.norm.flow import Flow
 from protocols.norm.hearing import HANDLERS
-from protocols.norm.incoming import Incoming
 from protocols.norm.messages import (
-    FLAG_FILE,
-    FLAG_INFO,
     FLAG_REPAIR,
     Ack,
     Command,
     Data,
-    Fti,
     Gist,
     Info,
     Nack,
@@ -30,8 +24,8 @@ from protocols.norm.messages import (
     Position,
 )
 from protocols.norm.needs import Need, Place, contents_for
-from protocols.norm.pending import Pending
 from protocols.norm.quantise import gsize_value, rtt_seconds
+from protocols.norm.reception import Reception
 from protocols.serial import ahead
 
 if TYPE_CHECKING:
@@ -39,12 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RemoteSender"]
 
-UNKNOWN_SEGMENT = 40
-"""Bytes of requests in one NACK while the sender's segment size is unknown, as in NRL NORM."""
-# Thousands of receivers are told equal things: to look one up costs a tenth of making it.
-_opened = lru_cache(maxsize=256)(ObjectOpened)
-_received = lru_cache(maxsize=256)(ObjectReceived)
-_offer = lru_cache(maxsize=256)(Offer)
+JOINED = -1
+"""`RemoteSender.began` of a receiver that takes part."""
 
 
 @lru_cache(maxsize=8)
@@ -53,55 +43,33 @@ def _later(now: float, period: float) -> float:
     return now + period
 
 
-_BEFORE = Position(0, 0, 0, 0, (0, 0, 0))
-"""Where a receiver stands before the first message; never changed, so one for all."""
 ACK_CC = 1
 """The ack_type that answers a probe."""
 SILENCES = 20
 """Activity periods without a word after which a sender counts as silent (RFC 5740 5.3, NRL's robust factor)."""
 
 
-class RemoteSender(Seat):
-    """One sender as one receiver sees it.
-
-    `at` is the place behind the last first transmission heard; `objects` holds what is incomplete of everything before it,
-    None for an object of which nothing is known. An object that is not in `objects` is complete, unwanted or given up.
-    """
+class RemoteSender(Reception):
+    """One sender as one receiver sees it."""
 
     __slots__ = (
         "_base",
-        "_cycle",
-        "_fec_id",
         "_idle_at",
-        "_segment",
         "_silences",
         "began",
         "feedback",
         "lost",
-        "node",
-        "objects",
         "origin",
-        "parity",
-        "receiver",
-        "synced",
     )
 
     def __init__(self, receiver: "NormReceiver", node: int) -> None:
-        super().__init__(_BEFORE)
-        self.receiver = receiver
-        self.node = node
+        super().__init__(receiver, node)
         self.origin: Origin | None = None
-        self.parity = 0
         self.heard = NEVER
         self.began = 0
-        """The sequence number of the sender's first message, as far as known."""
+        """The sequence number of the sender's first message, as far as known; `JOINED` once this does not matter any more."""
         self.lost = 0
-        self.objects: Pending[Incoming | None] = Pending()
         self._base = 0
-        self.synced = False
-        self._fec_id = 5
-        self._segment = UNKNOWN_SEGMENT
-        self._cycle: NackCycle | None = None
         self.feedback: Feedback | None = None
         self._idle_at = inf
         self._silences = 0
@@ -257,6 +225,11 @@ class RemoteSender(Seat):
         self.whole = False
 
     @property
+    def synced(self) -> bool:
+        """Has it joined, so that what is missing matters?"""
+        return self.began == JOINED
+
+    @property
     def received(self) -> int:
         """Messages of this sender that arrived, by their sequence numbers."""
         at: Position = self.at
@@ -296,7 +269,6 @@ class RemoteSender(Seat):
         """The sender restarted: what it had not finished will not come any more."""
         self.give_up(list(self.objects), "the sender restarted")
         self.receiver.ports.notify(SenderReset(self.node))
-        self.synced = False
         self.began = 0
         self._cycle = self.feedback = None
 
@@ -330,21 +302,6 @@ class RemoteSender(Seat):
         item = self.objects.get(object_id)
         return (object_id, block, 0 if item is not None and item.fti.usable else symbol)
 
-    def lacks_before(self, place: Place) -> bool:
-        """Is anything missing before `place`?"""
-        object_id, block, symbol = place
-        objects = self.objects
-        if objects.key == object_id and objects.more is None:
-            item = objects.item
-            return (block > 0 or symbol > 0) and (item is None or item.missing_before(block, symbol))
-        for key, item in objects.items():
-            order = ahead(key, object_id)
-            if order < 0 and (item is None or not item.clean):
-                return True
-            if order == 0 and (block or symbol) and (item is None or item.missing_before(block, symbol)):
-                return True
-        return False
-
     def move(self, message: NormMessage, front: Place, sequence: int, place: Place | None = None) -> None:
         """Stand at this front, the sender transmitting at `place` (None: there too).
 
@@ -352,7 +309,7 @@ class RemoteSender(Seat):
         """
         # A receiver that has not joined takes no part in what is known of all that stand at the sender's position.
         # Nor does a message that came late (it leaves the sequence where it was): its position is one that is past.
-        after = message.after if self.synced and sequence != self.at.sequence else None
+        after = message.after if self.began == JOINED and sequence != self.at.sequence else None
         if after is not None:
             if after.symbol == front[2] and after.block == front[1] and after.object_id == front[0]:
                 self.at = after
@@ -366,7 +323,7 @@ class RemoteSender(Seat):
 
     def join(self, object_id: int, fec_id: int) -> None:
         """Begin with this object; what came before it is of no interest. Requests name the code, before any FTI is known."""
-        self.synced = True
+        self.began = JOINED
         self._fec_id = fec_id
         self.whole = False
         self.objects[object_id] = None
@@ -394,110 +351,6 @@ class RemoteSender(Seat):
         if item is not None and at.block < item.fti.partition.blocks:
             item.skip(at.block, at.symbol, item.fti.partition.blocks, 0)
 
-    # -- content ---------------------------------------------------------------------------------------------------
-
-    def item_of(self, message: Data | Info) -> Incoming | None:
-        """The object of the message if it is incomplete; opened with its first message."""
-        key = message.object_id
-        item = self.objects.get(key)
-        if item is not None or key not in self.objects or message.fti is None:
-            return item
-        self._segment = message.fti.segment
-        return self._open(key, message.fti, bool(message.flags & FLAG_FILE), bool(message.flags & FLAG_INFO))
-
-    def open_empty(self, key: int, fec_id: int) -> None:
-        """An object of which nothing came has no content: its information is all there is to come. It counts as a file."""
-        if self.objects[key] is None:
-            self._open(key, Fti(fec_id, 0, self._segment, 1, 0), True, True)
-
-    def _open(self, key: int, fti: Fti, is_file: bool, has_info: bool) -> Incoming | None:
-        self.receiver.ports.notify(_opened(self.node, key, fti.object_size))
-        sink = self.receiver.ports.accept(Offer(self.node, key, fti.object_size, is_file))
-        if sink is None:
-            del self.objects[key]
-            self._judge()
-            return None
-        item = self.objects[key] = Incoming(key, fti, sink, has_info)
-        partition, at = fti.partition, self.at
-        if key != at.object_id or at.block >= partition.blocks:
-            item.skip(0, 0, partition.blocks, 0)
-        else:
-            item.skip(0, 0, at.block, at.symbol)
-        self._judge()
-        self._fec_id, self.parity = fti.fec_id, fti.usable
-        return item
-
-    def take(self, item: Incoming | None, message: Data, length: int, fresh: bool) -> None:
-        """Put the symbol where it belongs."""
-        if item is None:
-            self.receiver.duplicates += not fresh
-            return
-        block, symbol = message.block, message.symbol
-        try:
-            if symbol >= length:
-                used = item.fill_parity(block, symbol - length, message.payload, self.receiver.config.buffer)
-            elif fresh:
-                item.write(block, symbol, message.payload)
-                used = True
-            else:
-                used = item.fill(block, symbol, message.payload)
-        except OSError as error:
-            self._abort(item, f"sink: {error}")
-            return
-        if not used:
-            self.receiver.duplicates += 1
-        elif not fresh or self.at.block >= item.fti.partition.blocks:
-            self._complete(item)
-
-    def inform(self, item: Incoming, info: bytes) -> None:
-        """The object's information came."""
-        item.info = info
-        self.receiver.ports.notify(InfoReceived(self.node, item.object_id, info))
-        self._complete(item)
-
-    def _complete(self, item: Incoming) -> None:
-        """Hand the object over if nothing is missing and nothing is to come."""
-        if not item.clean:
-            return
-        at = self.at
-        if at.object_id != item.object_id or at.block >= item.fti.partition.blocks:
-            try:
-                item.sink.commit(item.info or b"")
-            except OSError as error:
-                self._abort(item, f"sink: {error}")
-                return
-            del self.objects[item.object_id]
-            self.receiver.objects_received += 1
-            event = _received(self.node, item.object_id, item.fti.object_size, item.info or b"")
-            self.receiver.ports.notify(event)
-        self._judge()
-
-    def _judge(self) -> None:
-        """Is everything there that was sent? Then there is nothing to ask for."""
-        for item in self.objects.values():
-            if item is None or not item.clean:
-                self.whole = False
-                return
-        self.whole = True
-        # What a NACK process of the past knows is of no use to the next.
-        self._cycle = None
-
-    def _abort(self, item: Incoming, reason: str) -> None:
-        self.give_up([item.object_id], reason)
-
-    def give_up(self, keys: list[int], reason: str) -> None:
-        """These objects will not be complete."""
-        for key in keys:
-            item = self.objects.pop(key)
-            if item is not None:
-                try:
-                    item.sink.abort()
-                except OSError as error:
-                    reason = f"{reason}; sink: {error}"
-            self.receiver.objects_aborted += 1
-            self.receiver.ports.notify(ObjectAborted(self.node, key, reason))
-        self._judge()
-
     # -- feedback --------------------------------------------------------------------------------------------------
 
     def check(self, place: Place, now: float) -> None:
@@ -524,7 +377,7 @@ class RemoteSender(Seat):
             echo = self.feedback.echo(now)
             self.feedback = self.feedback.answered(now, self.grtt, self.backoff)
         for requests in contents_for(needs, self._fec_id, self._segment):
-            receiver.nacks_sent += 1
+            receiver.count("nacks_sent")
             receiver.say(Nack(receiver.node, 0, self.node, self.origin.instance_id, *echo, requests))
 
     def _send_ack(self, now: float) -> None:
@@ -533,5 +386,5 @@ class RemoteSender(Seat):
         assert self.origin is not None
         echo = feedback.echo(now)
         self.feedback = feedback.answered(now, self.grtt, self.backoff)
-        receiver.acks_sent += 1
+        receiver.count("acks_sent")
         receiver.say(Ack(receiver.node, 0, self.node, self.origin.instance_id, ACK_CC, 0, *echo))

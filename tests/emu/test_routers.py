@@ -118,7 +118,7 @@ def test_a_ttl_ends_at_the_router_that_would_count_it_down_to_nothing() -> None:
 
 def test_what_is_for_a_group_goes_to_its_members_networks_only() -> None:
     topology = built(kind="wan", sites=2)
-    # r2_1 joins as r1_1 does, but the network was told that nobody at its site takes part.
+    # r2_1 joins as r1_1 does, but the routers were told that nobody at its site takes part.
     programs: dict[str, Program] = {"sender": Staying(50, 2000), "r1_1": Hearing(), "r2_1": Hearing()}
     run = play(topology, programs, members=["sender", "r1_1"])
     assert len(heard(run, "r1_1")) == 50
@@ -158,7 +158,7 @@ def test_unicast_passes_routers_though_nobody_is_in_a_group() -> None:
 
 def broken(change: Callable[[Plan], None]) -> str:
     """What the try before the run says when a router was told something wrong."""
-    topology = built(kind="wan", sites=2, receivers=2)
+    topology = built(kind="wan", sites=2, receivers=3)
 
     def work() -> None:
         planned = plan(topology, {ADDRESS: ["sender", "r1_1", "r1_2"]})
@@ -189,14 +189,41 @@ def test_a_missing_way_back_is_found() -> None:
     assert "comes to r1_1, its answer does not come back" in broken(forget)
 
 
+def wires_of(planned: Plan) -> dict[frozenset[str], int]:
+    """The number of each wire by the two nodes it joins."""
+    return {frozenset((wire.near, wire.far)): number for number, wire in enumerate(planned.wires)}
+
+
 def test_a_route_too_many_is_found() -> None:
     def spill(planned: Plan) -> None:
-        wires = {frozenset((wire.near, wire.far)): number for number, wire in enumerate(planned.wires)}
+        wires, switches = wires_of(planned), planned.routing.switches
         inward, outward = wires[frozenset(("core", "g2"))], wires[frozenset(("g2", "s2"))]
-        route = GroupRoute(planned.addresses["sender"], ADDRESS, inward, (outward,))
-        planned.routing.routers["g2"].groups.append(route)
+        switches["core"][ADDRESS][inward] = None
+        planned.routing.routers["g2"].groups.append(GroupRoute(planned.addresses["sender"], ADDRESS, inward, (outward,)))
+        switches["s2"][ADDRESS] = {wires[frozenset(("s2", "r2_1"))]: None}
 
     assert broken(spill).startswith(f"link s2-r2_1: a packet of sender to {ADDRESS} comes to r2_1, which is beyond")
+
+
+def test_a_port_too_many_of_a_switch_is_found() -> None:
+    def spill(planned: Plan) -> None:
+        planned.routing.switches["s1"][ADDRESS][wires_of(planned)[frozenset(("s1", "r1_3"))]] = None
+
+    assert broken(spill).startswith(f"link s1-r1_3: a packet of sender to {ADDRESS} comes to r1_3, which is beyond")
+
+
+def test_a_port_too_few_of_a_switch_is_found() -> None:
+    def forget(planned: Plan) -> None:
+        del planned.routing.switches["core"][ADDRESS][wires_of(planned)[frozenset(("core", "g1"))]]
+
+    # The router before had it, and nothing behind.
+    assert broken(forget).startswith(f"link g0-core: a packet of sender to {ADDRESS} does not come to r1_1")
+
+
+def test_without_pruning_networks_without_members_carry_the_group_and_the_try_is_content() -> None:
+    topology = built(kind="wan", sites=2, multicast={"pruning": False})
+    run = play(topology, {"sender": Staying(50, 2000), "r1_1": Hearing(), "r2_1": Hearing()}, members=["sender", "r1_1"])
+    assert len(heard(run, "r1_1")) == len(heard(run, "r2_1")) == 50
 
 
 @pytest.mark.parametrize(

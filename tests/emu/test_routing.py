@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emu.plan import Plan, plan
-from emu.probe import reach
+from emu.reach import reach
 from emu.routing import mac_of
 from protocols.errors import UnsupportedError
 from topologies.multicast import Multicast
@@ -47,15 +47,16 @@ class Paper:
         ends = self.planned.wires[wire]
         return ends.far if ends.near == node else ends.near
 
-    def segment(self, node: str, wire: int) -> Iterator[tuple[str, int]]:
-        """Hosts and routers' ports that a frame sent by `node` on a wire comes by, switches flooding."""
+    def segment(self, node: str, wire: int, group: str = "") -> Iterator[tuple[str, int]]:
+        """Hosts and routers' ports that a frame sent by `node` on a wire comes by; switches flood but groups they know."""
         far = self.other(node, wire)
         if far not in self.planned.switches:
             yield far, wire
             return
-        for beyond in self.links[far]:
+        known = self.planned.routing.switches[far].get(group, {}) if group and self.planned.pruned else self.links[far]
+        for beyond in known:
             if beyond != wire:
-                yield from self.segment(far, beyond)
+                yield from self.segment(far, beyond, group)
 
     def unicast(self, source: str, target: str) -> list[str]:
         """The routers on the way, and the target if it comes there."""
@@ -77,7 +78,7 @@ class Paper:
         frontier = [(source, self.links[source][0], ttl)]
         while frontier:
             node, wire, left = frontier.pop()
-            for far, inward in self.segment(node, wire):
+            for far, inward in self.segment(node, wire, GROUP):
                 if far not in self.routers:
                     copies[far] += 1
                     continue
@@ -120,18 +121,20 @@ def test_a_group_comes_once_to_whom_it_should_and_to_nobody_elses_network(
     copies = Paper(plan(topology, {GROUP: members})).multicast(source, ttl)
     wanted = reach(topology, source, GROUP, members, ttl)
     assert all(copies[host] == 1 for host in wanted.wanted)
-    assert set(copies) - {source} <= wanted.overheard
+    assert set(copies) - {source} <= wanted.passing
     assert max(copies.values(), default=1) == 1
 
 
-def test_without_ttl_every_member_is_reached_and_only_the_trees_networks_hear() -> None:
+@pytest.mark.parametrize(("pruning", "passing"), [(True, {"b1"}), (False, {"b1", "b2", "c"})])
+def test_without_pruning_the_networks_of_all_hear(pruning: bool, passing: set[str]) -> None:
     topology = network(
         {"a": "host", "s": "switch", "g": "router", "t": "switch", "u": "switch", "b": "host*2", "c": "host"},
         [("a", "s"), ("s", "g"), ("g", "t"), ("g", "u"), ("t", "b"), ("u", "c")],
+        pruning=pruning,
     )
     found = reach(topology, "a", GROUP, ["a", "b1"], 255)
     assert found.wanted == {"b1"}
-    assert found.overheard == {"b1", "b2"}
+    assert found.passing == passing
     assert reach(topology, "a", GROUP, ["a", "b1"], 1).wanted == set()
 
 

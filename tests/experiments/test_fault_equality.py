@@ -8,6 +8,7 @@ from experiments.run import run
 from experiments.scenario import parse
 from experiments.search import random_plan
 from protocols.rng import Rng, key_of
+from topologies.spec import Topology
 
 LOSSY = {"rate": "20Mbit", "delay": "2ms", "queue": 20, "down": {"loss": "3%"}, "up": {"loss": "1%"}}
 TOPOLOGIES: list[dict[str, Any]] = [
@@ -40,8 +41,33 @@ def test_lines_with_memory_do_so_too(number: int, name: str) -> None:
     agree(number, topology, {"name": name, "rate": "1Mbit"}, "40kB")
 
 
+@pytest.mark.parametrize("number", range(4))
+def test_links_that_change_do_so_too(number: int) -> None:
+    topology = parse_topology(TOPOLOGIES[number])
+    near, far, _ = next(link for link in topology.links if link[0] in topology.switches and link[1] in topology.host_nodes)
+    plan = [
+        {"at": "20ms", "change": [near, far], "rate": "3Mbit", "loss": "30%", "for": "60ms"},
+        {"at": "50ms", "change": ["sender", topology.links[0][1]], "rate": "4Mbit", "for": "40ms"},
+        {"at": "60ms", "change": [near, far], "loss": 0},
+    ]
+    same(number, TOPOLOGIES[number], {"name": "norm", "rate": "8Mbit", "grtt": "30ms", "robust": 4}, "120kB", plan)
+
+
+def parse_topology(topology: dict[str, Any]) -> Topology:
+    """As a scenario builds it."""
+    return parse(
+        {"name": "eq", "topology": topology, "protocol": {"name": "norm"}, "workload": {"size": 1}}, "x"
+    ).build_topology()
+
+
 def agree(number: int, topology: dict[str, Any], protocol: dict[str, Any], size: str) -> None:
     """A run with random faults, in every way."""
+    plan = random_plan(Rng(key_of(9, number)), parse_topology(topology), 1.0)
+    same(number, topology, protocol, size, plan)
+
+
+def same(number: int, topology: dict[str, Any], protocol: dict[str, Any], size: str, plan: list[dict[str, Any]]) -> None:
+    """A run with these faults, in every way."""
     base = {
         "name": "eq",
         "seed": number,
@@ -50,7 +76,6 @@ def agree(number: int, topology: dict[str, Any], protocol: dict[str, Any], size:
         "workload": {"size": size},
         "duration": "8s",
     }
-    plan = random_plan(Rng(key_of(9, number)), parse(base, "equal").build_topology(), 1.0)
     results = [run(parse(base | way | {"faults": plan}, "equal")) for way in WAYS]
     assert len({result.fingerprint for result in results}) == 1
     assert [result.violations for result in results] == [[]] * len(WAYS)

@@ -20,7 +20,7 @@ def stored(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
         {"run_id": item["run_id"], "name": name, "t": t / 10, "value": item["seed"] * factor * t / 10}
         for item in made
         for name, factor in (("queue", 1.0), ("rate", 2.0))
-        for t in range(101)
+        for t in range(1, 101)
     ]
     return write_series(folder, points), open_runs(spark, folder)
 
@@ -32,10 +32,23 @@ def test_a_band_has_the_quantiles_over_the_runs_at_each_time(spark: Any, stored:
     band = found[0]
     assert band.times == pytest.approx([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
     assert set(band.runs) == {5}
-    # In the bin from 5 to 6 the mean time is 5.45, and the median seed 3.
-    assert band.at[50][5] == pytest.approx(3 * 5.45)
-    assert band.at[5][5] == pytest.approx(1 * 5.45)
-    assert band.at[95][5] == pytest.approx(5 * 5.45)
+    # In the bin from 5 to 6 the mean time is 5.55, and the median seed 3.
+    assert band.at[50][5] == pytest.approx(3 * 5.55)
+    assert band.at[5][5] == pytest.approx(1 * 5.55)
+    assert band.at[95][5] == pytest.approx(5 * 5.55)
+
+
+def test_what_has_no_row_is_zero_and_what_is_running_stays(spark: Any, tmp_path: Path) -> None:
+    made = one_axis({1: [1.0, 1.0]})
+    folder = write_runs(tmp_path, made)
+    short, long = (item["run_id"] for item in made)
+    points = [(short, "receivers_complete", 1.0, 7.0), (short, "nacks", 1.0, 4.0)]
+    points += [(long, "receivers_complete", float(t), float(t)) for t in range(1, 5)] + [(long, "nacks", 3.0, 6.0)]
+    write_series(folder, [dict(zip(("run_id", "name", "t", "value"), point, strict=True)) for point in points])
+    nacks, complete = bands(spark, folder, open_runs(spark, folder), quantiles=(0, 100), points=4)
+    assert (nacks.name, complete.name) == ("nacks", "receivers_complete")
+    assert (nacks.at[100], nacks.at[0]) == ((4.0, 0.0, 6.0, 0.0), (0.0, 0.0, 0.0, 0.0))
+    assert (complete.at[100], complete.at[0]) == ((7.0, 7.0, 7.0, 7.0), (1.0, 2.0, 3.0, 4.0))
 
 
 def test_without_names_every_series_has_its_bands(spark: Any, stored: tuple[Path, Runs]) -> None:

@@ -41,7 +41,7 @@ def test_versions_of_the_code_are_kept_apart(spark: Any, tmp_path: Path) -> None
     old = open_runs(spark, tmp_path, "old")
     assert [item["m_loss"] for item in old.ok.collect()] == [0.1]
     assert old.versions == ("new", "old")
-    with pytest.raises(UsageError, match="--code: value 'x' is not allowed; one of new, old"):
+    with pytest.raises(UsageError, match="--version: value 'x' is not allowed; one of new, old"):
         open_runs(spark, tmp_path, "x")
 
 

@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from experiments.inspection.inspection import Inspection
 from protocols.norm.messages import (
     FLAG_REPAIR,
+    FORM_ITEMS,
     FORM_RANGES,
     LEVEL_BLOCK,
     LEVEL_INFO,
@@ -119,6 +122,40 @@ def test_a_squelch_strikes_requests_out(scene: Scene, tmp_path: Path) -> None:
     scene.say(Squelch(ORIGIN, scene.next(), 5, 1, 1, 0, 0, (2,)))
     found = repairs(scene.inspect(tmp_path))
     assert (found["segments_asked"], found["refused"], found["open"]) == (4, 3, 1)
+
+
+def test_information_asked_for_beside_each_of_several_segments_is_asked_for_once(scene: Scene, tmp_path: Path) -> None:
+    scene.whole()
+    request = Request(FORM_ITEMS, LEVEL_SEGMENT | LEVEL_INFO, (Item(5, 0, 0, 1), Item(5, 0, 1, 2)))
+    scene.nack(2, requests=(request,))
+    found = scene.inspect(tmp_path)
+    assert repairs(found)["segments_asked"] == found.session.requests[0].asked.symbols == 3
+
+
+SYMBOLS = st.tuples(st.integers(0, 1), st.integers(0, 5))
+ACTS = st.one_of(
+    st.tuples(st.just("nack"), st.integers(2, 4), st.lists(SYMBOLS, min_size=1, max_size=4)),
+    st.tuples(st.just("data"), st.just(1), st.lists(SYMBOLS, min_size=1, max_size=1)),
+    st.tuples(st.just("squelch"), st.just(1), st.lists(SYMBOLS, min_size=1, max_size=1)),
+)
+
+
+@settings(deadline=None)
+@given(st.lists(ACTS, max_size=25))
+def test_what_is_asked_for_is_sent_refused_or_open(
+    tmp_path_factory: pytest.TempPathFactory, acts: list[tuple[str, int, list[tuple[int, int]]]]
+) -> None:
+    scene = Scene()
+    scene.whole()
+    for what, who, symbols in acts:
+        if what == "nack":
+            scene.nack(who, *((0, block, symbol) for block, symbol in symbols))
+        elif what == "data":
+            scene.data(*symbols[0])
+        else:
+            scene.say(Squelch(ORIGIN, scene.next(), 5, 0, symbols[0][0], 0))
+    row = repairs(scene.inspect(tmp_path_factory.getbasetemp()))
+    assert row["segments_asked"] == row["packets"] - row["unneeded"] + row["refused"] + row["open"]
 
 
 # -- who asked, who did not --------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = made_up_rows()
     folder = write_made_up(tmp_path_factory.mktemp("swept"), rows)
     points = [
-        {"run_id": row["run_id"], "name": "queue", "t": float(t), "value": float(row["seed"] * t)}
+        {"run_id": row["run_id"], "name": "queue s1-r", "t": float(t), "value": float(row["seed"] * t)}
         for row in rows
         for t in range(5)
     ]

@@ -27,9 +27,9 @@ def test_analyse_prints_a_table_and_writes_csv(
 
 
 def test_series_have_bands(commands: Any, swept: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert commands("analyse", swept, "--series", "queue", "--json") == 0
+    assert commands("analyse", swept, "--series", "queue s1-r", "--json") == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
-    assert {row["name"] for row in rows} == {"queue"}
+    assert {row["name"] for row in rows} == {"queue s1-r"}
     assert rows[-1]["p95"] == 32.0
 
 
@@ -64,7 +64,7 @@ def test_a_folder_without_results_is_told_before_spark_starts(
 def test_every_figure_is_there_as_png_and_svg(report: Path) -> None:
     folder = report.parent / "figures"
     names = {path.stem for path in folder.iterdir()}
-    assert {"lines-completion_time", "pareto", "effects", "theory", "series-queue"} <= names
+    assert {"lines-completion_time", "pareto", "effects", "theory", "series-queue-s1-r"} <= names
     for name in names:
         assert (folder / f"{name}.png").read_bytes().startswith(PNG)
         assert "<svg" in (folder / f"{name}.svg").read_text()[:1000]

@@ -45,7 +45,7 @@ def test_failed_runs_are_there_with_reason_and_command_and_harm_nothing(text: st
 def test_every_figure_has_its_numbers_and_a_command(data: Any, text: str, swept: Path) -> None:
     names = {figure["name"] for figure in data["figures"]}
     assert {"lines-completion_time", "heat-completion_time", "spread-completion_time", "pareto", "effects", "theory"} <= names
-    assert {"pairs-completion_time", "series-queue"} <= names
+    assert {"pairs-completion_time", "series-queue-s1-r"} <= names
     for figure in data["figures"]:
         assert figure["command"].startswith(f"mcastlab analyse {swept} --")
         assert any(panel["marks"] for panel in figure["panels"])

@@ -1,0 +1,49 @@
+"""Whom a packet to a group has to reach in an emulated network, and who may see it besides."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from topologies.spec import Topology
+from topologies.trees import group_tree
+
+__all__ = ["Reach", "reach"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Who `source` has to reach in `group`, and all whose links it may pass: without pruning switches flood."""
+
+    source: str
+    group: str
+    wanted: frozenset[str]
+    passing: frozenset[str]
+
+
+def reach(topology: Topology, source: str, group: str, hosts: Collection[str], ttl: int) -> Reach:
+    """Where a packet of `source` to a group of these hosts goes, by the simulator's trees."""
+    (root,) = topology.graph.successors(topology.member(source).node)
+    pruning = topology.multicast.pruning
+    members = [topology.member(host).node for host in hosts] if pruning else topology.host_nodes
+    tree = group_tree(topology, root, members, ttl=ttl)
+    nodes = {far for below in tree.values() for far in below}
+    wanted = frozenset(host for host in hosts if topology.member(host).node in nodes) - {source}
+    if pruning:
+        return Reach(source, group, wanted, wanted)
+    flooded = {other for node in (*nodes, root) if not _routes(topology, node) for other in _segment(topology, node)}
+    passing = frozenset(host for node in topology.host_nodes if node in flooded for host in topology.hosts_of(node))
+    return Reach(source, group, wanted, passing - {source})
+
+
+def _routes(topology: Topology, node: str) -> bool:
+    return topology.node(node).kind == "router"
+
+
+def _segment(topology: Topology, node: str) -> set[str]:
+    """The graph nodes that hear what is sent at `node` without a router between."""
+    found, frontier = {node}, [node]
+    while frontier:
+        near = frontier.pop()
+        fresh = [far for far in topology.graph.successors(near) if far not in found and not _routes(topology, far)]
+        found.update(fresh)
+        frontier.extend(fresh)
+    return found

@@ -1,0 +1,172 @@
+"""Packets that are foreseen: fewer events, and nothing else is different."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protocols.machine import Content, Group, Message
+from protocols.registry import protocol
+from sim.faults import Faults
+from sim.host import SimHost
+from sim.network import Network
+from tests.sim.runs import Session
+from tests.support.content import Extent
+from topologies.generators import Star
+
+NORM = protocol("norm")
+LINK = {"rate": "10Mbit", "delay": "5ms"}
+
+
+def session(
+    engine: str, seed: int = 1, *, receivers: int = 8, loss: str = "2%", size: int = 300_000, **parameters: Any
+) -> Session:
+    """A star behind one trunk, with a sender that looks a whole block ahead."""
+    lossy = {**LINK, **parameters.pop("link", {}), "down": {"loss": loss}}
+    topology = Star.model_validate({"kind": "star", "receivers": receivers, "trunk": LINK, "link": lossy}).build()
+    config = NORM.config(**{"rate": 250_000.0, "grtt": 0.05, **parameters})
+    made = Session(topology, NORM, config, seed=seed, engine=engine)
+    made.send(size)
+    return made
+
+
+def outcome(made: Session) -> tuple[Any, ...]:
+    """All that a run leaves."""
+    network = made.network
+    return (
+        network.fingerprint(),
+        network.deliveries,
+        network.links(),
+        dict(network.traffic.packets),
+        dict(network.traffic.octets),
+    )
+
+
+class Ledger:
+    """An observer that keeps everything."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[float, str, str, int | None, int]] = []
+
+    def sent(self, now: float, host: SimHost, message: Message, size: int) -> None:
+        """Keep it."""
+        self.rows.append((now, host.name, message.kind, message.identity, size))
+
+
+@settings(deadline=None, max_examples=40, derandomize=True)
+@given(
+    st.integers(0, 1000),
+    st.integers(4, 40),
+    st.sampled_from(["0%", "1%", "5%", "30%"]),
+    st.sampled_from([{}, {"queue": 3}, {"rate": "2.1Mbit"}, {"rate": None}, {"delay": "0ms"}]),
+    st.fixed_dictionaries(
+        {
+            "block": st.sampled_from([16, 64]),
+            "parity": st.sampled_from([2, 8]),
+            "backoff": st.sampled_from([0, 4]),
+            "auto_parity": st.sampled_from([0, 2]),
+            "probing": st.sampled_from(["active", "passive"]),
+        }
+    ),
+)
+def test_it_leaves_what_the_strict_engine_leaves(
+    seed: int, receivers: int, loss: str, link: dict[str, Any], parameters: dict[str, Any]
+) -> None:
+    runs = [
+        session(engine, seed, receivers=receivers, loss=loss, size=100_000, link=link, **parameters).run()
+        for engine in ("fast", "strict")
+    ]
+    assert outcome(runs[0]) == outcome(runs[1])
+
+
+def test_it_spends_few_events_on_packets_nobody_loses() -> None:
+    made = session("fast", loss="0%").run()
+    assert made.network.events < sum(made.network.traffic.packets.values()) / 2
+
+
+def test_who_looks_at_any_time_sees_what_there_is_and_changes_nothing() -> None:
+    fast, strict = session("fast"), session("strict")
+    for step in range(1, 150):
+        for made in (fast, strict):
+            made.network.run(0.0071 * step)
+        assert fast.network.deliveries == strict.network.deliveries
+        assert fast.network.traffic.octets == strict.network.traffic.octets
+        assert fast.network.links() == strict.network.links()
+        assert fast.sender.counts() == strict.sender.counts()
+        assert fast.network.fingerprint() == strict.network.fingerprint()
+    assert outcome(fast.run()) == outcome(strict.run()) == outcome(session("fast").run())
+
+
+def test_it_goes_on_step_by_step() -> None:
+    made = session("fast")
+    while not made.flushed:
+        assert made.network.step()
+    assert made.network.fingerprint() == session("strict").run().network.fingerprint()
+
+
+def test_observers_hear_of_every_packet_in_order() -> None:
+    ledgers = []
+    for engine in ("fast", "strict"):
+        made, ledger = session(engine), Ledger()
+        made.network.observers.append(ledger)
+        made.run()
+        ledgers.append(ledger.rows)
+    assert ledgers[0] == ledgers[1]
+    assert [row[0] for row in ledgers[0]] == sorted(row[0] for row in ledgers[0])
+
+
+def _leave(made: Session, group: Group) -> None:
+    for name in ("r3", "r5"):
+        made.network.host(name).leave(group)
+
+
+def _restart(made: Session, group: Group) -> None:
+    del group
+    made.host.stop()
+    made.network.later(0.6, lambda: setattr(made, "flushed", True))
+
+
+def _second_object(made: Session, group: Group) -> None:
+    del group
+    made.host.call(made.sender.submit, Content(Extent(50_000), b"more"))
+
+
+def _partition(made: Session, group: Group) -> None:
+    del group
+    undo = Faults(made.network).partition([["r1", "r2"], "rest"])
+    made.network.later(0.3, undo)
+
+
+def _unicast(made: Session, group: Group) -> None:
+    """Other traffic over the links that packets are foreseen on."""
+    from sim.noise import Noise
+
+    del group
+    from protocols.machine import Packet
+
+    for n in range(20):
+        made.network.later(
+            0.21 + 0.0003 * n, lambda: made.network.transmit(made.network.host("r2"), Packet(Noise(), 1400, "r4"))
+        )
+
+
+@pytest.mark.parametrize("happens", [_leave, _restart, _second_object, _partition, _unicast])
+@pytest.mark.parametrize("when", [0.2, 0.20531, 0.2217])
+def test_what_happens_meanwhile_happens_as_it_does_without(happens: Callable[[Session, Group], None], when: float) -> None:
+    runs = []
+    for engine in ("fast", "strict"):
+        made = session(engine)
+        made.network.later(when, lambda made=made: happens(made, Group("239.0.0.1:1")))
+        runs.append(made.run(20.0))
+    assert outcome(runs[0]) == outcome(runs[1])
+
+
+def test_a_network_that_is_run_by_somebody_else_is_the_same() -> None:
+    made = session("fast")
+    made.network.env.run(until=5.0)
+    alone = session("strict")
+    alone.network.env.run(until=5.0)
+    assert isinstance(made.network, Network)
+    assert made.network.fingerprint() == alone.network.fingerprint()
