@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Callable, Iterator
 from math import inf
+from typing import Any
 
 import pytest
 
