@@ -3,7 +3,6 @@
 import socket
 from collections.abc import Callable, Iterator
 from math import inf
-from typing import Any
 
 import pytest
 
