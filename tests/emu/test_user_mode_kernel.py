@@ -53,6 +53,6 @@ def test_links_by_netem_hold_what_they_promise() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_the_networks_of_a_router_with_one_adapter_are_vlans_of_one_cable() -> None:
-    # Those that look at tags and goodput; make test-netem has all, which take longer here than anywhere else.
-    said = tests_under("tests/emu/test_trunks.py", "-k", "vlan and (every_frame or half_of)")
-    assert re.search(r"^2 passed", said, re.MULTILINE), said
+    # Those that look at the choice, tags and goodput; make test-netem has all, which take longer here than anywhere else.
+    said = tests_under("tests/emu/test_trunks.py", "-k", "vlan and (every_frame or half_of or first_way)")
+    assert re.search(r"^3 passed", said, re.MULTILINE), said
