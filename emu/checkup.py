@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from emu.doctor import APT, KERNEL, ROUTING, TOOLS, TRUNKS, Probe, run
+from emu.doctor import APT, KERNEL, ROUTING, TOOLS, TRUNKS, Probe, find_system_tools, run
 from emu.tap import open_tap
 from emu.world import inside
 from protocols.errors import UnsupportedError
@@ -44,6 +44,7 @@ class Finding:
 
 def examine() -> list[Finding]:
     """Look for everything; changes nothing on this machine. Takes about a second."""
+    find_system_tools()
     found = [_root(), *_programs(), _mininet(), *_world()]
     return [*found, _fifo(), _cgroups(), _ovs(), _libnorm(), *_optional_programs()]
 

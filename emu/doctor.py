@@ -1,6 +1,7 @@
 """What this machine can emulate: small probes, each with the command that brings what is missing."""
 
 import importlib.util
+import os
 import shutil
 import subprocess
 from collections.abc import Iterable
@@ -8,10 +9,23 @@ from dataclasses import dataclass
 
 from protocols.errors import UnsupportedError
 
-__all__ = ["APT", "KERNEL", "LOSS", "ROUTING", "TOOLS", "TRUNKS", "Probe", "check_kernel", "check_tools", "run"]
+__all__ = [
+    "APT",
+    "KERNEL",
+    "LOSS",
+    "ROUTING",
+    "TOOLS",
+    "TRUNKS",
+    "Probe",
+    "check_kernel",
+    "check_tools",
+    "find_system_tools",
+    "run",
+]
 
 APT = "sudo apt-get install -y --no-install-recommends"
 """The command that installs packages named after it."""
+SYSTEM = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 TOOLS = {
     "mnexec": "mininet",
     "brctl": "bridge-utils",
@@ -105,8 +119,15 @@ def run(command: str, *, pid: int | None = None, stdin: str = "") -> str:
     return subprocess.run(full, input=stdin, capture_output=True, text=True, check=True).stdout
 
 
+def find_system_tools() -> None:
+    """Let this process and its children find programs for the administrator, which are on no ordinary user's path."""
+    path = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    os.environ["PATH"] = os.pathsep.join([*path, *(folder for folder in SYSTEM if folder not in path)])
+
+
 def check_tools() -> None:
     """UnsupportedError naming every program and package that emulation needs and this machine lacks."""
+    find_system_tools()
     missing = sorted({package for tool, package in TOOLS.items() if shutil.which(tool) is None})
     if missing:
         lacking = ", ".join(tool for tool in TOOLS if shutil.which(tool) is None)
