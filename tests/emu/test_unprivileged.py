@@ -87,7 +87,8 @@ def test_a_file_comes_over_lossy_links(home: Path) -> None:
 def test_the_doctor_names_what_only_root_may_do(home: Path) -> None:
     done = mcastlab(home, "doctor")
     assert done.returncode == 0, done.stdout + done.stderr
-    rows = dict(reversed(line.split()[:2]) for line in done.stdout.splitlines() if line[:3].strip() in ("yes", "no", "NO"))
+    told = [line.split()[:2] for line in done.stdout.splitlines() if line[:3].strip() in ("yes", "no", "NO")]
+    rows = {name: there for there, name in told}
     assert {rows[name] for name in ("tc", "namespaces", "rate", "loss", "mroute")} == {"yes"}
     assert {rows[name] for name in ("root", "tap", "SCHED_FIFO")} == {"no"}
 
