@@ -52,7 +52,6 @@ def test_planted_mistakes_are_found_and_need_one_fault(name: str, rule: str) -> 
 
 def test_a_right_protocol_breaks_nothing() -> None:
     assert search(BASE, "hunt", runs=60, seed=1) is None
-    assert MUTANTS["toy"] is known()["toy"]
 
 
 def test_norm_breaks_nothing() -> None:
