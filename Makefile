@@ -44,11 +44,15 @@ validate: setup # all of theory, measured, and a long search for violations; tak
 	done
 	@$(BIN)/mcastlab search experiments/scenarios/two-senders.yaml --set duration=20s --runs 200
 
-twin: setup # the simulator against Mininet in every ready scenario; writes docs/fidelity.md
-	@$(BIN)/mcastlab twin --table --out docs/fidelity.md
+TWIN := $(BIN)/mcastlab twin experiments/scenarios/twin/lan-1.yaml
 
-test-netem: setup # links by netem, under a kernel in user mode where this one has none
-	@scripts/uml/run $(BIN)/python -m pytest -q -p no:cacheprovider tests/emu/test_netem.py
+twin: setup # the simulator against Mininet in every ready scenario; writes docs/fidelity.md, and tests the test
+	@$(BIN)/mcastlab twin --table --out docs/fidelity.md
+	@$(TWIN) --worlds emu,emu
+	@$(TWIN) --second protocol.rate=16Mbit; test $$? = 1
+
+test-netem: setup # links by netem and trunks by 802.1Q, under a kernel in user mode whatever this one has
+	@scripts/uml/run $(BIN)/python -m pytest -q -p no:cacheprovider -k "netem or vlan" tests/emu/test_netem.py tests/emu/test_trunks.py
 
 compiled: setup # the optional compiled build, in a folder of its own, compared with the pure one
 	@$(BIN)/python scripts/compiled.py build/compiled

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from emu.doctor import APT, KERNEL, ROUTING, TOOLS, Probe, run
+from emu.doctor import APT, KERNEL, ROUTING, TOOLS, TRUNKS, Probe, find_system_tools, run
 from emu.tap import open_tap
 from emu.world import inside
 from protocols.errors import UnsupportedError
@@ -23,20 +23,6 @@ _RICHER = {
         "delay, jitter and loss in the kernel (netem)",
         "sch_netem",
         ("tc qdisc add dev lo root netem delay 1ms", "tc qdisc del dev lo root"),
-    ),
-    "802.1Q": Probe(
-        "a real VLAN trunk (802.1Q)",
-        "8021q",
-        (
-            "ip link add pq0 type veth peer name pq1",
-            "ip link add link pq0 name pq0.2 type vlan id 2 || { ip link del pq0; exit 1; }",
-            "ip link del pq0",
-        ),
-    ),
-    "vxlan": Probe(
-        "a VLAN trunk by VXLAN",
-        "vxlan",
-        ("ip link add px0 type vxlan id 2 dev lo dstport 4789", "ip link del px0"),
     ),
 }
 
@@ -58,6 +44,7 @@ class Finding:
 
 def examine() -> list[Finding]:
     """Look for everything; changes nothing on this machine. Takes about a second."""
+    find_system_tools()
     found = [_root(), *_programs(), _mininet(), *_world()]
     return [*found, _fifo(), _cgroups(), _ovs(), _libnorm(), *_optional_programs()]
 
@@ -90,7 +77,7 @@ def _world() -> list[Finding]:
 
 def _try_everything() -> list[dict[str, object]]:
     needed = list(KERNEL)
-    found = [_kernel(name, probe, name in needed) for name, probe in {**KERNEL, **ROUTING, **_RICHER}.items()]
+    found = [_kernel(name, probe, name in needed) for name, probe in {**KERNEL, **ROUTING, **_RICHER, **TRUNKS}.items()]
     found.append(_tried("mroute", "multicast routers", _multicast_routing, "a kernel with CONFIG_IP_MROUTE"))
     found.append(_tried("tap", "links in user space: delay, and losses that repeat", _tap, "sudo modprobe tun; run it as root"))
     return found

@@ -1,6 +1,7 @@
 """What this machine can emulate: small probes, each with the command that brings what is missing."""
 
 import importlib.util
+import os
 import shutil
 import subprocess
 from collections.abc import Iterable
@@ -8,10 +9,23 @@ from dataclasses import dataclass
 
 from protocols.errors import UnsupportedError
 
-__all__ = ["APT", "KERNEL", "LOSS", "ROUTING", "TOOLS", "Probe", "check_kernel", "check_tools", "run"]
+__all__ = [
+    "APT",
+    "KERNEL",
+    "LOSS",
+    "ROUTING",
+    "TOOLS",
+    "TRUNKS",
+    "Probe",
+    "check_kernel",
+    "check_tools",
+    "find_system_tools",
+    "run",
+]
 
 APT = "sudo apt-get install -y --no-install-recommends"
 """The command that installs packages named after it."""
+SYSTEM = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 TOOLS = {
     "mnexec": "mininet",
     "brctl": "bridge-utils",
@@ -80,14 +94,40 @@ ROUTING = {
 """What models of routers take besides."""
 
 
+TRUNKS = {
+    "802.1Q": Probe(
+        "one cable for all networks of a router (802.1Q)",
+        "8021q",
+        (
+            "ip link add pq0 type veth peer name pq1",
+            "ip link add link pq0 name pq0.2 type vlan id 2 || { ip link del pq0; exit 1; }",
+            "ip link del pq0",
+        ),
+    ),
+    "vxlan": Probe(
+        "the same on kernels without 802.1Q (VXLAN)",
+        "vxlan",
+        ("ip link add px0 type vxlan id 2 dev lo dstport 4789", "ip link del px0"),
+    ),
+}
+"""What the one cable of a router of `mac: single` takes; one of these is enough."""
+
+
 def run(command: str, *, pid: int | None = None, stdin: str = "") -> str:
     """Run a shell command, in the network namespace of process `pid` if given; its output. Raises CalledProcessError."""
     full = ["sh", "-c", command] if pid is None else ["mnexec", "-a", str(pid), "sh", "-c", command]
     return subprocess.run(full, input=stdin, capture_output=True, text=True, check=True).stdout
 
 
+def find_system_tools() -> None:
+    """Let this process and its children find programs for the administrator, which are on no ordinary user's path."""
+    path = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    os.environ["PATH"] = os.pathsep.join([*path, *(folder for folder in SYSTEM if folder not in path)])
+
+
 def check_tools() -> None:
     """UnsupportedError naming every program and package that emulation needs and this machine lacks."""
+    find_system_tools()
     missing = sorted({package for tool, package in TOOLS.items() if shutil.which(tool) is None})
     if missing:
         lacking = ", ".join(tool for tool in TOOLS if shutil.which(tool) is None)
@@ -97,9 +137,9 @@ def check_tools() -> None:
 
 
 def check_kernel(features: Iterable[str]) -> None:
-    """UnsupportedError naming the first of `features` (KERNEL or ROUTING) that this kernel lacks. Call it inside a world."""
+    """UnsupportedError naming the first of `features` that this kernel lacks. Call it inside a world."""
     for feature in features:
-        probe = {**KERNEL, **ROUTING}[feature]
+        probe = {**KERNEL, **ROUTING, **TRUNKS}[feature]
         for command in probe.commands:
             try:
                 run(command)

@@ -20,13 +20,16 @@ _LARGEST = 2047
 """The table has an entry for every length up to this one, so nothing is rounded."""
 
 
-def size_table(overhead: int | Framing) -> str:
-    """Words for `tc qdisc add ... root` so that a bucket counts `topologies.ethernet.size_on_link`; none if it does anyway."""
-    if overhead == UDP_OVERHEAD:
+def size_table(overhead: int | Framing, wrapping: int = 0) -> str:
+    """Words for `tc qdisc add ... root` so that a bucket counts `topologies.ethernet.size_on_link`; none if it does anyway.
+
+    `wrapping` are bytes around each packet, such as those of a tunnel, that are not to be counted.
+    """
+    if overhead == UDP_OVERHEAD + wrapping:
         return ""
     if isinstance(overhead, int):
-        return f"stab overhead {overhead - UDP_OVERHEAD}"
-    more = PREAMBLE + FCS + GAP + (TAG if overhead == "ethernet-802.1q" else 0)
+        return f"stab overhead {overhead - UDP_OVERHEAD - wrapping}"
+    more = PREAMBLE + FCS + GAP + (TAG if overhead == "ethernet-802.1q" else 0) - wrapping
     least = PREAMBLE + SMALLEST_FRAME + GAP
     return f"stab overhead {more} mpu {least} mtu {_LARGEST} tsize {_LARGEST + 1}"
 

@@ -1,6 +1,7 @@
 """Runs one emulation from beginning to end: a private world, the network in it, one process per host, the results."""
 
 import gc
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from emu.network import Network
 from emu.node import Node, Program, prefer
 from emu.plan import Plan, plan
 from emu.tap import check_tap
+from emu.trunk import TrunkChoice, choose_trunk
 from emu.udp import SEGMENTS
 from emu.world import inside
 from protocols.errors import UnsupportedError, UsageError
@@ -28,7 +30,8 @@ __all__ = ["Emulation", "NodeReport", "emulate"]
 
 @dataclass(frozen=True, slots=True)
 class Emulation:
-    """Reports by node, what did the impairing on each link, seconds from time 0 to the end, and whether `over` ended it.
+    """Reports by node, what did the impairing on each link, seconds to build it all, seconds from time 0 to the end, and
+    whether `over` ended it.
 
     `health` says whether the links kept up (`emu.health.judged`). `dropped_first` has the identities of first transmissions
     that links in user space lost or damaged, by link as `near-far` and in ascending order; `queued_first` what queues dropped.
@@ -38,6 +41,7 @@ class Emulation:
 
     nodes: dict[str, NodeReport]
     impairments: list[dict[str, Any]]
+    setup: float
     elapsed: float
     over: bool
     health: dict[str, Any]
@@ -64,21 +68,24 @@ def emulate(
     again: Callable[[str, int], Program | Guest] | None = None,
     captures: Sequence[CapturePoint] = (),
     watch: Watch | None = None,
+    trunk: TrunkChoice = "any",
 ) -> Emulation:
     """Run a program on each named host until `over` says so of the names that are finished, or for `duration` seconds.
 
     `groups` are IPv4 addresses with the hosts that send to them or listen: routers carry only these, and all are tried before.
     `ttls` are those of hosts whose multicasts do not go everywhere. `again` gives the program of a host that crashed so often
     before. `watch` is told what every node counted, every second, within the process that runs the emulation.
+    `trunk` says how the networks of a router with one MAC share a cable.
 
     Raises UnsupportedError before anything is started when this machine can't do it. A node that dies does not end the run;
     its report says what happened. With `keyed` all losses are those of the simulator with this `seed`, packet by packet.
     """
     _check_programs(topology, programs)
     check_tools()
-    planned = plan(topology, groups, ttls, seed=seed, keyed=keyed)
+    way = choose_trunk(topology, trunk)
+    planned = plan(topology, groups, ttls, seed=seed, keyed=keyed, trunk=way)
     if planned.beyond_kernel and not keyed and (netem := examine_netem()) != "none":
-        planned = plan(topology, groups, ttls, seed=seed, netem=netem)
+        planned = plan(topology, groups, ttls, seed=seed, netem=netem, trunk=way)
 
     script = _Script(topology, planned, programs, codec, port, duration, over, seed, faults, again, captures, watch)
     answer = inside(script.play)
@@ -105,6 +112,7 @@ class _Script:
 
     def play(self) -> dict[str, Any]:
         """Build it, run it, and tell the fields of an Emulation."""
+        began = time.monotonic()
         self._check_kernel()
         network = Network(self.planned, self.codec)
         crew = Crew(self.programs, self.again)
@@ -115,7 +123,7 @@ class _Script:
         happening = Faults(self.faults, network, crew)
         if self.watch is not None:
             crew.look_on(self.watch)
-        before = kernel_drops()
+        before, setup = kernel_drops(), time.monotonic() - began
         elapsed, ended = crew.run(self.duration, self.over, None if capture is None else capture.begin)
         crowded = kernel_drops() - before
         captured = {} if capture is None else capture.end()
@@ -124,7 +132,7 @@ class _Script:
         missed = sum(report.faults.get("receive_drops", 0) for report in crew.reports.values())
         lost = (judged(carried, missed, crowded), carried.dropped, carried.queued)
         return asdict(
-            Emulation(crew.reports, impairments, elapsed, ended, *lost, dict(happening.counts), happening.log, captured)
+            Emulation(crew.reports, impairments, setup, elapsed, ended, *lost, dict(happening.counts), happening.log, captured)
         )
 
     def _check_kernel(self) -> None:

@@ -17,6 +17,7 @@ from emu.routing import RouterTable, mac_of
 from emu.shaping import Shape, apply_loss, apply_rate
 from emu.snooping import flood, prune
 from emu.tap import overflow
+from emu.trunk import Trunk, lay
 from emu.wire import Way
 from protocols.errors import UnsupportedError
 from protocols.machine import Codec
@@ -51,16 +52,21 @@ class Network:
         self._net = Mininet(switch=LinuxBridge, controller=None, build=False)
         # Kernel names have at most 15 letters, so nodes are numbered and only we know their real names.
         self._nodes: dict[str, Any] = {}
+        # Links to a router with a trunk end where its cable does, in this namespace.
+        self._beyond: dict[str, Any] = {}
         for number, (host, address) in enumerate(planned.addresses.items(), 1):
             self._nodes[host] = self._net.addHost(f"h{number}", ip=f"{address}/{PREFIX_LENGTH}", mac=mac_of(address))
         for number, switch in enumerate(planned.switches, 1):
             self._nodes[switch] = self._net.addSwitch(f"s{number}", dpid=f"{number:x}")
         for number, router in enumerate(planned.routers, 1):
             self._nodes[router.name] = self._net.addHost(f"g{number}", ip=None)
+            if router.trunk != "ifb":
+                self._beyond[router.name] = self._net.addHost(f"t{number}", ip=None, inNamespace=False)
         self._ways: list[Way] = []
         self._links = [self._make_link(wire) for wire in planned.wires]
         self._net.build()
         self._net.start()
+        self._trunks = self._lay_trunks()
         self._forwarding = Forwarding(self._ways, codec) if self._ways else None
         self._await_ports()
         self._guide_groups()
@@ -90,6 +96,12 @@ class Network:
                 found.append((other, *self.ends(node, other)[0]))
         return found
 
+    def adapters(self, router: str) -> tuple[list[str], str]:
+        """The Ethernet devices of a router, in its namespace, and the MAC address of the first."""
+        ports = self._plan.routing.routers[router].ports
+        trunk = self._trunks.get(router)
+        return [self._port(router, wire) for wire in ports] if trunk is None else [trunk.device], next(iter(ports.values()))
+
     def ends(self, near: str, far: str) -> list[tuple[str, int | None]]:
         """The devices at both ends of a link, each with a process in its namespace; None for this one."""
         number = next(n for n, wire in enumerate(self._plan.wires) if {wire.near, wire.far} == {near, far})
@@ -105,11 +117,12 @@ class Network:
     def _make_link(self, wire: Wire) -> Any:
         """The Mininet link of a wire: `intf1` at its near end, `intf2` at its far end."""
         down, up = wire.down.user, wire.up.user
+        ends = [self._beyond.get(name, self._nodes[name]) for name in (wire.near, wire.far)]
         if down is None or up is None:
-            return self._net.addLink(self._nodes[wire.near], self._nodes[wire.far])
+            return self._net.addLink(*ends)
         from emu.tap_link import TapLink
 
-        link = self._net.addLink(self._nodes[wire.near], self._nodes[wire.far], cls=TapLink)
+        link = self._net.addLink(*ends, cls=TapLink)
         near, far = link.descriptors
         self._ways.append(Way(wire.down.link, near, far, down.spec, down.key, down.member))
         self._ways.append(Way(wire.up.link, far, near, up.spec, up.key, up.member))
@@ -148,11 +161,13 @@ class Network:
     def _await_ports(self) -> None:
         """A bridge's port carries nothing until the kernel has noticed that its cable is in, which may come late."""
         end = time.monotonic() + _PATIENCE
-        for switch in self._plan.switches:
-            for port in Path(f"/sys/class/net/{self._nodes[switch].name}/brif").iterdir():
+        bridges = [(f"switch {switch}", str(self._nodes[switch].name)) for switch in self._plan.switches]
+        bridges += [(f"node {name}", bridge) for name, trunk in self._trunks.items() for bridge in trunk.bridges]
+        for name, bridge in bridges:
+            for port in Path(f"/sys/class/net/{bridge}/brif").iterdir():
                 while (port / "state").read_text().strip() != _FORWARDING:
                     if time.monotonic() > end:
-                        raise UnsupportedError(f"switch {switch}: its port {port.name} does not begin to forward")
+                        raise UnsupportedError(f"{name}: its port {port.name} does not begin to forward")
                     time.sleep(0.001)
 
     def _prepare_hosts(self) -> None:
@@ -194,8 +209,26 @@ class Network:
             router.add(group.source, group.group, devices[group.inward], [devices[wire] for wire in group.outward])
         return router
 
+    def _lay_trunks(self) -> dict[str, Trunk]:
+        """Give routers that have one adapter their one cable."""
+        trunks = {}
+        for number, router in enumerate(self._plan.routers, 1):
+            if router.name in self._beyond:
+                ports = self._plan.routing.routers[router.name].ports
+                (mac,) = set(ports.values())
+                links = tuple(self._end(router.name, wire) for wire in ports)
+                trunks[router.name] = Trunk(router.trunk, router.name, number, self.pid(router.name), mac, links)
+                lay(trunks[router.name])
+        return trunks
+
     def _port(self, node: str, wire: int) -> str:
-        """The name of a node's device at a wire."""
+        """The name of a node's device for what goes over a wire."""
+        if node not in self._trunks:
+            return self._end(node, wire)
+        return self._trunks[node].ports[list(self._plan.routing.routers[node].ports).index(wire)]
+
+    def _end(self, node: str, wire: int) -> str:
+        """The name of the device at a node's end of a wire."""
         link = self._links[wire]
         return str(link.intf1.name if self._plan.wires[wire].near == node else link.intf2.name)
 
@@ -205,8 +238,7 @@ class Network:
                 apply_rate(shape, out.name, self._where(out))
                 apply_loss(shape, into.name, self._where(into))
         for router in self._plan.routers:
-            ports = [self._port(router.name, wire) for wire in self._plan.routing.routers[router.name].ports]
-            apply_router(router, ports, self.pid(router.name))
+            apply_router(router, *self.adapters(router.name), self.pid(router.name))
         if self._forwarding is not None:
             self._forwarding.begin()
 

@@ -12,6 +12,7 @@ from emu.netem import NetemKind, NetemLink, beyond_netem
 from emu.router import RouterShape, router_shape
 from emu.routing import Routing
 from emu.shaping import Shape, UserLink, beyond_kernel, kernel_shape, netem_shape
+from emu.trunk import TrunkWay
 from protocols.errors import UnsupportedError
 from topologies.addressing import host_address
 from topologies.keys import line_key
@@ -67,7 +68,7 @@ class Plan:
 
     @property
     def features(self) -> list[str]:
-        """The kernel features it takes, as `emu.doctor.KERNEL` calls them."""
+        """The kernel features it takes, as `emu.doctor` calls them."""
         needed = ["veth", "bridge"]
         needed += ["rate"] if any(shape.rate < inf for shape in self.shapes) else []
         needed += ["loss"] if any(shape.threshold for shape in self.shapes) else []
@@ -99,10 +100,12 @@ def plan(
     seed: int = 0,
     keyed: bool = False,
     netem: NetemKind = "none",
+    trunk: TrunkWay = "ifb",
 ) -> Plan:
     """Work out what to build; UnsupportedError naming link, node and key for what can't be emulated.
 
     `seed` is that of the losses in user space, which with `keyed` are all losses. `netem` is what the kernel has of it.
+    `trunk` is how the networks of routers with one MAC share a cable.
     """
     if len(topology.hosts) > _MOST_HOSTS:
         raise UnsupportedError(
@@ -117,12 +120,12 @@ def plan(
             for j, b in enumerate(_members(topology, far)):
                 wires.append(Wire(a, b, *shape(a, b, max(i, j))))
     kinds = {name: topology.node(name).kind for name in topology.switches}
-    routers = tuple(router_shape(name, _router_model(topology, name)) for name, kind in kinds.items() if kind == "router")
+    routers = [name for name, kind in kinds.items() if kind == "router"]
     return Plan(
         topology,
         {host: host_address(topology, host) for host in topology.hosts},
         tuple(name for name, kind in kinds.items() if kind == "switch"),
-        routers,
+        tuple(router_shape(name, _router_model(topology, name), trunk) for name in routers),
         tuple(wires),
         Routing(topology, [(wire.near, wire.far) for wire in wires], groups or {}),
         groups or {},

@@ -1,7 +1,8 @@
 """Router models in the kernel: one Ethernet adapter for all of a router's networks (`mac: single`), and processor time.
 
-What passes any port of such a router, in or out, is led through an `ifb` device with the adapter's rate. With half duplex in
-and out share one and take turns there; with full duplex each has its own. `mac: dual` needs nothing: its links have rates.
+What passes the adapter, in or out, is led through an `ifb` device with the adapter's rate. With half duplex in and out share
+one and take turns there; with full duplex each has its own. The adapter is the end of a trunk (`emu.trunk`), or on kernels that
+have none it is all ports together. `mac: dual` needs nothing: its links have rates.
 """
 
 import json
@@ -12,6 +13,7 @@ from typing import Any
 from emu.doctor import run
 from emu.framing import check_sizes, cost_table, size_table
 from emu.shaping import Shape, apply_rate
+from emu.trunk import FEATURES, WRAPPING, TrunkWay
 from protocols.errors import UnsupportedError
 from topologies.nodes import RouterModel
 from topologies.units import format_duration
@@ -22,8 +24,8 @@ _UNLIMITED = 1_000_000
 _LARGEST_PAYLOAD = 1472
 _KERNEL_COST = 10e-6
 """Seconds: about what the kernel itself needs to forward a packet, so less can't be told from none."""
-_CLASSES = "4,40 0 0 6,21 0 1 513,6 0 0 65568,6 0 0 65552"
-"""Classic BPF: class 1:20 for what leaves the router, its source's MAC beginning 02:01 as ports of routers do; else 1:10."""
+_CLASSES = "6,32 0 0 6,21 0 3 {first},40 0 0 10,21 0 1 {last},6 0 0 65568,6 0 0 65552"
+"""Classic BPF: class 1:20 for what leaves the router, which its MAC is the source of (4 bytes and 2); else 1:10."""
 _SMALLEST_BURST, _QUANTUM = 3100, 1600
 _AFTER_LOSS = 65_000
 """Filters are asked in this order, so a packet that the link into a port lost never reaches the adapter."""
@@ -33,7 +35,8 @@ _AFTER_LOSS = 65_000
 class RouterShape:
     """What a router does besides forwarding. Costs of its processor are seconds for a packet and for a byte of payload.
 
-    `processor` is their bucket, if they are worth one. With one MAC, `adapter` is its rate and queue.
+    `processor` is their bucket, if they are worth one. With one MAC, `adapter` is its rate and queue, and `trunk` says how its
+    networks share one cable.
     """
 
     name: str
@@ -42,13 +45,14 @@ class RouterShape:
     processor: Shape | None = None
     duplex: str | None = None
     adapter: Shape | None = None
+    trunk: TrunkWay = "ifb"
 
     @property
     def features(self) -> list[str]:
-        """The kernel features it takes, as `emu.doctor.KERNEL` and `ROUTING` call them."""
+        """The kernel features it takes, as `emu.doctor` calls them."""
         if self.processor is None and self.adapter is None:
             return []
-        return ["ifb", "redirect", "classes" if self.duplex == "half" else "rate"]
+        return ["ifb", "redirect", "classes" if self.duplex == "half" else "rate", *FEATURES[self.trunk]]
 
     def report(self) -> dict[str, Any]:
         """What does it, in a form for results; only the name when there is nothing."""
@@ -58,15 +62,18 @@ class RouterShape:
             report |= {"cpu": self.cpu, "cpu_byte": self.cpu_byte, "cpu_by": by}
         if self.adapter is not None:
             by = "ifb + htb" if self.duplex == "half" else "ifb + tbf"
-            report |= {"duplex": self.duplex, "rate": self.adapter.rate, "rate_by": by}
+            report |= {"duplex": self.duplex, "rate": self.adapter.rate, "rate_by": by, "trunk": self.trunk}
         shape = self.adapter or self.processor
         if shape is not None:
             report["queue"] = None if shape.queue == _UNLIMITED else shape.queue
         return report
 
 
-def router_shape(name: str, model: RouterModel | None) -> RouterShape:
-    """Plan a router; UnsupportedError naming node and key for what can't be emulated yet."""
+def router_shape(name: str, model: RouterModel | None, trunk: TrunkWay = "ifb") -> RouterShape:
+    """Plan a router, with this kind of trunk if it has one MAC.
+
+    UnsupportedError naming node and key for what can't be emulated yet.
+    """
     if model is None:
         return RouterShape(name)
     queue = _UNLIMITED if model.queue is None else model.queue
@@ -80,8 +87,8 @@ def router_shape(name: str, model: RouterModel | None) -> RouterShape:
             f"{format_duration(_KERNEL_COST)} at most, which the kernel's own forwarding takes, or use the simulator"
         )
     assert model.rate is not None
-    adapter = Shape(name, model.rate, queue, 0, size_table("ethernet-802.1q"))
-    return RouterShape(name, model.cpu, model.cpu_byte, None, model.duplex, adapter)
+    adapter = Shape(name, model.rate, queue, 0, size_table("ethernet-802.1q", WRAPPING[trunk]))
+    return RouterShape(name, model.cpu, model.cpu_byte, None, model.duplex, adapter, trunk)
 
 
 def _processor(name: str, per_packet: float, per_byte: float, queue: int) -> Shape:
@@ -89,14 +96,17 @@ def _processor(name: str, per_packet: float, per_byte: float, queue: int) -> Sha
     return Shape(name, rate, queue, 0, sizes, least_burst=2 * largest)
 
 
-def apply_router(router: RouterShape, ports: Sequence[str], pid: int) -> None:
-    """Lead all that passes the `ports` (in the namespace of process `pid`) through what the router has; check that it is so."""
+def apply_router(router: RouterShape, ports: Sequence[str], mac: str, pid: int) -> None:
+    """Lead all that passes the `ports` (in the namespace of process `pid`) through what the router has; check that it is so.
+
+    `mac` is the address of its adapter, if it has one only.
+    """
     if router.processor is not None:
         _add_bucket(router.processor, "cpu", pid)
         _lead(router.name, ports, "ingress", "cpu", pid)
     elif router.adapter is not None and router.duplex == "half":
         _add_device("mac", pid)
-        _take_turns(router.adapter, "mac", pid)
+        _take_turns(router.adapter, "mac", mac, pid)
         _lead(router.name, ports, "ingress", "mac", pid)
         _lead(router.name, ports, "egress", "mac", pid)
     elif router.adapter is not None:
@@ -128,9 +138,11 @@ def _lead(router: str, ports: Sequence[str], way: str, device: str, pid: int) ->
             raise UnsupportedError(f"node {router}: {way} by {device} was asked of the kernel and not taken: {found.strip()}")
 
 
-def _take_turns(adapter: Shape, device: str, pid: int) -> None:
+def _take_turns(adapter: Shape, device: str, mac: str, pid: int) -> None:
     """A queue each for in and out; while both wait each has half the rate, else one has all of it."""
     rate, half = round(adapter.rate * 8), round(adapter.rate * 4)
+    digits = mac.replace(":", "")
+    code = _CLASSES.format(first=int(digits[:8], 16), last=int(digits[8:], 16))
     add = f"tc class add dev {device} parent"
     bursts = f"burst {_SMALLEST_BURST} cburst {_SMALLEST_BURST} quantum {_QUANTUM}"
     commands = [
@@ -140,11 +152,11 @@ def _take_turns(adapter: Shape, device: str, pid: int) -> None:
     for place in (10, 20):
         commands.append(f"{add} 1:1 classid 1:{place} htb rate {half}bit ceil {rate}bit {bursts}")
         commands.append(f"tc qdisc add dev {device} parent 1:{place} handle {place}: pfifo limit {adapter.queue}")
-    commands.append(f"tc filter add dev {device} parent 1: protocol all bpf bytecode '{_CLASSES}'")
+    commands.append(f"tc filter add dev {device} parent 1: protocol all bpf bytecode '{code}'")
     run(" && ".join(commands), pid=pid)
     check_sizes(adapter.link, adapter.sizes, device, pid)
     rows = json.loads(run(f"tc -j qdisc show dev {device}", pid=pid))
     queues = [row["options"]["limit"] for row in rows if row["kind"] == "pfifo"]
     classes = run(f"tc class show dev {device}", pid=pid).count("class htb 1:")
-    if queues != [adapter.queue] * 2 or classes != 3 or _CLASSES not in run(f"tc filter show dev {device} parent 1:", pid=pid):
+    if queues != [adapter.queue] * 2 or classes != 3 or code not in run(f"tc filter show dev {device} parent 1:", pid=pid):
         raise UnsupportedError(f"node {adapter.link}: rate {adapter.rate:g} B/s was asked of the kernel and not taken: {rows}")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from protocols.errors import UnsupportedError
 from topologies.addressing import host_address
+from topologies.nodes import RouterModel
 from topologies.spec import Topology
 from topologies.trees import forwarding, group_tree, next_hops
 
@@ -40,7 +41,10 @@ class GroupRoute:
 
 @dataclass(slots=True)
 class RouterTable:
-    """A router: its own address (of no port; it answers errors with it), the MAC of its port on each wire, its routes."""
+    """A router: its own address (of no port; it answers errors with it), the MAC of its port on each wire, its routes.
+
+    With `mac: single` all ports have the same MAC.
+    """
 
     address: str
     ports: dict[int, str] = field(default_factory=dict)
@@ -80,7 +84,10 @@ class Routing:
         wires = [wire for (near, _), wire in self._wires.items() if near == name]
         if len(wires) > _MOST_PORTS:
             raise UnsupportedError(f"node {name}: {len(wires)} links can't be emulated; {_MOST_PORTS} at most for a router")
-        ports = {wire: f"02:01:{number >> 8:02x}:{number & 255:02x}:00:{place:02x}" for place, wire in enumerate(wires)}
+        model = self._topology.node(name).model
+        single = isinstance(model, RouterModel) and model.mac == "single"
+        prefix = f"02:01:{number >> 8:02x}:{number & 255:02x}:00"
+        ports = {wire: f"{prefix}:{0 if single else place:02x}" for place, wire in enumerate(wires)}
         return RouterTable(f"10.255.{255 - number // 254}.{254 - number % 254}", ports)
 
     def _mac(self, near: str, node: str, host: str) -> str:

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import socket
 import struct
 from pathlib import Path
 
@@ -11,18 +12,21 @@ __all__ = ["DEVICE", "QUEUE", "check_tap", "open_tap", "overflow"]
 
 DEVICE = "/dev/net/tun"
 QUEUE = 10_000
-"""Frames the kernel keeps for a reader that is behind; more are dropped, and counted (`overflow`)."""
 _TUNSETIFF, _IFF_TAP, _IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
+_SIOCSIFTXQLEN = 0x8943
 
 
-def open_tap(name: str) -> int:
+def open_tap(name: str, queue: int = QUEUE) -> int:
     """Make the interface `name` here and return its far end: each read and each write is one Ethernet frame, none blocks.
 
+    `queue` is how many frames wait for a reader that is behind; more are dropped, and counted (`overflow`).
     The interface is gone when the last copy of the descriptor is closed. OSError where TAPs are closed to this user.
     """
     device = os.open(DEVICE, os.O_RDWR | os.O_NONBLOCK)
     try:
         fcntl.ioctl(device, _TUNSETIFF, struct.pack("16sH22x", name.encode(), _IFF_TAP | _IFF_NO_PI))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            fcntl.ioctl(sock, _SIOCSIFTXQLEN, struct.pack("16si20x", name.encode(), queue))
     except OSError:
         os.close(device)
         raise

@@ -1,11 +1,12 @@
 """A Mininet link of two TAP devices, whose far ends a process of ours holds."""
 
+from contextlib import nullcontext
 from typing import Any
 
 from mininet.link import Link
 
-from emu.doctor import run
 from emu.tap import QUEUE, open_tap
+from emu.world import visiting
 
 __all__ = ["TapLink"]
 
@@ -19,6 +20,10 @@ class TapLink(Link):  # type: ignore[misc]
         """Make both interfaces, each in the network of its node; called by Mininet with names, addresses and nodes."""
         assert not deleteIntfs, "a world is new, and there is nothing to delete"
         near, far, _, _, *nodes = names_and_nodes
-        self.descriptors = open_tap(near), open_tap(far)
-        for name, node in zip((near, far), nodes, strict=True):
-            run(f"ip link set dev {name} txqueuelen {QUEUE}" + (f" netns {node.pid}" if node.inNamespace else ""))
+        self.descriptors = _end(near, nodes[0]), _end(far, nodes[1])
+
+
+def _end(name: str, node: Any) -> int:
+    """Made where it is to live: moving an interface between networks takes the kernel much longer."""
+    with visiting(node.pid) if node.inNamespace else nullcontext():
+        return open_tap(name, QUEUE)

@@ -58,6 +58,7 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Watch | 
         over=cast.senders.issubset,
         seed=scenario.seed,
         keyed=keyed,
+        trunk=scenario.emu.trunk,
         faults=happening,
         again=cast.again,
         captures=points,
@@ -81,6 +82,7 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Watch | 
 def _measured(emulation: Emulation) -> dict[str, Any]:
     nodes = emulation.nodes
     return {
+        "setup": emulation.setup,
         "duration": emulation.elapsed,
         "events": None,
         "cpu_s": sum(node.cpu for node in nodes.values()),

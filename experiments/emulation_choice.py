@@ -15,3 +15,8 @@ class EmulationChoice(BaseModel):
         default="any",
         description="any: by the kernel where it can; keyed: those of the simulator, packet by packet",
     )
+    trunk: Literal["any", "vlan", "vxlan", "ifb"] = Field(
+        default="any",
+        description="how networks of a router of mac single share its cable: any: 802.1Q (vlan) where the kernel has it, else "
+        "vxlan; ifb: they share its rate only",
+    )

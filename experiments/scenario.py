@@ -153,6 +153,8 @@ class Scenario(BaseModel):
         meaning = {key: value for key, value in self.plain().items() if key not in MEANINGLESS}
         if not self.foreign:
             del meaning["nodes"]
+        if self.emu.trunk == "any":
+            del meaning["emu"]["trunk"]
         text = json.dumps(meaning, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return sha256(text.encode()).hexdigest()
 

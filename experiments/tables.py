@@ -190,6 +190,7 @@ _SHOWN: dict[str, Callable[[Any], str]] = {
     "loss": _loss,
     "others": _model,
     "duplex": str,
+    "trunk": str,
     "cpu": format_duration,
 }
 

@@ -43,12 +43,12 @@ def inspect_command(
         return _packet(capture, packet, port, as_json)
     with working(f"reading {capture}"):
         found = inspect_capture(capture, port)
+    if html is not None:
+        _write(html, page(found))
     if as_json:
         typer.echo(json.dumps(found.plain()))
     else:
         show(found)
-    if html is not None:
-        _write(html, page(found))
     return int(found.violated)
 
 

@@ -18,7 +18,7 @@ from experiments.report import draw
 from experiments.report.curves import curves
 from experiments.report.facts import Failure, facts, failures, sources
 from experiments.report.figures import Figure
-from experiments.report.layout import Layout, lay_out
+from experiments.report.layout import Layout, lay_out, leading
 from experiments.report.names import Shown, shown_axes
 from experiments.sweep.store import parts
 from protocols.errors import UsageError
@@ -57,7 +57,17 @@ class Contents:
         shares: dict[str, float] = {}
         for part in (part for found in self.effects for part in found.axes):
             shares[part.axis] = shares.get(part.axis, 0.0) + part.share
-        return lay_out(self.axes, shares)
+        return lay_out(self.leading, shares, self.points)
+
+    @property
+    def points(self) -> list[Mapping[str, Any]]:
+        """The values of the axes at each point."""
+        return list({tuple(group.keys.items()): group.keys for group in self.groups}.values())
+
+    @property
+    def leading(self) -> dict[str, Shown]:
+        """The axes whose values do not follow from those of another axis."""
+        return leading(self.axes, self.points)
 
     def command(self, options: str) -> str:
         """What prints the numbers of a figure."""

@@ -1,5 +1,6 @@
 """Which axis of a sweep goes where in its figures: along x, by colour, by panel, and what the rest is held at."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 from experiments.analysis.summary import Group
 from experiments.report.names import Shown
 
-__all__ = ["COLOURS", "PANELS", "Layout", "lay_out", "spread"]
+__all__ = ["COLOURS", "PANELS", "Layout", "lay_out", "leading", "spread"]
 
 COLOURS, PANELS = 8, 4
 """Lines and panels that a figure has at the most; of more values, some that are evenly spread are drawn."""
@@ -15,7 +16,7 @@ COLOURS, PANELS = 8, 4
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Axes by their place; `held` are the other axes, each at its middle value."""
+    """Axes by their place; `held` are the other axes, each at a value of theirs."""
 
     x: Shown
     colour: Shown | None
@@ -67,10 +68,25 @@ def spread(values: Sequence[Any], most: int) -> list[Any]:
     return [values[round(place * (len(values) - 1) / (most - 1))] for place in range(most)]
 
 
-def lay_out(axes: Mapping[str, Shown], shares: Mapping[str, float]) -> Layout | None:
+def leading(axes: Mapping[str, Shown], points: Sequence[Mapping[str, Any]]) -> dict[str, Shown]:
+    """The axes without those whose value follows from another's at every point, as those of zipped axes do."""
+    left = dict(axes)
+    for name in reversed([name for name, axis in axes.items() if axis.numeric]):
+        if any(_follows(name, other, points) for other in left if other != name):
+            del left[name]
+    return left
+
+
+def _follows(name: str, other: str, points: Sequence[Mapping[str, Any]]) -> bool:
+    pairs = {(point[other], point[name]) for point in points}
+    # Where every point has a value of its own, as samples have, nothing is known of what follows from what.
+    return len({value for value, _ in pairs}) == len(pairs) < len(points)
+
+
+def lay_out(axes: Mapping[str, Shown], shares: Mapping[str, float], points: Sequence[Mapping[str, Any]]) -> Layout | None:
     """Numbers go along x, the one with most values that matters most; words by colour; None without any axis.
 
-    `shares` says how much of the variance each axis explains.
+    `shares` says how much of the variance each axis explains. What has no place is held where most of the `points` are.
     """
     names = sorted(axes, key=lambda name: (not axes[name].numeric, len(axes[name].values) < 3, -shares.get(name, 0.0)))
     if not names:
@@ -80,5 +96,17 @@ def lay_out(axes: Mapping[str, Shown], shares: Mapping[str, float]) -> Layout | 
     colour = axes[names.pop(0)] if names else None
     names.sort(key=lambda name: -shares.get(name, 0.0))
     panel = axes[names.pop(0)] if names else None
-    held = {name: axes[name].values[len(axes[name].values) // 2] for name in names}
-    return Layout(x, colour, panel, held, axes)
+    return Layout(x, colour, panel, _held([axes[name] for name in names], points), axes)
+
+
+def _held(rest: Sequence[Shown], points: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The values that most points have together; of several, the ones nearest to the middle."""
+    found = Counter(tuple(point[axis.name] for axis in rest) for point in points)
+    middles = [len(axis.values) // 2 for axis in rest]
+
+    def worth(values: tuple[Any, ...]) -> tuple[int, int]:
+        places = [list(axis.values).index(value) for axis, value in zip(rest, values, strict=True)]
+        return found[values], -sum(abs(place - middle) for place, middle in zip(places, middles, strict=True))
+
+    best: tuple[Any, ...] = max(found, key=worth, default=())
+    return {axis.name: value for axis, value in zip(rest, best, strict=True)}

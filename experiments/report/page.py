@@ -120,6 +120,7 @@ def _again(contents: Contents) -> str:
 def _data(contents: Contents, layout: Layout | None) -> dict[str, Any]:
     """What the scripts of the page work on."""
     small = len(contents.groups) <= MOST_POINTS
+    leading = contents.leading
     axes = [
         {
             "name": axis.name.rpartition(".")[2],
@@ -127,6 +128,7 @@ def _data(contents: Contents, layout: Layout | None) -> dict[str, Any]:
             "values": [axis.value(value) if axis.numeric else axis.text(value) for value in axis.values],
             "numeric": axis.numeric,
             "log": axis.log,
+            "leading": axis.name in leading,
         }
         for axis in contents.axes.values()
     ]
@@ -145,7 +147,22 @@ def _start(contents: Contents, layout: Layout | None) -> dict[str, Any]:
     names = list(contents.axes)
     if layout is None:
         return {}
-    return {"x": names.index(layout.x.name), "lines": names.index(layout.colour.name) if layout.colour else -1}
+    held = dict(layout.held)
+    if layout.panel is not None:
+        # A panel of the figures is a choice of the explorer's.
+        held |= {layout.panel.name: _middle(contents, layout)}
+    return {
+        "x": names.index(layout.x.name),
+        "lines": names.index(layout.colour.name) if layout.colour else -1,
+        "held": {names.index(name): list(contents.axes[name].values).index(value) for name, value in held.items()},
+    }
+
+
+def _middle(contents: Contents, layout: Layout) -> Any:
+    assert layout.panel is not None
+    there = {point[layout.panel.name] for point in contents.points if all(point[k] == v for k, v in layout.held.items())}
+    known = [value for value in layout.panel.values if value in there]
+    return known[len(known) // 2]
 
 
 def _points(contents: Contents) -> list[dict[str, Any]]:

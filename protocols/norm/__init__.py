@@ -4,7 +4,7 @@ from protocols.norm.config import NormConfig
 from protocols.norm.receiver import NormReceiver
 from protocols.norm.sender import NormSender
 from protocols.norm.wire import NormCodec
-from protocols.registry import Protocol
+from protocols.protocol import Protocol
 
 __all__ = ["PROTOCOL", "NormCodec", "NormConfig", "NormReceiver", "NormSender"]
 

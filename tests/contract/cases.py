@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from protocols.machine import Codec, Group, Machine, Ports, Sender
-from protocols.registry import Protocol, names, protocol
+from protocols.protocol import Protocol
+from protocols.registry import names, protocol
 from tests.support.toy import TOY
 
 __all__ = ["CASES", "TOY_CASE", "Case"]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from emu import checkup
+from emu import checkup, doctor
 from emu.checkup import Finding, examine
 from emu.doctor import Probe, run
 from emu.world import inside
@@ -67,6 +67,7 @@ def test_a_machine_that_makes_no_namespaces_is_told_what_to_do(monkeypatch: pyte
 
 def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkup, "inside", lambda work: [])
+    monkeypatch.setattr(doctor, "SYSTEM", ())
     monkeypatch.setenv("PATH", "/nowhere")
     found = by_name(examine())
     assert not found["brctl"].present

@@ -9,6 +9,7 @@ from protocols.errors import UnsupportedError
 
 
 def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "SYSTEM", ())
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(UnsupportedError, match="mnexec, brctl") as caught:
         check_tools()

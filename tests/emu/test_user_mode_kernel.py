@@ -30,11 +30,10 @@ def test_what_a_command_writes_is_gone_afterwards(tmp_path: Path) -> None:
     assert not (tmp_path / "written").exists()
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(400)
-def test_links_by_netem_hold_what_they_promise() -> None:
+def tests_under(*words: str) -> str:
+    """What pytest, told these words, says of our tests under the user-mode kernel; none of them failed."""
     told = subprocess.run(
-        [RUN, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no", "tests/emu/test_netem.py"],
+        [RUN, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no", *words],
         capture_output=True,
         text=True,
         check=False,
@@ -42,4 +41,18 @@ def test_links_by_netem_hold_what_they_promise() -> None:
         timeout=390,
     )
     assert told.returncode == 0, told.stdout + told.stderr
-    assert re.search(r"^8 passed", told.stdout, re.MULTILINE), told.stdout
+    return told.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_links_by_netem_hold_what_they_promise() -> None:
+    assert re.search(r"^8 passed", said := tests_under("tests/emu/test_netem.py"), re.MULTILINE), said
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_the_networks_of_a_router_with_one_adapter_are_vlans_of_one_cable() -> None:
+    # Those that look at the choice, tags and goodput; make test-netem has all, which take longer here than anywhere else.
+    said = tests_under("tests/emu/test_trunks.py", "-k", "vlan and (every_frame or half_of or first_way)")
+    assert re.search(r"^3 passed", said, re.MULTILINE), said

@@ -1,12 +1,11 @@
 """The toy protocol with mistakes that only show when something goes wrong: what a search has to find."""
 
-from protocols import registry
 from protocols.events import ObjectReceived
 from protocols.machine import Address, Message, Packet
-from protocols.registry import Protocol
+from protocols.protocol import Protocol
 from tests.support.toy import TOY, ToyData, ToyEnd, ToyReceiver, ToySender
 
-__all__ = ["MUTANTS", "known"]
+__all__ = ["MUTANTS"]
 
 LONG = 0.3
 
@@ -94,9 +93,3 @@ MUTANTS = {
     "careless": _mutant("careless", Careless),
     "restless": _mutant("restless", sender=Restless),
 }
-_REAL = registry._load
-
-
-def known() -> dict[str, Protocol]:
-    """In the place of `registry._load`."""
-    return {**_REAL(), **MUTANTS}

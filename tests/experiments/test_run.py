@@ -162,6 +162,21 @@ def test_the_same_scenario_runs_in_mininet_and_the_content_is_compared_by_sha256
     json.dumps(result.plain(), allow_nan=False)
 
 
+@pytest.mark.emu
+def test_sixty_four_hosts_on_one_switch_all_get_the_file() -> None:
+    scenario = small(
+        topology={"kind": "lan", "receivers": 63, "link": {"rate": "100Mbit", "queue": 200, "down": {"loss": "2%"}}},
+        protocol={"name": "norm", "rate": "10Mbit", "grtt": "50ms", "robust": 5},
+        workload={"size": "400kB"},
+        duration="40s",
+    )
+    result = run(scenario, "emu")
+    assert (result.completed, len(result.receivers)) == (True, 63)
+    # 63 times 286 packets and more: the standard error of a mean loss of 2 % is 0.1 %.
+    assert result.metrics["loss"] == pytest.approx(0.02, abs=0.004)
+    assert result.metrics["setup"] > 0
+
+
 def test_objects_that_wait_for_a_place_in_the_window_are_sent_before_the_run_is_over() -> None:
     # With one flush only, the sender announces its end before the next object may take the place of an old one.
     tight = {"name": "norm", "rate": "10Mbit", "grtt": "50ms", "robust": 1, "cache_min": 2, "cache_max": 2}

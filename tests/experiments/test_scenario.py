@@ -188,6 +188,8 @@ def test_the_digest_is_sha256_of_canonical_json() -> None:
     # Both engines give the same, and looking on changes nothing; nor do our own programs where nothing else runs.
     for key in ("engine", "capture", "trace", "series", "twin", "compare", "nodes"):
         del plain[key]
+    # How a router's networks share a cable counts where somebody chose it.
+    del plain["emu"]["trunk"]
     text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
     assert changed().digest() == changed("engine=strict").digest() == sha256(text.encode()).hexdigest()
 

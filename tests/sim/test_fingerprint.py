@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from protocols.events import ObjectSent
-from protocols.registry import Protocol, names, protocol
+from protocols.protocol import Protocol
+from protocols.registry import names, protocol
 from protocols.traffic import Traffic
 from sim.capture import Fingerprint
 from sim.network import Network

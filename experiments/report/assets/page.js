@@ -68,7 +68,7 @@ function check(label, key) {
 
 function controls() {
   const place = byId("controls");
-  const axes = DATA.axes.map((axis, n) => [n, axis.name]);
+  const axes = DATA.axes.map((axis, n) => [n, axis.name]).filter(([n]) => DATA.axes[n].leading);
   if (picked.lines === picked.x) picked.lines = -1;
   place.replaceChildren(
     choice("metric", DATA.metrics.map((metric, n) => [n, metric.label]), picked.metric, (n) => { picked.metric = n; }),
@@ -76,7 +76,7 @@ function controls() {
     choice("lines by", [[-1, NONE], ...axes.filter(([n]) => n !== picked.x)], picked.lines, (n) => { picked.lines = n; }),
   );
   DATA.axes.forEach((axis, n) => {
-    if (n === picked.x || n === picked.lines) return;
+    if (!axis.leading || n === picked.x || n === picked.lines) return;
     if (picked.held[n] === undefined) picked.held[n] = Math.floor(axis.values.length / 2);
     place.append(choice(axis.label, axis.values.map((value, i) => [i, String(value)]), picked.held[n], (i) => { picked.held[n] = i; }));
   });
@@ -85,7 +85,7 @@ function controls() {
 
 function explore() {
   const x = DATA.axes[picked.x], lines = picked.lines < 0 ? null : DATA.axes[picked.lines], metric = DATA.metrics[picked.metric];
-  const rows = DATA.points.filter((row) => row.metric === picked.metric && DATA.axes.every((_, n) => n === picked.x || n === picked.lines || row.keys[n] === picked.held[n]));
+  const rows = DATA.points.filter((row) => row.metric === picked.metric && DATA.axes.every((axis, n) => !axis.leading || n === picked.x || n === picked.lines || row.keys[n] === picked.held[n]));
   const marks = [];
   (lines ? lines.values.map((_, i) => i) : [null]).forEach((value, number) => {
     const mine = rows.filter((row) => value === null || row.keys[picked.lines] === value).sort((a, b) => a.keys[picked.x] - b.keys[picked.x]);
@@ -106,7 +106,7 @@ function explore() {
     name: "explore", kind: "lines", x: { label: x.label, log: picked.logx && x.numeric, categories }, y: { label: metric.label, log: picked.logy, categories: null },
     panels: [{ title: "", marks }], legend: [],
   });
-  byId("explained").textContent = metric.help;
+  byId("explained").textContent = marks.length ? metric.help : "No point has these values.";
 }
 
 /* -- tables ------------------------------------------------------------------------------------------------------------ */

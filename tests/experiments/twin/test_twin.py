@@ -48,6 +48,17 @@ def test_another_loss_in_one_world_fails_by_the_sets_of_lost_packets() -> None:
     assert {"dropped", "loss"} <= set(verdict.differing)
 
 
+@pytest.mark.emu
+def test_mininet_loses_what_the_simulator_loses_and_a_slower_sender_there_is_found() -> None:
+    # Times are for `make twin`, on a machine that does nothing else; what is lost and repaired is so on a busy one.
+    verdict = twin((small(), small()), runs=3)
+    assert not {"dropped", "repairs", "loss", "overhead"} & set(verdict.differing)
+    assert verdict.dropped is not None
+    assert verdict.dropped.first == verdict.dropped.second > 20
+    slower = small(protocol=SMALL["protocol"] | {"rate": "4Mbit"})
+    assert {"completion_time", "dropped"} & set(twin((small(), slower), runs=3).differing) == {"completion_time"}
+
+
 def test_a_scenario_says_how_much_its_worlds_may_differ() -> None:
     slower = small(protocol=SMALL["protocol"] | {"rate": "9.6Mbit"})
     tight = {"completion_time": "1%", "goodput": "1%", "runs": 2}
