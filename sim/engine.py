@@ -109,7 +109,9 @@ class Timers:
         assert host is not None
         if host.armed != when:
             return False
-        later = host.machine.deadline
+        # Not a `Machine` to the compiler: a gate computes its deadline (`sim.gate`).
+        machine: Any = host.machine
+        later: float = machine.deadline
         if later <= when:
             return True
         host.armed = later
@@ -179,9 +181,9 @@ class Timers:
         assert host is not None
         if host.armed != when:
             return
-        machine = host.machine
+        machine: Any = host.machine
         host.armed = inf
-        later = machine.deadline
+        later: float = machine.deadline
         if later <= now:
             if machine.seat.pace is not None:
                 machine.alone()

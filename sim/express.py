@@ -146,7 +146,8 @@ class Express(Underway):
     def settle(self) -> None:
         """After an input: carry again what is foreseen, and see to the next arrival."""
         network, host = self._network, self.host
-        machine = host.machine
+        # Not a `Machine` to the compiler: a gate computes its deadline (`sim.gate`).
+        machine: Any = host.machine
         if machine.foresees and machine.seat.pace is not self and machine.deadline > network.env._now:
             network.look_ahead(host)
         if self._passed[-1] < self._end:
