@@ -33,7 +33,8 @@ class Occurrence:
     _ok = True
 
     def __init__(self, callbacks: tuple[Callable[[Any], None], ...], content: Any) -> None:
-        self.callbacks = callbacks
+        # SimPy's own step takes them away.
+        self.callbacks: Any = callbacks
         self.content = content
 
     def __lt__(self, other: object) -> bool:

@@ -106,8 +106,8 @@ def test_it_leaves_what_the_strict_engine_leaves(
     ],
 )
 def test_what_receivers_only_note_is_made_up_for_exactly(parameters: dict[str, Any]) -> None:
-    parameters = {"block": 64, "parity": 8, "probing": "passive"} | parameters
-    assert outcome(session("fast", **parameters).run()) == outcome(session("strict", **parameters).run())
+    all_parameters: dict[str, Any] = {"block": 64, "parity": 8, "probing": "passive", **parameters}
+    assert outcome(session("fast", **all_parameters).run()) == outcome(session("strict", **all_parameters).run())
 
 
 def test_losses_that_are_only_noted_are_no_events() -> None:
