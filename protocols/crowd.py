@@ -91,6 +91,7 @@ class Crowd:
         "_stale",
         "_strays",
         "late",
+        "touched",
     )
 
     def __init__(self, machines: "Sequence[Machine]") -> None:
@@ -112,6 +113,8 @@ class Crowd:
         self._missed: tuple[Run, int, object, float] | None = None
         self.late: Late | None = None
         """Who moves the crowd later than messages arrive, and makes up for it before anything else happens here."""
+        self.touched: list[Machine] = []
+        """While there is one: who had an input of their own and is in step, for whoever moves the crowd to clear."""
 
     def stands_at(self, position: object) -> bool:
         """Do all stand there, so that a message that begins there only moves them?"""
@@ -124,14 +127,33 @@ class Crowd:
         self._at = position
         self._heard = heard
 
-    def miss(self, run: "Run", number: int, now: float, then: float, out: Sequence[int]) -> None:
-        """A message that begins where all stand moves them, but not those of `out`; the next of the run comes at `then`.
+    def at(self, places: Sequence[int]) -> "list[Machine]":
+        """The machines there."""
+        machines = self._machines
+        return [machines[place] for place in places]
 
-        Who would do nothing then but note what is missing, stays in step and does so when the next has come.
+    def leads(self, position: object) -> bool:
+        """Do those in step stand there?"""
+        return self._at is position
+
+    def owes(self, places: Sequence[int]) -> bool:
+        """Has anybody there missed the last message, which is to be noted with the next?"""
+        return bool(self._owing) and not set(self._owing).isdisjoint(self.at(places))
+
+    def miss(self, run: "Run", number: int, now: float, then: float, out: Sequence[int]) -> "list[Machine]":
+        """A message that begins where those in step stand moves them, but not those of `out`; the next comes at `then`.
+
+        Who would do nothing then but note what is missing, stays in step and does so when the next has come. Returned are those
+        out of step who hear the message: to be told by `tell_strays`.
         """
         if self._owing:
             self._note(out)
         machines, owing = self._machines, self._owing
+        hearing, self._strays = self._strays, []
+        if hearing and out:
+            gone = {machines[place] for place in out}
+            self._strays = [machine for machine in hearing if machine in gone]
+            hearing = [machine for machine in hearing if machine not in gone]
         for place in out:
             machine = machines[place]
             seat: Seat = machine.seat
@@ -142,6 +164,21 @@ class Crowd:
             else:
                 self._let_go(seat)
                 self._strays.append(machine)
+        self._missed = run, number, self._at, self._heard
+        self._at = run.position(number + 1)
+        self._heard = now
+        return hearing
+
+    def tell_strays(self, strays: "list[Machine]", message: "Message", source: "Address", to: "Address", now: float) -> None:
+        """Deliver to those out of step what has just moved the others."""
+        self._tell(strays, message, source, to, now)
+
+    def note(self, run: "Run", number: int, now: float, out: Sequence[int]) -> None:
+        """As `miss`, when all are in step and it is known that who misses the message and hears the next only notes so."""
+        if self._owing:
+            self._note(())
+        machines = self._machines
+        self._owing = [machines[place] for place in out]
         self._missed = run, number, self._at, self._heard
         self._at = run.position(number + 1)
         self._heard = now
@@ -222,6 +259,24 @@ class Crowd:
         else:
             self._tell_all(message, source, to, now, [machines[place] for place in out])
 
+    def gather(self) -> None:
+        """Who stands where the others stand, after an input that did not come through the crowd, is in step again."""
+        strays = self._strays
+        if not strays:
+            return
+        self._strays = [machine for machine in strays if machine.seat.at is not self._at]
+        if len(self._strays) < len(strays):
+            for machine in strays:
+                seat: Seat = machine.seat
+                if seat.at is self._at:
+                    seat.pace = self
+                    seat.spare -= self._spare
+                    self.touched.append(machine)
+                    if seat.attentive:
+                        self._attentive.append(machine)
+                    elif not seat.whole:
+                        self._lack(machine)
+
     def release(self, machine: "Machine") -> None:
         """The machine will have an input of its own."""
         late = self.late
@@ -301,6 +356,8 @@ class Crowd:
         """Tell machines that are out of step; who then stands where the others stand is in step."""
         at, spare, lacking = self._at, self._spare, self._lacking
         strays, attentive = self._strays, self._attentive
+        if self.late is not None:
+            self.touched += machines
         for machine in machines:
             machine.receive(message, source, to, now)
             seat: Seat = machine.seat
@@ -328,6 +385,8 @@ class Crowd:
         attentive, self._attentive = self._attentive, []
         if self._stale:
             attentive, self._stale = list(dict.fromkeys(attentive)), False
+        if self.late is not None:
+            self.touched += attentive
         for machine in attentive:
             seat: Seat = machine.seat
             if seat.pace is not self:

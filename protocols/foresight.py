@@ -5,6 +5,7 @@ and tells it with `Run.end` how many were sent before its next input, whatever t
 """
 
 from abc import ABC, abstractmethod
+from math import inf
 from typing import Any
 
 from protocols.machine import Address, Message
@@ -15,13 +16,15 @@ __all__ = ["Run"]
 class Run(ABC):
     """Messages of one size with consecutive identities, in one chain of positions, each with a token.
 
-    The first is due at `begin`; each of the others `interval` after the one before, added up one by one.
+    The first is due at `begin`; each of the others `interval` after the one before, added up one by one. What is due at `until`
+    or later is not promised.
     """
 
-    __slots__ = ("begin", "count", "identity", "interval", "kind", "size", "to")
+    __slots__ = ("begin", "count", "identity", "interval", "kind", "size", "to", "until")
 
     def __init__(self, begin: float, interval: float, count: int, identity: int, kind: str, size: int, to: Address) -> None:
         self.begin = begin
+        self.until = inf
         self.interval = interval
         self.count = count
         self.identity = identity

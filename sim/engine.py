@@ -15,7 +15,9 @@ from simpy import Environment
 from protocols.errors import LivelockError
 
 if TYPE_CHECKING:
+    from sim.express import Express
     from sim.host import SimHost
+    from sim.network import Network
 
 __all__ = ["Occurrence", "Timers", "post"]
 
@@ -52,12 +54,14 @@ class Timers:
     SimPy is asked for an event, in bulk when there are many.
     """
 
-    def __init__(self, env: Environment, hosts: "list[SimHost | None]", settle: Callable[[], None]) -> None:
-        self._env = env
+    def __init__(self, network: "Network", hosts: "list[SimHost | None]") -> None:
+        self._network = network
+        self._env = network.env
         self._hosts = hosts
-        self._settle = settle
         self.spoke: list[SimHost] = []
         """Hosts with events their applications have not heard."""
+        self.unsettled: list[Express] = []
+        """Those that may have more to carry, or somebody to tell, when the present input is over."""
         # A heap of times, and the places of the hosts to be woken then: a list when there are several.
         self._times: list[float] = []
         self._places: dict[float, int | list[int]] = {}
@@ -105,7 +109,9 @@ class Timers:
         assert host is not None
         if host.armed != when:
             return False
-        later = host.machine.deadline
+        # Not a `Machine` to the compiler: a gate computes its deadline (`sim.gate`).
+        machine: Any = host.machine
+        later: float = machine.deadline
         if later <= when:
             return True
         host.armed = later
@@ -159,15 +165,15 @@ class Timers:
         if tick is not self._tick:
             return
         self._tick_at = inf
-        now, times = self._env._now, self._times
+        network, now, times = self._network, self._env._now, self._times
+        network.busy = True
         while times and times[0] <= now:
             when = heappop(times)
             there = self._places.pop(when)
             for place in sorted(there) if type(there) is list else (there,):
                 self._wake(place, when, now)  # type: ignore[arg-type]
-        if self.spoke or self.fresh:
-            self._settle()
-        elif times:
+        network.settle_inputs()
+        if times and self._tick_at == inf:
             self._aim()
 
     def _wake(self, place: int, when: float, now: float) -> None:
@@ -175,15 +181,15 @@ class Timers:
         assert host is not None
         if host.armed != when:
             return
-        machine = host.machine
+        machine: Any = host.machine
         host.armed = inf
-        later = machine.deadline
+        later: float = machine.deadline
         if later <= now:
             if machine.seat.pace is not None:
                 machine.alone()
             machine.wake(now)
             if machine.foresees:
-                host.leaf.network.look_ahead(host)
+                self._network.look_ahead(host)
             later = machine.deadline
             if later <= now:
                 raise LivelockError(f"{host.name} asks at {now!r} to be woken at {later!r}")

@@ -1,27 +1,25 @@
 """Packets a sender foresees, carried to a group of equal leaves without an event for each.
 
-Between a sender's wake-ups in the middle of a block nothing is decided: packets take their place on links, and those who are in
-step move on. All of that is arithmetic, so it is done when somebody looks: before a link, a machine or a counter is touched,
-everything that comes before the present event is made up for (`sync`). Only an arrival that somebody loses, or that finds
-receivers out of step, is a SimPy event, with the time and order it has without this. When a link turns out to be busy, or
-routes and listeners change, what is under way goes on as ordinary packets (`unfold`).
+Between a sender's inputs in the middle of a block nothing is decided: packets take their place on links, those who are in step
+move on, and who misses one only notes so when the next is there. All of that is arithmetic, so it is done when somebody looks:
+before a link, a machine or a counter is touched, everything that comes before the present event is made up for (`sync`). Only
+an arrival that finds receivers out of step, or that somebody misses who has more to do about it, is a SimPy event, with the
+time and order it has without this. When a link turns out to be busy, or routes and listeners change, what is under way goes on
+as ordinary packets (`unfold`).
 """
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
-from itertools import accumulate, repeat
+from bisect import bisect_left
 from math import inf
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from protocols.crowd import Crowd
+from protocols.crowd import Crowd, Seat
 from protocols.foresight import Run
 from protocols.machine import Machine
-from sim.engine import ARRIVAL, TIMER, Occurrence, post
+from sim.engine import ARRIVAL, Occurrence, post
 from sim.flight import Flight, Route
 from sim.host import SimHost
-from sim.leaf import Leaf, Switch
-from sim.link import Bundle, Fifo, Link
-from topologies.losses import BundleLoss, Losers
+from sim.plan import Plan, Segment, make_plan, path_of
+from sim.underway import Underway
 
 if TYPE_CHECKING:
     from sim.network import Network
@@ -31,100 +29,40 @@ __all__ = ["Express", "express_of"]
 FORGET = 128
 SHORTEST = 4
 """So many packets are worth being carried this way."""
+FEW = 6
+"""When more than this many miss a packet its arrival is an event, whatever they do."""
 
 
 def express_of(network: "Network", host: SimHost, route: Route) -> "Express | None":
     """What carries what this host foresees for a route; None when that is not so simple."""
     if not route.explored:
         route.explored = True
-        path = _path_of(route) if type(host) is SimHost and route.target is None else None
+        path = path_of(route) if type(host) is SimHost and route.target is None else None
         route.express = None if path is None else Express(network, host, route, path)
     return route.express
 
 
-def _path_of(route: Route) -> list[Any] | None:
-    """The links from a plain host to one group of leaves, if all are of the simplest kind and lead nowhere else."""
-    links: Sequence[Any] = route.first
-    path: list[Any] = []
-    while len(links) == 1 and type(links[0]) is Link and type(links[0].fifo) is Fifo and links[0].sampler is None:
-        path.append(links[0])
-        head = links[0].head
-        if type(head) is not Switch:
-            return None
-        links = route.links.get(head.name) or head.network.next_links(route, head)
-    if not path or len(links) != 1 or type(links[0]) is not Bundle or type(links[0].fifo) is not Fifo:
-        return None
-    bundle = links[0]
-    simple = type(bundle.head) is Leaf and type(bundle.sampler) in (BundleLoss, type(None)) and bundle.head is not route.home
-    return [*path, bundle] if simple else None
-
-
-class _Segment:
-    """One run on its way: `start` is the number of its first packet, `costs` the seconds of each on the ports."""
-
-    __slots__ = ("costs", "order", "run", "start")
-
-    def __init__(self, run: Run, start: int, order: int, costs: list[float]) -> None:
-        self.run = run
-        self.start = start
-        self.order = order
-        self.costs = costs
-
-
-class _Plan:
-    """What becomes of the packets of a run, as in `Express`."""
-
-    __slots__ = ("costs", "identity", "interval", "losers", "size", "times")
-
-    def __init__(self, run: Run, times: list[list[float]], losers: list[Losers], costs: list[float]) -> None:
-        self.identity = run.identity
-        self.interval = run.interval
-        self.size = run.size
-        self.times = times
-        self.losers = losers
-        self.costs = costs
-
-    def shift(self, run: Run) -> bool:
-        """Make it the plan of this run, which is that of before without its beginning; False when it is another."""
-        done = run.identity - self.identity
-        offers = self.times[0]
-        if not 0 <= done < len(offers) or offers[done] != run.begin or (self.size, self.interval) != (run.size, run.interval):
-            return False
-        self.times = [column[done : done + run.count] for column in self.times]
-        self.losers = self.losers[done : done + run.count]
-        return True
-
-
-class Express:
-    """What one host foresees for one route. Packets are numbered; those before `_landed` are done."""
+class Express(Underway):
+    """Takes what one host foresees for one route, and tells of arrivals that are more than arithmetic."""
 
     def __init__(self, network: "Network", host: SimHost, route: Route, path: list[Any]) -> None:
-        self._network = network
-        self._host = host
-        self._route = route
-        self._path = path
-        self._bundle: Bundle = path[-1]
-        self._sampler = cast("BundleLoss | None", self._bundle.sampler)
-        self._leaf = self._bundle.head
-        self._crowd: Crowd | None = None
-        self._segments: list[_Segment] = []
-        self._starts: list[int] = []
-        self._base = 0
-        # When each packet, counted from `_base`, is offered to each link, and when it is there; who misses it.
-        self._times: list[list[float]] = [[] for _ in range(len(path) + 1)]
-        self._losers: list[Losers] = []
-        # How many have been offered to each link, and how many have landed; `_end` is how many there are.
-        self._passed = [0] * (len(path) + 1)
-        self._end = 0
-        self._posted: dict[int, Occurrence] = {}
+        super().__init__(network, host, route, path)
+        # Who misses one of the packets before this only notes so. The last of these for each who does: its number, its run and
+        # which of the run it is, and when the next is there.
+        self._safe = 0
+        self._watched: dict[Machine, tuple[int, Run, int, float]] = {}
+        self._posted = -1
+        self._occurrence: Occurrence | None = None
         self._callbacks = (self._on_arrival,)
-        # What was foreseen and not sent, because the sender had an input; it often goes on as if it had not.
-        self._left: _Plan | None = None
+        # What was foreseen and not sent, because the sender had an input, and the number of its first; it often goes on as if
+        # it had not.
+        self._left: Plan | None = None
+        self._left_at = 0
 
     # Taking a run
 
     def depart(self, machine: Machine) -> None:
-        """The machine was just woken: carry what it foresees."""
+        """The machine just had an input: carry what it foresees."""
         run = machine.foresee()
         if run is None or run.count < SHORTEST or run.to is not self._route.to:
             return
@@ -132,11 +70,15 @@ class Express:
         if crowd is None or not self._has_way():
             return
         self._forget()
-        plan = self._left
+        plan, self._left = self._left, None
+        if plan is None or plan.identity != run.identity or self._left_at != self._end:
+            # What follows the last that is under way is not what it was.
+            self._safe = min(self._safe, self._end - 1)
         if plan is None or not plan.shift(run) or not self._is_free(plan):
-            plan = self._plan(run)
-        self._left = None
-        if len(plan.losers) < SHORTEST:
+            self._safe = min(self._safe, self._end - 1)
+            free = [self._free_at(hop) for hop in range(len(self._path))]
+            plan = make_plan(run, self._path, free, self._sampler, self._leaf.count)
+        if len(plan.times[0]) < SHORTEST:
             return
         self._take(machine, run, plan)
         self._crowd = crowd
@@ -165,40 +107,21 @@ class Express:
             free = max(free, self._times[hop][-1] + self._segments[-1].costs[hop])
         return free
 
-    def _is_free(self, plan: "_Plan") -> bool:
+    def _is_free(self, plan: Plan) -> bool:
         """Does the first packet find all ports idle?"""
         return all(self._free_at(hop) <= plan.times[hop][0] for hop in range(len(self._path)))
 
-    def _plan(self, run: Run) -> "_Plan":
-        """As much of the run as comes to anybody and finds all ports idle."""
-        sampler = self._sampler
-        losers: list[Losers] = [()] * run.count if sampler is None else sampler.foretell(run.identity, run.count)
-        # A packet that comes to nobody has no arrival.
-        count = next((at for at, out in enumerate(losers) if len(out) == self._leaf.count), len(losers))
-        offers = list(accumulate(repeat(run.interval, count - 1), initial=run.begin)) if count else []
-        costs, times = [], [offers]
-        for hop, link in enumerate(self._path):
-            free, cost, delay = self._free_at(hop), (run.size + link.fifo.overhead) / link.fifo.rate, link.fifo.delay
-            arrivals: list[float] = []
-            for offer in times[-1]:
-                if free > offer:
-                    break
-                free = offer + cost
-                arrivals.append(free + delay)
-            times.append(arrivals)
-            costs.append(cost)
-        count = len(times[-1])
-        return _Plan(run, [column[:count] for column in times], losers[:count], costs)
-
-    def _take(self, machine: Machine, run: Run, plan: "_Plan") -> None:
-        count, network = len(plan.losers), self._network
+    def _take(self, machine: Machine, run: Run, plan: Plan) -> None:
+        count, network, begin = len(plan.times[0]), self._network, self._end
         run.take(count, plan.times[0][-1] + run.interval)
         machine.seat.pace = self
-        order = (self._host.place + 1) << 80 | (network.take_serials(count)) << 24
-        self._segments.append(_Segment(run, self._end, order, plan.costs))
-        self._starts.append(self._end)
+        order = (self.host.place + 1) << 80 | (network.take_serials(count)) << 24
+        self._segments.append(Segment(run, begin, order, plan.costs))
+        self._starts.append(begin)
         self._end += count
-        self._losers += plan.losers
+        for at, out in plan.losers:
+            self._missed.append(begin + at)
+            self._losers[begin + at] = out
         for column, more in zip(self._times, plan.times, strict=True):
             column += more
         for link in self._path:
@@ -208,179 +131,156 @@ class Express:
 
     def _forget(self) -> None:
         """What has landed is of no interest any more; a sender that never pauses would fill the memory with it."""
-        done = self._passed[-1] - self._base
+        done = min(self._passed) - self._base
         if done >= FORGET:
             for column in self._times:
                 del column[:done]
-            del self._losers[:done]
             self._base += done
+            self._watched = {machine: last for machine, last in self._watched.items() if last[0] >= self._base}
+            del self._missed[: bisect_left(self._missed, self._base)]
             self._segments = [segment for segment in self._segments if segment.start + segment.run.count > self._base]
             self._starts = [segment.start for segment in self._segments]
 
-    # Making up for what happened
-
-    def _instant(self) -> tuple[float, int, int]:
-        """Time, priority and order of the present event."""
-        network = self._network
-        when, priority, order, *_ = network.key
-        # Where it is behind, somebody else drives SimPy.
-        return (when, priority, order) if when >= network.env._now else (network.env._now, 0, 0)
-
-    def catch_up(self) -> None:
-        """Everything before the present event happened."""
-        when, priority, order = self._instant()
-        base, passed, times = self._base, self._passed, self._times
-        begin, limit, column = passed[0], self._end, times[0]
-        if begin < limit and column[begin - base] <= when:
-            find = bisect_right if priority == TIMER else bisect_left
-            at = find(column, when, begin - base, limit - base) + base
-            if at > begin:
-                self._send(begin, at)
-        for hop in range(1, len(times)):
-            begin, limit, column = passed[hop], passed[hop - 1], times[hop]
-            if begin >= limit or column[begin - base] > when:
-                continue
-            at = bisect_left(column, when, begin - base, limit - base) + base
-            while at < limit and column[at - base] == when and (ARRIVAL, self._order(at, hop)) < (priority, order):
-                at += 1
-            if at > begin:
-                self._pass(hop, begin, at)
-
-    def sync(self) -> None:
-        """What has landed before the present event has moved the crowd; links are made up for when they are asked."""
-        begin, base, column = self._passed[-1], self._base, self._times[-1]
-        when = self._network.env._now
-        if begin == self._end or column[begin - base] > when:
-            return
-        at = bisect_left(column, when, begin - base)
-        if at < len(column) and column[at] == when:
-            self.catch_up()
-        else:
-            self._pass(len(self._path), begin, at + base)
-
-    def _segment(self, number: int) -> _Segment:
-        """The run a packet belongs to."""
-        return self._segments[bisect_right(self._starts, number) - 1]
-
-    def _order(self, number: int, hop: int) -> int:
-        segment = self._segment(number)
-        return segment.order + (number - segment.start << 24) + hop
-
-    def _send(self, begin: int, end: int) -> None:
-        """The host put these on its link."""
-        self._passed[0] = end
-        segment, network = self._segments[-1], self._network
-        run = segment.run
-        network.count_sent(run.kind, end - begin, (end - begin) * run.size)
-        self._occupy(0, begin, end)
-        for observer in network.observers:
-            for number in range(begin, end):
-                message = run.message(number - segment.start)
-                observer.sent(self._times[0][number - self._base], self._host, message, run.size)
-
-    def _pass(self, hop: int, begin: int, end: int) -> None:
-        """These came over the link before `hop`; the last stage is that they have landed."""
-        self._passed[hop] = end
-        if hop < len(self._path):
-            self._occupy(hop, begin, end)
-            return
-        assert self._crowd is not None
-        self._network.delivered += (end - begin) * self._leaf.count
-        segment = self._segment(end - 1)
-        self._crowd.move(segment.run.position(end - segment.start), self._times[hop][end - 1 - self._base])
-
-    def _occupy(self, hop: int, begin: int, end: int) -> None:
-        """A link has carried these."""
-        link, last = self._path[hop], end - 1
-        fifo: Fifo = link.fifo
-        if link is self._bundle:
-            self._count_losses(begin, end)
-            link.rejoin(self._times[hop][begin - self._base])
-            link.offered += (end - begin) * self._leaf.count
-        else:
-            link.offered += end - begin
-        fifo.free_at = self._times[hop][last - self._base] + self._segment(last).costs[hop]
-        if fifo.departures is not None:
-            fifo.departures.clear()
-            fifo.departures.append(fifo.free_at)
-
-    def _count_losses(self, begin: int, end: int) -> None:
-        bundle = self._bundle
-        if self._sampler is None:
-            return
-        first = begin
-        while first < end:
-            segment = self._segment(first)
-            count = min(end, segment.start + segment.run.count) - first
-            self._sampler.count(segment.run.identity + first - segment.start, count)
-            first += count
-        base = self._base
-        for number in range(begin, end):
-            if len(self._losers[number - base]):
-                bundle.count_lost(self._missed_by(number))
-                if number < self._passed[-1]:
-                    # Nobody asks any more, and of many receivers these are many.
-                    self._losers[number - base] = ()
-
-    def _missed_by(self, number: int) -> Sequence[int]:
-        """Who loses a packet, as a list."""
-        out: Any = self._losers[number - self._base]
-        if not isinstance(out, list | tuple):
-            out = self._losers[number - self._base] = out.tolist()
-        return cast("Sequence[int]", out)
-
     # Arrivals that are events
 
+    def settle(self) -> None:
+        """After an input: carry again what is foreseen, and see to the next arrival."""
+        network, host = self._network, self.host
+        # Not a `Machine` to the compiler: a gate computes its deadline (`sim.gate`).
+        machine: Any = host.machine
+        if machine.foresees and machine.seat.pace is not self and machine.deadline > network.env._now:
+            network.look_ahead(host)
+        if self._passed[-1] < self._end:
+            assert self._crowd is not None
+            self._crowd.gather()
+            self._aim()
+
     def rouse(self) -> None:
-        """Make the next arrival an event if it finds anybody out of step, and that of the next packet somebody loses anyway."""
+        """Who is where may have changed; see to the next arrival when the present input is over."""
+        network = self._network
+        if not network.busy:
+            self._aim()
+        elif self not in network.unsettled:
+            network.unsettled.append(self)
+
+    def _aim(self) -> None:
+        """Make the next arrival an event if it finds anybody out of step, else the next that takes one."""
         landed, crowd = self._passed[-1], self._crowd
-        if landed == self._end or landed in self._posted:
+        if landed == self._end:
             return
         assert crowd is not None
-        segment = self._segment(landed)
         at = landed
+        segment = self._segment(landed)
         if crowd.stands_at(segment.run.position(landed - segment.start)):
-            last, losers, base = self._end - 1, self._losers, self._base
-            while at < last and not len(losers[at - base]):
-                at += 1
-        if at not in self._posted:
-            occurrence = self._posted[at] = Occurrence(self._callbacks, at)
+            at = self._next_event(crowd)
+        if at != self._posted:
+            self._posted = at
+            occurrence = self._occurrence = Occurrence(self._callbacks, at)
             when = self._times[-1][at - self._base]
             post(self._network.env, when, ARRIVAL, self._order(at, len(self._path)), occurrence)
 
-    def _on_arrival(self, occurrence: Occurrence) -> None:
-        number: int = occurrence.content
-        if self._posted.get(number) is not occurrence:
-            # The packet went on as an ordinary one, or was never sent.
-            return
-        self.sync()
-        del self._posted[number]
-        crowd, passed, network = self._crowd, self._passed, self._network
-        assert crowd is not None
-        assert passed[-1] == number
+    def _next_event(self, crowd: Crowd) -> int:
+        """The next packet that somebody misses who does more than note it, or the last."""
+        if crowd.touched:
+            self._review(crowd)
+        missed, last, safe = self._missed, self._unbroken(), max(self._safe, self._passed[-1])
+        for number in missed[bisect_left(missed, safe) :]:
+            if number >= last:
+                break
+            if not self._is_harmless(number, crowd):
+                self._safe = number
+                return number
+        self._safe = max(safe, last)
+        return last
+
+    def _unbroken(self) -> int:
+        """The last packet before something else comes, which may come to nobody."""
+        number = self._passed[-1]
+        while True:
+            segment = self._segment(number)
+            number = segment.start + segment.run.count
+            if not self._goes_on(number - 1, segment):
+                return number - 1
+
+    def _is_harmless(self, number: int, crowd: Crowd) -> bool:
+        """Does everybody who misses a packet only note so when the next is there?"""
         segment, out = self._segment(number), self._missed_by(number)
-        passed[-1] = number + 1
+        if len(out) > FEW or not self._goes_on(number, segment):
+            return False
+        # To miss two in a row is more than that.
+        if number == self._passed[-1] and crowd.owes(out):
+            return False
+        if number + 1 in self._losers and not set(out).isdisjoint(self._missed_by(number + 1)):
+            return False
+        run, nth, then = segment.run, number - segment.start, self._times[-1][number + 1 - self._base]
+        watched, last = self._watched, (number, run, nth, then)
+        for machine in crowd.at(out):
+            if not machine.seat.shrugs(run, nth, then):
+                return False
+            watched[machine] = last
+        return True
+
+    def _review(self, crowd: Crowd) -> None:
+        """Who had an input of their own may have more to do than before about what they will miss."""
+        watched, landed = self._watched, self._passed[-1]
+        then_first, last = self._times[-1][landed - self._base], self._end - 1
+        for machine in watched.keys() & crowd.touched:
+            number, run, nth, then = watched[machine]
+            if number < landed:
+                continue
+            seat: Seat = machine.seat
+            if number >= last:
+                # It may be foreseen again.
+                self._safe = min(self._safe, max(last, landed))
+            elif not (seat.shrugs(run, nth, then_first) and seat.shrugs(run, nth, then)):
+                self._safe = landed
+        crowd.touched.clear()
+
+    def _on_arrival(self, occurrence: Occurrence) -> None:
+        if self._occurrence is not occurrence:
+            # There was no need for it, or the packet went on as an ordinary one, or was never sent.
+            return
+        number: int = occurrence.content
+        self.sync()
+        self._posted, self._occurrence = -1, None
+        network = self._network
+        assert self._passed[-1] == number
         network.busy = True
-        network.delivered += self._leaf.count - len(out)
-        run, nth, now = segment.run, number - segment.start, network.env._now
-        if nth + 1 < run.count and crowd.stands_at(run.position(nth)):
-            crowd.miss(run, nth, now, self._times[-1][number + 1 - self._base], out)
-        else:
-            crowd.deliver(run.message(nth), self._host.name, self._route.to, now, out)
-        if number < passed[-2]:
-            self._losers[number - self._base] = ()
-        if number + 1 == self._end:
+        self._tell(number)
+        if self._passed[-1] == self._end:
             self._finish()
         else:
-            self.rouse()
+            self._aim()
         network.settle_inputs()
+
+    def _tell(self, number: int) -> None:
+        """A packet is there."""
+        crowd, segment, out, now = self._crowd, self._segment(number), self._missed_by(number), self._network.env._now
+        assert crowd is not None
+        self._passed[-1] = number + 1
+        self._network.delivered += self._leaf.count - len(out)
+        run, nth, source, to = segment.run, number - segment.start, self.host.name, self._route.to
+        if not crowd.leads(run.position(nth)) or not self._goes_on(number, segment):
+            crowd.deliver(run.message(nth), source, to, now, out)
+        else:
+            strays = crowd.miss(run, nth, now, self._times[-1][number + 1 - self._base], out)
+            if strays:
+                crowd.tell_strays(strays, run.message(nth), source, to, now)
+        self._release_losers(number)
+
+    def _goes_on(self, number: int, segment: Segment) -> bool:
+        """Is what comes after a packet known?"""
+        end = segment.start + segment.run.count
+        if number + 1 < end:
+            return True
+        return end < self._end and self._segment(end).run.position(0) is segment.run.position(segment.run.count)
 
     def _flight(self, number: int, hop: int) -> Flight:
         """The packet as it is without this, when it came over the link before `hop`."""
         segment = self._segment(number)
         run, nth = segment.run, number - segment.start
         order = segment.order + (nth << 24) + hop
-        return Flight(run.message(nth), run.identity + nth, run.size, self._host, self._route, order)
+        return Flight(run.message(nth), run.identity + nth, run.size, self.host, self._route, order)
 
     # The end of it
 
@@ -391,22 +291,26 @@ class Express:
         network = self._network
         if not network.busy:
             network.timers.flush()
+        elif self not in network.unsettled:
+            network.unsettled.append(self)
 
     def _cut(self, machine: Machine) -> None:
         machine.seat.pace = None
-        sent, segment = self._passed[0], self._segments[-1]
-        run, count = segment.run, sent - segment.start
-        last = self._times[0][sent - 1 - self._base] if count else -inf
-        begin = sent - self._base
+        sent, segment, missed = self._passed[0], self._segments[-1], self._missed
+        run, count, begin = segment.run, sent - segment.start, sent - self._base
+        last = self._times[0][begin - 1] if count else -inf
         if count < run.count:
-            self._left = _Plan(run, [column[begin:] for column in self._times], self._losers[begin:], segment.costs)
+            place = bisect_left(missed, sent)
+            losers = [(number - sent, self._losers.pop(number)) for number in missed[place:]]
+            del missed[place:]
+            self._left = Plan(run, [column[begin:] for column in self._times], losers, segment.costs)
             self._left.identity += count
+            self._left_at = sent
+            for column in self._times:
+                del column[begin:]
         self._end, run.count = sent, count
-        for column in self._times:
-            del column[begin:]
-        del self._losers[begin:]
-        for number in [number for number in self._posted if number >= sent]:
-            del self._posted[number]
+        if self._posted >= sent:
+            self._posted, self._occurrence = -1, None
         if not count:
             self._segments.pop()
             self._starts.pop()
@@ -418,17 +322,20 @@ class Express:
 
     def _finish(self) -> None:
         """Nothing is under way."""
-        if self not in self._network.expresses or self._host.machine.seat.pace is self:
+        if self not in self._network.expresses or self.host.machine.seat.pace is self:
             # There was nothing; or the last has landed before the sender was woken for the next.
             return
         assert self._passed[-1] == self._end
+        # Nobody looks from now on who has an input.
         self._base = self._end
+        self._safe = min(self._safe, self._end)
         self._segments.clear()
         self._starts.clear()
+        self._missed.clear()
         self._losers.clear()
         for column in self._times:
             column.clear()
-        self._posted.clear()
+        self._posted, self._occurrence = -1, None
         for link in self._path:
             link.express = None
         assert self._crowd is not None
@@ -450,7 +357,7 @@ class Express:
     def unfold(self) -> None:
         """What is under way goes on as ordinary packets."""
         self.catch_up()
-        machine = self._host.machine
+        machine = self.host.machine
         if machine.seat.pace is self:
             self._cut(machine)
         for number in range(self._passed[-1], self._end):

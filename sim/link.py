@@ -5,11 +5,10 @@ Packets must be offered in order of time. What arrives is written into `landings
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import replace
 from heapq import merge
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from topologies.ethernet import Framing, wire_bytes
+from topologies.ethernet import wire_bytes
 from topologies.spec import LinkSpec
 
 if TYPE_CHECKING:
@@ -33,14 +32,13 @@ class Carrier(Protocol):
 class Fifo:
     """One output port: `limit` packets may wait behind the one being sent."""
 
-    __slots__ = ("delay", "departures", "free_at", "limit", "overhead", "rate")
-    _state: ClassVar[tuple[str, ...]] = __slots__
+    __slots__ = ("_spec", "delay", "departures", "free_at", "limit", "overhead", "rate")
 
     def __init__(self, spec: LinkSpec) -> None:
+        self._spec = spec
         self.rate = spec.rate
         self.delay = spec.delay
-        assert isinstance(spec.overhead, int)
-        self.overhead = spec.overhead
+        self.overhead = spec.overhead if isinstance(spec.overhead, int) else 0
         self.limit = spec.queue
         self.free_at = 0.0
         self.departures: deque[float] | None = None if spec.queue is None else deque()
@@ -64,9 +62,10 @@ class Fifo:
 
     def fork(self) -> "Fifo":
         """A port in the same state that goes its own way."""
-        twin = type(self).__new__(type(self))
-        for name in self._state:
-            setattr(twin, name, getattr(self, name))
+        return self._equal(Fifo(self._spec))
+
+    def _equal(self, twin: "Fifo") -> "Fifo":
+        twin.free_at = self.free_at
         if self.departures is not None:
             twin.departures = self.departures.copy()
         return twin
@@ -76,19 +75,23 @@ class FramedFifo(Fifo):
     """One output port that counts every byte of Ethernet (`topologies.ethernet`)."""
 
     __slots__ = ("framing",)
-    _state = (*Fifo.__slots__, "framing")
 
-    def __init__(self, spec: LinkSpec, framing: Framing) -> None:
-        super().__init__(replace(spec, overhead=0))
-        self.framing = framing
+    def __init__(self, spec: LinkSpec) -> None:
+        super().__init__(spec)
+        assert not isinstance(spec.overhead, int)
+        self.framing = spec.overhead
 
     def offer(self, size: int, now: float) -> float:
         """As `Fifo`."""
         return super().offer(wire_bytes(size, self.framing), now)
 
+    def fork(self) -> Fifo:
+        """As `Fifo`."""
+        return self._equal(FramedFifo(self._spec))
+
 
 def _port(spec: LinkSpec) -> Fifo:
-    return Fifo(spec) if isinstance(spec.overhead, int) else FramedFifo(spec, spec.overhead)
+    return Fifo(spec) if isinstance(spec.overhead, int) else FramedFifo(spec)
 
 
 class Link:

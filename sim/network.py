@@ -93,9 +93,9 @@ class Network:
         """Who is told of every packet sent."""
         self._codec = codec() if codec is not None else None
         self._hosts: list[SimHost | None] = [None] * sum(map(topology.size, topology.host_nodes))
-        self.timers = Timers(self.env, self._hosts, self.settle)
+        self.timers = Timers(self, self._hosts)
         self._queue = cast("list[tuple[float, int, int, Occurrence]]", self.env._queue)
-        self._fresh, self.spoke = self.timers.fresh, self.timers.spoke
+        self._fresh, self.spoke, self.unsettled = self.timers.fresh, self.timers.spoke, self.timers.unsettled
         self._serial = 0
         self._over: Callable[[], bool] | None = None
         self._finished = False
@@ -288,7 +288,7 @@ class Network:
 
     def settle_inputs(self) -> None:
         """As `settle`, when nobody may have said anything."""
-        if self.spoke or self._fresh:
+        if self.spoke or self._fresh or self.unsettled:
             self.settle()
         else:
             self.busy = False
@@ -296,7 +296,7 @@ class Network:
     # What is foreseen
 
     def look_ahead(self, host: SimHost) -> None:
-        """The host's machine was woken: carry what it foresees, if there is a way to."""
+        """The host's machine had an input: carry what it foresees, if there is a way to."""
         route = host.leaf.route
         if route is None or self.strict or self._codec is not None or self.forward != self._forward_grouped:
             return
@@ -376,6 +376,9 @@ class Network:
         """After the inputs of one moment: applications hear their events in order of place, timers are set."""
         self.busy = True
         self._tell()
+        for express in self.unsettled:
+            express.settle()
+        self.unsettled.clear()
         self.timers.flush()
         self.busy = False
         if self.told:

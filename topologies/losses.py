@@ -284,23 +284,24 @@ class BundleLoss(Siblings):
         losers: list[int] = members[begin:end].tolist()
         return losers
 
-    def foretell(self, identity: int, count: int) -> list[Losers]:
-        """Who loses each of `count` packets with consecutive identities that come now; fewer where that is not simple.
+    def foretell(self, identity: int, count: int) -> tuple[int, list[tuple[int, Losers]]]:
+        """Which of `count` packets with consecutive identities that come now are lost, from 0, in order, and who loses them.
 
-        Counts nothing: `count` does, when they have come. Arrays, for lists of all of them would weigh too much.
+        First of how many it tells: fewer where that is not simple. Counts nothing: `count` does, when they have come. Arrays,
+        for lists of all of them would weigh too much.
         """
         window, offset = identity >> 8, identity & 255
         count = min(count, WINDOW - offset)
         if self._differ or self._seen.get(window, 0) >> offset & (1 << count) - 1:
-            return []
+            return 0, []
         starts, members = self._tables.get(window) or self._draw(window)
-        losers: list[Losers] = [()] * count
+        losers: list[tuple[int, Losers]] = []
         at, end = starts[offset], starts[offset + count]
         while at < end:
             behind = bisect_right(starts, at)
-            losers[behind - 1 - offset] = members[at : starts[behind]]
+            losers.append((behind - 1 - offset, members[at : starts[behind]]))
             at = starts[behind]
-        return losers
+        return count, losers
 
     def count(self, identity: int, count: int) -> None:
         """`count` packets with consecutive identities came to all links for the first time, as foretold."""

@@ -122,12 +122,17 @@ def _is_object_covered(item: Incoming, limit: tuple[int, int], asked: Demand) ->
         if block == end:
             if missing & (1 << symbol) - 1 & ~mask:
                 return False
-            continue
-        heard = item.parity_of(block)
-        gain = _gain(item.fti.partition.length(block), missing, heard, mask, usable) if mask else 0
-        if gain < missing.bit_count() - heard.bit_count() and not (asked.blocks and asked.has_blocks(key, block, block)):
+        elif not (mask and _is_block_covered(item, block, missing, mask)) and not (
+            asked.blocks and asked.has_blocks(key, block, block)
+        ):
+            # What is incomplete lacks something, so that nothing asked for covers nothing.
             return False
     return True
+
+
+def _is_block_covered(item: Incoming, block: int, missing: int, mask: int) -> bool:
+    heard, fti = item.parity_of(block), item.fti
+    return _gain(fti.partition.length(block), missing, heard, mask, fti.usable) >= missing.bit_count() - heard.bit_count()
 
 
 def _gain(length: int, missing: int, heard: int, mask: int, usable: int) -> int:

@@ -152,5 +152,9 @@ class NormReceiver(Machine):
         if self._others:
             due = min(due, *(remote.settle() for remote in self._others.values()))
             seat.attentive = True
-        if due != self.deadline:
-            self._due(due)
+        if due < self.deadline:
+            # As `_due`, without a call.
+            self.deadline = due
+            self.ports.alarm(due)
+        else:
+            self.deadline = due

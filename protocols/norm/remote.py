@@ -162,7 +162,8 @@ class RemoteSender(Reception):
         item = objects.item
         if item is None or item.absent or item.gaps is None or (item.wants_info and item.info is None):
             return None
-        return objects.key, item.gaps.least()
+        gaps = item.gaps
+        return objects.key, gaps.key if gaps.more is None else gaps.least()
 
     def ignores(self, gist: Gist, now: float) -> bool:
         """It does while a NACK process is under way that the message does not change, and its block lacks nothing."""

@@ -152,9 +152,13 @@ class NormSender(Sender):
             return None
         interval = item.packet / self._config.rate
         until = min(self._probe_at, self._aggregate_at)
-        # By one less than the division says, which is not exact.
-        count = min(item.length - 1 - item.symbol, int((until - clear) / interval) - 1 if until < inf else item.length)
-        return Flow(self, self._chain, item, clear, interval, count, self._group) if count > 0 else None
+        if until <= clear:
+            return None
+        # By a few more than the division says, which is not exact.
+        count = min(item.length - 1 - item.symbol, int((until - clear) / interval) + 2 if until < inf else item.length)
+        run = Flow(self, self._chain, item, clear, interval, count, self._group)
+        run.until = until
+        return run
 
     def foreseen(self, deadline: float) -> None:
         """What was foreseen is sent without a wake-up for each: the next is due then."""

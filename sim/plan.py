@@ -1,0 +1,101 @@
+"""What becomes of packets a sender foresees: when they are at each link and at their end, and who misses them."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import accumulate, repeat
+from typing import Any
+
+from protocols.foresight import Run
+from sim.flight import Route
+from sim.leaf import Leaf, Switch
+from sim.link import Bundle, Fifo, Link
+from topologies.losses import BundleLoss, Losers
+
+__all__ = ["Plan", "Segment", "make_plan", "path_of"]
+
+MARGIN = 1e-6
+"""Seconds, far more than what rounding makes of sums of times."""
+
+
+def path_of(route: Route) -> list[Any] | None:
+    """The links from a plain host to one group of leaves, if all are of the simplest kind and lead nowhere else."""
+    links: Sequence[Any] = route.first
+    path: list[Any] = []
+    while len(links) == 1 and type(links[0]) is Link and type(links[0].fifo) is Fifo and links[0].sampler is None:
+        path.append(links[0])
+        head = links[0].head
+        if type(head) is not Switch:
+            return None
+        links = route.links.get(head.name) or head.network.next_links(route, head)
+    if not path or len(links) != 1 or type(links[0]) is not Bundle or type(links[0].fifo) is not Fifo:
+        return None
+    bundle = links[0]
+    simple = type(bundle.head) is Leaf and type(bundle.sampler) in (BundleLoss, type(None)) and bundle.head is not route.home
+    return [*path, bundle] if simple else None
+
+
+class Segment:
+    """One run on its way: `start` is the number of its first packet, `costs` the seconds of each on the ports."""
+
+    __slots__ = ("costs", "order", "run", "start")
+
+    def __init__(self, run: Run, start: int, order: int, costs: list[float]) -> None:
+        self.run = run
+        self.start = start
+        self.order = order
+        self.costs = costs
+
+
+class Plan:
+    """What becomes of the packets of a run: `times` when each is offered to each link and when it is there.
+
+    `losers` has those somebody misses, counted from the first packet of the run, in order.
+    """
+
+    __slots__ = ("costs", "identity", "interval", "losers", "size", "times")
+
+    def __init__(self, run: Run, times: list[list[float]], losers: list[tuple[int, Losers]], costs: list[float]) -> None:
+        self.identity = run.identity
+        self.interval = run.interval
+        self.size = run.size
+        self.times = times
+        self.losers = losers
+        self.costs = costs
+
+    def shift(self, run: Run) -> bool:
+        """Make it the plan of this run, which is that of before without its beginning or end; False when it is another."""
+        done, offers = run.identity - self.identity, self.times[0]
+        if not 0 <= done < len(offers) or offers[done] != run.begin or (self.size, self.interval) != (run.size, run.interval):
+            return False
+        end = min(done + run.count, bisect_left(offers, run.until))
+        if done or end < len(offers):
+            self.identity += done
+            self.times = [column[done:end] for column in self.times]
+            self.losers = [(at - done, out) for at, out in self.losers if done <= at < end]
+        return True
+
+
+def make_plan(run: Run, path: list[Any], free: list[float], sampler: BundleLoss | None, leaves: int) -> Plan:
+    """As much of the run as comes to anybody and finds all ports idle; `free` is when each of the `path` is."""
+    count, losers = (run.count, []) if sampler is None else sampler.foretell(run.identity, run.count)
+    # A packet that comes to nobody has no arrival.
+    count = next((at for at, out in losers if len(out) == leaves), count)
+    offers = list(accumulate(repeat(run.interval, count - 1), initial=run.begin)) if count else []
+    del offers[bisect_left(offers, run.until) :]
+    costs, times = [], [offers]
+    for link, idle in zip(path, free, strict=True):
+        cost, delay = (run.size + link.fifo.overhead) / link.fifo.rate, link.fifo.delay
+        if offers and idle <= offers[0] and cost + MARGIN < run.interval:
+            # Each has gone long before the next comes.
+            arrivals = [offer + cost + delay for offer in times[-1]]
+        else:
+            arrivals = []
+            for offer in times[-1]:
+                if idle > offer:
+                    break
+                idle = offer + cost
+                arrivals.append(idle + delay)
+        times.append(arrivals)
+        costs.append(cost)
+    count = len(times[-1])
+    return Plan(run, [column[:count] for column in times], [pair for pair in losers if pair[0] < count], costs)

@@ -1,0 +1,175 @@
+"""Foreseen packets on their way: when each is where, and what links and crowd are by now."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from protocols.crowd import Crowd
+from sim.engine import ARRIVAL, TIMER
+from sim.flight import Route
+from sim.host import SimHost
+from sim.link import Bundle, Fifo
+from sim.plan import Segment
+from topologies.losses import BundleLoss, Losers
+
+if TYPE_CHECKING:
+    from sim.network import Network
+
+__all__ = ["Underway"]
+
+
+class Underway:
+    """What one host foresees for one route. Packets are numbered; those before `_passed[-1]` are done."""
+
+    def __init__(self, network: "Network", host: SimHost, route: Route, path: list[Any]) -> None:
+        self._network = network
+        self.host = host
+        self._route = route
+        self._path = path
+        self._bundle: Bundle = path[-1]
+        self._sampler = cast("BundleLoss | None", self._bundle.sampler)
+        self._leaf = self._bundle.head
+        self._crowd: Crowd | None = None
+        self._segments: list[Segment] = []
+        self._starts: list[int] = []
+        self._base = 0
+        # When each packet, counted from `_base`, is offered to each link, and when it is there.
+        self._times: list[list[float]] = [[] for _ in range(len(path) + 1)]
+        # The packets somebody misses, in order, and who.
+        self._missed: list[int] = []
+        self._losers: dict[int, Losers] = {}
+        # How many have been offered to each link, and how many have landed; `_end` is how many there are.
+        self._passed = [0] * (len(path) + 1)
+        self._end = 0
+
+    def _instant(self) -> tuple[float, int, int]:
+        """Time, priority and order of the present event."""
+        network = self._network
+        when, priority, order, *_ = network.key
+        # Where it is behind, somebody else drives SimPy.
+        return (when, priority, order) if when >= network.env._now else (network.env._now, 0, 0)
+
+    def catch_up(self) -> None:
+        """Everything before the present event happened."""
+        when, priority, order = self._instant()
+        base, passed, times = self._base, self._passed, self._times
+        begin, limit, column = passed[0], self._end, times[0]
+        if begin < limit and column[begin - base] <= when:
+            find = bisect_right if priority == TIMER else bisect_left
+            at = find(column, when, begin - base, limit - base) + base
+            if at > begin:
+                self._send(begin, at)
+        for hop in range(1, len(times)):
+            begin, limit, column = passed[hop], passed[hop - 1], times[hop]
+            if begin >= limit or column[begin - base] > when:
+                continue
+            at = bisect_left(column, when, begin - base, limit - base) + base
+            while at < limit and column[at - base] == when and (ARRIVAL, self._order(at, hop)) < (priority, order):
+                at += 1
+            if at > begin:
+                self._pass(hop, begin, at)
+
+    def sync(self) -> None:
+        """What has landed before the present event has moved the crowd; links are made up for when they are asked."""
+        begin, base, column = self._passed[-1], self._base, self._times[-1]
+        when = self._network.env._now
+        if begin == self._end or column[begin - base] > when:
+            return
+        at = bisect_left(column, when, begin - base)
+        if at < len(column) and column[at] == when:
+            self.catch_up()
+        else:
+            self._land(begin, at + base)
+
+    def _segment(self, number: int) -> Segment:
+        """The run a packet belongs to."""
+        return self._segments[bisect_right(self._starts, number) - 1]
+
+    def _order(self, number: int, hop: int) -> int:
+        segment = self._segment(number)
+        return segment.order + (number - segment.start << 24) + hop
+
+    def _send(self, begin: int, end: int) -> None:
+        """The host put these on its link."""
+        self._passed[0] = end
+        segment, network = self._segments[-1], self._network
+        run = segment.run
+        network.count_sent(run.kind, end - begin, (end - begin) * run.size)
+        self._occupy(0, begin, end)
+        for observer in network.observers:
+            for number in range(begin, end):
+                message = run.message(number - segment.start)
+                observer.sent(self._times[0][number - self._base], self.host, message, run.size)
+
+    def _pass(self, hop: int, begin: int, end: int) -> None:
+        """These came over the link before `hop`; the last stage is that they have landed."""
+        if hop < len(self._path):
+            self._passed[hop] = end
+            self._occupy(hop, begin, end)
+        else:
+            self._land(begin, end)
+
+    def _land(self, begin: int, end: int) -> None:
+        """These are there. All stand where the first begins, and who misses one only notes so."""
+        self._passed[-1] = end
+        crowd, missed, base, times = self._crowd, self._missed, self._base, self._times[-1]
+        assert crowd is not None
+        lost, done = 0, begin
+        for number in missed[bisect_left(missed, begin) : bisect_left(missed, end)]:
+            out = self._missed_by(number)
+            lost += len(out)
+            if done < number:
+                crowd.move(self._position(number), times[number - 1 - base])
+            done = number + 1
+            segment = self._segment(number)
+            crowd.note(segment.run, number - segment.start, times[number - base], out)
+            self._release_losers(number)
+        if done < end:
+            crowd.move(self._position(end), times[end - 1 - base])
+        self._network.delivered += (end - begin) * self._leaf.count - lost
+
+    def _position(self, number: int) -> Any:
+        """Where who heard all before a packet stands."""
+        segment = self._segment(number - 1)
+        return segment.run.position(number - segment.start)
+
+    def _occupy(self, hop: int, begin: int, end: int) -> None:
+        """A link has carried these."""
+        link, last = self._path[hop], end - 1
+        fifo: Fifo = link.fifo
+        if link is self._bundle:
+            self._count_losses(begin, end)
+            link.rejoin(self._times[hop][begin - self._base])
+            link.offered += (end - begin) * self._leaf.count
+        else:
+            link.offered += end - begin
+        fifo.free_at = self._times[hop][last - self._base] + self._segment(last).costs[hop]
+        if fifo.departures is not None:
+            fifo.departures.clear()
+            fifo.departures.append(fifo.free_at)
+
+    def _count_losses(self, begin: int, end: int) -> None:
+        if self._sampler is None:
+            return
+        first = begin
+        while first < end:
+            segment = self._segment(first)
+            count = min(end, segment.start + segment.run.count) - first
+            self._sampler.count(segment.run.identity + first - segment.start, count)
+            first += count
+        missed = self._missed
+        for number in missed[bisect_left(missed, begin) : bisect_left(missed, end)]:
+            self._bundle.count_lost(self._missed_by(number))
+            self._release_losers(number)
+
+    def _missed_by(self, number: int) -> Sequence[int]:
+        """Who loses a packet, as a list."""
+        out: Any = self._losers.get(number, ())
+        if not isinstance(out, list | tuple):
+            out = self._losers[number] = out.tolist()
+        return cast("Sequence[int]", out)
+
+    def _release_losers(self, number: int) -> None:
+        """Once a packet has landed and is counted nobody asks any more who lost it, and of many receivers these are many."""
+        if number < self._passed[-1] and number < self._passed[-2]:
+            self._losers.pop(number, None)
