@@ -30,7 +30,7 @@ def test_what_a_command_writes_is_gone_afterwards(tmp_path: Path) -> None:
     assert not (tmp_path / "written").exists()
 
 
-def tests_under(*words: str) -> str:
+def pytest_under(*words: str) -> str:
     """What pytest, told these words, says of our tests under the user-mode kernel; none of them failed."""
     told = subprocess.run(
         [RUN, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no", *words],
@@ -47,12 +47,12 @@ def tests_under(*words: str) -> str:
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_links_by_netem_hold_what_they_promise() -> None:
-    assert re.search(r"^8 passed", said := tests_under("tests/emu/test_netem.py"), re.MULTILINE), said
+    assert re.search(r"^8 passed", said := pytest_under("tests/emu/test_netem.py"), re.MULTILINE), said
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_the_networks_of_a_router_with_one_adapter_are_vlans_of_one_cable() -> None:
     # Those that look at the choice, tags and goodput; make test-netem has all, which take longer here than anywhere else.
-    said = tests_under("tests/emu/test_trunks.py", "-k", "vlan and (every_frame or half_of or first_way)")
+    said = pytest_under("tests/emu/test_trunks.py", "-k", "vlan and (every_frame or half_of or first_way)")
     assert re.search(r"^3 passed", said, re.MULTILINE), said
