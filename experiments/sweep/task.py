@@ -61,12 +61,13 @@ class Task:
 
         context = TaskContext.get()
         attempt = 0 if context is None else context.attemptNumber()
-        _once_per_worker()
         schema = runs_schema(self.axes)
         with Guard(self.perform, self.time_limit, self.memory) as guard:
             for batch in batches:
                 rows = [self._row(guard, todo, attempt) for todo in batch.to_pylist()]
                 yield from pa.Table.from_pylist(rows, schema).to_batches()
+        # By now everything that a task needs is imported.
+        _once_per_worker()
 
     def _row(self, guard: Guard, todo: Mapping[str, Any], attempt: int) -> dict[str, Any]:
         started = datetime.now(UTC)
