@@ -46,7 +46,8 @@ def test_the_library_sends_and_receives_beside_our_own_program(sender: str) -> N
         assert row.completed_at is not None
         # About 280 packets lose 5 %: the standard error is 1.3 %.
         assert 0 < row.loss < 0.12
-        assert row.nacks_sent > 0
+    # One alone may keep silent, since others asked for the same.
+    assert any(row.nacks_sent for row in result.receivers)
     metrics = result.metrics
     assert metrics["data_sent"] == -(-300_000 // 1400)
     # The object's name may have to be sent again, too.
