@@ -7,9 +7,9 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-__all__ = ["NOBODY", "as_nobody"]
+from tests.support.stranger import NOBODY
 
-NOBODY = 65534
+__all__ = ["NOBODY", "as_nobody"]
 
 
 def as_nobody(work: Callable[[], Any]) -> Any:

@@ -3,11 +3,12 @@
 import json
 import os
 import subprocess
+from collections.abc import Iterator
 
 import pytest
 
 from experiments.captures import read_capture
-from tests.support.stranger import NOBODY, stranger
+from tests.support.stranger import NOBODY, Stranger, stranger
 
 pytestmark = pytest.mark.emu
 
@@ -33,23 +34,46 @@ def namespaces_for_users() -> bool:
     return subprocess.run(command, user=NOBODY, group=NOBODY, extra_groups=[], capture_output=True, check=False).returncode == 0
 
 
-def test_a_whole_run_with_rates_losses_faults_and_captures_needs_no_rights() -> None:
+@pytest.fixture(scope="module")
+def somebody() -> Iterator[Stranger]:
+    """A user of this machine, where users may emulate."""
     if os.geteuid() != 0:
         pytest.skip("all other tests here run without rights already")
     if not namespaces_for_users():
         pytest.skip("this machine lets no users make namespaces: sudo sysctl user.max_user_namespaces=10000")
-    with stranger() as somebody:
-        (somebody.home / "own" / "scenario.json").write_text(json.dumps(SCENARIO))
-        done = somebody.run("-c", RUN, "run", "scenario.json", "--on", "emu", "--out", "seen", "--json")
-        assert done.returncode == 0, done.stderr
-        told = json.loads(done.stdout)
-        assert told["completed"]
-        assert {item.get("loss_by") for item in told["metrics"]["impairments"]} == {"cbpf", None}
-        assert {key: told["metrics"]["injected"][key] for key in ("partition", "flap", "slow")} == {
-            "partition": 1,
-            "flap": 1,
-            "slow": 1,
-        }
-        folder = somebody.home / "own" / "seen"
-        assert (folder / "result.json").stat().st_uid == NOBODY
-        assert len(list(read_capture(folder / "captures" / "sender.pcapng"))) > 500
+    with stranger() as made:
+        (made.home / "own" / "scenario.json").write_text(json.dumps(SCENARIO))
+        yield made
+
+
+def test_a_whole_run_with_rates_losses_faults_and_captures_needs_no_rights(somebody: Stranger) -> None:
+    done = somebody.run("-c", RUN, "run", "scenario.json", "--on", "emu", "--out", "seen", "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["completed"]
+    assert {item.get("loss_by") for item in told["metrics"]["impairments"]} == {"cbpf", None}
+    assert {key: told["metrics"]["injected"][key] for key in ("partition", "flap", "slow")} == {
+        "partition": 1,
+        "flap": 1,
+        "slow": 1,
+    }
+    folder = somebody.home / "own" / "seen"
+    assert (folder / "result.json").stat().st_uid == NOBODY
+    assert len(list(read_capture(folder / "captures" / "sender.pcapng"))) > 500
+
+
+def test_the_doctor_names_what_only_root_may_do(somebody: Stranger) -> None:
+    done = somebody.run("-c", RUN, "doctor", "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    there = {row["name"]: row["present"] for row in json.loads(done.stdout)["findings"]}
+    assert all(there[name] for name in ("tc", "namespaces", "rate", "loss", "mroute"))
+    assert not any(there[name] for name in ("root", "tap", "SCHED_FIFO"))
+
+
+def test_what_only_root_may_do_is_refused_in_one_line(somebody: Stranger) -> None:
+    done = somebody.run(
+        "-c", RUN, "run", "scenario.json", "--on", "emu", "--out", "refused", "--set", "topology.link.delay=5ms"
+    )
+    assert done.returncode == 3
+    assert done.stderr.count("\n") == 1
+    assert "delay" in done.stderr

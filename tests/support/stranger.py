@@ -47,7 +47,8 @@ class Stranger:
     def run(self, *words: str) -> "subprocess.CompletedProcess[str]":
         """Run Python with these arguments, the project on its path."""
         environment = {
-            "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            # An ordinary user's, without the folders of the administrator's programs.
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
             "HOME": str(self.home / "own"),
             "PYTHONHOME": str(self.home / "python"),
             "PYTHONPATH": f"{self.home / 'project'}:{self.home / 'packages'}",
