@@ -1,15 +1,31 @@
 """One clear line out of pydantic's report: which key, which value, what is allowed."""
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-__all__ = ["complaint"]
+from protocols.errors import ConfigError
+
+__all__ = ["complaint", "validated"]
 
 LONGEST_VALUE = 80
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def validated(model: type[Model], data: object, origin: object, schema: Callable[[], Mapping[str, Any]]) -> Model:
+    """What a user wrote, as a `model`. ConfigError is one line with `origin`, key, value and what is allowed.
+
+    `schema` gives the JSON Schema of the model; it is asked only when something is wrong.
+    """
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(f"{origin}: {complaint(error, data, schema())}") from error
+    except ConfigError as error:
+        raise ConfigError(f"{origin}: {error}") from error
 
 
 def complaint(error: ValidationError, data: object, schema: Mapping[str, Any]) -> str:

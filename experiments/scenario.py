@@ -8,9 +8,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from experiments.complaint import complaint
+from experiments.complaint import validated
 from experiments.cross import AnyTraffic
 from experiments.emulation_choice import EmulationChoice
 from experiments.faults import Fault
@@ -187,12 +187,7 @@ def _read_topology(data: dict[str, Any], path: Path) -> None:
 
 def parse(data: dict[str, Any], origin: str) -> Scenario:
     """The scenario in plain values; `origin` names them in errors."""
-    try:
-        return Scenario.model_validate(data)
-    except ValidationError as error:
-        raise ConfigError(f"{origin}: {complaint(error, data, schema())}") from error
-    except ConfigError as error:
-        raise ConfigError(f"{origin}: {error}") from error
+    return validated(Scenario, data, origin, schema)
 
 
 @cache

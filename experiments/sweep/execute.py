@@ -16,7 +16,7 @@ from experiments.sweep.progress import Progress
 from experiments.sweep.quantities import Value, number_of
 from experiments.sweep.schema import column_of, runs_schema
 from experiments.sweep.store import location
-from experiments.sweep.task import TODO, Task
+from experiments.sweep.task import WANTED_RUNS, Task
 from experiments.sweep.version import code_version
 from protocols.errors import McastlabError
 
@@ -50,7 +50,7 @@ def todo_table(runs: Sequence[Run], tasks: Sequence[int], axes: Mapping[str, str
         }
         for run, task in zip(runs, tasks, strict=True)
     ]
-    return pa.Table.from_pylist(rows, TODO)
+    return pa.Table.from_pylist(rows, WANTED_RUNS)
 
 
 def _typed(value: Value, kind: str) -> Value:

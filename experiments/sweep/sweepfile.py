@@ -5,9 +5,9 @@ from math import exp, log
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from experiments.complaint import complaint
+from experiments.complaint import validated
 from experiments.scenario_file import read_yaml
 from experiments.sweep.catalog import METRICS
 from experiments.sweep.conditions import Condition
@@ -221,13 +221,7 @@ class Sweep(_Strict):
 
 def load_sweep(path: Path) -> Sweep:
     """The sweep in a YAML file. ConfigError is one line with file, key, value and what is allowed."""
-    data = read_yaml(path)
-    try:
-        return Sweep.model_validate(data)
-    except ValidationError as error:
-        raise ConfigError(f"{path}: {complaint(error, data, sweep_schema())}") from error
-    except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from error
+    return validated(Sweep, read_yaml(path), path, sweep_schema)
 
 
 @cache

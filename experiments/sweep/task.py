@@ -16,9 +16,9 @@ from experiments.sweep.guard import Guard, Outcome, Perform
 from experiments.sweep.schema import column_of, runs_schema
 from experiments.sweep.sweepfile import BACKEND
 
-__all__ = ["TODO", "Task", "row_of"]
+__all__ = ["WANTED_RUNS", "Task", "row_of"]
 
-TODO = pa.schema(
+WANTED_RUNS = pa.schema(
     [
         ("task", pa.int32()),
         ("run_id", pa.string()),
@@ -43,7 +43,7 @@ def _once_per_worker() -> None:
 
 @dataclass(frozen=True)
 class Task:
-    """Called by Spark in a worker with batches of `TODO`; yields batches of `runs`."""
+    """Called by Spark in a worker with batches of `WANTED_RUNS`; yields batches of `runs`."""
 
     perform: Perform
     axes: Mapping[str, str]

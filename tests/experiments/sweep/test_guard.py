@@ -9,7 +9,7 @@ import pytest
 
 from experiments.sweep.guard import Guard
 from experiments.sweep.schema import runs_schema
-from experiments.sweep.task import TODO, Task
+from experiments.sweep.task import WANTED_RUNS, Task
 from tests.experiments.sweep.files import BASE
 from tests.experiments.sweep.mishaps import ERROR, EXITS, HANGS, HUNGRY, SEGFAULT, unlucky
 
@@ -84,7 +84,7 @@ def test_a_task_gives_a_row_for_each_of_its_runs_whatever_becomes_of_them() -> N
         for seed in seeds
     ]
     task = Task(unlucky, {"x": "double"}, "sim", True, None, (), "", 60.0, 500_000_000)
-    made = list(task(iter(pa.Table.from_pylist(todo, TODO).to_batches())))
+    made = list(task(iter(pa.Table.from_pylist(todo, WANTED_RUNS).to_batches())))
     rows = [row for batch in made for row in batch.to_pylist()]
     assert made[0].schema == runs_schema({"x": "double"})
     assert [(row["run_id"], row["status"]) for row in rows] == [
