@@ -32,6 +32,8 @@ OPTIONS = {
     "spark.sql.adaptive.coalescePartitions.enabled": "false",
     "spark.driver.memory": "2g",
     "spark.log.level": "WARN",
+    # Rows go to Java when they are given back and not at the end of the task, so that the file is open by then.
+    "spark.python.udf.pipelined.enabled": "true",
 }
 
 

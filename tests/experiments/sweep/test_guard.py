@@ -1,8 +1,10 @@
 """The child that makes runs: whatever happens in it, the next run is right."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -76,15 +78,30 @@ def test_the_child_is_gone_with_its_guard(guard: Guard) -> None:
     assert not child.is_alive()
 
 
-def test_a_task_gives_a_row_for_each_of_its_runs_whatever_becomes_of_them() -> None:
-    seeds = [1, ERROR, SEGFAULT, 7]
+TASK = Task(unlucky, {"x": "double"}, "sim", True, None, (), "", 60.0, 500_000_000)
+
+
+def wanted(seeds: Sequence[int]) -> Iterator[Any]:
     todo = [
         {"task": 0, "run_id": f"run{seed}", "version": "v", "point": 3, "case": None, "seed": seed, "params": '{"x": "1%"}'}
         | {"axes": '{"p_x": 0.01}', "scenario": job(seed)["scenario"]}
         for seed in seeds
     ]
-    task = Task(unlucky, {"x": "double"}, "sim", True, None, (), "", 60.0, 500_000_000)
-    made = list(task(iter(pa.Table.from_pylist(todo, WANTED_RUNS).to_batches())))
+    return iter(pa.Table.from_pylist(todo, WANTED_RUNS).to_batches())
+
+
+def test_the_first_row_of_a_task_is_given_back_before_the_other_runs_are_made() -> None:
+    made = TASK(wanted([1, 2, 7]))
+    first = next(made)
+    assert [row["run_id"] for row in first.to_pylist()] == ["run1"]
+    before = datetime.now(UTC)
+    rows = [row for batch in made for row in batch.to_pylist()]
+    assert [row["run_id"] for row in rows] == ["run2", "run7"]
+    assert all(row["started"] >= before for row in rows)
+
+
+def test_a_task_gives_a_row_for_each_of_its_runs_whatever_becomes_of_them() -> None:
+    made = list(TASK(wanted([1, ERROR, SEGFAULT, 7])))
     rows = [row for batch in made for row in batch.to_pylist()]
     assert made[0].schema == runs_schema({"x": "double"})
     assert [(row["run_id"], row["status"]) for row in rows] == [
