@@ -14,7 +14,7 @@ __all__ = ["Run"]
 
 
 class Run(ABC):
-    """Messages of one size with consecutive identities, in one chain of positions, each with a token.
+    """Messages of one size with consecutive identities, in one chain of positions, each calm and nearly all with a token.
 
     The first is due at `begin`; each of the others `interval` after the one before, added up one by one. What is due at `until`
     or later is not promised.
@@ -37,6 +37,14 @@ class Run(ABC):
     @abstractmethod
     def position(self, number: int) -> Any:
         """Where who heard `number` of them stands: always the same object."""
+
+    @abstractmethod
+    def turn(self, number: int) -> int:
+        """The first from this on that has no token, as far as the run goes; to be told at its time."""
+
+    @abstractmethod
+    def is_inner(self, number: int) -> bool:
+        """May who misses it, and hears the next, only note so? The receiver has to agree (`Seat.shrugs`)."""
 
     @abstractmethod
     def message(self, number: int) -> Message:

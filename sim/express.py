@@ -180,10 +180,10 @@ class Express(Underway):
             post(self._network.env, when, ARRIVAL, self._order(at, len(self._path)), occurrence)
 
     def _next_event(self, crowd: Crowd) -> int:
-        """The next packet that somebody misses who does more than note it, or the last."""
+        """The next packet to be told of, or that somebody misses who does more than note it, or the last."""
         if crowd.touched:
             self._review(crowd)
-        missed, last, safe = self._missed, self._unbroken(), max(self._safe, self._passed[-1])
+        missed, last, safe = self._missed, self._next_turn(), max(self._safe, self._passed[-1])
         for number in missed[bisect_left(missed, safe) :]:
             if number >= last:
                 break
@@ -193,19 +193,23 @@ class Express(Underway):
         self._safe = max(safe, last)
         return last
 
-    def _unbroken(self) -> int:
-        """The last packet before something else comes, which may come to nobody."""
+    def _next_turn(self) -> int:
+        """The next packet that more than moves who is in step; or the last before something else, which may come to nobody."""
         number = self._passed[-1]
         while True:
             segment = self._segment(number)
-            number = segment.start + segment.run.count
+            start, run = segment.start, segment.run
+            turn = run.turn(number - start)
+            if turn < run.count:
+                return start + turn
+            number = start + run.count
             if not self._goes_on(number - 1, segment):
                 return number - 1
 
     def _is_harmless(self, number: int, crowd: Crowd) -> bool:
         """Does everybody who misses a packet only note so when the next is there?"""
         segment, out = self._segment(number), self._missed_by(number)
-        if len(out) > FEW or not self._goes_on(number, segment):
+        if len(out) > FEW or not segment.run.is_inner(number - segment.start) or not self._goes_on(number, segment):
             return False
         # To miss two in a row is more than that.
         if number == self._passed[-1] and crowd.owes(out):
@@ -260,7 +264,7 @@ class Express(Underway):
         self._passed[-1] = number + 1
         self._network.delivered += self._leaf.count - len(out)
         run, nth, source, to = segment.run, number - segment.start, self.host.name, self._route.to
-        if not crowd.leads(run.position(nth)) or not self._goes_on(number, segment):
+        if not crowd.leads(run.position(nth)) or not run.is_inner(nth) or not self._goes_on(number, segment):
             crowd.deliver(run.message(nth), source, to, now, out)
         else:
             strays = crowd.miss(run, nth, now, self._times[-1][number + 1 - self._base], out)

@@ -1,4 +1,4 @@
-"""The symbols in the middle of a block of counted content, which a sender can promise beforehand."""
+"""The next symbols of counted content, block after block, which a sender can promise beforehand."""
 
 from typing import TYPE_CHECKING
 
@@ -15,9 +15,9 @@ __all__ = ["Flow"]
 
 
 class Flow(Run):
-    """Symbols of one block, from the cursor of `item` on; `sender` is told when they are over."""
+    """Symbols of blocks of one length, from the cursor of `item` on; `sender` is told when they are over."""
 
-    __slots__ = ("_item", "_length", "_ordinal", "_positions", "_sender", "block", "first", "key", "origin")
+    __slots__ = ("_block", "_first", "_item", "_length", "_ordinal", "_positions", "_sender", "key", "origin")
 
     def __init__(
         self, sender: "NormSender", chain: Chain, item: Outgoing, begin: float, interval: float, count: int, to: "Group"
@@ -28,28 +28,41 @@ class Flow(Run):
         self._item = item
         self.key = item.object_id
         # The item's cursor moves on while the last of them are still under way.
-        self.block, self._length = item.block, item.length
+        self._block, self._length, self._first = item.block, item.length, item.symbol
         self.origin = chain.origin
         self._ordinal = chain.ordinal
-        self.first = item.symbol
         self._positions: dict[int, Position | None] = {0: chain.position}
+
+    def place(self, number: int) -> tuple[int, int, int]:
+        """Object, block and symbol of one of them."""
+        blocks, symbol = divmod(self._first + number, self._length)
+        return self.key, self._block + blocks, symbol
 
     def position(self, number: int) -> Position:
         """Where who heard `number` of them stands: always the same object."""
         known = self._positions.get(number)
         if known is None:
-            place = (self._item.object_id, self.block, self.first + number)
+            place = self.place(number)
             known = self._positions[number] = Position(*place, self._ordinal + number, place)
         return known
+
+    def turn(self, number: int) -> int:
+        """The first symbol of the next block: who lacks something of the block before begins to ask for it."""
+        return number + -(self._first + number) % self._length
+
+    def is_inner(self, number: int) -> bool:
+        """It is when neither it nor the next is the first or last symbol of a block."""
+        return 0 < (self._first + number) % self._length < self._length - 2
 
     def message(self, number: int) -> Data:
         """One of them, counted from 0."""
         item, fti = self._item, self._item.fti
-        sequence, symbol = self._ordinal + number & 0xFFFF, self.first + number
-        name = (fti.fec_id, item.object_id, self.block, symbol, self._length, fti)
+        key, block, symbol = self.place(number)
+        name = (fti.fec_id, key, block, symbol, self._length, fti)
         before, after = self.position(number), self.position(number + 1)
-        identity = self.identity + number
-        return Data(self.origin, sequence, item.flags, *name, None, fti.segment, identity, (), before, before, after)
+        sequence, identity = self._ordinal + number & 0xFFFF, self.identity + number
+        token = before if symbol else None
+        return Data(self.origin, sequence, item.flags, *name, None, fti.segment, identity, (), token, before, after)
 
     def take(self, count: int, deadline: float) -> None:
         """The host carries so many."""
@@ -58,4 +71,4 @@ class Flow(Run):
 
     def end(self, sent: int, last: float, clear: float) -> None:
         """So many were sent."""
-        self._sender.advance(self._item, self.position(sent), sent, last, clear)
+        self._sender.advance(self._item, self, sent, last, clear)

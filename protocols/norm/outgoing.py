@@ -111,6 +111,24 @@ class Outgoing:
             self.length, self.first = self.partition.length(block + 1), self.partition.first(block + 1)
         return block, symbol
 
+    def steady(self) -> int:
+        """How many source symbols come one after another from the cursor on, all in blocks of one length.
+
+        The last of the object is none of them, and 0 at its start: there every receiver has something to do.
+        """
+        partition, block, symbol = self.partition, self.block, self.symbol
+        if not (block or symbol):
+            return 0
+        end = block + 1 if self._auto else partition.large_blocks if block < partition.large_blocks else partition.blocks
+        return (end - block) * self.length - symbol - (end == partition.blocks)
+
+    def skip(self, count: int) -> None:
+        """So many of the `steady` symbols were sent."""
+        blocks, self.symbol = divmod(self.symbol + count, self.length + self._auto)
+        if blocks:
+            self.block = block = self.block + blocks
+            self.length, self.first = self.partition.length(block), self.partition.first(block)
+
     def repair_step(self) -> tuple[int, int] | None:
         """The lowest symbol to be sent again; None while the cursor's own symbols are lower, or when there is none."""
         block = self._order[0]

@@ -213,15 +213,15 @@ class RemoteSender(Reception):
             return False
         if self.whole:
             return True
-        place = (key, run.block, 0)
+        place = (key, run.place(number)[1], 0)
         return not self.lacks_before(place) if self._cycle is None else self._cycle.ignores(place, None, then)
 
     def skip(self, run: Flow, number: int) -> None:
         """Note that this symbol is missing."""
-        objects, key, symbol = self.objects, run.key, run.first + number
+        objects, (key, block, symbol) = self.objects, run.place(number)
         item = objects.item if objects.key == key else objects[key]
         assert item is not None
-        item.skip(run.block, symbol, run.block, symbol + 1)
+        item.skip(block, symbol, block, symbol + 1)
         self.lost += 1
         self.whole = False
 

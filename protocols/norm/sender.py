@@ -22,7 +22,6 @@ from protocols.norm.messages import (
     Nack,
     NormMessage,
     Origin,
-    Position,
     Squelch,
 )
 from protocols.norm.outgoing import Outgoing, check_content
@@ -144,37 +143,39 @@ class NormSender(Sender):
         self._schedule()
 
     def foresee(self) -> Flow | None:
-        """The rest of the block, when it is counted content and nothing else is to be done before."""
+        """The rest of the object, when it is counted content and nothing else is to be done before."""
         if not self._only_sends() or self._full or self._window.backlog or self.ports.trace is not None:
             return None
         item, clear = self._unsent[0], self._clear
-        if not self._is_flowing(item) or not item.packet or self.deadline != clear:
+        steady = item.steady() if item.counted and not item.info_due and self._probe_at < inf else 0
+        if steady <= 0 or self._chain.position is None or not item.packet or self.deadline != clear:
             return None
         interval = item.packet / self._config.rate
         until = min(self._probe_at, self._aggregate_at)
         if until <= clear:
             return None
         # By a few more than the division says, which is not exact.
-        count = min(item.length - 1 - item.symbol, int((until - clear) / interval) + 2 if until < inf else item.length)
+        count = min(steady, int((until - clear) / interval) + 2)
         run = Flow(self, self._chain, item, clear, interval, count, self._group)
         run.until = until
         return run
 
     def foreseen(self, deadline: float) -> None:
         """What was foreseen is sent without a wake-up for each: the next is due then."""
-        self.deadline = min(deadline, self._aggregate_at)
+        # As `_schedule`: a probe that is due waits until the rate allows it, and so does what comes after the probe.
+        self.deadline = deadline if self._probe_at <= self._aggregate_at else min(deadline, self._aggregate_at)
 
-    def advance(self, item: Outgoing, position: Position, sent: int, last: float, clear: float) -> None:
+    def advance(self, item: Outgoing, run: Flow, sent: int, last: float, clear: float) -> None:
         """Be as after waking for so many of what was foreseen: the last sent at `last`, the next due at `clear`."""
         chain = self._chain
         if sent:
-            item.symbol += sent
+            item.skip(sent)
             item.active_at = last
             self._flushes, self._flush_at = 0, inf
             self._data_sent += sent
             self._busy = True
             chain.ordinal += sent
-            chain.position, chain.place = position, position.place
+            chain.position, chain.place = run.position(sent), run.place(sent - 1)
             self._clear = clear
         self._schedule()
 

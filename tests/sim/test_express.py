@@ -64,7 +64,7 @@ class Ledger:
     st.sampled_from([{}, {"queue": 3}, {"rate": "2.1Mbit"}, {"rate": None}, {"delay": "0ms"}, {"delay": "0.3ms"}]),
     st.fixed_dictionaries(
         {
-            "block": st.sampled_from([16, 64]),
+            "block": st.sampled_from([3, 16, 64]),
             "parity": st.sampled_from([2, 8]),
             "backoff": st.sampled_from([0, 4]),
             "auto_parity": st.sampled_from([0, 2]),
@@ -103,6 +103,17 @@ def test_it_leaves_what_the_strict_engine_leaves(
         },
         {"seed": 958899, "receivers": 5, "loss": "3%", "size": 100_000, "link": {"delay": "40ms"}, "parity": 16, "grtt": 0.01},
         {"seed": 10620, "receivers": 8, "loss": "1%", "link": {"delay": "40ms"}, "backoff": 0},
+        # The sender's probe is due before its repairs, and both wait for the rate.
+        {
+            "seed": 557933,
+            "receivers": 20,
+            "loss": "1%",
+            "block": 4,
+            "parity": 1,
+            "backoff": 0,
+            "grtt": 0.01,
+            "probing": "active",
+        },
     ],
 )
 def test_what_receivers_only_note_is_made_up_for_exactly(parameters: dict[str, Any]) -> None:
@@ -119,6 +130,13 @@ def test_it_spends_few_events_on_packets_nobody_loses() -> None:
     made = session("fast", loss="0%").run()
     # Otherwise a packet is three: the sender's timer, the switch and the leaves.
     assert made.network.events < sum(made.network.traffic.packets.values())
+
+
+def test_a_block_more_is_hardly_more_than_an_event_more() -> None:
+    short, long = (session("fast", loss="0%", size=size, block=16).run().network for size in (1_500_000, 3_000_000))
+    blocks = (long.traffic.packets["data"] - short.traffic.packets["data"]) / 16
+    assert blocks > 60
+    assert long.events - short.events < 1.5 * blocks
 
 
 def test_who_looks_at_any_time_sees_what_there_is_and_changes_nothing() -> None:

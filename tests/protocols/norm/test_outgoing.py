@@ -53,6 +53,26 @@ def test_automatic_parity_goes_out_behind_its_block() -> None:
     assert sent(make(1600, auto_parity=2)) == [(b, s) for b in range(2) for s in range(10)]
 
 
+@pytest.mark.parametrize(("size", "settings"), [(2400, {}), (2050, {}), (1900, {}), (1600, {"auto_parity": 2}), (90, {})])
+def test_steady_symbols_can_be_skipped_as_if_each_had_been_sent(size: int, settings: dict[str, int]) -> None:
+    begin = 0
+    while True:
+        one, other = make(size, **settings), make(size, **settings)
+        for _ in range(begin):
+            one.step()
+            other.step()
+        if not one.unsent:
+            break
+        count = one.steady()
+        steps = [one.step() for _ in range(count)]
+        other.skip(max(count, 0))
+        assert (other.block, other.symbol, other.length, other.first) == (one.block, one.symbol, one.length, one.first)
+        assert one.unsent, "the last is not steady"
+        assert (0, 0) not in steps
+        assert all(symbol < one.partition.length(block) == one.partition.length(steps[0][0]) for block, symbol in steps)
+        begin += 1
+
+
 def test_an_empty_object_has_no_symbols_but_information() -> None:
     item = make(0)
     assert item.partition.blocks == 0
