@@ -1,16 +1,28 @@
 """What a sender will say if nothing comes between: lets a host carry many messages at the cost of one wake-up.
 
 A machine that `foresees` promises a `Run` of messages after a wake-up. The host may carry them as if it had woken it for each,
-and tells it with `Run.end` how many were sent before its next input, whatever that is. A host may also never ask.
+and tells it with `Run.note` how many were sent and with `Run.end` that these are all, before its next input, whatever that is.
+Before an input that may leave the promise as it is, a machine can ask its `Carrier` for the first alone. A host may also never
+ask.
 """
 
 from abc import ABC, abstractmethod
 from math import inf
-from typing import Any
+from typing import Any, Protocol
 
 from protocols.machine import Address, Message
 
-__all__ = ["Run"]
+__all__ = ["Carrier", "Run"]
+
+
+class Carrier(Protocol):
+    """Who carries a run."""
+
+    def report(self) -> None:
+        """Tell the run how many were sent by now."""
+
+    def shorten(self, until: float) -> None:
+        """Do not send what is due at `until` or later; at least what was reported stays."""
 
 
 class Run(ABC):
@@ -20,11 +32,13 @@ class Run(ABC):
     or later is not promised.
     """
 
-    __slots__ = ("begin", "count", "identity", "interval", "kind", "size", "to", "until")
+    __slots__ = ("begin", "carrier", "count", "identity", "interval", "kind", "size", "to", "until")
 
     def __init__(self, begin: float, interval: float, count: int, identity: int, kind: str, size: int, to: Address) -> None:
         self.begin = begin
         self.until = inf
+        self.carrier: Carrier | None = None
+        """Who has taken it."""
         self.interval = interval
         self.count = count
         self.identity = identity
@@ -55,5 +69,9 @@ class Run(ABC):
         """The host carries so many, and the next would be due at `deadline`: the machine's own until something earlier is."""
 
     @abstractmethod
-    def end(self, sent: int, last: float, clear: float) -> None:
-        """So many were sent, the last of them at `last`; the next would be due at `clear`. The machine is as if it had."""
+    def note(self, sent: int, last: float, clear: float) -> None:
+        """So many are sent by now, the last of them at `last`, and the next is due at `clear`. The machine is as if it had."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """What is not noted as sent is not sent."""

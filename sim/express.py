@@ -113,8 +113,8 @@ class Express(Underway):
 
     def _take(self, machine: Machine, run: Run, plan: Plan) -> None:
         count, network, begin = len(plan.times[0]), self._network, self._end
+        run.carrier = machine.seat.pace = self
         run.take(count, plan.times[0][-1] + run.interval)
-        machine.seat.pace = self
         order = (self.host.place + 1) << 80 | (network.take_serials(count)) << 24
         self._segments.append(Segment(run, begin, order, plan.costs))
         self._starts.append(begin)
@@ -300,29 +300,61 @@ class Express(Underway):
 
     def _cut(self, machine: Machine) -> None:
         machine.seat.pace = None
-        sent, segment, missed = self._passed[0], self._segments[-1], self._missed
-        run, count, begin = segment.run, sent - segment.start, sent - self._base
-        last = self._times[0][begin - 1] if count else -inf
-        if count < run.count:
-            place = bisect_left(missed, sent)
-            losers = [(number - sent, self._losers.pop(number)) for number in missed[place:]]
-            del missed[place:]
-            self._left = Plan(run, [column[begin:] for column in self._times], losers, segment.costs)
-            self._left.identity += count
-            self._left_at = sent
-            for column in self._times:
-                del column[begin:]
-        self._end, run.count = sent, count
-        if self._posted >= sent:
-            self._posted, self._occurrence = -1, None
-        if not count:
+        self._leave(self._passed[0])
+        self._note()
+        run = self._segments[-1].run
+        if not run.count:
             self._segments.pop()
             self._starts.pop()
-        run.end(count, last, last + run.interval)
-        if self._passed[-1] == sent:
+        run.end()
+        if self._passed[-1] == self._end:
             self._finish()
         else:
             self.rouse()
+
+    def _note(self) -> None:
+        """Tell the last run how many of it have been sent."""
+        sent, segment = self._passed[0], self._segments[-1]
+        if sent > segment.start:
+            last = self._times[0][sent - self._base - 1]
+            segment.run.note(sent - segment.start, last, last + segment.run.interval)
+
+    def _leave(self, first: int) -> None:
+        """Send none of the last run from this number on; it often goes on as if nothing had been."""
+        segment, missed, begin = self._segments[-1], self._missed, first - self._base
+        run, count = segment.run, first - segment.start
+        if count < run.count:
+            place = bisect_left(missed, first)
+            losers = [(number - first, self._losers.pop(number)) for number in missed[place:]]
+            del missed[place:]
+            self._left = Plan(run, [column[begin:] for column in self._times], losers, segment.costs)
+            self._left.identity += count
+            self._left_at = first
+            for column in self._times:
+                del column[begin:]
+        self._end, run.count = first, count
+        if self._posted >= first:
+            self._posted, self._occurrence = -1, None
+
+    # While it is under way
+
+    def report(self) -> None:
+        """The sender hears something that may leave its promise as it is: it is as if it had sent what is due."""
+        self._depart(*self._instant()[:2])
+        self._note()
+
+    def shorten(self, until: float) -> None:
+        """The sender will have something else to do at this time."""
+        offers, begin = self._times[0], self._passed[0] - self._base
+        keep = bisect_left(offers, until, begin) + self._base
+        if keep == self._passed[0]:
+            self.host.machine.alone()
+            return
+        if keep < self._end:
+            self._leave(keep)
+            self.rouse()
+        run = self._segments[-1].run
+        run.take(run.count, offers[-1] + run.interval)
 
     def _finish(self) -> None:
         """Nothing is under way."""

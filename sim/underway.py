@@ -52,13 +52,8 @@ class Underway:
     def catch_up(self) -> None:
         """Everything before the present event happened."""
         when, priority, order = self._instant()
+        self._depart(when, priority)
         base, passed, times = self._base, self._passed, self._times
-        begin, limit, column = passed[0], self._end, times[0]
-        if begin < limit and column[begin - base] <= when:
-            find = bisect_right if priority == TIMER else bisect_left
-            at = find(column, when, begin - base, limit - base) + base
-            if at > begin:
-                self._send(begin, at)
         for hop in range(1, len(times)):
             begin, limit, column = passed[hop], passed[hop - 1], times[hop]
             if begin >= limit or column[begin - base] > when:
@@ -68,6 +63,15 @@ class Underway:
                 at += 1
             if at > begin:
                 self._pass(hop, begin, at)
+
+    def _depart(self, when: float, priority: int) -> None:
+        """The host has sent what was due."""
+        begin, base, column = self._passed[0], self._base, self._times[0]
+        if begin < self._end and column[begin - base] <= when:
+            find = bisect_right if priority == TIMER else bisect_left
+            at = find(column, when, begin - base) + base
+            if at > begin:
+                self._send(begin, at)
 
     def sync(self) -> None:
         """What has landed before the present event has moved the crowd; links are made up for when they are asked."""

@@ -17,7 +17,7 @@ __all__ = ["Flow"]
 class Flow(Run):
     """Symbols of blocks of one length, from the cursor of `item` on; `sender` is told when they are over."""
 
-    __slots__ = ("_block", "_first", "_item", "_length", "_ordinal", "_positions", "_sender", "key", "origin")
+    __slots__ = ("_block", "_first", "_length", "_noted", "_ordinal", "_positions", "_sender", "item", "key", "origin")
 
     def __init__(
         self, sender: "NormSender", chain: Chain, item: Outgoing, begin: float, interval: float, count: int, to: "Group"
@@ -25,12 +25,13 @@ class Flow(Run):
         identity = item.bases[0] | (item.first + item.symbol) & 0xFFFFFFFF
         super().__init__(begin, interval, count, identity, Data.kind, item.packet, to)
         self._sender = sender
-        self._item = item
+        self.item = item
         self.key = item.object_id
         # The item's cursor moves on while the last of them are still under way.
         self._block, self._length, self._first = item.block, item.length, item.symbol
         self.origin = chain.origin
         self._ordinal = chain.ordinal
+        self._noted = 0
         self._positions: dict[int, Position | None] = {0: chain.position}
 
     def place(self, number: int) -> tuple[int, int, int]:
@@ -56,7 +57,7 @@ class Flow(Run):
 
     def message(self, number: int) -> Data:
         """One of them, counted from 0."""
-        item, fti = self._item, self._item.fti
+        item, fti = self.item, self.item.fti
         key, block, symbol = self.place(number)
         name = (fti.fec_id, key, block, symbol, self._length, fti)
         before, after = self.position(number), self.position(number + 1)
@@ -67,8 +68,16 @@ class Flow(Run):
     def take(self, count: int, deadline: float) -> None:
         """The host carries so many."""
         self.count = count
-        self._sender.foreseen(deadline)
+        self._sender.foreseen(self, deadline)
 
-    def end(self, sent: int, last: float, clear: float) -> None:
-        """So many were sent."""
-        self._sender.advance(self._item, self, sent, last, clear)
+    def note(self, sent: int, last: float, clear: float) -> None:
+        """So many are sent by now."""
+        count = sent - self._noted
+        if count:
+            self._noted = sent
+            self.item.skip(count)
+            self._sender.advance(self, sent, count, last, clear)
+
+    def end(self) -> None:
+        """These are all."""
+        self._sender.unforeseen()

@@ -68,6 +68,7 @@ class NormSender(Sender):
         "_probes_sent",
         "_repairs",
         "_repairs_sent",
+        "_run",
         "_squelch",
         "_squelches_sent",
         "_unsent",
@@ -84,6 +85,7 @@ class NormSender(Sender):
         self._window = Window(config)
         self._unsent: deque[Outgoing] = deque()
         self._repairs: list[Outgoing] = []
+        self._run: Flow | None = None
         self._next_id = 0
         self._clear = 0.0
         self._busy = self._full = False
@@ -118,16 +120,18 @@ class NormSender(Sender):
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Feedback for this sender and instance; everything else is not for a sender."""
         if isinstance(message, (Nack, Ack)):
-            self.alone()
             origin = self._chain.origin
             if message.sender_id != origin.source_id or message.instance_id != origin.instance_id:
                 return
+            run = self._run
+            if run is not None and run.carrier is not None:
+                run.carrier.report()
             self._on_response(message, now)
             if isinstance(message, Nack):
                 self._on_nack(message, now)
             else:
                 self._acks_received += 1
-            self._schedule()
+            self._reconsider()
 
     def wake(self, now: float) -> None:
         """Send all that is due."""
@@ -160,23 +164,26 @@ class NormSender(Sender):
         run.until = until
         return run
 
-    def foreseen(self, deadline: float) -> None:
+    def foreseen(self, run: Flow, deadline: float) -> None:
         """What was foreseen is sent without a wake-up for each: the next is due then."""
+        self._run = run
         # As `_schedule`: a probe that is due waits until the rate allows it, and so does what comes after the probe.
-        self.deadline = deadline if self._probe_at <= self._aggregate_at else min(deadline, self._aggregate_at)
+        self._due(deadline if self._probe_at <= self._aggregate_at else min(deadline, self._aggregate_at))
 
-    def advance(self, item: Outgoing, run: Flow, sent: int, last: float, clear: float) -> None:
-        """Be as after waking for so many of what was foreseen: the last sent at `last`, the next due at `clear`."""
+    def advance(self, run: Flow, sent: int, count: int, last: float, clear: float) -> None:
+        """Be as after waking for `count` more of what was foreseen: the last sent at `last`, the next due at `clear`."""
         chain = self._chain
-        if sent:
-            item.skip(sent)
-            item.active_at = last
-            self._flushes, self._flush_at = 0, inf
-            self._data_sent += sent
-            self._busy = True
-            chain.ordinal += sent
-            chain.position, chain.place = run.position(sent), run.place(sent - 1)
-            self._clear = clear
+        run.item.active_at = last
+        self._flushes, self._flush_at = 0, inf
+        self._data_sent += count
+        self._busy = True
+        chain.ordinal += count
+        chain.position, chain.place = run.position(sent), run.place(sent - 1)
+        self._clear = clear
+
+    def unforeseen(self) -> None:
+        """What is not sent yet of what was foreseen, is not: the host asks again."""
+        self._run = None
         self._schedule()
 
     def resume(self, now: float) -> None:
@@ -201,6 +208,17 @@ class NormSender(Sender):
         return self._grtt.advertised
 
     # -- feedback --------------------------------------------------------------------------------------------------
+
+    def _reconsider(self) -> None:
+        """After feedback: what is foreseen stands, as far as repairs leave it."""
+        run = self._run
+        if run is None or run.carrier is None:
+            self._schedule()
+        elif self._repairs or self._squelch is not None or self._chain.said is not self._chain.origin:
+            self.alone()
+        elif self._aggregate_at < run.until:
+            run.until = self._aggregate_at
+            run.carrier.shorten(run.until)
 
     def _on_response(self, message: Nack | Ack, now: float) -> None:
         if message.response_sec or message.response_usec:
