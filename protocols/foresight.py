@@ -26,7 +26,9 @@ class Carrier(Protocol):
 
 
 class Run(ABC):
-    """Messages of one size with consecutive identities, in one chain of positions, each calm and nearly all with a token.
+    """Messages of one size with consecutive identities never sent before, in one chain of positions, each calm.
+
+    They have a token, unless they are to be told at their time (`turn`).
 
     The first is due at `begin`; each of the others `interval` after the one before, added up one by one. What is due at `until`
     or later is not promised.

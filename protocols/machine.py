@@ -15,7 +15,7 @@ Rules, for machines and for hosts:
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
@@ -243,9 +243,9 @@ class Machine(ABC):
         if pace is not None:
             pace.release(self)
 
-    def foresee(self) -> "Run | None":
-        """What it will send from its deadline on if it hears nothing until then; None when that is not simple."""
-        return None
+    def foresee(self) -> "Sequence[Run]":
+        """What it will send from its deadline on if it hears nothing until then, run after run; none when that is not simple."""
+        return ()
 
     def resume(self, now: float) -> None:
         """The network takes packets again, after `send` answered "full"."""

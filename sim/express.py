@@ -8,8 +8,7 @@ time and order it has without this. When a link turns out to be busy, or routes 
 as ordinary packets (`unfold`).
 """
 
-from bisect import bisect_left
-from math import inf
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Any
 
 from protocols.crowd import Crowd, Seat
@@ -54,6 +53,8 @@ class Express(Underway):
         self._posted = -1
         self._occurrence: Occurrence | None = None
         self._callbacks = (self._on_arrival,)
+        # How many the sender has been told of.
+        self._noted = 0
         # What was foreseen and not sent, because the sender had an input, and the number of its first; it often goes on as if
         # it had not.
         self._left: Plan | None = None
@@ -63,27 +64,38 @@ class Express(Underway):
 
     def depart(self, machine: Machine) -> None:
         """The machine just had an input: carry what it foresees."""
-        run = machine.foresee()
-        if run is None or run.count < SHORTEST or run.to is not self._route.to:
+        runs = machine.foresee()
+        if not runs or runs[-1].count < SHORTEST or runs[-1].to is not self._route.to:
             return
         crowd = self._find_crowd()
         if crowd is None or not self._has_way():
             return
         self._forget()
-        plan, self._left = self._left, None
-        if plan is None or plan.identity != run.identity or self._left_at != self._end:
+        left, self._left = self._left, None
+        for run in runs:
+            plan = self._plan(run, left)
+            count = len(plan.times[0])
+            if count < min(run.count, SHORTEST):
+                break
+            whole = count == run.count
+            self._take(machine, run, plan)
+            if not whole:
+                break
+        if machine.seat.pace is self:
+            self._crowd = crowd
+            crowd.late = self
+            self.rouse()
+
+    def _plan(self, run: Run, left: Plan | None) -> Plan:
+        """What becomes of a run, which may be what was `left` of one before."""
+        if left is None or left.identity != run.identity or self._left_at != self._end:
             # What follows the last that is under way is not what it was.
             self._safe = min(self._safe, self._end - 1)
-        if plan is None or not plan.shift(run) or not self._is_free(plan):
-            self._safe = min(self._safe, self._end - 1)
-            free = [self._free_at(hop) for hop in range(len(self._path))]
-            plan = make_plan(run, self._path, free, self._sampler, self._leaf.count)
-        if len(plan.times[0]) < SHORTEST:
-            return
-        self._take(machine, run, plan)
-        self._crowd = crowd
-        crowd.late = self
-        self.rouse()
+        if left is not None and left.shift(run) and self._is_free(left):
+            return left
+        self._safe = min(self._safe, self._end - 1)
+        free = [self._free_at(hop) for hop in range(len(self._path))]
+        return make_plan(run, self._path, free, self._sampler, self._leaf.count)
 
     def _find_crowd(self) -> Crowd | None:
         audience = self._leaf.audiences.get(self._route.to)
@@ -203,13 +215,13 @@ class Express(Underway):
             if turn < run.count:
                 return start + turn
             number = start + run.count
-            if not self._goes_on(number - 1, segment):
+            if not self._is_followed(segment):
                 return number - 1
 
     def _is_harmless(self, number: int, crowd: Crowd) -> bool:
         """Does everybody who misses a packet only note so when the next is there?"""
         segment, out = self._segment(number), self._missed_by(number)
-        if len(out) > FEW or not segment.run.is_inner(number - segment.start) or not self._goes_on(number, segment):
+        if len(out) > FEW or not self._is_inner(number, segment):
             return False
         # To miss two in a row is more than that.
         if number == self._passed[-1] and crowd.owes(out):
@@ -264,7 +276,7 @@ class Express(Underway):
         self._passed[-1] = number + 1
         self._network.delivered += self._leaf.count - len(out)
         run, nth, source, to = segment.run, number - segment.start, self.host.name, self._route.to
-        if not crowd.leads(run.position(nth)) or not run.is_inner(nth) or not self._goes_on(number, segment):
+        if not crowd.leads(run.position(nth)) or not self._is_inner(number, segment):
             crowd.deliver(run.message(nth), source, to, now, out)
         else:
             strays = crowd.miss(run, nth, now, self._times[-1][number + 1 - self._base], out)
@@ -272,12 +284,17 @@ class Express(Underway):
                 crowd.tell_strays(strays, run.message(nth), source, to, now)
         self._release_losers(number)
 
-    def _goes_on(self, number: int, segment: Segment) -> bool:
-        """Is what comes after a packet known?"""
-        end = segment.start + segment.run.count
-        if number + 1 < end:
-            return True
-        return end < self._end and self._segment(end).run.position(0) is segment.run.position(segment.run.count)
+    def _is_inner(self, number: int, segment: Segment) -> bool:
+        """May who misses a packet only note so when the next is there, and is the next known?"""
+        run, nth = segment.run, number - segment.start
+        if nth + 1 < run.count:
+            return run.is_inner(nth)
+        return run.is_inner(nth) and self._is_followed(segment) and self._segment(number + 1).run.turn(0) > 0
+
+    def _is_followed(self, segment: Segment) -> bool:
+        """Is what comes after it under way, too?"""
+        run, end = segment.run, segment.start + segment.run.count
+        return end < self._end and self._segment(end).run.position(0) is run.position(run.count)
 
     def _flight(self, number: int, hop: int) -> Flight:
         """The packet as it is without this, when it came over the link before `hop`."""
@@ -313,14 +330,28 @@ class Express(Underway):
             self.rouse()
 
     def _note(self) -> None:
-        """Tell the last run how many of it have been sent."""
-        sent, segment = self._passed[0], self._segments[-1]
-        if sent > segment.start:
-            last = self._times[0][sent - self._base - 1]
-            segment.run.note(sent - segment.start, last, last + segment.run.interval)
+        """Tell the runs that are not over how many of them have been sent."""
+        sent, offers, base = self._passed[0], self._times[0], self._base
+        for segment in self._segments[bisect_right(self._starts, self._noted) - 1 :]:
+            count = min(sent - segment.start, segment.run.count)
+            if count > 0:
+                last = offers[segment.start + count - base - 1]
+                segment.run.note(count, last, last + segment.run.interval)
+        self._noted = sent
 
     def _leave(self, first: int) -> None:
-        """Send none of the last run from this number on; it often goes on as if nothing had been."""
+        """Send none from this number on; the last run often goes on as if nothing had been."""
+        while self._starts[-1] >= max(first, self._passed[0] + 1):
+            self._drop(self._starts[-1])
+            self._left = None
+            self._segments.pop()
+            self._starts.pop()
+        self._drop(first)
+        if self._posted >= first:
+            self._posted, self._occurrence = -1, None
+
+    def _drop(self, first: int) -> None:
+        """Send none of the last run from this number on."""
         segment, missed, begin = self._segments[-1], self._missed, first - self._base
         run, count = segment.run, first - segment.start
         if count < run.count:
@@ -333,8 +364,6 @@ class Express(Underway):
             for column in self._times:
                 del column[begin:]
         self._end, run.count = first, count
-        if self._posted >= first:
-            self._posted, self._occurrence = -1, None
 
     # While it is under way
 

@@ -96,13 +96,14 @@ class Underway:
     def _send(self, begin: int, end: int) -> None:
         """The host put these on its link."""
         self._passed[0] = end
-        segment, network = self._segments[-1], self._network
-        run = segment.run
+        network, run = self._network, self._segments[-1].run
+        # All that is foreseen at one time is of one kind and size.
         network.count_sent(run.kind, end - begin, (end - begin) * run.size)
         self._occupy(0, begin, end)
         for observer in network.observers:
             for number in range(begin, end):
-                message = run.message(number - segment.start)
+                segment = self._segment(number)
+                message = segment.run.message(number - segment.start)
                 observer.sent(self._times[0][number - self._base], self.host, message, run.size)
 
     def _pass(self, hop: int, begin: int, end: int) -> None:

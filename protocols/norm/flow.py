@@ -1,38 +1,90 @@
-"""The next symbols of counted content, block after block, which a sender can promise beforehand."""
+"""What a sender can promise beforehand: repairs by parity, then the next symbols of counted content, block after block."""
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from protocols.foresight import Run
-from protocols.norm.chain import Chain
-from protocols.norm.messages import Data, Position
+from protocols.norm.messages import FLAG_REPAIR, Data, Origin, Position
 from protocols.norm.outgoing import Outgoing
 
 if TYPE_CHECKING:
     from protocols.machine import Group
     from protocols.norm.sender import NormSender
 
-__all__ = ["Flow"]
+__all__ = ["Start", "Symbols", "promise"]
 
 
-class Flow(Run):
-    """Symbols of blocks of one length, from the cursor of `item` on; `sender` is told when they are over."""
+class Start:
+    """Where a promise begins: the position there, how many messages were made before, and when the first is due."""
 
-    __slots__ = ("_block", "_first", "_length", "_noted", "_ordinal", "_positions", "_sender", "item", "key", "origin")
+    __slots__ = ("begin", "interval", "ordinal", "origin", "position", "to")
 
-    def __init__(
-        self, sender: "NormSender", chain: Chain, item: Outgoing, begin: float, interval: float, count: int, to: "Group"
-    ) -> None:
-        identity = item.bases[0] | (item.first + item.symbol) & 0xFFFFFFFF
-        super().__init__(begin, interval, count, identity, Data.kind, item.packet, to)
+    def __init__(self, position: Position, ordinal: int, begin: float, interval: float, origin: Origin, to: "Group") -> None:
+        self.position = position
+        self.ordinal = ordinal
+        self.begin = begin
+        self.interval = interval
+        self.origin = origin
+        self.to = to
+
+    def move(self, run: "Symbols") -> None:
+        """To behind this run."""
+        self.position = run.position(run.count)
+        self.ordinal += run.count
+        for _ in range(run.count):
+            self.begin += self.interval
+
+
+class Symbols(Run):
+    """Symbols of one object, of which `sender` is told how many were sent."""
+
+    __slots__ = ("_noted", "_ordinal", "_positions", "_sender", "item", "key", "origin")
+
+    def __init__(self, sender: "NormSender", item: Outgoing, start: Start, count: int, identity: int) -> None:
+        super().__init__(start.begin, start.interval, count, identity, Data.kind, item.packet, start.to)
         self._sender = sender
         self.item = item
         self.key = item.object_id
+        self.origin = start.origin
+        self._ordinal = start.ordinal
+        self._noted = 0
+        self._positions: dict[int, Position] = {0: start.position}
+
+    @abstractmethod
+    def place(self, number: int) -> tuple[int, int, int]:
+        """Object, block and symbol of one of them."""
+
+    @abstractmethod
+    def settle(self, count: int) -> None:
+        """So many more were sent: they are not to be sent any more."""
+
+    def take(self, count: int, deadline: float) -> None:
+        """The host carries so many."""
+        self.count = count
+        self._sender.foreseen(self, deadline)
+
+    def note(self, sent: int, last: float, clear: float) -> None:
+        """So many are sent by now."""
+        count = sent - self._noted
+        if count:
+            self._noted = sent
+            self.settle(count)
+            self._sender.advance(self, sent, count, last, clear)
+
+    def end(self) -> None:
+        """These are all."""
+        self._sender.unforeseen()
+
+
+class Flow(Symbols):
+    """Symbols of blocks of one length, from the cursor of `item` on."""
+
+    __slots__ = ("_block", "_first", "_length")
+
+    def __init__(self, sender: "NormSender", item: Outgoing, start: Start, count: int) -> None:
+        super().__init__(sender, item, start, count, item.bases[0] | (item.first + item.symbol) & 0xFFFFFFFF)
         # The item's cursor moves on while the last of them are still under way.
         self._block, self._length, self._first = item.block, item.length, item.symbol
-        self.origin = chain.origin
-        self._ordinal = chain.ordinal
-        self._noted = 0
-        self._positions: dict[int, Position | None] = {0: chain.position}
 
     def place(self, number: int) -> tuple[int, int, int]:
         """Object, block and symbol of one of them."""
@@ -65,19 +117,78 @@ class Flow(Run):
         token = before if symbol else None
         return Data(self.origin, sequence, item.flags, *name, None, fti.segment, identity, (), token, before, after)
 
-    def take(self, count: int, deadline: float) -> None:
-        """The host carries so many."""
-        self.count = count
-        self._sender.foreseen(self, deadline)
+    def settle(self, count: int) -> None:
+        """The cursor moves behind them."""
+        self.item.skip(count)
+        self._sender.flowed(count)
 
-    def note(self, sent: int, last: float, clear: float) -> None:
-        """So many are sent by now."""
-        count = sent - self._noted
-        if count:
-            self._noted = sent
-            self.item.skip(count)
-            self._sender.advance(self, sent, count, last, clear)
 
-    def end(self) -> None:
-        """These are all."""
-        self._sender.unforeseen()
+class Repairs(Symbols):
+    """Parity symbols of one block, one after another, that were asked for; who lacks something has to hear each."""
+
+    __slots__ = ("_block", "_first")
+
+    def __init__(self, sender: "NormSender", item: Outgoing, start: Start, block: int, first: int, count: int) -> None:
+        super().__init__(sender, item, start, count, item.parity_identity(block, first))
+        self._block, self._first = block, first
+
+    def place(self, number: int) -> tuple[int, int, int]:
+        """Object, block and symbol of one of them."""
+        return self.key, self._block, self._first + number
+
+    def position(self, number: int) -> Position:
+        """Where who heard `number` of them stands: no symbol further, but the sender went back."""
+        known = self._positions.get(number)
+        if known is None:
+            front = self._positions[0]
+            place = self.place(number - 1)
+            known = Position(front.object_id, front.block, front.symbol, self._ordinal + number, place)
+            self._positions[number] = known
+        return known
+
+    def turn(self, number: int) -> int:
+        """Each."""
+        return number
+
+    def is_inner(self, number: int) -> bool:
+        """None is."""
+        del number
+        return False
+
+    def message(self, number: int) -> Data:
+        """One of them, counted from 0."""
+        item, fti = self.item, self.item.fti
+        name = (fti.fec_id, *self.place(number), item.partition.length(self._block), fti)
+        before, after = self.position(number), self.position(number + 1)
+        sequence, identity = self._ordinal + number & 0xFFFF, self.identity + number
+        return Data(self.origin, sequence, item.flags | FLAG_REPAIR, *name, None, fti.segment, identity, (), None, before, after)
+
+    def settle(self, count: int) -> None:
+        """They are not asked for any more."""
+        for _ in range(count):
+            self.item.repair_step()
+        self._sender.repaired(self.item, count)
+
+
+def promise(sender: "NormSender", item: Outgoing, repairs: list[Outgoing], start: Start, until: float) -> list[Run]:
+    """What is sent before `until`: the repairs of at most one object, and then the symbols of `item` from its cursor on.
+
+    Nothing when there are other repairs.
+    """
+    runs: list[Run] = []
+    for other in repairs:
+        rows = other.parity_rows() if len(repairs) == 1 and other.packet == item.packet else None
+        if rows is None:
+            return []
+        for row in rows:
+            run = Repairs(sender, other, start, *row)
+            runs.append(run)
+            start.move(run)
+    # By a few more than the division says, which is not exact.
+    count = min(item.steady(), int((until - start.begin) / start.interval) + 2)
+    if item.info_due or count <= 0:
+        return []
+    runs.append(Flow(sender, item, start, count))
+    for run in runs:
+        run.until = until
+    return runs

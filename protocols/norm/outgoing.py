@@ -44,6 +44,7 @@ class Outgoing:
         "_parities",
         "_pledged",
         "_spent",
+        "_used",
         "active_at",
         "bases",
         "block",
@@ -87,6 +88,8 @@ class Outgoing:
         self._order: list[int] = []
         self._pledged: dict[int, int] = {}
         self._spent: dict[int, int] = {}
+        # Up to which symbol parity of a block was sent again.
+        self._used: dict[int, int] = {}
         self._parities: dict[tuple[int, int], bytes] = {}
         self._held = b""
         self._held_block = -1
@@ -142,7 +145,28 @@ class Outgoing:
             heappop(self._order)
         else:
             self.repairs[block] = mask ^ low
+        if symbol >= self._used.get(block, 0):
+            self._used[block] = symbol + 1
         return block, symbol
+
+    def parity_rows(self) -> list[tuple[int, int, int]] | None:
+        """All that is to be sent as repairs, in order, when it is full parity never sent before of finished blocks.
+
+        A row for each block: (block, first symbol, how many). None when there is anything else among it.
+        """
+        rows = []
+        for block in sorted(self.repairs):
+            mask, length = self.repairs[block], self.partition.length(block)
+            first = (mask & -mask).bit_length() - 1
+            row, fresh = mask >> first, max(self._used.get(block, 0), length + self._auto)
+            if first < fresh or row & row + 1 or block >= self.block or self.partition.vector(block) < self.partition.segment:
+                return None
+            rows.append((block, first, row.bit_length()))
+        return None if self.info_due else rows
+
+    def parity_identity(self, block: int, symbol: int) -> int:
+        """The identity of a parity symbol; those of one block follow each other."""
+        return self.bases[1] | (block * self.fti.parity + symbol - self.partition.length(block)) & 0xFFFFFFFF
 
     # -- content ---------------------------------------------------------------------------------------------------
 
@@ -152,7 +176,7 @@ class Outgoing:
         length = partition.length(block)
         if symbol >= length:
             size = partition.vector(block)
-            identity = self.bases[1] | (block * self.fti.parity + symbol - length) & 0xFFFFFFFF
+            identity = self.parity_identity(block, symbol)
             return None if self.counted else self._parity(block, symbol - length), size, identity
         index = partition.first(block) + symbol
         identity = self.bases[0] | index & 0xFFFFFFFF

@@ -9,11 +9,12 @@ from math import inf
 
 from protocols.crowd import Seat
 from protocols.events import FlushCompleted, ObjectAborted, ObjectPurged, ObjectSent
+from protocols.foresight import Run
 from protocols.machine import Address, Content, Group, Message, Packet, Ports, Sender
 from protocols.norm.chain import Chain
 from protocols.norm.config import NormConfig
 from protocols.norm.demand import demand_of
-from protocols.norm.flow import Flow
+from protocols.norm.flow import Start, Symbols, promise
 from protocols.norm.grtt import GrttEstimator
 from protocols.norm.messages import (
     FLAG_REPAIR,
@@ -85,7 +86,7 @@ class NormSender(Sender):
         self._window = Window(config)
         self._unsent: deque[Outgoing] = deque()
         self._repairs: list[Outgoing] = []
-        self._run: Flow | None = None
+        self._run: Run | None = None
         self._next_id = 0
         self._clear = 0.0
         self._busy = self._full = False
@@ -146,40 +147,44 @@ class NormSender(Sender):
             self._transmit(now)
         self._schedule()
 
-    def foresee(self) -> Flow | None:
-        """The rest of the object, when it is counted content and nothing else is to be done before."""
-        if not self._only_sends() or self._full or self._window.backlog or self.ports.trace is not None:
-            return None
-        item, clear = self._unsent[0], self._clear
-        steady = item.steady() if item.counted and not item.info_due and self._probe_at < inf else 0
-        if steady <= 0 or self._chain.position is None or not item.packet or self.deadline != clear:
-            return None
-        interval = item.packet / self._config.rate
-        until = min(self._probe_at, self._aggregate_at)
-        if until <= clear:
-            return None
-        # By a few more than the division says, which is not exact.
-        count = min(steady, int((until - clear) / interval) + 2)
-        run = Flow(self, self._chain, item, clear, interval, count, self._group)
-        run.until = until
-        return run
+    def foresee(self) -> list[Run]:
+        """What was asked for again and the rest of the object, when all of it is simple and nothing else is to be done before."""
+        chain, clear = self._chain, self._clear
+        if not self._unsent or self._squelch is not None or self._full or self._window.backlog or self.ports.trace is not None:
+            return []
+        item, until = self._unsent[0], min(self._probe_at, self._aggregate_at)
+        if not item.counted or not item.packet or self.deadline != clear or not clear < until < inf:
+            return []
+        if chain.position is None or chain.said is not chain.origin:
+            return []
+        start = Start(chain.position, chain.ordinal, clear, item.packet / self._config.rate, chain.origin, self._group)
+        return promise(self, item, self._repairs, start, until)
 
-    def foreseen(self, run: Flow, deadline: float) -> None:
+    def foreseen(self, run: Run, deadline: float) -> None:
         """What was foreseen is sent without a wake-up for each: the next is due then."""
         self._run = run
         # As `_schedule`: a probe that is due waits until the rate allows it, and so does what comes after the probe.
         self._due(deadline if self._probe_at <= self._aggregate_at else min(deadline, self._aggregate_at))
 
-    def advance(self, run: Flow, sent: int, count: int, last: float, clear: float) -> None:
+    def advance(self, run: Symbols, sent: int, count: int, last: float, clear: float) -> None:
         """Be as after waking for `count` more of what was foreseen: the last sent at `last`, the next due at `clear`."""
         chain = self._chain
         run.item.active_at = last
         self._flushes, self._flush_at = 0, inf
-        self._data_sent += count
         self._busy = True
         chain.ordinal += count
         chain.position, chain.place = run.position(sent), run.place(sent - 1)
         self._clear = clear
+
+    def flowed(self, count: int) -> None:
+        """So many symbols were sent for the first time as foreseen."""
+        self._data_sent += count
+
+    def repaired(self, item: Outgoing, count: int) -> None:
+        """So many repairs of this object were sent as foreseen."""
+        self._repairs_sent += count
+        if not item.repairing:
+            self._repairs.pop(0)
 
     def unforeseen(self) -> None:
         """What is not sent yet of what was foreseen, is not: the host asks again."""
@@ -214,8 +219,6 @@ class NormSender(Sender):
         run = self._run
         if run is None or run.carrier is None:
             self._schedule()
-        elif self._repairs or self._squelch is not None or self._chain.said is not self._chain.origin:
-            self.alone()
         elif self._aggregate_at < run.until:
             run.until = self._aggregate_at
             run.carrier.shorten(run.until)
@@ -224,6 +227,7 @@ class NormSender(Sender):
         if message.response_sec or message.response_usec:
             sent = message.response_sec * 1_000_000 + message.response_usec
             if self._grtt.respond((_clock(now) - sent) / 1e6):
+                self.alone()
                 self._chain.origin = replace(self._chain.origin, grtt=self._grtt.code)
 
     def _on_nack(self, nack: Nack, now: float) -> None:
@@ -240,8 +244,10 @@ class NormSender(Sender):
         gone = self._window.refused(demand, self._next_id)
         if gone is not None:
             # What can't be repaired any more is squelched (RFC 5740 4.2.3.3).
+            self.alone()
             self._squelch = gone | (self._squelch or set())
         if wanted and held:
+            self.alone()
             self._repairs = self._window.activate()
         elif wanted and self._aggregate_at == inf:
             factor = self._config.backoff
