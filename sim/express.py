@@ -257,10 +257,10 @@ class Express(Underway):
             # There was no need for it, or the packet went on as an ordinary one, or was never sent.
             return
         number: int = occurrence.content
-        self.sync()
+        if self._passed[-1] < number:
+            self._land(self._passed[-1], number)
         self._posted, self._occurrence = -1, None
         network = self._network
-        assert self._passed[-1] == number
         network.busy = True
         self._tell(number)
         if self._passed[-1] == self._end:
@@ -390,7 +390,8 @@ class Express(Underway):
         if self not in self._network.expresses or self.host.machine.seat.pace is self:
             # There was nothing; or the last has landed before the sender was woken for the next.
             return
-        assert self._passed[-1] == self._end
+        self.catch_up()
+        assert self._passed == [self._end] * len(self._passed)
         # Nobody looks from now on who has an input.
         self._base = self._end
         self._safe = min(self._safe, self._end)
