@@ -9,6 +9,7 @@ as ordinary packets (`unfold`).
 """
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from protocols.crowd import Crowd, Seat
@@ -55,10 +56,6 @@ class Express(Underway):
         self._callbacks = (self._on_arrival,)
         # How many the sender has been told of.
         self._noted = 0
-        # What was foreseen and not sent, because the sender had an input, and the number of its first; it often goes on as if
-        # it had not.
-        self._left: Plan | None = None
-        self._left_at = 0
 
     # Taking a run
 
@@ -71,31 +68,15 @@ class Express(Underway):
         if crowd is None or not self._has_way():
             return
         self._forget()
-        left, self._left = self._left, None
-        for run in runs:
-            plan = self._plan(run, left)
-            count = len(plan.times[0])
-            if count < min(run.count, SHORTEST):
-                break
-            whole = count == run.count
-            self._take(machine, run, plan)
-            if not whole:
-                break
-        if machine.seat.pace is self:
+        free = [self._free_at(hop) for hop in range(len(self._path))]
+        plan = make_plan(runs, self._path, free, self._sampler, self._leaf.count)
+        if len(plan.times[0]) >= SHORTEST:
+            # The next may be another than the one known to follow the last that is under way.
+            self._safe = min(self._safe, self._end - 1)
+            self._take(machine, runs, plan)
             self._crowd = crowd
             crowd.late = self
             self.rouse()
-
-    def _plan(self, run: Run, left: Plan | None) -> Plan:
-        """What becomes of a run, which may be what was `left` of one before."""
-        if left is None or left.identity != run.identity or self._left_at != self._end:
-            # What follows the last that is under way is not what it was.
-            self._safe = min(self._safe, self._end - 1)
-        if left is not None and left.shift(run) and self._is_free(left):
-            return left
-        self._safe = min(self._safe, self._end - 1)
-        free = [self._free_at(hop) for hop in range(len(self._path))]
-        return make_plan(run, self._path, free, self._sampler, self._leaf.count)
 
     def _find_crowd(self) -> Crowd | None:
         audience = self._leaf.audiences.get(self._route.to)
@@ -119,23 +100,25 @@ class Express(Underway):
             free = max(free, self._times[hop][-1] + self._segments[-1].costs[hop])
         return free
 
-    def _is_free(self, plan: Plan) -> bool:
-        """Does the first packet find all ports idle?"""
-        return all(self._free_at(hop) <= plan.times[hop][0] for hop in range(len(self._path)))
-
-    def _take(self, machine: Machine, run: Run, plan: Plan) -> None:
+    def _take(self, machine: Machine, runs: Sequence[Run], plan: Plan) -> None:
         count, network, begin = len(plan.times[0]), self._network, self._end
-        run.carrier = machine.seat.pace = self
-        run.take(count, plan.times[0][-1] + run.interval)
         order = (self.host.place + 1) << 80 | (network.take_serials(count)) << 24
-        self._segments.append(Segment(run, begin, order, plan.costs))
-        self._starts.append(begin)
-        self._end += count
         for at, out in plan.losers:
             self._missed.append(begin + at)
             self._losers[begin + at] = out
         for column, more in zip(self._times, plan.times, strict=True):
             column += more
+        self._end += count
+        machine.seat.pace = self
+        for run in runs:
+            share = min(run.count, self._end - begin)
+            if share:
+                self._segments.append(Segment(run, begin, order, plan.costs))
+                self._starts.append(begin)
+                begin += share
+                order += share << 24
+                run.carrier = self
+                run.take(share, self._times[0][begin - self._base - 1] + run.interval)
         for link in self._path:
             link.express = self
         if self not in network.expresses:
@@ -340,30 +323,21 @@ class Express(Underway):
         self._noted = sent
 
     def _leave(self, first: int) -> None:
-        """Send none from this number on; the last run often goes on as if nothing had been."""
+        """Send none from this number on."""
         while self._starts[-1] >= max(first, self._passed[0] + 1):
-            self._drop(self._starts[-1])
-            self._left = None
             self._segments.pop()
             self._starts.pop()
-        self._drop(first)
+        segment, missed = self._segments[-1], self._missed
+        segment.run.count = first - segment.start
+        place = bisect_left(missed, first)
+        for number in missed[place:]:
+            del self._losers[number]
+        del missed[place:]
+        for column in self._times:
+            del column[first - self._base :]
+        self._end = first
         if self._posted >= first:
             self._posted, self._occurrence = -1, None
-
-    def _drop(self, first: int) -> None:
-        """Send none of the last run from this number on."""
-        segment, missed, begin = self._segments[-1], self._missed, first - self._base
-        run, count = segment.run, first - segment.start
-        if count < run.count:
-            place = bisect_left(missed, first)
-            losers = [(number - first, self._losers.pop(number)) for number in missed[place:]]
-            del missed[place:]
-            self._left = Plan(run, [column[begin:] for column in self._times], losers, segment.costs)
-            self._left.identity += count
-            self._left_at = first
-            for column in self._times:
-                del column[begin:]
-        self._end, run.count = first, count
 
     # While it is under way
 

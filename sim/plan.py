@@ -47,39 +47,26 @@ class Segment:
 
 
 class Plan:
-    """What becomes of the packets of a run: `times` when each is offered to each link and when it is there.
+    """What becomes of packets: `times` when each is offered to each link and when it is there, `costs` the seconds it takes.
 
-    `losers` has those somebody misses, counted from the first packet of the run, in order.
+    `losers` has those somebody misses, counted from the first packet, in order.
     """
 
-    __slots__ = ("costs", "identity", "interval", "losers", "size", "times")
+    __slots__ = ("costs", "losers", "times")
 
-    def __init__(self, run: Run, times: list[list[float]], losers: list[tuple[int, Losers]], costs: list[float]) -> None:
-        self.identity = run.identity
-        self.interval = run.interval
-        self.size = run.size
+    def __init__(self, times: list[list[float]], losers: list[tuple[int, Losers]], costs: list[float]) -> None:
         self.times = times
         self.losers = losers
         self.costs = costs
 
-    def shift(self, run: Run) -> bool:
-        """Make it the plan of this run, which is that of before without its beginning or end; False when it is another."""
-        done, offers = run.identity - self.identity, self.times[0]
-        if not 0 <= done < len(offers) or offers[done] != run.begin or (self.size, self.interval) != (run.size, run.interval):
-            return False
-        end = min(done + run.count, bisect_left(offers, run.until))
-        if done or end < len(offers):
-            self.identity += done
-            self.times = [column[done:end] for column in self.times]
-            self.losers = [(at - done, out) for at, out in self.losers if done <= at < end]
-        return True
 
+def make_plan(runs: Sequence[Run], path: list[Any], free: list[float], sampler: BundleLoss | None, leaves: int) -> Plan:
+    """As much of the runs as comes to anybody and finds all ports idle; `free` is when each of the `path` is.
 
-def make_plan(run: Run, path: list[Any], free: list[float], sampler: BundleLoss | None, leaves: int) -> Plan:
-    """As much of the run as comes to anybody and finds all ports idle; `free` is when each of the `path` is."""
-    count, losers = (run.count, []) if sampler is None else sampler.foretell(run.identity, run.count)
-    # A packet that comes to nobody has no arrival.
-    count = next((at for at, out in losers if len(out) == leaves), count)
+    The runs follow each other and are of one size and interval.
+    """
+    run = runs[0]
+    count, losers = foretell(runs, sampler, leaves)
     offers = list(accumulate(repeat(run.interval, count - 1), initial=run.begin)) if count else []
     del offers[bisect_left(offers, run.until) :]
     costs, times = [], [offers]
@@ -98,4 +85,20 @@ def make_plan(run: Run, path: list[Any], free: list[float], sampler: BundleLoss 
         times.append(arrivals)
         costs.append(cost)
     count = len(times[-1])
-    return Plan(run, [column[:count] for column in times], [pair for pair in losers if pair[0] < count], costs)
+    return Plan([column[:count] for column in times], [pair for pair in losers if pair[0] < count], costs)
+
+
+def foretell(runs: Sequence[Run], sampler: BundleLoss | None, leaves: int) -> tuple[int, list[tuple[int, Losers]]]:
+    """How many packets of the runs can be told of until one comes to nobody, and those somebody misses, from 0."""
+    total, losers = 0, []
+    for run in runs:
+        count, found = (run.count, []) if sampler is None else sampler.foretell(run.identity, run.count)
+        for at, out in found:
+            if len(out) == leaves:
+                # A packet that comes to nobody has no arrival.
+                return total + at, losers
+            losers.append((total + at, out))
+        total += count
+        if count < run.count:
+            break
+    return total, losers

@@ -161,7 +161,9 @@ class Repairs(Symbols):
         name = (fti.fec_id, *self.place(number), item.partition.length(self._block), fti)
         before, after = self.position(number), self.position(number + 1)
         sequence, identity = self._ordinal + number & 0xFFFF, self.identity + number
-        return Data(self.origin, sequence, item.flags | FLAG_REPAIR, *name, None, fti.segment, identity, (), None, before, after)
+        return Data(
+            self.origin, sequence, item.flags | FLAG_REPAIR, *name, None, fti.segment, identity, (), None, before, after
+        )
 
     def settle(self, count: int) -> None:
         """They are not asked for any more."""
