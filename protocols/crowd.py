@@ -108,9 +108,9 @@ class Crowd:
         # May somebody be among the attentive twice?
         self._stale = False
         # In step, but they have missed the last message, which is noted when they hear the next. It was this one of a run, and
-        # this is where and when it found them.
+        # they had heard the sender then.
         self._owing: list[Machine] = []
-        self._missed: tuple[Run, int, object, float] | None = None
+        self._missed: tuple[Run, int, float] | None = None
         self.late: Late | None = None
         """Who moves the crowd later than messages arrive, and makes up for it before anything else happens here."""
         self.touched: list[Machine] = []
@@ -164,7 +164,7 @@ class Crowd:
             else:
                 self._let_go(seat)
                 self._strays.append(machine)
-        self._missed = run, number, self._at, self._heard
+        self._missed = run, number, self._heard
         self._at = run.position(number + 1)
         self._heard = now
         return hearing
@@ -173,21 +173,27 @@ class Crowd:
         """Deliver to those out of step what has just moved the others."""
         self._tell(strays, message, source, to, now)
 
-    def note(self, run: "Run", number: int, now: float, out: Sequence[int]) -> None:
-        """As `miss`, when all are in step and it is known that who misses the message and hears the next only notes so."""
+    def note(self, run: "Run", number: int, heard: float | None, out: Sequence[int]) -> None:
+        """As `miss`, when all are in step and it is known that who misses the message and hears the next only notes so.
+
+        The message before came at `heard`; None: that to which they were moved last. `stand` or `move` have to follow.
+        """
         if self._owing:
             self._note(())
         machines = self._machines
         self._owing = [machines[place] for place in out]
-        self._missed = run, number, self._at, self._heard
-        self._at = run.position(number + 1)
-        self._heard = now
+        self._missed = run, number, self._heard if heard is None else heard
+
+    def stand(self, position: object, heard: float) -> None:
+        """All are there, after a message that somebody missed."""
+        self._at = position
+        self._heard = heard
 
     def _note(self, out: Sequence[int]) -> None:
         """The message after the one missed has come to those who owe, but not to those of `out`."""
         owing, self._owing = self._owing, []
         assert self._missed is not None
-        run, number, _, _ = self._missed
+        run, number, _ = self._missed
         if out:
             machines = self._machines
             gone = {machines[place] for place in out}
@@ -204,7 +210,8 @@ class Crowd:
     def _stray(self, owing: "list[Machine]") -> None:
         """These have not heard the message after the one they missed, and something else happens."""
         assert self._missed is not None
-        _, _, at, heard = self._missed
+        run, number, heard = self._missed
+        at = run.position(number)
         for machine in owing:
             seat: Seat = machine.seat
             self._let_go(seat)

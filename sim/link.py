@@ -5,7 +5,6 @@ Packets must be offered in order of time. What arrives is written into `landings
 
 from collections import deque
 from collections.abc import Sequence
-from heapq import merge
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from topologies.ethernet import wire_bytes
@@ -253,10 +252,11 @@ class Bundle:
         if when < 0.0:
             self._drop_shared(apart)
             return
-        losers = [member for member in losers if member not in lost_apart]
+        out: Sequence[int] = apart
         if losers:
+            losers = [member for member in losers if member not in lost_apart]
             self.count_lost(losers)
-        out = list(merge(losers, apart))
+            out = sorted([*losers, *apart])
         if len(out) < self.head.count:
             landings.setdefault(when, []).append((self.head, out))
 

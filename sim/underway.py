@@ -119,24 +119,16 @@ class Underway:
         self._passed[-1] = end
         crowd, missed, base, times = self._crowd, self._missed, self._base, self._times[-1]
         assert crowd is not None
-        lost, done = 0, begin
-        for number in missed[bisect_left(missed, begin) : bisect_left(missed, end)]:
-            out = self._missed_by(number)
+        lost, last = 0, -1
+        for last in missed[bisect_left(missed, begin) : bisect_left(missed, end)]:
+            out, segment = self._missed_by(last), self._segment(last)
             lost += len(out)
-            if done < number:
-                crowd.move(self._position(number), times[number - 1 - base])
-            done = number + 1
-            segment = self._segment(number)
-            crowd.note(segment.run, number - segment.start, times[number - base], out)
-            self._release_losers(number)
-        if done < end:
-            crowd.move(self._position(end), times[end - 1 - base])
+            crowd.note(segment.run, last - segment.start, times[last - 1 - base] if last > begin else None, out)
+            self._release_losers(last)
+        segment = self._segment(end - 1)
+        step = crowd.stand if last == end - 1 else crowd.move
+        step(segment.run.position(end - segment.start), times[end - 1 - base])
         self._network.delivered += (end - begin) * self._leaf.count - lost
-
-    def _position(self, number: int) -> Any:
-        """Where who heard all before a packet stands."""
-        segment = self._segment(number - 1)
-        return segment.run.position(number - segment.start)
 
     def _occupy(self, hop: int, begin: int, end: int) -> None:
         """A link has carried these."""
