@@ -265,7 +265,8 @@ class Express(Underway):
             strays = crowd.miss(run, nth, now, self._times[-1][number + 1 - self._base], out)
             if strays:
                 crowd.tell_strays(strays, run.message(nth), source, to, now)
-        self._release_losers(number)
+        if out and number < self._passed[-2]:
+            del self._losers[number]
 
     def _is_inner(self, number: int, segment: Segment) -> bool:
         """May who misses a packet only note so when the next is there, and is the next known?"""

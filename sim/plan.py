@@ -84,8 +84,12 @@ def make_plan(runs: Sequence[Run], path: list[Any], free: list[float], sampler: 
                 arrivals.append(idle + delay)
         times.append(arrivals)
         costs.append(cost)
-    count = len(times[-1])
-    return Plan([column[:count] for column in times], [pair for pair in losers if pair[0] < count], costs)
+    if len(times[-1]) < count:
+        count = len(times[-1])
+        for column in times:
+            del column[count:]
+        losers = [pair for pair in losers if pair[0] < count]
+    return Plan(times, losers, costs)
 
 
 def foretell(runs: Sequence[Run], sampler: BundleLoss | None, leaves: int) -> tuple[int, list[tuple[int, Losers]]]:

@@ -1,7 +1,6 @@
 """Foreseen packets on their way: when each is where, and what links and crowd are by now."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from protocols.crowd import Crowd
@@ -117,14 +116,15 @@ class Underway:
     def _land(self, begin: int, end: int) -> None:
         """These are there. All stand where the first begins, and who misses one only notes so."""
         self._passed[-1] = end
-        crowd, missed, base, times = self._crowd, self._missed, self._base, self._times[-1]
+        crowd, missed, base, times, counted = self._crowd, self._missed, self._base, self._times[-1], self._passed[-2]
         assert crowd is not None
         lost, last = 0, -1
         for last in missed[bisect_left(missed, begin) : bisect_left(missed, end)]:
             out, segment = self._missed_by(last), self._segment(last)
             lost += len(out)
             crowd.note(segment.run, last - segment.start, times[last - 1 - base] if last > begin else None, out)
-            self._release_losers(last)
+            if last < counted:
+                del self._losers[last]
         segment = self._segment(end - 1)
         step = crowd.stand if last == end - 1 else crowd.move
         step(segment.run.position(end - segment.start), times[end - 1 - base])
@@ -154,19 +154,19 @@ class Underway:
             count = min(end, segment.start + segment.run.count) - first
             self._sampler.count(segment.run.identity + first - segment.start, count)
             first += count
-        missed = self._missed
+        missed, landed = self._missed, self._passed[-1]
         for number in missed[bisect_left(missed, begin) : bisect_left(missed, end)]:
             self._bundle.count_lost(self._missed_by(number))
-            self._release_losers(number)
+            if number < landed:
+                del self._losers[number]
 
-    def _missed_by(self, number: int) -> Sequence[int]:
-        """Who loses a packet, as a list."""
-        out: Any = self._losers.get(number, ())
-        if not isinstance(out, list | tuple):
+    # Once a packet has landed and is counted nobody asks any more who lost it, and of many receivers these are many.
+
+    def _missed_by(self, number: int) -> list[int]:
+        """Who loses a packet."""
+        out = self._losers.get(number)
+        if type(out) is not list:
+            if out is None:
+                return []
             out = self._losers[number] = out.tolist()
-        return cast("Sequence[int]", out)
-
-    def _release_losers(self, number: int) -> None:
-        """Once a packet has landed and is counted nobody asks any more who lost it, and of many receivers these are many."""
-        if number < self._passed[-1] and number < self._passed[-2]:
-            self._losers.pop(number, None)
+        return out

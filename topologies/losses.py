@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 Words: TypeAlias = npt.NDArray[np.uint64]
-Losers: TypeAlias = Sequence[int] | npt.NDArray[np.int64]
+Losers: TypeAlias = list[int] | npt.NDArray[np.int64]
 Table: TypeAlias = tuple[list[int], npt.NDArray[np.int64]]
 """The losers of a window of 256 packets: where each packet's losers begin, and all losers packet by packet."""
 
