@@ -188,9 +188,13 @@ class Timers:
         if later <= now:
             if machine.seat.pace is not None:
                 machine.alone()
-            machine.wake(now)
             if machine.foresees:
+                # It may go on as it did.
                 self._network.look_ahead(host)
+            if machine.deadline <= now:
+                machine.wake(now)
+                if machine.foresees:
+                    self._network.look_ahead(host)
             later = machine.deadline
             if later <= now:
                 raise LivelockError(f"{host.name} asks at {now!r} to be woken at {later!r}")
