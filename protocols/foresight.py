@@ -60,7 +60,7 @@ class Run(ABC):
 
     @abstractmethod
     def is_inner(self, number: int) -> bool:
-        """May who misses it, and hears the next, only note so? The receiver has to agree (`Seat.shrugs`)."""
+        """May who misses it only note so, before hearing the next? The receiver has to agree (`Seat.shrugs`)."""
 
     @abstractmethod
     def message(self, number: int) -> Message:

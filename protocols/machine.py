@@ -244,7 +244,7 @@ class Machine(ABC):
             pace.release(self)
 
     def foresee(self) -> "Sequence[Run]":
-        """What it will send from its deadline on if it hears nothing until then, run after run; none when that is not simple."""
+        """What it will send from its deadline on if it hears nothing until then, run after run; none if that is not simple."""
         return ()
 
     def resume(self, now: float) -> None:

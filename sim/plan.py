@@ -94,7 +94,8 @@ def make_plan(runs: Sequence[Run], path: list[Any], free: list[float], sampler: 
 
 def foretell(runs: Sequence[Run], sampler: BundleLoss | None, leaves: int) -> tuple[int, list[tuple[int, Losers]]]:
     """How many packets of the runs can be told of until one comes to nobody, and those somebody misses, from 0."""
-    total, losers = 0, []
+    total = 0
+    losers: list[tuple[int, Losers]] = []
     for run in runs:
         count, found = (run.count, []) if sampler is None else sampler.foretell(run.identity, run.count)
         for at, out in found:

@@ -165,8 +165,11 @@ class Underway:
     def _missed_by(self, number: int) -> list[int]:
         """Who loses a packet."""
         out = self._losers.get(number)
-        if type(out) is not list:
-            if out is None:
-                return []
-            out = self._losers[number] = out.tolist()
-        return out
+        if out is None:
+            return []
+        if isinstance(out, list):
+            return out
+        # Of the many there may be, only those that are about to be looked at are made a list.
+        members: list[int] = out.tolist()
+        self._losers[number] = members
+        return members

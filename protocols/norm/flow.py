@@ -104,8 +104,8 @@ class Flow(Symbols):
         return number + -(self._first + number) % self._length
 
     def is_inner(self, number: int) -> bool:
-        """It is when neither it nor the next is the first or last symbol of a block."""
-        return 0 < (self._first + number) % self._length < self._length - 2
+        """All but the first of a block: who misses the last begins to ask with the next, as all who lack something do."""
+        return (self._first + number) % self._length > 0
 
     def message(self, number: int) -> Data:
         """One of them, counted from 0."""
@@ -183,9 +183,9 @@ def promise(sender: "NormSender", item: Outgoing, repairs: list[Outgoing], start
         if rows is None:
             return []
         for row in rows:
-            run = Repairs(sender, other, start, *row)
-            runs.append(run)
-            start.move(run)
+            again = Repairs(sender, other, start, *row)
+            runs.append(again)
+            start.move(again)
     # By a few more than the division says, which is not exact.
     count = min(item.steady(), int((until - start.begin) / start.interval) + 2)
     if item.info_due or count <= 0:

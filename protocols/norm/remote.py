@@ -214,7 +214,10 @@ class RemoteSender(Reception):
         if self.whole:
             return True
         place = (key, run.place(number)[1], 0)
-        return not self.lacks_before(place) if self._cycle is None else self._cycle.ignores(place, None, then)
+        cycle = self._cycle
+        if cycle is None or cycle.is_idle(then):
+            return not self.lacks_before(place)
+        return cycle.ignores(place, None, then)
 
     def skip(self, run: Flow, number: int) -> None:
         """Note that this symbol is missing."""

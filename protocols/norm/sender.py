@@ -148,7 +148,7 @@ class NormSender(Sender):
         self._schedule()
 
     def foresee(self) -> list[Run]:
-        """What was asked for again and the rest of the object, when all of it is simple and nothing else is to be done before."""
+        """What was asked for again and the rest of the object, when that is simple and nothing else is to be done before."""
         chain, clear = self._chain, self._clear
         if not self._unsent or self._squelch is not None or self._full or self._window.backlog or self.ports.trace is not None:
             return []
