@@ -15,8 +15,8 @@ from typing import Any, cast
 from benchmarks.cases import measure_cases
 from benchmarks.textbook import TextbookStar, at_random
 from benchmarks.yardsticks import GROUP, Measure, bare_loop, best, timed
-from experiments.content import Extent
-from experiments.program import accounted
+from experiments.running.content import Extent
+from experiments.running.program import accounted
 from protocols.events import Event, FlushCompleted, ObjectReceived
 from protocols.machine import Content, Ports
 from protocols.norm import NormConfig, NormReceiver, NormSender
