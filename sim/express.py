@@ -52,6 +52,8 @@ class Express(Underway):
         self._safe = 0
         self._watched: dict[Machine, tuple[int, Run, int, float]] = {}
         self._posted = -1
+        # What `_next_event` has found; -1 when it may be another by now.
+        self._aimed = -1
         self._occurrence: Occurrence | None = None
         self._callbacks = (self._on_arrival,)
         # How many the sender has been told of.
@@ -109,6 +111,7 @@ class Express(Underway):
         for column, more in zip(self._times, plan.times, strict=True):
             column += more
         self._end += count
+        self._aimed = -1
         machine.seat.pace = self
         for run in runs:
             share = min(run.count, self._end - begin)
@@ -178,14 +181,17 @@ class Express(Underway):
         """The next packet to be told of, or that somebody misses who does more than note it, or the last."""
         if crowd.touched:
             self._review(crowd)
+        if self._aimed == self._safe and self._aimed >= self._passed[-1]:
+            # Nothing has changed since.
+            return self._aimed
         missed, last, safe = self._missed, self._next_turn(), max(self._safe, self._passed[-1])
         for number in missed[bisect_left(missed, safe) :]:
             if number >= last:
                 break
             if not self._is_harmless(number, crowd):
-                self._safe = number
+                self._safe = self._aimed = number
                 return number
-        self._safe = max(safe, last)
+        self._safe, self._aimed = max(safe, last), last
         return last
 
     def _next_turn(self) -> int:
@@ -336,7 +342,7 @@ class Express(Underway):
         del missed[place:]
         for column in self._times:
             del column[first - self._base :]
-        self._end = first
+        self._end, self._aimed = first, -1
         if self._posted >= first:
             self._posted, self._occurrence = -1, None
 
