@@ -11,7 +11,7 @@ from sim.leaf import Leaf, Switch
 from sim.link import Bundle, Fifo, Link
 from topologies.losses import BundleLoss, Losers
 
-__all__ = ["Plan", "Segment", "make_plan", "path_of"]
+__all__ = ["Plan", "Segment", "foretell", "make_plan", "path_of"]
 
 MARGIN = 1e-6
 """Seconds, far more than what rounding makes of sums of times."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from protocols.machine import Group
     from protocols.norm.sender import NormSender
 
-__all__ = ["Start", "Symbols", "promise"]
+__all__ = ["Flow", "Repairs", "Start", "Symbols", "promise"]
 
 
 class Start:
