@@ -1,0 +1,1 @@
+"""What runs a scenario, and who watches."""
