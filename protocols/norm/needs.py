@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from protocols.norm.bits import bit_runs, lowest, without_lowest
 from protocols.norm.demand import Demand
@@ -16,12 +17,15 @@ from protocols.norm.messages import (
     Item,
     Request,
 )
+from protocols.norm.pending import Pending
 from protocols.serial import ahead
 
 __all__ = ["Need", "Place", "contents_for", "is_covered", "needs_before"]
 
 Place = tuple[int, int, int]
 """(object id, block, symbol): everything before it in transmission order."""
+Objects: TypeAlias = Pending[Incoming | None] | Mapping[int, Incoming | None]
+"""What is incomplete by object id, None where nothing is known of it."""
 ITEM_SIZES = {0: 8, 2: 8, 5: 8, 129: 12}
 REQUEST_HEADER = 4
 MOST_NACKS = 4
@@ -39,7 +43,7 @@ class Need:
     length: int = 0
 
 
-def needs_before(objects: Mapping[int, Incoming | None], place: Place) -> Iterator[Need]:
+def needs_before(objects: Objects, place: Place) -> Iterator[Need]:
     """Everything missing before `place`, objects and blocks in order, objects of which nothing is known as a whole."""
     object_id, block, symbol = place
     for key in sorted(objects, key=lambda key: ahead(key, object_id)):
@@ -83,7 +87,7 @@ def _of_block(item: Incoming, block: int) -> Need:
     return Need(LEVEL_SEGMENT, item.object_id, block, mask=mask, length=length)
 
 
-def is_covered(objects: Mapping[int, Incoming | None], place: Place, asked: Demand) -> bool:
+def is_covered(objects: Objects, place: Place, asked: Demand) -> bool:
     """Will the repair of what others asked for bring everything missing before `place`?"""
     object_id, block, symbol = place
     for key, item in objects.items():

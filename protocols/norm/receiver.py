@@ -3,7 +3,7 @@
 from protocols.events import SenderHeard
 from protocols.machine import Address, Group, Machine, Message, Packet, Ports
 from protocols.norm.config import NormConfig
-from protocols.norm.messages import Ack, Command, Data, Info, Nack
+from protocols.norm.messages import Ack, Command, Data, Flush, Info, Nack
 from protocols.norm.remote import RemoteSender
 from protocols.norm.wire import size_of
 
@@ -68,7 +68,7 @@ class NormReceiver(Machine):
                 remote.overhear(message, now)
                 self.settle()
             return
-        elif message.calm is remote.at and remote.follow(message, now):
+        elif type(message) is Flush and message.calm is remote.at and remote.follow(message, now):
             if remote.attentive or not remote.whole:
                 self.settle()
             return

@@ -16,6 +16,7 @@ from protocols.norm.messages import (
     Ack,
     Command,
     Data,
+    Flush,
     Gist,
     Info,
     Nack,
@@ -98,7 +99,7 @@ class RemoteSender(Reception):
         at = self.at
         self.move(message, (at.object_id, at.block, at.symbol), sequence)
 
-    def follow(self, message: Any, now: float) -> bool:
+    def follow(self, message: Data | Flush, now: float) -> bool:
         """A `Data` or `Flush` that has little to say to who stands where its sender stands; False: it takes more than this."""
         item, key = None, message.object_id
         if not self.whole:
