@@ -178,8 +178,12 @@ class Offer:
 class Ports(Protocol):
     """The only ways out of a machine. `list.append` is a complete fake of most of them."""
 
-    rng: Rng
     trace: Callable[[str, object], None] | None
+    """Who is told of decisions; None while nobody watches."""
+
+    @property
+    def rng(self) -> Rng:
+        """The machine's stream of random numbers."""
 
     def send(self, packet: Packet) -> object:
         """Always taken. A true answer means "full": send no more before `resume`."""

@@ -23,13 +23,16 @@ NORM = (
     *("needs", "outgoing", "partition", "pending", "quantise", "reception", "receiver", "remote", "sender", "window", "wire"),
     *("wire_commands", "wire_content", "wire_extensions", "wire_feedback", "wire_frame", "wire_requests", "wire_schemes"),
 )
+SIM = (
+    *("capture", "engine", "express", "flight", "host", "leaf", "link", "membership", "network", "plan", "routes"),
+    "underway",
+)
 MODULES = [
     *("protocols/crowd.py", "protocols/foresight.py", "protocols/machine.py", "protocols/rng.py", "protocols/serial.py"),
     *(f"protocols/norm/{name}.py" for name in NORM),
-    *("sim/engine.py", "sim/express.py", "sim/flight.py", "sim/plan.py", "sim/underway.py", "topologies/losses.py"),
+    *(f"sim/{name}.py" for name in SIM),
+    "topologies/losses.py",
 ]
-"""Not the messages: mypyc knows no slotted dataclasses. Not the links and leaves: whoever watches a run makes them another
-class."""
 
 BUILD = """
 import sys

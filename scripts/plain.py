@@ -1,8 +1,8 @@
-"""Dataclasses spelled out as plain classes, for mypyc: it compiles those only to classes whose attributes are looked up by name.
+"""Dataclasses spelled out as plain classes, for mypyc, which looks up the attributes of a slotted dataclass by name.
 
-`spell_out(source)` gives a module's source with every dataclass as a class with `__init__`, `__eq__`, `__repr__`, and `__hash__`
-when it is frozen; all else stays as it is, line by line. `dataclasses.fields` and `replace` still work on them. What is frozen
-can be changed then: that nobody does is what mypy says of the source.
+`spell_out(source)` gives a module's source with every dataclass as a class with `__init__`, `__repr__`, `__eq__`, and, when it
+is frozen, `__hash__`; all else stays as it is, line by line. `dataclasses.fields` and `replace` still work on them. What is
+frozen can be changed then: that nobody does is what mypy says of the source.
 """
 
 import ast
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 __all__ = ["spell_out"]
 
-KEEP = "from dataclasses import field as _field, make_dataclass as _make_dataclass"
+IMPORTS = "from dataclasses import field as _field, make_dataclass as _make_dataclass"
 
 
 @dataclass(frozen=True)
@@ -30,28 +30,32 @@ def spell_out(source: str) -> str:
     """The module with its dataclasses spelled out. ValueError for what is not provided for: factories of defaults."""
     lines = source.splitlines()
     known: dict[str, list[_Field]] = {}
-    classes = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
     edits: list[tuple[int, int, list[str]]] = []
-    for node in classes:
-        marks = [mark for mark in node.decorator_list if ast.unparse(mark).partition("(")[0] == "dataclass"]
-        if not marks:
+    for node in ast.parse(source).body:
+        marks = [mark for mark in getattr(node, "decorator_list", ()) if ast.unparse(mark).partition("(")[0] == "dataclass"]
+        if not isinstance(node, ast.ClassDef) or not marks:
             continue
-        own = {
-            line.target.id: line for line in node.body if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name)
-        }
-        own = {name: line for name, line in own.items() if not ast.unparse(line.annotation).startswith("ClassVar")}
-        fields = {entry.name: entry for base in node.bases for entry in known.get(ast.unparse(base), ())}
-        fields |= {name: _field_of(name, line) for name, line in own.items()}
-        known[node.name] = list(fields.values())
-        edits += [(mark.lineno, mark.end_lineno or mark.lineno, []) for mark in marks]
-        edits += [
-            (line.lineno, line.end_lineno or line.lineno, [f"    {name}: {fields[name].kind}"]) for name, line in own.items()
-        ]
-        end = node.end_lineno or node.lineno
-        edits.append((end + 1, end, _methods(node, known[node.name], "frozen=True" in ast.unparse(marks[0]))))
+        own = {name: (line, _field_of(name, line)) for name, line in _declared(node).items()}
+        inherited = {entry.name: entry for base in node.bases for entry in known.get(ast.unparse(base), ())}
+        fields = known[node.name] = list((inherited | {name: entry for name, (_, entry) in own.items()}).values())
+        edits.append((*_span(marks[0]), []))
+        edits += [(*_span(line), [f"    {entry.name}: {entry.kind}"]) for line, entry in own.values()]
+        methods, (_, end) = _methods(node, fields, "frozen=True" in ast.unparse(marks[0])), _span(node)
+        edits.append((end + 1, end, [*methods, *_twin(node.name, fields)]))
     for first, last, text in sorted(edits, reverse=True):
         lines[first - 1 : last] = text
     return "\n".join(lines) + "\n"
+
+
+def _span(node: ast.stmt | ast.expr) -> tuple[int, int]:
+    """First and last line."""
+    return node.lineno, node.end_lineno or node.lineno
+
+
+def _declared(node: ast.ClassDef) -> dict[str, ast.AnnAssign]:
+    """The fields of a class by name."""
+    lines = [line for line in node.body if isinstance(line, ast.AnnAssign)]
+    return {ast.unparse(line.target): line for line in lines if not ast.unparse(line.annotation).startswith("ClassVar")}
 
 
 def _field_of(name: str, line: ast.AnnAssign) -> _Field:
@@ -67,21 +71,18 @@ def _field_of(name: str, line: ast.AnnAssign) -> _Field:
 
 def _methods(node: ast.ClassDef, fields: list[_Field], frozen: bool) -> list[str]:
     written = {line.name for line in node.body if isinstance(line, ast.FunctionDef)}
-    text = ["", *_init(fields, "__post_init__" in written)]
-    shown = ", ".join(f"{entry.name}={{self.{entry.name}!r}}" for entry in fields if entry.repr)
-    if "__repr__" not in written:
-        text += ["", "    def __repr__(self) -> str:", f'        return f"{node.name}({shown})"']
     compared = [entry.name for entry in fields if entry.compare]
-    equal = " and ".join(f"self.{name} == other.{name}" for name in compared) or "True"
+    text = ["", *_init(fields, "__post_init__" in written)]
+    if "__repr__" not in written:
+        shown = ", ".join(f"{entry.name}={{self.{entry.name}!r}}" for entry in fields if entry.repr)
+        text += ["", "    def __repr__(self) -> str:", f'        return f"{node.name}({shown})"']
     text += ["", "    def __eq__(self, other: object) -> bool:", f"        if type(other) is not {node.name}:"]
-    text += ["            return NotImplemented", f"        return {equal}"]
+    text += ["            return NotImplemented"]
+    text += [f"        return {' and '.join(f'self.{name} == other.{name}' for name in compared) or 'True'}"]
     if frozen:
         hashed = "".join(f"self.{name}, " for name in compared)
         text += ["", "    def __hash__(self) -> int:", f"        return hash(({hashed}))"]
-    # What `replace` and `fields` look at, of a dataclass with these fields and nothing else.
-    rows = ", ".join(f'"{entry.name}"' if entry.init else f'("{entry.name}", object, _field(init=False))' for entry in fields)
-    twin = f'getattr(_make_dataclass("{node.name}", [{rows}]), "__dataclass_fields__")'
-    return [*text, "", KEEP, f'setattr({node.name}, "__dataclass_fields__", {twin})', ""]
+    return text
 
 
 def _init(fields: list[_Field], settle: bool) -> list[str]:
@@ -96,3 +97,10 @@ def _init(fields: list[_Field], settle: bool) -> list[str]:
 
 def _parameter(entry: _Field) -> str:
     return f"{entry.name}: {entry.kind}" + ("" if entry.default is None else f" = {entry.default}")
+
+
+def _twin(name: str, fields: list[_Field]) -> list[str]:
+    """What `replace` and `fields` look at is that of a dataclass with the same fields and nothing else."""
+    rows = ", ".join(f'"{entry.name}"' if entry.init else f'("{entry.name}", object, _field(init=False))' for entry in fields)
+    twin = f'getattr(_make_dataclass("{name}", [{rows}]), "__dataclass_fields__")'
+    return ["", IMPORTS, f'setattr({name}, "__dataclass_fields__", {twin})', ""]

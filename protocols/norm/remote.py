@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from protocols.events import SenderReset, SenderSilent
 from protocols.norm.backoff import NEVER
