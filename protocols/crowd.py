@@ -87,6 +87,7 @@ class Crowd:
         "_machines",
         "_missed",
         "_owing",
+        "_receive_all",
         "_spare",
         "_stale",
         "_strays",
@@ -96,6 +97,9 @@ class Crowd:
 
     def __init__(self, machines: "Sequence[Machine]") -> None:
         self._machines = machines
+        kind = type(machines[0])
+        alike = all(type(machine) is kind for machine in machines)
+        self._receive_all = machines[0].receive_all if alike else _receive_each
         self._at: object = object()
         self._heard = 0.0
         self._spare = 0
@@ -358,8 +362,8 @@ class Crowd:
         strays, attentive = self._strays, self._attentive
         if self.late is not None:
             self.touched += machines
+        self._receive_all(machines, message, source, to, now)
         for machine in machines:
-            machine.receive(message, source, to, now)
             seat: Seat = machine.seat
             if seat.at is not at:
                 strays.append(machine)
@@ -387,14 +391,18 @@ class Crowd:
             attentive, self._stale = list(dict.fromkeys(attentive)), False
         if self.late is not None:
             self.touched += attentive
+        told = []
         for machine in attentive:
             seat: Seat = machine.seat
-            if seat.pace is not self:
-                continue
-            if machine not in gone:
+            if seat.pace is self and machine not in gone:
                 seat.at = at
                 seat.heard = heard
-                machine.receive(message, source, to, now)
+                told.append(machine)
+        self._receive_all(told, message, source, to, now)
+        for machine in attentive:
+            seat = machine.seat
+            if seat.pace is not self:
+                continue
             if seat.attentive:
                 self._attentive.append(machine)
             elif not seat.whole:
@@ -410,6 +418,11 @@ class Crowd:
         self._at = message.after if message.after is not None else object()
         self._heard = now
         self._tell(_without(list(machines), deaf), message, source, to, now)
+
+
+def _receive_each(machines: "Sequence[Machine]", message: "Message", source: "Address", to: "Address", now: float) -> None:
+    for machine in machines:
+        machine.receive(message, source, to, now)
 
 
 def _without(machines: "list[Machine]", deaf: "list[Machine]") -> "list[Machine]":

@@ -239,6 +239,11 @@ class Machine(ABC):
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """A message from another node arrived."""
 
+    @staticmethod
+    def receive_all(machines: "Iterable[Any]", message: Message, source: Address, to: Address, now: float) -> None:
+        """`receive` of each of these machines, which are all of this class; a class may know a shorter way."""
+        fan_out(machines, message, source, to, now)
+
     @abstractmethod
     def wake(self, now: float) -> None:
         """The deadline has come, or nearly. Afterwards `deadline` is later than `now`."""

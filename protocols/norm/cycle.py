@@ -28,60 +28,61 @@ class NackCycle:
     but the times stand, so that a need which comes up before `expiry` and nobody asked for still speaks at `expiry`.
     """
 
-    __slots__ = ("_asked", "_covered", "_expiry", "_holdoff", "_noted", "_remote", "due")
+    __slots__ = ("_noted", "_remote", "asked", "covered", "due", "expiry", "holdoff")
 
     def __init__(self, remote: "RemoteSender") -> None:
         self._remote = remote
-        self._expiry = self._holdoff = NEVER
         self._noted: Place = (0, 0, 0)
-        self._asked: Demand | None = None
-        # Up to where others have asked for everything; None while this receiver is not quiet.
-        self._covered: Place | None = None
+        self.expiry = NEVER
+        """When the back-off is over."""
+        self.holdoff = NEVER
+        """Until then a back-off or hold-off is under way; after it no repair changes anything here."""
+        self.asked: Demand | None = None
+        """What others have asked for during the back-off."""
+        self.covered: Place | None = None
+        """Up to where they have asked for everything; None while this receiver is not quiet."""
         self.due = inf
-
-    def is_idle(self, now: float) -> bool:
-        """Is neither back-off nor hold-off under way? Then no repair changes anything here."""
-        return now >= self._expiry and now >= self._holdoff
+        """When to be woken."""
 
     def ignores(self, reach: Place, back: Place | None, now: float) -> bool:
         """Would `rewind(back)` and `check(reach)` change nothing? False when in doubt."""
         noted = self._noted
-        if now >= self._holdoff or (back is not None and (back[0] != noted[0] or back < noted)):
+        if now >= self.holdoff or (back is not None and (back[0] != noted[0] or back < noted)):
             return False
-        covered = self._covered
-        return now >= self._expiry or covered is None or (reach[0] == covered[0] and reach <= covered)
+        covered = self.covered
+        return now >= self.expiry or covered is None or (reach[0] == covered[0] and reach <= covered)
 
     def check(self, now: float, place: Place) -> None:
         """Something may be missing before `place`: begin, unless a process is under way."""
-        if now < self._expiry:
-            if self._covered is not None and is_before(self._covered, place):
-                self._covered = place
+        if now < self.expiry:
+            if self.covered is not None and is_before(self.covered, place):
+                self.covered = place
                 if not self._is_covered(place):
-                    self._covered = None
-                    self.due = self._expiry
+                    self.covered = None
+                    self.due = self.expiry
                     receiver = self._remote.receiver
                     receiver.nacks_suppressed -= 1
                     if receiver.ports.trace is not None:
-                        receiver.ports.trace("nack_resumed", {"until": self._expiry})
-        elif now >= self._holdoff and self._remote.lacks_before(place):
+                        receiver.ports.trace("nack_resumed", {"until": self.expiry})
+        elif now >= self.holdoff and self._remote.lacks_before(place):
             self.begin(now)
 
     def begin(self, now: float) -> None:
         """Something is missing: back off."""
         remote = self._remote
-        factor = remote.backoff
+        factor, grtt = remote.backoff, remote.grtt
         ports = remote.receiver.ports
-        wait = backoff(ports.rng.uniform(), factor * remote.grtt, remote.gsize) if factor else 0.0
-        self._expiry = now + wait
+        wait = backoff(ports.rng.uniform(), factor * grtt, remote.gsize) if factor else 0.0
+        self.expiry = now + wait
         # Without back-off and parity an answer comes within one round trip.
         rest = factor + 2 if factor or remote.parity else 1
-        self._holdoff = self._expiry + rest * remote.grtt
+        self.holdoff = self.expiry + rest * grtt
         self._noted = remote.at.place
-        self._asked = self._covered = None
+        self.asked = self.covered = None
         if ports.trace is not None:
-            ports.trace("nack_backoff", {"until": self._expiry})
+            ports.trace("nack_backoff", {"until": self.expiry})
         if wait > 0.0:
-            self.due = self._expiry
+            self.due = self.expiry
         else:
             self.expire(now)
 
@@ -94,41 +95,47 @@ class NackCycle:
         needs = list(needs_before(remote.objects, place))
         trace = remote.receiver.ports.trace
         if not needs:
-            self._holdoff = now
+            self.holdoff = now
             if trace is not None:
                 trace("nack_needless", {})
         elif self._is_covered(place):
             remote.receiver.nacks_suppressed += 1
             if trace is not None:
-                trace("nack_suppressed", {"due": self._expiry})
+                trace("nack_suppressed", {"due": self.expiry})
         else:
             if trace is not None:
-                trace("nack_due", {"silent_until": self._holdoff})
+                trace("nack_due", {"silent_until": self.holdoff})
             remote.send_nack(needs, now)
 
-    def overhear(self, demand: Demand, now: float) -> None:
-        """Another receiver asked for this."""
-        if now >= self._expiry or self._covered is not None:
-            return
-        asked = self._asked
-        asked = self._asked = demand if asked is None else asked.merged(demand)
+    def overhear(self, demand: Demand, now: float) -> bool:
+        """Another receiver asked for this; True when there is nothing left to ask for."""
+        if now >= self.expiry or self.covered is not None:
+            return False
+        asked = self.asked
+        asked = self.asked = demand if asked is None else asked.merged(demand)
         remote = self._remote
         place = remote.boundary()
-        if is_covered(remote.objects, place, asked):
-            self._covered = place
-            self.due = inf
-            receiver = self._remote.receiver
-            receiver.nacks_suppressed += 1
-            if receiver.ports.trace is not None:
-                receiver.ports.trace("nack_suppressed", {"due": self._expiry})
+        if not is_covered(remote.objects, place, asked):
+            return False
+        self.fall_quiet(place)
+        return True
+
+    def fall_quiet(self, place: Place) -> None:
+        """Others have asked for everything up to there."""
+        self.covered = place
+        self.due = inf
+        receiver = self._remote.receiver
+        receiver.nacks_suppressed += 1
+        if receiver.ports.trace is not None:
+            receiver.ports.trace("nack_suppressed", {"due": self.expiry})
 
     def _is_covered(self, place: Place) -> bool:
-        return self._asked is not None and is_covered(self._remote.objects, place, self._asked)
+        return self.asked is not None and is_covered(self._remote.objects, place, self.asked)
 
     def rewind(self, place: Place, now: float) -> None:
         """The sender sends a repair at `place`. If it went back there, a request for anything earlier was lost."""
         noted = self._noted
         if place < noted if place[0] == noted[0] else is_before(place, noted):
             self._noted = place
-            if self._expiry <= now < self._holdoff:
-                self._holdoff = now
+            if self.expiry <= now < self.holdoff:
+                self.holdoff = now

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from protocols.norm.bits import bit_runs, lowest, without_lowest
 from protocols.norm.demand import Demand
@@ -24,8 +23,6 @@ __all__ = ["Need", "Place", "contents_for", "is_covered", "needs_before"]
 
 Place = tuple[int, int, int]
 """(object id, block, symbol): everything before it in transmission order."""
-Objects: TypeAlias = Pending[Incoming | None] | Mapping[int, Incoming | None]
-"""What is incomplete by object id, None where nothing is known of it."""
 ITEM_SIZES = {0: 8, 2: 8, 5: 8, 129: 12}
 REQUEST_HEADER = 4
 MOST_NACKS = 4
@@ -43,7 +40,7 @@ class Need:
     length: int = 0
 
 
-def needs_before(objects: Objects, place: Place) -> Iterator[Need]:
+def needs_before(objects: Pending[Incoming | None] | Mapping[int, Incoming | None], place: Place) -> Iterator[Need]:
     """Everything missing before `place`, objects and blocks in order, objects of which nothing is known as a whole."""
     object_id, block, symbol = place
     for key in sorted(objects, key=lambda key: ahead(key, object_id)):
@@ -87,15 +84,14 @@ def _of_block(item: Incoming, block: int) -> Need:
     return Need(LEVEL_SEGMENT, item.object_id, block, mask=mask, length=length)
 
 
-def is_covered(objects: Objects, place: Place, asked: Demand) -> bool:
+def is_covered(objects: Pending[Incoming | None], place: Place, asked: Demand) -> bool:
     """Will the repair of what others asked for bring everything missing before `place`?"""
     object_id, block, symbol = place
+    item = objects.item
+    if item is not None and objects.key == object_id and objects.more is None and not asked.objects and (block or symbol):
+        # The object that is being sent: nearly always.
+        return _is_object_covered(item, block, symbol, asked)
     for key, item in objects.items():
-        if key == object_id and item is not None and not asked.objects and (block or symbol):
-            # As below, for the object that is being sent: nearly always.
-            if not item.clean and not _is_object_covered(item, (block, symbol), asked):
-                return False
-            continue
         order = ahead(key, object_id)
         if order > 0 or (order == 0 and not (block or symbol)):
             continue
@@ -104,50 +100,50 @@ def is_covered(objects: Objects, place: Place, asked: Demand) -> bool:
         if item is None:
             return False
         limit = (block, symbol) if order == 0 else (item.fti.partition.blocks, 0)
-        if not item.clean and not _is_object_covered(item, limit, asked):
+        if not _is_object_covered(item, *limit, asked):
             return False
     return True
 
 
-def _is_object_covered(item: Incoming, limit: tuple[int, int], asked: Demand) -> bool:
-    key, (end, symbol) = item.object_id, limit
+def _is_object_covered(item: Incoming, end: int, symbol: int, asked: Demand) -> bool:
+    key = item.object_id
     if item.wants_info and item.info is None and not asked.has_info(key):
         return False
     for first, last in item.absent or ():
         if first < end and not asked.has_blocks(key, first, min(last, end - 1)):
             return False
-    if item.gaps is None:
+    gaps = item.gaps
+    if gaps is None:
         return True
-    symbols, usable = asked.symbols, item.fti.usable
-    for block, missing in item.gaps.items():
-        if block > end or (block == end and usable):
-            continue
-        mask = symbols.get((key, block), 0)
-        if block == end:
-            if missing & (1 << symbol) - 1 & ~mask:
+    if gaps.more is None and gaps.key < end and not asked.blocks:
+        return _is_block_covered(item, gaps.key, gaps.item, asked)
+    for block, missing in gaps.items():
+        if block < end:
+            if not _is_block_covered(item, block, missing, asked) and not asked.has_blocks(key, block, block):
                 return False
-        elif not (mask and _is_block_covered(item, block, missing, mask)) and not (
-            asked.blocks and asked.has_blocks(key, block, block)
-        ):
-            # What is incomplete lacks something, so that nothing asked for covers nothing.
+        elif block == end and not item.fti.usable and missing & (1 << symbol) - 1 & ~asked.symbols.get((key, block), 0):
             return False
     return True
 
 
-def _is_block_covered(item: Incoming, block: int, missing: int, mask: int) -> bool:
-    heard, fti = item.parity_of(block), item.fti
-    return _gain(fti.partition.length(block), missing, heard, mask, fti.usable) >= missing.bit_count() - heard.bit_count()
-
-
-def _gain(length: int, missing: int, heard: int, mask: int, usable: int) -> int:
-    """How many useful symbols of a wholly sent block of this length come when another asks for `mask`."""
+def _is_block_covered(item: Incoming, block: int, missing: int, asked: Demand) -> bool:
+    """Will as many useful symbols of a wholly sent block come as it lacks?"""
+    mask = asked.symbols.get((item.object_id, block), 0)
+    if not mask:
+        # What is incomplete lacks something, so that nothing asked for covers nothing.
+        return False
+    fti, heard = item.fti, item.parity_of(block)
+    length = fti.partition.length(block)
+    lacking, parity = missing.bit_count() - heard.bit_count(), mask >> length
     if mask & (1 << length) - 1:
         # Source symbols are named, so exactly what was asked for is sent.
-        return (missing & mask).bit_count() + (mask >> length & ~heard).bit_count()
+        return (missing & mask).bit_count() + (parity & ~heard).bit_count() >= lacking
     # Parity is sent by count, from what was never sent; when that runs out, what was asked for is sent again.
     spent = heard.bit_length()
-    left, count = usable - spent, mask.bit_count()
-    return count if count <= left else left + (mask >> length & ~heard & (1 << spent) - 1).bit_count()
+    left, count = fti.usable - spent, mask.bit_count()
+    if count > left:
+        count = left + (parity & ~heard & (1 << spent) - 1).bit_count()
+    return count >= lacking
 
 
 # -- as requests -------------------------------------------------------------------------------------------------------
@@ -190,8 +186,10 @@ def _spans(needs: Iterable[Need], fec_id: int) -> Iterator[tuple[int, Item, Item
             yield level, low, Item(fec_id, key.object_id, key.last, 0, key.length), key.last - key.block + 1
         else:
             for start, end in bit_runs(key.mask):
-                low = Item(fec_id, key.object_id, key.block, start, key.length)
-                yield level, low, Item(fec_id, key.object_id, key.block, end, key.length), end - start + 1
+                low = high = Item(fec_id, key.object_id, key.block, start, key.length)
+                if end > start:
+                    high = Item(fec_id, key.object_id, key.block, end, key.length)
+                yield level, low, high, end - start + 1
 
 
 def _object_runs(needs: Iterable[Need]) -> Iterator[tuple[int, int | Need, int, int]]:

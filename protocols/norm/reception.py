@@ -35,7 +35,7 @@ class Reception(Seat):
     None for an object of which nothing is known. An object that is not in `objects` is complete, unwanted or given up.
     """
 
-    __slots__ = ("_cycle", "_fec_id", "_segment", "node", "objects", "parity", "receiver")
+    __slots__ = ("_fec_id", "_segment", "cycle", "node", "objects", "parity", "receiver")
 
     def __init__(self, receiver: "NormReceiver", node: int) -> None:
         super().__init__(_BEFORE)
@@ -45,7 +45,7 @@ class Reception(Seat):
         self.parity = 0
         self._fec_id = 5
         self._segment = UNKNOWN_SEGMENT
-        self._cycle: NackCycle | None = None
+        self.cycle: NackCycle | None = None
 
     def item_of(self, message: Data | Info) -> Incoming | None:
         """The object of the message if it is incomplete; opened with its first message."""
@@ -121,6 +121,10 @@ class Reception(Seat):
             self.receiver.objects_received += 1
             event = _received(self.node, item.object_id, item.fti.object_size, item.info or b"")
             self.receiver.ports.notify(event)
+        elif self.objects.more is None:
+            # It is all there is, nearly always.
+            self.whole, self.cycle = True, None
+            return
         self._judge()
 
     def _judge(self) -> None:
@@ -131,7 +135,7 @@ class Reception(Seat):
                 return
         self.whole = True
         # What a NACK process of the past knows is of no use to the next.
-        self._cycle = None
+        self.cycle = None
 
     def _abort(self, item: Incoming, reason: str) -> None:
         self.give_up([item.object_id], reason)

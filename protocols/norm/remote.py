@@ -108,38 +108,50 @@ class RemoteSender(Reception):
             if item is None and key in objects:
                 return False
         self.heard = now
-        self.at = message.after
+        after = self.at = message.after
         block = message.block
         if type(message) is Data:
             length = message.block_length
-            repair = message.flags & FLAG_REPAIR
-            if repair or message.symbol >= length:
-                if item is not None and item.missing(block):
-                    self.take(item, message, length, False)
-                else:
+            number, repair = message.symbol - length, message.flags & FLAG_REPAIR
+            if item is None:
+                self.receiver.duplicates += bool(repair or number >= 0)
+            elif number >= 0 and message.payload is None:
+                # As `take`, without its questions.
+                if not item.fill_parity(block, number, None, 0):
                     self.receiver.duplicates += 1
-            if repair and not self.whole and self._cycle is not None:
-                self._cycle.rewind(self.at.place, now)
+                elif item.gaps is None:
+                    self._complete(item)
+            elif repair or number >= 0:
+                self.take(item, message, length, False)
+            if repair and self.cycle is not None:
+                self.cycle.rewind(after.place, now)
         else:
             # A flush goes through the end of its block.
             block += 1
-        if not self.whole:
+        if self.whole:
+            if self.attentive:
+                self.receiver.settle()
+        elif self.cycle is None or not self.cycle.ignores((key, block, 0), None, now):
             self.check((key, block, 0), now)
+            self.receiver.settle()
         return True
 
-    def overhear(self, message: Nack | Ack, now: float) -> None:
-        """Another receiver's feedback to this sender."""
+    def overhear(self, message: Nack | Ack, now: float) -> bool:
+        """Another receiver's feedback to this sender; True when it changes what this one has to say."""
         if self.origin is None or message.instance_id != self.origin.instance_id:
-            return
-        if self.feedback is not None and (message.response_sec or message.response_usec):
-            self.feedback = self.feedback.overheard()
-        if self._cycle is not None and isinstance(message, Nack):
-            self._cycle.overhear(demand_of(message, self._fec_id), now)
+            return False
+        known = feedback = self.feedback
+        if feedback is not None and (message.response_sec or message.response_usec):
+            self.feedback = known = feedback.overheard()
+        hushed = False
+        if self.cycle is not None and type(message) is Nack:
+            hushed = self.cycle.overhear(message.demand or demand_of(message, self._fec_id), now)
+        return hushed or known is not feedback
 
     def wake(self, now: float) -> None:
         """Whatever of NACK, answer and activity check is due."""
-        if self._cycle is not None and self._cycle.due <= now:
-            self._cycle.expire(now)
+        if self.cycle is not None and self.cycle.due <= now:
+            self.cycle.expire(now)
         if self.feedback is not None and self.feedback.due <= now:
             self._send_ack(now)
         if self._idle_at <= now:
@@ -148,8 +160,8 @@ class RemoteSender(Reception):
     def settle(self) -> float:
         """After every input: when `wake` is wanted. Others matter while a NACK or an answer to a probe is due."""
         due = inf
-        if self._cycle is not None:
-            due = self._cycle.due
+        if self.cycle is not None:
+            due = self.cycle.due
         if self.feedback is not None and self.feedback.due < due:
             due = self.feedback.due
         self.attentive = due < inf
@@ -157,8 +169,8 @@ class RemoteSender(Reception):
 
     def waits_for(self) -> tuple[int, int] | None:
         """(object, first incomplete block) when that is all that is missing, and no NACK process is under way."""
-        objects, cycle = self.objects, self._cycle
-        if objects.more is not None or (cycle is not None and not cycle.is_idle(self.heard)):
+        objects, cycle = self.objects, self.cycle
+        if (cycle is not None and self.heard < cycle.holdoff) or objects.more is not None:
             return None
         item = objects.item
         if item is None or item.absent or item.gaps is None or (item.wants_info and item.info is None):
@@ -168,9 +180,11 @@ class RemoteSender(Reception):
 
     def ignores(self, gist: Gist, now: float) -> bool:
         """It does while a NACK process is under way that the message does not change, and its block lacks nothing."""
-        cycle, objects = self._cycle, self.objects
+        cycle, objects = self.cycle, self.objects
+        if cycle is None or now >= cycle.holdoff:
+            return False
         object_id, block, reach, back = gist
-        if cycle is None or objects.key != object_id or objects.more is not None:
+        if objects.key != object_id or objects.more is not None:
             return False
         item = objects.item
         if item is None or item.absent:
@@ -181,18 +195,28 @@ class RemoteSender(Reception):
         return cycle.ignores(reach, back, now)
 
     def leap(self, message: Data, now: float) -> bool:
-        """A first transmission further on in the block where this receiver stands: what lies between was lost. False: else."""
-        at, after = self.at, message.after
-        key, block, symbol = message.object_id, message.block, message.symbol
-        if after is None or at.block != block or at.object_id != key or message.origin is not self.origin:
-            return False
-        # The last symbol of a block moves on to the next.
-        if not at.symbol < symbol < message.block_length - 1 or message.flags & FLAG_REPAIR or self._idle_at == inf:
-            return False
-        objects = self.objects
-        item = objects.item if objects.key == key else objects.get(key)
+        """A message after others that were lost: the next where no symbol was, or a first transmission further on in the block.
+
+        False: something else.
+        """
+        at, after, calm = self.at, message.after, message.calm
         gap = (message.sequence - at.sequence) & 0xFFFF
-        if item is None or gap >= 0x8000 or message.payload is not None:
+        if after is None or message.origin is not self.origin or self._idle_at == inf or gap >= 0x8000:
+            return False
+        block, symbol = message.block, message.symbol
+        if message.token is None:
+            # Only repairs were lost when it stands, but for them, where its sender stood.
+            if calm is None or (at.symbol, at.block, at.object_id) != (calm.symbol, calm.block, calm.object_id):
+                return False
+            followed = self.follow(message, now)
+            self.lost += gap if followed else 0
+            return followed
+        # The last symbol of a block moves on to the next.
+        if at.block != block or at.object_id != message.object_id or not at.symbol < symbol < message.block_length - 1:
+            return False
+        key, objects = message.object_id, self.objects
+        item = objects.item if objects.key == key else objects.get(key)
+        if item is None or message.payload is not None:
             return False
         self.heard = now
         self.lost += gap
@@ -201,7 +225,7 @@ class RemoteSender(Reception):
         if self.whole:
             # What comes before this block was all there, so there is nothing to ask for yet.
             self.whole = False
-        elif self._cycle is None or not self._cycle.ignores((key, block, 0), None, now):
+        elif self.cycle is None or not self.cycle.ignores((key, block, 0), None, now):
             self.check((key, block, 0), now)
             self.receiver.settle()
         return True
@@ -215,7 +239,7 @@ class RemoteSender(Reception):
         if self.whole:
             return True
         place = (key, run.block, 0)
-        return not self.lacks_before(place) if self._cycle is None else self._cycle.ignores(place, None, then)
+        return not self.lacks_before(place) if self.cycle is None else self.cycle.ignores(place, None, then)
 
     def skip(self, run: Flow, number: int) -> None:
         """Note that this symbol is missing."""
@@ -272,7 +296,7 @@ class RemoteSender(Reception):
         self.give_up(list(self.objects), "the sender restarted")
         self.receiver.ports.notify(SenderReset(self.node))
         self.began = 0
-        self._cycle = self.feedback = None
+        self.cycle = self.feedback = None
 
     def _period(self) -> float:
         return max(1.0, 2 * self.receiver.config.robust * self.grtt)
@@ -359,16 +383,16 @@ class RemoteSender(Reception):
         """Begin to ask for what is missing before `place`."""
         if self.whole:
             return
-        if self._cycle is not None:
-            self._cycle.check(now, place)
+        if self.cycle is not None:
+            self.cycle.check(now, place)
         elif self.lacks_before(place):
-            self._cycle = NackCycle(self)
-            self._cycle.begin(now)
+            self.cycle = NackCycle(self)
+            self.cycle.begin(now)
 
     def rewind(self, place: Place, now: float) -> None:
         """The sender sent something again, from `place`."""
-        if self._cycle is not None:
-            self._cycle.rewind(place, now)
+        if self.cycle is not None:
+            self.cycle.rewind(place, now)
 
     def send_nack(self, needs: list[Need], now: float) -> None:
         """Ask the sender, and tell all others, what is missing."""
