@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from plain import spell_out
+from plain_classes import spell_out
 
 __all__ = ["MODULES", "PACKAGES", "compile_into"]
 

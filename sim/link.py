@@ -5,7 +5,6 @@ Packets must be offered in order of time. What arrives is written into `landings
 
 from collections import deque
 from collections.abc import Sequence
-from heapq import merge
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from mypy_extensions import mypyc_attr
@@ -290,7 +289,7 @@ class Bundle:
         losers = [member for member in losers if member not in lost_apart]
         if losers:
             self.count_lost(losers)
-        out = list(merge(losers, apart))
+        out = sorted([*losers, *apart])
         if len(out) < self.head.count:
             landings.setdefault(when, []).append((self.head, out))
 

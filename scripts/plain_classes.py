@@ -40,8 +40,9 @@ def spell_out(source: str) -> str:
         fields = known[node.name] = list((inherited | {name: entry for name, (_, entry) in own.items()}).values())
         edits.append((*_span(marks[0]), []))
         edits += [(*_span(line), [f"    {entry.name}: {entry.kind}"]) for line, entry in own.values()]
+        slots = f"    __slots__ = ({''.join(f'{name!r}, ' for name in own)})"
         methods, (_, end) = _methods(node, fields, "frozen=True" in ast.unparse(marks[0])), _span(node)
-        edits.append((end + 1, end, [*methods, *_twin(node.name, fields)]))
+        edits.append((end + 1, end, ["", slots, *methods, *_twin(node.name, fields)]))
     for first, last, text in sorted(edits, reverse=True):
         lines[first - 1 : last] = text
     return "\n".join(lines) + "\n"
