@@ -3,8 +3,8 @@
 from typing import Any
 
 from benchmarks.yardsticks import Measure, bare_loop, best, timed
-from experiments.cast import Cast
-from experiments.program import accounted
+from experiments.running.cast import Cast
+from experiments.running.program import accounted
 from experiments.scenario import parse
 from sim.network import Network
 

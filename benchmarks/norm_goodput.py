@@ -19,7 +19,7 @@ from emu.doctor import check_tools
 from emu.launch import emulate
 from emu.peers.libnorm import load
 from emu.world import inside
-from experiments.program import Job, Node, ReceiverProgram, SenderProgram
+from experiments.running.program import Job, Node, ReceiverProgram, SenderProgram
 from protocols.errors import UnsupportedError
 from protocols.machine import Content, Group, Offer
 from protocols.norm import NormConfig

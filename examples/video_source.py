@@ -13,8 +13,8 @@ from typing import Any, cast
 
 import simpy
 
-from experiments.content import Extent
-from experiments.program import accounted
+from experiments.running.content import Extent
+from experiments.running.program import accounted
 from protocols.events import Event, ObjectReceived
 from protocols.machine import Content, Group, Ports
 from protocols.norm import NormConfig, NormReceiver, NormSender

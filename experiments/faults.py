@@ -150,7 +150,7 @@ def _check_link(pair: Sequence[str], topology: Topology) -> None:
 
 
 class Mortal(Protocol):
-    """What crashes and comes back: a program of `experiments.program`."""
+    """What crashes and comes back: a program of `experiments.running.program`."""
 
     def start(self, host: Host) -> None:
         """Begin, or begin anew."""

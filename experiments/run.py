@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable
 
 from emu.crew import Watch
-from experiments.emulate import emulate_scenario
 from experiments.metrics import Result
+from experiments.running.emulate import emulate_scenario
+from experiments.running.simulate import watched
 from experiments.scenario import Scenario
 from experiments.seeing import Seeing
-from experiments.simulate import watched
 from protocols.errors import UsageError
 
 __all__ = ["BACKENDS", "home_of", "run"]

@@ -11,10 +11,10 @@ from pydantic import TypeAdapter, ValidationError
 from rich.console import Console
 from rich.table import Table
 
-from experiments.channel_fit import Estimate, Fitted, fit_channels
+from experiments.channel.fit import Estimate, Fitted, fit_channels
+from experiments.channel.loss_record import read_record
 from experiments.commands.options import Json
 from experiments.complaint import complaint
-from experiments.loss_record import read_record
 from experiments.scenario import load
 from protocols.errors import ConfigError, UsageError
 from topologies.channel_file import write_channel

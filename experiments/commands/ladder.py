@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from experiments.ladder import draw_ladder
-from experiments.ladder_cut import cut
+from experiments.drawing.ladder import draw_ladder
+from experiments.drawing.ladder_cut import cut
 from experiments.trace_file import read_trace
 from protocols.errors import ConfigError, UsageError
 from topologies.units import parse_duration

@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
-from experiments.announcer import Announcer, Gauge, file_row, summary
+from experiments.commands.announcer import Announcer, Gauge, file_row, summary
 from experiments.commands.options import HIGHEST_NODE, Group, Iface, Json, NodeId, check_node, norm_config
-from experiments.files import Folder, Stored
-from experiments.live import Live, live
-from experiments.program import Node, ReceiverProgram
+from experiments.running.files import Folder, Stored
+from experiments.running.live import Live, live
+from experiments.running.program import Node, ReceiverProgram
 from protocols import machine
 from protocols.events import ObjectAborted, ObjectReceived
 from protocols.machine import Event

@@ -9,7 +9,7 @@ import typer
 from experiments import tables
 from experiments.cases import load_cases
 from experiments.commands.options import Json
-from experiments.live_view import LiveView
+from experiments.running.live_view import LiveView
 from experiments.scenario import Scenario
 from protocols.errors import UsageError
 

@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-from experiments.announcer import Announcer, Gauge, file_row, summary
+from experiments.commands.announcer import Announcer, Gauge, file_row, summary
 from experiments.commands.options import Group, Iface, Json, NodeId, check_node, norm_config
-from experiments.files import FileSource, Hasher
-from experiments.live import Live, live
-from experiments.program import Job, Node, SenderProgram
+from experiments.running.files import FileSource, Hasher
+from experiments.running.live import Live, live
+from experiments.running.program import Job, Node, SenderProgram
 from protocols import machine
 from protocols.machine import Content, Event
 from protocols.registry import protocol

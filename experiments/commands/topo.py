@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from experiments.commands.ladder import write_drawing
+from experiments.drawing.topology_drawing import draw_topology, read_traffic
 from experiments.scenario import load
-from experiments.topology_drawing import draw_topology, read_traffic
 from protocols.errors import UsageError
 from topologies.exports import core_xml, kathara_lab, mininet_script
 

@@ -1,9 +1,9 @@
 """Drawings of an inspection: packets over time by kind, and the sequence diagram around the first request."""
 
+from experiments.drawing.ladder import draw_ladder
+from experiments.drawing.svg import Drawing
 from experiments.inspection.inspection import Inspection
 from experiments.inspection.timeline import Timeline
-from experiments.ladder import draw_ladder
-from experiments.svg import Drawing
 from topologies.units import format_duration
 
 __all__ = ["ladder_svg", "timeline_svg"]

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from rich.console import Console
 from rich.table import Table
 
+from experiments.drawing.ladder_cut import Fold, Shown
 from experiments.inspection.findings import Finding
 from experiments.inspection.inspection import Inspection
 from experiments.inspection.objects import ObjectView
 from experiments.inspection.senders import SenderView
 from experiments.inspection.window import node_name
-from experiments.ladder_cut import Fold, Shown
 from topologies.units import format_duration, format_rate
 
 __all__ = ["overview", "show"]

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 
 from experiments.run import run
+from experiments.running.simulate import simulate
 from experiments.scenario import Scenario
-from experiments.simulate import simulate
 from experiments.twin.verdict import Lost, Observation
 from protocols.errors import UsageError
 from sim.first_losses import FirstLosses

@@ -12,7 +12,7 @@ from typing import Any
 
 import networkx as nx
 
-from experiments.content import Accounted, Extent
+from experiments.running.content import Accounted, Extent
 from protocols.events import FlushCompleted
 from protocols.machine import Address, Content, Event, Group, Machine, Message, Ports, Sender
 from protocols.registry import protocol

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, cast
 
-from experiments.content import Accounted
+from experiments.running.content import Accounted
 from protocols.events import Event, FlushCompleted, ObjectReceived
 from protocols.machine import Content, Group, Offer, Ports
 from protocols.protocol import Protocol

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from experiments.drawing.ladder_cut import Fold
 from experiments.inspection.window import CAPTURE, node_name
-from experiments.ladder_cut import Fold
 from protocols.norm.messages import Data
 from tests.experiments.inspection.scenes import FTI, ORIGIN, Scene
 from tests.support.capture_writer import datagram, frame

@@ -48,7 +48,7 @@ def test_the_version_covers_what_a_run_imports_and_nothing_else() -> None:
     found = sources()
     for name in ("protocols.norm.sender", "sim.network", "topologies.channels", "experiments.run", "experiments.sweep.catalog"):
         assert name in found
-    for name in ("experiments.cli", "experiments.commands.sweep", "experiments.sweep.spark", "experiments.svg"):
+    for name in ("experiments.cli", "experiments.commands.sweep", "experiments.sweep.spark", "experiments.drawing.svg"):
         assert name not in found
 
 

@@ -2,7 +2,7 @@
 
 import tracemalloc
 
-from experiments.content import Accounted
+from experiments.running.content import Accounted
 from protocols.events import Event, FlushCompleted, ObjectReceived
 from protocols.machine import Content
 from protocols.norm import NormConfig, NormReceiver, NormSender

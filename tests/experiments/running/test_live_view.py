@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from experiments.cli import invoke
-from experiments.live_view import LiveView
+from experiments.running.live_view import LiveView
 
 FIRST = {
     "sender": {"at": 1.0, "octets": 1_250_000, "packets": 900, "data_lost": 0, "data_received": 0},
@@ -86,6 +86,6 @@ def test_a_run_is_watched_and_comes_to_the_same(tmp_path: Path, capfd: pytest.Ca
 
 
 def test_only_mininet_can_be_watched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = Path(__file__).parents[2] / "experiments" / "scenarios" / "demo.yaml"
+    file = Path(__file__).parents[3] / "experiments" / "scenarios" / "demo.yaml"
     assert invoke(["run", str(file), "--live"]) == 2
     assert "--live: only Mininet" in capsys.readouterr().err

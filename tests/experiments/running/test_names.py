@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.names import LONGEST, safe_name
+from experiments.running.names import LONGEST, safe_name
 
 FALLBACK = "norm-1-2"
 

@@ -2,7 +2,7 @@
 
 from math import inf
 
-from experiments.invariants import Invariants
+from experiments.running.invariants import Invariants
 from sim.faults import Faults
 from sim.network import Network
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, cast
 
-from experiments.content import Accounted, MemorySink
-from experiments.files import Hasher, ScratchSink
-from experiments.invariants import Invariants
+from experiments.running.content import Accounted, MemorySink
+from experiments.running.files import Hasher, ScratchSink
+from experiments.running.invariants import Invariants
 from protocols.events import FlushCompleted, ObjectAborted, ObjectOpened, ObjectReceived, ObjectSent, SenderReset
 from protocols.machine import Content, Event, Group, Host, Machine, Offer, Ports, Sender, Sink
 from protocols.protocol import Protocol

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from experiments.run import run
+from experiments.running.storms import StormCounters
 from experiments.scenario import load
-from experiments.storms import StormCounters
 from sim.host import SimHost
 from sim.network import Network
 from tests.sim.probes import Note, Probe, probe_on
 from topologies.generators import Star
 
-READY = Path(__file__).parents[2] / "experiments" / "scenarios"
+READY = Path(__file__).parents[3] / "experiments" / "scenarios"
 
 
 def storm(name: str, *sets: str) -> dict[str, Any]:

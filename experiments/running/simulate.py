@@ -6,10 +6,10 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from experiments.cast import Cast, World
 from experiments.metrics import Result
-from experiments.oversight import Oversight
-from experiments.program import accounted, in_memory
+from experiments.running.cast import Cast, World
+from experiments.running.oversight import Oversight
+from experiments.running.program import accounted, in_memory
 from experiments.scenario import Scenario
 from experiments.seeing import Seeing
 from protocols.cross import Mixed

@@ -14,7 +14,7 @@ from hashlib import sha256
 from itertools import count
 from pathlib import Path
 
-from experiments.names import safe_name
+from experiments.running.names import safe_name
 from protocols.errors import UsageError
 from protocols.machine import Offer
 

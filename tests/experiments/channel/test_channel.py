@@ -11,10 +11,10 @@ import pytest
 from pydantic import TypeAdapter
 
 from experiments.captures import read_capture
-from experiments.channel_fit import chi2_tail, fit_channels, wilson
+from experiments.channel.fit import chi2_tail, fit_channels, wilson
+from experiments.channel.hidden_chain import log_likelihood
+from experiments.channel.loss_record import read_record
 from experiments.cli import invoke
-from experiments.hidden_chain import log_likelihood
-from experiments.loss_record import read_record
 from experiments.scenario import load
 from protocols.errors import ConfigError
 from tests.support.captures import CAPTURES, VECTORS, udp_payloads

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.content import Accounted, Extent, Generated, MemorySink, digest_of
+from experiments.running.content import Accounted, Extent, Generated, MemorySink, digest_of
 
 SIZE = 200_000
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from experiments import silence
-from experiments.content import Extent, Generated, digest_of
-from experiments.invariants import Invariants
 from experiments.run import run
+from experiments.running import silence
+from experiments.running.content import Extent, Generated, digest_of
+from experiments.running.invariants import Invariants
 from experiments.scenario import parse
 from protocols.events import ObjectReceived
 from protocols.machine import Content, Group

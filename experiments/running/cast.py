@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from emu.guest import Guest
-from experiments.content import Extent, Generated, digest_of
 from experiments.cross import FlowEnd, FlowSource, flow_row
-from experiments.guests import by_content, claimed, guest_receiver, guest_sender
 from experiments.metrics import Result, Row, combine, row_of
 from experiments.nodes import NodeChoice
-from experiments.program import Job, Node, ReceiverProgram, SenderProgram, Sinks
+from experiments.running.content import Extent, Generated, digest_of
+from experiments.running.guests import by_content, claimed, guest_receiver, guest_sender
+from experiments.running.program import Job, Node, ReceiverProgram, SenderProgram, Sinks
+from experiments.running.troupe import Lively, Role, Troupe, Visitor
 from experiments.scenario import Scenario
-from experiments.troupe import Lively, Role, Troupe, Visitor
 from experiments.workload import Attendance, FileWorkload
 from protocols.cross import Load, Receipt, is_cross
 from protocols.errors import ConfigError

@@ -14,9 +14,9 @@ import pytest
 from pydantic import TypeAdapter
 
 from experiments.cli import invoke
-from experiments.topology_drawing import Traffic, draw_topology
-from experiments.topology_layout import place_nodes
-from tests.experiments.test_ladder import shapes, words
+from experiments.drawing.topology_drawing import Traffic, draw_topology
+from experiments.drawing.topology_layout import place_nodes
+from tests.experiments.drawing.test_ladder import shapes, words
 from topologies.generators import AnyTopology
 from topologies.spec import LinkAttributes, NodeSpec, Topology, connect
 
@@ -104,8 +104,8 @@ def test_the_command_draws_a_scenario_and_its_run(scenario: str, tmp_path: Path,
 
 def test_the_picture_does_not_depend_on_the_hash_seed() -> None:
     code = (
-        "from tests.experiments.test_topology_drawing import TREE, topology\n"
-        "from experiments.topology_drawing import draw_topology\n"
+        "from tests.experiments.drawing.test_topology_drawing import TREE, topology\n"
+        "from experiments.drawing.topology_drawing import draw_topology\n"
         "print(draw_topology(topology(TREE), 'tree').svg())"
     )
     pictures = [

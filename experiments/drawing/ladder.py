@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from statistics import median
 
-from experiments.ladder_cut import Cut, Fold
-from experiments.svg import Drawing
+from experiments.drawing.ladder_cut import Cut, Fold
+from experiments.drawing.svg import Drawing
 from experiments.trace_file import Decision, Sent
 from topologies.units import format_duration
 

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from experiments.hidden_chain import emissions, fit_chain
+from experiments.channel.hidden_chain import emissions, fit_chain
 from topologies.channels import Bernoulli, GilbertElliott, Recorded
 
 __all__ = ["Estimate", "Fit", "Fitted", "chi2_tail", "fit_channels", "wilson"]

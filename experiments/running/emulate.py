@@ -8,14 +8,14 @@ from typing import Any
 from emu.capture import CapturePoint
 from emu.crew import Watch
 from emu.launch import Emulation, NodeReport, emulate
-from experiments.cast import Cast, World
-from experiments.emulated_faults import emulated
-from experiments.guests import require
 from experiments.metrics import Result
-from experiments.program import OnDisk
+from experiments.running.cast import Cast, World
+from experiments.running.emulated_faults import emulated
+from experiments.running.guests import require
+from experiments.running.program import OnDisk
+from experiments.running.simulate import codec_of
 from experiments.scenario import Scenario
 from experiments.seeing import Seeing
-from experiments.simulate import codec_of
 from protocols.errors import UnsupportedError
 from topologies.addressing import endpoint_of_group
 

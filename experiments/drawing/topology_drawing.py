@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from math import hypot, inf
 from pathlib import Path
 
-from experiments.svg import Drawing
-from experiments.topology_layout import Places, place_nodes
+from experiments.drawing.svg import Drawing
+from experiments.drawing.topology_layout import Places, place_nodes
 from protocols.errors import ConfigError, UsageError
 from topologies.channels import Perfect
 from topologies.spec import LinkSpec, Topology

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiments.faults import Mortal, plan
-from experiments.invariants import Invariants
 from experiments.metrics import Result
-from experiments.program import ReceiverProgram, SenderProgram
+from experiments.running.invariants import Invariants
+from experiments.running.program import ReceiverProgram, SenderProgram
+from experiments.running.silence import listen
+from experiments.running.storms import StormCounters
 from experiments.scenario import Scenario
-from experiments.silence import listen
-from experiments.storms import StormCounters
 from protocols.registry import protocol
 from sim.network import Network
 

@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 import pytest
 
 from experiments.cli import invoke
-from experiments.ladder import draw_ladder
-from experiments.ladder_cut import MOST_HOSTS, MOST_SHOWN, Cut, Fold, cut
+from experiments.drawing.ladder import draw_ladder
+from experiments.drawing.ladder_cut import MOST_HOSTS, MOST_SHOWN, Cut, Fold, cut
 from experiments.run import run
 from experiments.scenario import parse
 from experiments.seeing import Seeing

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.files import FileSource, Folder, Hasher, ScratchSink, Stored
+from experiments.running.files import FileSource, Folder, Hasher, ScratchSink, Stored
 from protocols.errors import UsageError
 from protocols.machine import Offer
 

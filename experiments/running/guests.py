@@ -12,7 +12,7 @@ from emu.peers.libnorm import load
 from emu.peers.nrl_guest import NrlReceiver, NrlSender
 from experiments.metrics import Expected
 from experiments.nodes import NodeChoice
-from experiments.program import Job, Node
+from experiments.running.program import Job, Node
 from protocols.errors import ConfigError, UnsupportedError
 
 __all__ = ["by_content", "claimed", "guest_receiver", "guest_sender", "require"]

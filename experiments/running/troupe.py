@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Protocol, cast
 
 from emu.node import Program
-from experiments.program import ReceiverProgram, SenderProgram
+from experiments.running.program import ReceiverProgram, SenderProgram
 from protocols.machine import Host, Message
 from protocols.several import Several
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from experiments.content import digest_of
+from experiments.running.content import digest_of
 from protocols.events import ObjectReceived
 from protocols.machine import Content, Machine, Source
 

@@ -1,0 +1,1 @@
+"""From records of losses to channels."""
