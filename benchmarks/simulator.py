@@ -138,7 +138,7 @@ def storm(receivers: int, packets: int = 64, *, well_set: bool = True) -> dict[s
 
 def lose_next(host: SimHost) -> None:
     """The next content the host sends is lost on the trunk."""
-    trunk = next(iter(host.leaf.uplinks.values()))
+    trunk: Any = next(iter(host.leaf.uplinks.values()))
 
     class Once:
         """Loses the first content."""
@@ -153,7 +153,7 @@ def lose_next(host: SimHost) -> None:
             self.left -= 1
             return True
 
-    trunk.sampler = cast(Any, Once())
+    trunk.sampler = Once()
 
 
 SIZES = {10: 10_000, 100: 5_000, 1000: 1_280}

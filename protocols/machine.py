@@ -67,11 +67,14 @@ class Message:
     __slots__ = ()
     kind: ClassVar[str]
     """Name of the message type in counters and traces, e.g. "data", "nack"."""
-    identity: int | None = None
-    """Stable 64 bits naming the content carried (equal for every transmission of it), or None for control messages."""
 
-    # Messages of a chain have these as fields. Here they are properties and no attributes with defaults, since a compiled base
+    # Messages may have what follows as fields. Here they are properties and no attributes with defaults, since a compiled base
     # would look at its own.
+
+    @property
+    def identity(self) -> int | None:
+        """Stable 64 bits naming the content carried (equal for every transmission of it), or None for control messages."""
+        return None
 
     @property
     def token(self) -> Any:
@@ -175,8 +178,12 @@ class Offer:
 class Ports(Protocol):
     """The only ways out of a machine. `list.append` is a complete fake of most of them."""
 
-    rng: Rng
     trace: Callable[[str, object], None] | None
+    """Who is told of decisions; None while nobody watches."""
+
+    @property
+    def rng(self) -> Rng:
+        """The machine's stream of random numbers."""
 
     def send(self, packet: Packet) -> object:
         """Always taken. A true answer means "full": send no more before `resume`."""

@@ -6,14 +6,15 @@ result depends on the order of processing or on PYTHONHASHSEED. The mixing funct
 """
 
 from hashlib import blake2b
+from typing import Final
 
 from mypy_extensions import mypyc_attr
 
 __all__ = ["GOLDEN", "MASK", "Rng", "extend", "key_of", "mix", "unit"]
 
-MASK = 0xFFFFFFFFFFFFFFFF
-GOLDEN = 0x9E3779B97F4A7C15
-_TO_UNIT = 2.0**-53
+MASK: Final = 0xFFFFFFFFFFFFFFFF
+GOLDEN: Final = 0x9E3779B97F4A7C15
+_TO_UNIT: Final = 2.0**-53
 
 
 def mix(x: int) -> int:

@@ -12,21 +12,27 @@ import subprocess
 import sys
 from pathlib import Path
 
+from plain_classes import spell_out
+
 __all__ = ["MODULES", "PACKAGES", "compile_into"]
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("protocols", "topologies", "sim", "emu", "experiments")
 NORM = (
-    *("backoff", "bits", "chain", "cycle", "demand", "feedback", "flow", "grtt", "hearing", "identity", "incoming", "needs"),
-    *("outgoing", "partition", "quantise", "reception", "receiver", "remote", "sender", "window"),
+    *("backoff", "bits", "chain", "cycle", "demand", "feedback", "flow", "grtt", "hearing", "identity", "incoming", "messages"),
+    *("needs", "outgoing", "partition", "pending", "quantise", "reception", "receiver", "remote", "sender", "window", "wire"),
+    *("wire_commands", "wire_content", "wire_extensions", "wire_feedback", "wire_frame", "wire_requests", "wire_schemes"),
+)
+SIM = (
+    *("capture", "engine", "express", "flight", "host", "leaf", "link", "membership", "network", "plan", "routes"),
+    "underway",
 )
 MODULES = [
     *("protocols/crowd.py", "protocols/foresight.py", "protocols/machine.py", "protocols/rng.py", "protocols/serial.py"),
     *(f"protocols/norm/{name}.py" for name in NORM),
-    *("sim/engine.py", "sim/express.py", "sim/flight.py", "sim/plan.py", "sim/underway.py"),
+    *(f"sim/{name}.py" for name in SIM),
+    "topologies/losses.py",
 ]
-"""Not the messages: mypyc knows no slotted dataclasses. Not the links and leaves: whoever watches a run makes them another
-class."""
 
 BUILD = """
 import sys
@@ -44,6 +50,9 @@ def compile_into(folder: Path) -> list[Path]:
         shutil.copytree(
             ROOT / package, folder / package, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", "*.so")
         )
+    for module in MODULES:
+        path = folder / module
+        path.write_text(spell_out(path.read_text()))
     made = subprocess.run(
         [sys.executable, "-c", BUILD.format(modules=MODULES)], cwd=folder, capture_output=True, text=True, check=False
     )

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from protocols.errors import UsageError
-from sim.link import Bundle, Link
+from sim.link import Bundle
 from sim.network import Network
 from sim.strands import Strands
 from topologies.channels import Bernoulli
@@ -12,21 +12,6 @@ from topologies.keys import loss_key, member_loss_key
 from topologies.spec import Topology
 
 __all__ = ["change", "check_change", "make_changeable"]
-
-
-class _ChangingLink(Link):
-    """A link that may become another: nothing about it is worked out ahead of time."""
-
-    __slots__ = ()
-
-
-class _ChangingBundle(Bundle):
-    """The same for a bundle."""
-
-    __slots__ = ()
-
-
-_KINDS: dict[type, type] = {Link: _ChangingLink, Bundle: _ChangingBundle}
 
 
 def check_change(topology: Topology, near: str, far: str) -> None:
@@ -42,9 +27,7 @@ def check_change(topology: Topology, near: str, far: str) -> None:
 def make_changeable(network: Network, near: str, far: str) -> None:
     """Call before the network runs."""
     for link in _links(network, near, far):
-        kind = _KINDS.get(type(link))
-        if kind is not None:
-            link.__class__ = kind
+        link.fixed = False
 
 
 def change(network: Network, near: str, far: str, rate: float | None, loss: float | None) -> Callable[[], None]:

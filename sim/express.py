@@ -37,7 +37,7 @@ def express_of(network: "Network", host: SimHost, route: Route) -> "Express | No
     """What carries what this host foresees for a route; None when that is not so simple."""
     if not route.explored:
         route.explored = True
-        path = path_of(route) if type(host) is SimHost and route.target is None else None
+        path = path_of(route) if type(host) is SimHost and host.place not in network.gates and route.target is None else None
         route.express = None if path is None else Express(network, host, route, path)
     return route.express
 

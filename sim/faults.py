@@ -213,7 +213,7 @@ class Faults:
                 audience = leaf.audiences[NOISE_GROUP] = Audience(leaf.count)
                 for member in range(leaf.count):
                     audience.put(member, IDLE)
-        network.forget_routes(NOISE_GROUP)
+        network.routes.forget(NOISE_GROUP)
 
     def _gate(self, name: str) -> Gate:
         return gate_of(self.network.host(name))

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from sim.express import Express
     from sim.host import SimHost
     from sim.leaf import Leaf
-    from sim.link import Link, Places
+    from sim.link import Hop, Places
 
 __all__ = ["Flight", "Landing", "Route", "through_wire"]
 
@@ -47,7 +47,7 @@ class Route:
 
     __slots__ = ("explored", "express", "first", "home", "links", "root", "target", "to")
 
-    def __init__(self, home: "Leaf", to: Address, target: "SimHost | None", root: str, first: "Sequence[Link]") -> None:
+    def __init__(self, home: "Leaf", to: Address, target: "SimHost | None", root: str, first: "Sequence[Hop]") -> None:
         self.home = home
         self.to = to
         self.target = target

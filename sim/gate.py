@@ -5,16 +5,15 @@ without faults have none.
 """
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
-from typing import TypeVar, cast
+from typing import TypeVar
 
-from protocols.machine import Address, Event, Machine, Message, Offer, Sink
+from protocols.machine import Address, Machine, Message
 from sim.clock import Clock
 from sim.host import IDLE, SimHost
 
-__all__ = ["Gate", "Gated", "Rule", "gate_of"]
+__all__ = ["Gate", "Rule", "gate_of"]
 
 T = TypeVar("T")
 Letter = tuple[Message, Address, Address]
@@ -108,7 +107,7 @@ class Gate(Machine):
 
     def rearm(self) -> None:
         """The deadline may have moved without the machine's doing."""
-        SimHost.alarm(self.host, self.deadline)
+        self.host.arm(self.deadline)
 
     def empty(self) -> None:
         """The host went down: nobody reads what waits, and no machine runs."""
@@ -135,54 +134,12 @@ class Gate(Machine):
         self.inner.receive(*self.queue.popleft(), self.clock.read(now))
 
 
-class Gated(SimHost):
-    """A host whose machine stands behind a gate."""
-
-    __slots__ = ()
-
-    def run(
-        self, machine: Machine, on_event: Callable[[Event], None], accept: Callable[[Offer], Sink | None] | None = None
-    ) -> None:
-        """Start the machine behind the gate."""
-        gate = self._gate()
-        if self.machine is IDLE:
-            gate.inner = machine
-        super().run(gate, on_event, accept)
-        gate.rearm()
-
-    def alarm(self, when: float) -> None:
-        """The machine wants to be woken earlier, by its own clock."""
-        super().alarm(self._gate().clock.when(when))
-
-    def _input(self, verb: Callable[..., T], *args: object) -> T:
-        clock = self._gate().clock
-
-        def at_local_time(*rest: object) -> T:
-            return verb(*rest[:-1], clock.read(cast(float, rest[-1])))
-
-        return super()._input(at_local_time, *args)
-
-    def _gate(self) -> Gate:
-        return cast(Gate, self.leaf.network.gates[self.place])
-
-
-_KINDS: dict[type[SimHost], type[SimHost]] = {}
-
-
-def _gated(kind: type[SimHost]) -> type[SimHost]:
-    """This kind of host with a gate: of the same layout, so that a host can become one at any time."""
-    if kind not in _KINDS:
-        _KINDS[kind] = type(f"Gated{kind.__name__}", (Gated, kind), {"__slots__": ()})
-    return _KINDS[kind]
-
-
 def gate_of(host: SimHost) -> Gate:
     """The gate of a host, put before its machine if there is none yet."""
     network, leaf = host.leaf.network, host.leaf
-    gate = cast("Gate | None", network.gates.get(host.place))
+    gate = network.gates.get(host.place)
     if gate is None:
         gate = network.gates[host.place] = Gate(host)
-        host.__class__ = _gated(type(host))
         if host.machine is not IDLE:
             gate.inner, host.machine = host.machine, gate
             for audience in leaf.audiences.values():

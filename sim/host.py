@@ -4,12 +4,15 @@ from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from mypy_extensions import mypyc_attr
+
 from protocols.errors import UsageError
 from protocols.events import Event
 from protocols.machine import Address, Group, Machine, Message, Offer, Packet, Ports, Sink
 from protocols.rng import Rng, extend
 
 if TYPE_CHECKING:
+    from sim.gate import Gate
     from sim.leaf import Leaf
     from sim.network import Flight
 
@@ -45,6 +48,7 @@ class Idle(Machine):
 IDLE = Idle(cast(Ports, None))
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class SimHost(Rng):
     """Implements `Host` and `Ports`. Made by `Network.host`; small, because there may be a million.
 
@@ -52,7 +56,6 @@ class SimHost(Rng):
     """
 
     __slots__ = ("accept", "armed", "events", "leaf", "machine", "on_event", "place")
-    rng: Rng = cast(Rng, property(lambda host: host))
     trace: Callable[[str, object], None] | None = None
 
     def __init__(self, leaf: "Leaf", place: int) -> None:
@@ -67,6 +70,11 @@ class SimHost(Rng):
         """What the application is not told yet."""
         self.on_event: Callable[[Event], None] = cast("Callable[[Event], None]", None)
         self.accept: Callable[[Offer], Sink | None] = _refuse
+
+    @property
+    def rng(self) -> Rng:
+        """Itself."""
+        return self
 
     @property
     def member(self) -> int:
@@ -92,6 +100,10 @@ class SimHost(Rng):
         """Start the machine; UsageError when one runs already."""
         if self.machine is not IDLE:
             raise UsageError(f"{self.name} runs a machine already")
+        gate = self._gate()
+        if gate is not None:
+            gate.inner = machine
+            machine = gate
         self.machine = machine
         self.on_event = on_event
         if accept is not None:
@@ -99,7 +111,7 @@ class SimHost(Rng):
         self._input(machine.start)
         if machine.deadline < self.armed:
             # A machine may set its first deadline while it is made, before the host knows it.
-            self.alarm(machine.deadline)
+            self.arm(machine.deadline)
             self.leaf.network.settle()
 
     def call(self, verb: Callable[..., T], *args: object) -> T:
@@ -120,6 +132,11 @@ class SimHost(Rng):
         """Run `action()` at `when`, or now if that is past."""
         self.leaf.network.later(when, action)
 
+    def _gate(self) -> "Gate | None":
+        """What stands before the machine, if faults are at work here; the time of the machine is what its clock shows."""
+        gates = self.leaf.network.gates
+        return gates.get(self.place) if gates else None
+
     def _input(self, verb: Callable[..., T], *args: object) -> T:
         """One input of the machine, and what it causes."""
         network = self.leaf.network
@@ -127,7 +144,8 @@ class SimHost(Rng):
         network.busy = True
         try:
             self.machine.alone()
-            result = verb(*args, self.now)
+            gate, now = self._gate(), self.now
+            result = verb(*args, now if gate is None else gate.clock.read(now))
             self.drain()
         finally:
             network.busy = nested
@@ -137,13 +155,14 @@ class SimHost(Rng):
 
     def drain(self) -> None:
         """Tell the application everything; it may call meanwhile, and is then told the rest first."""
-        if self.events is None:
+        events = self.events
+        if events is None:
             return
         network = self.leaf.network
         now = network.env._now
-        if len(self.events) == 1:
+        if len(events) == 1:
             # Nearly always: no list to be worked off.
-            event, self.events = self.events[0], None
+            event, self.events = events[0], None
             network.fingerprinter.told(now, self.place, event)
             self.on_event(event)
             network.told = True
@@ -184,7 +203,14 @@ class SimHost(Rng):
             self.events.append(event)
 
     def alarm(self, when: float) -> None:
-        """The machine wants to be woken earlier."""
+        """The machine wants to be woken earlier, by its own clock."""
+        if self.leaf.network.gates:
+            gate = self._gate()
+            when = when if gate is None else gate.clock.when(when)
+        self.arm(when)
+
+    def arm(self, when: float) -> None:
+        """Wake the machine at this simulated time, if it would be later else."""
         if when < self.armed:
             self.armed = when
             self.leaf.network.timers.fresh.append((when, self.place))

@@ -117,7 +117,7 @@ class LimitedLeaf(Leaf):
 
     def make_host(self, place: int) -> SimHost:
         """The host at a place in `Topology.hosts`, anew."""
-        return LimitedHost(self, place)
+        return self.network.kind(LimitedHost)(self, place)
 
     def takes(self, flight: "Flight", member: int) -> bool:
         """Does this member's network card let a multicast through?"""
@@ -179,8 +179,8 @@ def make_leaf(network: "Network", name: str) -> Leaf:
     topology = network.topology
     spec, base, size = topology.node(name), topology.base(name), topology.size(name)
     if isinstance(spec.model, HostModel):
-        return LimitedLeaf(network, name, base, size, spec.count is not None, spec.model)
-    return Leaf(network, name, base, size, spec.count is not None)
+        return network.kind(LimitedLeaf)(network, name, base, size, spec.count is not None, spec.model)
+    return network.kind(Leaf)(network, name, base, size, spec.count is not None)
 
 
 def find_pausing(topology: Topology, switches: Mapping[str, Switch], leaves: Mapping[str, Leaf]) -> dict[str, Pausing]:

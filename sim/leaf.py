@@ -4,14 +4,16 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from mypy_extensions import mypyc_attr
+
 from protocols.crowd import Crowd
 from protocols.machine import Address, Group, Machine, fan_out
 from protocols.rng import key_of
 from sim.host import SimHost
-from sim.link import Link
+from sim.link import Hop
 
 if TYPE_CHECKING:
-    from sim.network import Flight, Hop, Network, Route
+    from sim.network import Flight, Network, Route
 
 CROWD = 4
 """So many machines are worth being moved together."""
@@ -68,6 +70,7 @@ class Audience:
         return [at for at, member in found if at < len(members) and members[at] == member]
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Leaf:
     """A graph node of kind host."""
 
@@ -102,7 +105,7 @@ class Leaf:
         self.routes: dict[Address, Route] = {}
         self.ttl: int | None = None
         """Of what its hosts send to groups; None: as far as it goes."""
-        self.uplinks: dict[str | int, Link] = {}
+        self.uplinks: dict[str | int, Hop] = {}
         """By neighbour; of a counted group by member, made when the member first sends."""
 
     def host(self, member: int) -> SimHost:
@@ -111,7 +114,7 @@ class Leaf:
 
     def make_host(self, place: int) -> SimHost:
         """The host at a place in `Topology.hosts`, anew."""
-        return SimHost(self, place)
+        return self.network.kind(SimHost)(self, place)
 
     def join(self, host: SimHost, group: Group) -> None:
         """The host wants to listen."""
@@ -133,7 +136,7 @@ class Leaf:
             audience = self.audiences[group] = Audience(self.count)
             self._latest = group, audience
         if not audience.present:
-            self.network.forget_routes(group)
+            self.network.routes.forget(group)
         audience.put(host.member, host.machine)
 
     def end(self, host: SimHost, group: Group) -> None:
@@ -142,14 +145,14 @@ class Leaf:
         if audience is not None:
             audience.put(host.member, None)
             if not audience.present:
-                self.network.forget_routes(group)
+                self.network.routes.forget(group)
 
     def listens(self, group: Address, place: int) -> bool:
         """Does the host at this place listen to the group?"""
         audience = self.audiences.get(group)
         return audience is not None and audience.listens(place - self.base)
 
-    def member_uplink(self, member: int) -> Link:
+    def member_uplink(self, member: int) -> Hop:
         """The link of one member of a counted group to its switch."""
         link = self.uplinks.get(member)
         if link is None:
@@ -190,6 +193,7 @@ class Leaf:
         fan_out(machines[begin:] if begin else machines, message, source, to, now)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Switch:
     """A graph node that forwards: offers what arrives to the next links at once."""
 
@@ -206,7 +210,7 @@ class Switch:
         del out
         links = flight.route.links.get(self.name)
         if links is None:
-            links = self.network.next_links(flight.route, self)
+            links = self.network.routes.next_links(flight.route, self)
         if links:
             self.network.forward(flight, links, now)
 
@@ -218,4 +222,4 @@ class Switch:
     def next_links(self, flight: "Flight") -> "Sequence[Hop]":
         """The links a packet goes on to from here."""
         links = flight.route.links.get(self.name)
-        return self.network.next_links(flight.route, self) if links is None else links
+        return self.network.routes.next_links(flight.route, self) if links is None else links

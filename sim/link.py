@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from mypy_extensions import mypyc_attr
+
 from topologies.ethernet import wire_bytes
 from topologies.spec import LinkSpec
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from sim.leaf import Leaf
     from sim.network import Flight
 
-__all__ = ["Bundle", "Carrier", "Fifo", "FramedFifo", "Landings", "Link", "Places"]
+__all__ = ["Bundle", "Carrier", "Fifo", "FramedFifo", "Hop", "Landings", "Link", "Places"]
 
 Places: TypeAlias = list[tuple[Any, Sequence[int]]]
 Landings: TypeAlias = dict[float, Places]
@@ -28,6 +30,20 @@ class Carrier(Protocol):
         """Take a packet at its near end."""
 
 
+class Hop(Carrier, Protocol):
+    """One direction of a link, or of the links to a counted group; who watches or pauses it stands in its place."""
+
+    def ports(self) -> Sequence[Any]:
+        """Its queues."""
+
+    def lost_by(self, member: int) -> int:
+        """Packets that one member missed here; 0 names the only one."""
+
+    def counts(self) -> tuple[int, ...]:
+        """Packets offered, dropped by the queue, lost, corrupt, marked, duplicated."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Fifo:
     """One output port: `limit` packets may wait behind the one being sent."""
 
@@ -70,6 +86,7 @@ class Fifo:
         return twin
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class FramedFifo(Fifo):
     """One output port that counts every byte of Ethernet (`topologies.ethernet`)."""
 
@@ -93,15 +110,18 @@ def _port(spec: LinkSpec) -> Fifo:
     return Fifo(spec) if isinstance(spec.overhead, int) else FramedFifo(spec)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Link:
     """One direction of a link that stands alone, to a switch or a plain host (`head`)."""
 
-    __slots__ = ("dropped", "express", "fifo", "head", "lost", "offered", "sampler")
+    __slots__ = ("dropped", "express", "fifo", "fixed", "head", "lost", "offered", "sampler")
 
     def __init__(self, spec: LinkSpec, head: Any, key: int) -> None:
         self.head = head
         self.fifo = _port(spec)
         self.sampler = spec.loss.link(key)
+        self.fixed = True
+        """Will its rate and loss stay as they are, so that what comes can be worked out ahead of time?"""
         self.express: Express | None = None
         """Packets on their way that this link has not been offered one by one (`sim.express`)."""
         self.offered = self.dropped = self.lost = 0
@@ -140,6 +160,7 @@ class Link:
         return self.offered, self.dropped, self.lost, 0, 0, 0
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Bundle:
     """The last hops to a counted group of equal leaves: N links that share one state as long as they carry the same.
 
@@ -148,7 +169,19 @@ class Bundle:
     """
 
     __slots__ = (
-        *("dropped", "express", "fifo", "head", "losses", "lost", "member_drops", "offered", "sampler", "shared_drops"),
+        *(
+            "dropped",
+            "express",
+            "fifo",
+            "fixed",
+            "head",
+            "losses",
+            "lost",
+            "member_drops",
+            "offered",
+            "sampler",
+            "shared_drops",
+        ),
         "strays",
     )
 
@@ -157,6 +190,7 @@ class Bundle:
         self.fifo = _port(spec)
         self.sampler = spec.loss.bundle(key, head.count)
         self.strays: dict[int, Fifo] = {}
+        self.fixed = True
         self.express: Express | None = None
         self.offered = self.dropped = self.lost = 0
         # Per member: losses in a table made when one is lost; drops as what all share and what differs.

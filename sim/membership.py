@@ -1,6 +1,7 @@
 """Joining and leaving groups: at once, or after the time the network takes (IGMP reports, grafts and prunes)."""
 
 from collections import Counter
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -47,9 +48,9 @@ class Membership:
 
     def _prune(self, leaf: "Leaf", group: Group) -> None:
         self._lingering[leaf.name, group] -= 1
-        self._network.forget_routes(group)
+        self._network.routes.forget(group)
 
-    def members(self, leaves: "dict[str, Leaf]", group: Address) -> list[str]:
+    def members(self, leaves: "Mapping[str, Leaf]", group: Address) -> list[str]:
         """The graph nodes a multicast to the group is carried to."""
         if not self._pruning:
             return list(leaves)

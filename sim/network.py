@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
 from math import inf
 from operator import attrgetter
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from mypy_extensions import mypyc_attr
 from simpy import Environment
 
 from protocols.errors import UsageError
-from protocols.machine import Address, Codec, Group, Machine, Message, Packet
+from protocols.machine import Codec, Message, Packet
 from protocols.traffic import Traffic
 from sim.capture import Fingerprint
 from sim.counts import LinkCounts, Observer
@@ -19,29 +20,33 @@ from sim.express import Express, express_of
 from sim.flight import Flight, Landing, Route, through_wire
 from sim.host import IDLE, SimHost
 from sim.intake import LimitedHost, LimitedLeaf, find_pausing, make_leaf
-from sim.leaf import Leaf, Switch
+from sim.leaf import Leaf
 from sim.lines import LineBundle, LineLink
-from sim.link import Bundle, Carrier, Landings, Link, Places
+from sim.link import Bundle, Carrier, Hop, Landings, Link, Places
 from sim.membership import Membership
 from sim.noise import Noise
 from sim.pause import PausedLink, Pausing
 from sim.router import NodeCounts, Router, StormSwitch, make_switch
+from sim.routes import Routes
 from sim.strands import Strands
 from topologies.keys import loss_key, member_loss_key
 from topologies.spec import Topology
-from topologies.trees import distribution, forwarding, group_tree
+
+if TYPE_CHECKING:
+    from sim.gate import Gate
 
 __all__ = ["ENGINES", "Flight", "Landing", "LinkCounts", "Network", "Observer", "OnDelivery", "Route"]
 
+T = TypeVar("T")
 GC_THRESHOLD = 50_000
 ENGINES = ("auto", "strict", "fast")
 OnDelivery: TypeAlias = Callable[[float, str, Message], None]
 """Told the time, the receiving host and the message just before a machine is."""
-Hop: TypeAlias = Link | Bundle | Strands
 
 _place_of = attrgetter("place")
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Network:
     """Runs machines on the hosts of a topology.
 
@@ -87,14 +92,14 @@ class Network:
         self.told = False
         self.busy = False
         """Is an input under way, after which `settle` comes?"""
-        self.gates: dict[int, Machine] = {}
+        self.gates: dict[int, Gate] = {}
         """The gates of hosts with faults (`sim.gate`), by place."""
         self.observers: list[Observer] = []
         """Who is told of every packet sent."""
         self._codec = codec() if codec is not None else None
         self._hosts: list[SimHost | None] = [None] * sum(map(topology.size, topology.host_nodes))
         self.timers = Timers(self, self._hosts)
-        self._queue = cast("list[tuple[float, int, int, Occurrence]]", self.env._queue)
+        self._queue: list[Any] = self.env._queue
         self._fresh, self.spoke, self.unsettled = self.timers.fresh, self.timers.spoke, self.timers.unsettled
         self._serial = 0
         self._over: Callable[[], bool] | None = None
@@ -108,14 +113,12 @@ class Network:
 
     def _build(self) -> None:
         topology = self.topology
-        self._forwarding = forwarding(topology)
-        self._trees: dict[tuple[str, Address, int | None], dict[str, tuple[str, ...]]] = {}
-        self._routes: dict[Address, list[Route]] = {}
         self.membership = Membership(self)
         self._switches = {name: make_switch(self, name) for name in topology.switches}
         self._leaves = {name: make_leaf(self, name) for name in topology.host_nodes}
         self.pausing: dict[str, Pausing] = find_pausing(topology, self._switches, self._leaves)
         """The nodes that stop the links into them when they have no room (802.3x)."""
+        self.routes = Routes(self, self._leaves)
         self._inlets: dict[str, list[Hop]] = {name: [] for name in topology.host_nodes}
         for near, far, _ in topology.links:
             self._build_link(near, far)
@@ -136,21 +139,21 @@ class Network:
         else:
             link = self._single_link(near, far, key, 0)
         if leaf is not None:
-            leaf.uplinks[far] = cast(Link, link)
+            leaf.uplinks[far] = link
         else:
             self._switches[near].links[far] = link
         if head is not None:
             self._inlets[far].append(link)
 
-    def _single_link(self, near: str, far: str, key: int, member: int) -> Link:
+    def _single_link(self, near: str, far: str, key: int, member: int) -> Hop:
         """A link that stands alone, to a node that stops it when it has no room or to one that takes what comes."""
         head, spec = self._leaves.get(far) or self._switches[far].inlet(near), self.topology.link(near, far)
         gate = self.pausing.get(far)
         if gate is not None:
-            return cast(Link, PausedLink(self, near, spec, head, gate, key))
+            return PausedLink(self, near, spec, head, gate, key)
         return Link(spec, head, key) if spec.plain else LineLink(spec, head, key, self, member)
 
-    def make_member_uplink(self, leaf: Leaf, member: int) -> Link:
+    def make_member_uplink(self, leaf: Leaf, member: int) -> Hop:
         """The link from one member of a counted group to its switch."""
         (far,) = self.topology.graph.successors(leaf.name)
         key = member_loss_key(loss_key(self.seed, leaf.name, far), member)
@@ -172,55 +175,16 @@ class Network:
         leaf = self._leaves.get(near)
         return self._switches[near].links[far] if leaf is None else leaf.uplinks[far]
 
+    def kind(self, plain: type[T]) -> type[T]:
+        """The class of a host or leaf that would be a `plain` one; a network that is watched has others."""
+        return plain
+
     def host_at(self, place: int, leaf: Leaf) -> SimHost:
         """The host at a place in `Topology.hosts`, made when first asked for."""
         host = self._hosts[place]
         if host is None:
             host = self._hosts[place] = leaf.make_host(place)
         return host
-
-    # Routes
-
-    def _route(self, leaf: Leaf, to: Address) -> Route:
-        target = None if isinstance(to, Group) else self.host(str(to))
-        neighbours = list(self.topology.graph.successors(leaf.name))
-        root = neighbours[0] if len(neighbours) == 1 else leaf.name
-        first: Sequence[Link] = () if leaf.counted else list(leaf.uplinks.values())
-        if len(neighbours) > 1:
-            members = self.topology.host_nodes if target is None else (target.leaf.name,)
-            tree = (group_tree if target is None else distribution)(self.topology, leaf.name, members, self._forwarding)
-            first = [leaf.uplinks[far] for far in tree[leaf.name]]
-        route = leaf.routes[to] = Route(leaf, to, target, root, first)
-        self._routes.setdefault(to, []).append(route)
-        return route
-
-    def forget_routes(self, group: Group) -> None:
-        """The group is now listened to by other leaves: its trees are found again when needed."""
-        for key in [key for key in self._trees if key[1] == group]:
-            del self._trees[key]
-        for route in self._routes.get(group, ()):
-            route.links = {}
-            route.explored = False
-            if route.express is not None:
-                route.express.unfold()
-                route.express = None
-
-    def next_links(self, route: Route, switch: Switch) -> Sequence[Hop]:
-        """The links a packet takes from a switch; never back to the plain host that sent it."""
-        key = (route.root, route.to, route.home.ttl)
-        tree = self._trees.get(key)
-        if tree is None:
-            tree = self._trees[key] = self._tree(route)
-        home = route.home
-        back = "" if home.counted else home.name
-        links = route.links[switch.name] = [switch.links[far] for far in tree.get(switch.name, ()) if far != back]
-        return links
-
-    def _tree(self, route: Route) -> dict[str, tuple[str, ...]]:
-        if route.target is not None:
-            return distribution(self.topology, route.root, [route.target.leaf.name], self._forwarding)
-        members = self.membership.members(self._leaves, route.to)
-        return group_tree(self.topology, route.root, members, self._forwarding, route.home.ttl)
 
     def limit_scope(self, name: str, ttl: int) -> None:
         """Multicasts of this host (with its equals in a counted group) end at the router that counts `ttl` down to 0."""
@@ -251,7 +215,7 @@ class Network:
         leaf = host.leaf
         route = leaf.route
         if route is None or route.to is not to:
-            route = leaf.route = leaf.routes.get(to) or self._route(leaf, to)
+            route = leaf.route = leaf.routes.get(to) or self.routes.find(leaf, to)
         if route.target is host:
             raise UsageError(f"{host.name} sends to itself")
         self._serial = serial = self._serial + 1

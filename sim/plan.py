@@ -21,17 +21,21 @@ def path_of(route: Route) -> list[Any] | None:
     """The links from a plain host to one group of leaves, if all are of the simplest kind and lead nowhere else."""
     links: Sequence[Any] = route.first
     path: list[Any] = []
-    while len(links) == 1 and type(links[0]) is Link and type(links[0].fifo) is Fifo and links[0].sampler is None:
+    while len(links) == 1 and type(links[0]) is Link and _is_plain(links[0]) and links[0].sampler is None:
         path.append(links[0])
         head = links[0].head
         if type(head) is not Switch:
             return None
-        links = route.links.get(head.name) or head.network.next_links(route, head)
-    if not path or len(links) != 1 or type(links[0]) is not Bundle or type(links[0].fifo) is not Fifo:
+        links = route.links.get(head.name) or head.network.routes.next_links(route, head)
+    if not path or len(links) != 1 or type(links[0]) is not Bundle or not _is_plain(links[0]):
         return None
     bundle = links[0]
     simple = type(bundle.head) is Leaf and type(bundle.sampler) in (BundleLoss, type(None)) and bundle.head is not route.home
     return [*path, bundle] if simple else None
+
+
+def _is_plain(link: Link | Bundle) -> bool:
+    return type(link.fifo) is Fifo and link.fixed
 
 
 class Segment:

@@ -7,17 +7,18 @@ is built. A watched network goes a slower way to the same fingerprint.
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from math import inf
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from protocols.events import Event
 from protocols.machine import Packet
 from sim.host import SimHost
 from sim.leaf import Leaf
-from sim.link import Bundle, Landings, Link
+from sim.link import Hop, Landings
 from sim.network import Flight, LinkCounts, Network
 
 __all__ = ["REASONS", "Fate", "Passage", "WatchedNetwork", "Watcher", "number_of"]
 
+T = TypeVar("T")
 REASONS = {"lost": "lost by the link", "dropped": "dropped by the queue", "corrupt": "damaged on the link"}
 """Why a packet did not come to the other end, by the count of `LinkCounts` that says so.
 
@@ -92,7 +93,7 @@ class Watcher:
 
 
 class _WatchedHost(SimHost):
-    """A host that tells what its machine says; see `_watched`."""
+    """A host that tells what its machine says; see `WatchedNetwork.kind`."""
 
     __slots__ = ()
 
@@ -145,21 +146,13 @@ class _WatchedLeaf(Leaf):
 
 
 _KINDS: dict[type, type] = {}
-
-
-def _watched(thing: object, mixin: type) -> None:
-    """Make a host or leaf of whatever kind a watched one. The layout is the same, so that it can become one in place."""
-    kind = type(thing)
-    if kind not in _KINDS:
-        bases = (mixin,) if issubclass(mixin, kind) else (mixin, kind)
-        _KINDS[kind] = type(f"Watched{kind.__name__}", bases, {"__slots__": ()})
-    thing.__class__ = _KINDS[kind]
+"""The watched kinds of hosts and leaves, made when first asked for."""
 
 
 class _Tap:
     """Stands where a link or bundle stood, lets it do its work, and tells what it did; all else is the link's."""
 
-    def __init__(self, link: Link | Bundle, near: str, ends: tuple[str, str], network: "WatchedNetwork") -> None:
+    def __init__(self, link: Any, near: str, ends: tuple[str, str], network: "WatchedNetwork") -> None:
         self.link = link
         self.near = near
         self.ends = ends
@@ -230,30 +223,28 @@ class WatchedNetwork(Network):
         self.kept: dict[tuple[int, str], Passage] = {}
         """Passages that were not over when the packet was offered, by its number and the node it may come to."""
         super().__init__(*args, **options)
-        for leaf in self._leaves.values():
-            _watched(leaf, _WatchedLeaf)
         for watcher in watchers:
             watcher.begin(self)
 
     def _build_link(self, near: str, far: str) -> None:
         super()._build_link(near, far)
-        links = cast("dict[str, Link]", self._switches[near].links if near in self._switches else self._leaves[near].uplinks)
+        links: Any = self._switches[near].links if near in self._switches else self._leaves[near].uplinks
         if far in links:
-            links[far] = cast(Link, _Tap(links[far], near, (near, far), self))
+            links[far] = _Tap(links[far], near, (near, far), self)
 
-    def make_member_uplink(self, leaf: Leaf, member: int) -> Link:
+    def make_member_uplink(self, leaf: Leaf, member: int) -> Hop:
         """The link from one member of a counted group to its switch."""
         link = super().make_member_uplink(leaf, member)
         (far,) = self.topology.graph.successors(leaf.name)
-        return cast(Link, _Tap(link, self.topology.member_name(leaf.name, member), (leaf.name, far), self))
+        return cast(Hop, _Tap(link, self.topology.member_name(leaf.name, member), (leaf.name, far), self))
 
-    def host_at(self, place: int, leaf: Leaf) -> SimHost:
-        """The host at a place in `Topology.hosts`, made when first asked for."""
-        host = self._hosts[place]
-        if host is None:
-            host = super().host_at(place, leaf)
-            _watched(host, _WatchedHost)
-        return host
+    def kind(self, plain: type[T]) -> type[T]:
+        """The watched kind of a host or leaf."""
+        if plain not in _KINDS:
+            mixin = _WatchedHost if issubclass(plain, SimHost) else _WatchedLeaf
+            bases = (mixin,) if issubclass(mixin, plain) else (mixin, plain)
+            _KINDS[plain] = type(f"Watched{plain.__name__}", bases, {"__slots__": ()})
+        return cast("type[T]", _KINDS[plain])
 
     def missed(self, ends: tuple[str, str]) -> dict[str, int]:
         """How many packets one direction of a link has not carried to its end so far, by the counts of REASONS it has."""

@@ -19,6 +19,7 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from mypy_extensions import mypyc_attr
 
 from protocols.rng import GOLDEN, extend
 
@@ -103,6 +104,7 @@ def _window(key: int, window: int, odds: Odds) -> list[int]:
         draw += 1
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class LinkLoss:
     """The losses of one link. `key` is `key_of(seed, "loss", from, to)`, extended by the member in a group of leaves."""
 
@@ -146,6 +148,7 @@ def tabulate(lost: npt.NDArray[np.int64]) -> Table:
     return starts, lost & 0xFFFFFFFF
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Siblings(ABC):
     """The losses of N sibling links that nearly always carry the same packets: counts what came, leaves the drawing to others.
 
@@ -231,6 +234,7 @@ class Siblings(ABC):
         """Does one member lose its control packet of this number?"""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class BundleLoss(Siblings):
     """Independent losses of N sibling links, drawn together: the answers of N `LinkLoss` with `keys[member]`."""
 

@@ -27,6 +27,11 @@ class Chain:
         self.place = (0, 0, 0)
         """Where the sender transmits."""
 
+    def retime(self, grtt: int) -> None:
+        """From now on the sender says that this is its round-trip time."""
+        origin = self.origin
+        self.origin = Origin(origin.source_id, origin.instance_id, grtt, origin.backoff, origin.gsize)
+
     def _number(self) -> int:
         ordinal = self.ordinal
         self.ordinal = ordinal + 1

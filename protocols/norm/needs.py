@@ -40,7 +40,7 @@ class Need:
     length: int = 0
 
 
-def needs_before(objects: Mapping[int, Incoming | None], place: Place) -> Iterator[Need]:
+def needs_before(objects: Pending[Incoming | None] | Mapping[int, Incoming | None], place: Place) -> Iterator[Need]:
     """Everything missing before `place`, objects and blocks in order, objects of which nothing is known as a whole."""
     object_id, block, symbol = place
     for key in sorted(objects, key=lambda key: ahead(key, object_id)):

@@ -1,6 +1,6 @@
 """What a receiver waits for, by its number: a mapping that weighs a quarter of a dict while there is one, as nearly always."""
 
-from collections.abc import Collection, Iterator, MutableMapping
+from collections.abc import Collection, Iterator
 from typing import Generic, TypeVar, cast, overload
 
 __all__ = ["NONE", "Pending"]
@@ -10,8 +10,10 @@ NONE = -1
 """No object or block has this number."""
 
 
-class Pending(MutableMapping[int, T], Generic[T]):
+class Pending(Generic[T]):
     """Object -> what is missing of it, or block -> mask of its symbols; in the order they were put in, as in a dict.
+
+    As much of a mapping as is used: none of `collections.abc`, which mypyc compiles to something slow.
 
     Who asks with every message looks at the parts itself: `key` and `item` are the first entry, `NONE` and None when there is
     none; `more` holds the others, and is None when there are none.
@@ -31,7 +33,7 @@ class Pending(MutableMapping[int, T], Generic[T]):
             raise KeyError(key)
         return self.more[key]
 
-    @overload  # type: ignore[override]
+    @overload
     def get(self, key: int) -> T | None: ...
 
     @overload
@@ -68,6 +70,12 @@ class Pending(MutableMapping[int, T], Generic[T]):
         if not more:
             self.more = None
 
+    def pop(self, key: int) -> T:
+        """As of a dict."""
+        item = self[key]
+        del self[key]
+        return item
+
     def __bool__(self) -> bool:
         return self.key != NONE
 
@@ -83,13 +91,13 @@ class Pending(MutableMapping[int, T], Generic[T]):
             return 1 + len(self.more)
         return int(self.key != NONE)
 
-    def items(self) -> Collection[tuple[int, T]]:  # type: ignore[override]
+    def items(self) -> Collection[tuple[int, T]]:
         """What there is now."""
         if self.key == NONE:
             return ()
         first = (self.key, self.item)
         return (first,) if self.more is None else [first, *self.more.items()]
 
-    def values(self) -> Collection[T]:  # type: ignore[override]
+    def values(self) -> Collection[T]:
         """What there is now."""
         return [item for _, item in self.items()]

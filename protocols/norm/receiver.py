@@ -6,7 +6,7 @@ from typing import Any
 from protocols.events import SenderHeard
 from protocols.machine import Address, Group, Machine, Message, Packet, Ports, fan_out
 from protocols.norm.config import NormConfig
-from protocols.norm.messages import Ack, Command, Data, Info, Nack
+from protocols.norm.messages import Ack, Command, Data, Flush, Info, Nack
 from protocols.norm.remote import RemoteSender
 from protocols.norm.wire import size_of
 
@@ -65,7 +65,7 @@ class NormReceiver(Machine):
         elif isinstance(message, (Nack, Ack)):
             self.overhear(message, now)
             return
-        elif message.calm is remote.at and remote.follow(message, now):
+        elif type(message) is Flush and message.calm is remote.at and remote.follow(message, now):
             return
         if isinstance(message, (Data, Info, Command)) and message.origin.source_id != self.node:
             self._remote_of(message.origin.source_id).hear(message, now)
@@ -75,10 +75,11 @@ class NormReceiver(Machine):
     def receive_all(machines: "Iterable[Any]", message: Message, source: Address, to: Address, now: float) -> None:
         """As `receive` of each, but straight to where it leads nearly all."""
         calm = message.calm
+        machine: NormReceiver
         if type(message) is Nack:
             for machine in machines:
                 machine.overhear(message, now)
-        elif calm is not None and message.token is None:
+        elif isinstance(message, (Data, Flush)) and calm is not None and message.token is None:
             for machine in machines:
                 remote: RemoteSender = machine.seat
                 if remote.at is not calm or not remote.follow(message, now):

@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from protocols.events import SenderReset, SenderSilent
 from protocols.norm.backoff import NEVER
@@ -16,6 +16,7 @@ from protocols.norm.messages import (
     Ack,
     Command,
     Data,
+    Flush,
     Gist,
     Info,
     Nack,
@@ -98,7 +99,7 @@ class RemoteSender(Reception):
         at = self.at
         self.move(message, (at.object_id, at.block, at.symbol), sequence)
 
-    def follow(self, message: Any, now: float) -> bool:
+    def follow(self, message: Data | Flush, now: float) -> bool:
         """A `Data` or `Flush` that has little to say to who stands where its sender stands; False: it takes more than this."""
         item, key = None, message.object_id
         if not self.whole:
@@ -107,7 +108,8 @@ class RemoteSender(Reception):
             if item is None and key in objects:
                 return False
         self.heard = now
-        after = self.at = message.after
+        after: Position = message.after
+        self.at = after
         block = message.block
         if type(message) is Data:
             length = message.block_length
@@ -198,7 +200,9 @@ class RemoteSender(Reception):
 
         False: something else.
         """
-        at, after, calm = self.at, message.after, message.calm
+        at: Position = self.at
+        after: Position | None = message.after
+        calm: Position | None = message.calm
         gap = (message.sequence - at.sequence) & 0xFFFF
         if after is None or message.origin is not self.origin or self._idle_at == inf or gap >= 0x8000:
             return False
@@ -325,7 +329,8 @@ class RemoteSender(Reception):
 
     def boundary(self) -> Place:
         """Up to where a NACK asks: where the sender transmits, but not into a block that parity can repair when it is over."""
-        object_id, block, symbol = self.at.place
+        at: Position = self.at
+        object_id, block, symbol = at.place
         item = self.objects.get(object_id)
         return (object_id, block, 0 if item is not None and item.fti.usable else symbol)
 
@@ -336,7 +341,7 @@ class RemoteSender(Reception):
         """
         # A receiver that has not joined takes no part in what is known of all that stand at the sender's position.
         # Nor does a message that came late (it leaves the sequence where it was): its position is one that is past.
-        after = message.after if self.began == JOINED and sequence != self.at.sequence else None
+        after: Position | None = message.after if self.began == JOINED and sequence != self.at.sequence else None
         if after is not None:
             if after.symbol == front[2] and after.block == front[1] and after.object_id == front[0]:
                 self.at = after

@@ -4,7 +4,6 @@ One rule orders everything: what was asked for again comes before what is new, t
 """
 
 from collections import deque
-from dataclasses import replace
 from math import inf
 
 from protocols.crowd import Seat
@@ -228,7 +227,7 @@ class NormSender(Sender):
             sent = message.response_sec * 1_000_000 + message.response_usec
             if self._grtt.respond((_clock(now) - sent) / 1e6):
                 self.alone()
-                self._chain.origin = replace(self._chain.origin, grtt=self._grtt.code)
+                self._chain.retime(self._grtt.code)
 
     def _on_nack(self, nack: Nack, now: float) -> None:
         self._nacks_received += 1
@@ -426,7 +425,7 @@ class NormSender(Sender):
             self._probe_at = inf
             return self._next(now)
         if self._grtt.probed(now):
-            self._chain.origin = replace(self._chain.origin, grtt=self._grtt.code)
+            self._chain.retime(self._grtt.code)
         self._probe_at = self._probe_next = now + self._grtt.next_interval()
         rate = rate_code(self._config.rate) if self._config.probing == "active" else None
         message = self._chain.probe(self._cc_sequence, _clock(now), rate)

@@ -48,7 +48,8 @@ def asked(objects: Mapping[int, Incoming | None], place: Place = END) -> Demand:
 
 def covered(objects: Mapping[int, Incoming | None], place: Place, demand: Demand) -> bool:
     pending: Pending[Incoming | None] = Pending()
-    pending.update(objects)
+    for key, item in objects.items():
+        pending[key] = item
     return is_covered(pending, place, demand)
 
 
