@@ -119,7 +119,7 @@ def _is_object_covered(item: Incoming, end: int, symbol: int, asked: Demand) -> 
         return _is_block_covered(item, gaps.key, gaps.item, asked)
     for block, missing in gaps.items():
         if block < end:
-            if not _is_block_covered(item, block, missing, asked) and not asked.has_blocks(key, block, block):
+            if not (_is_block_covered(item, block, missing, asked) or (asked.blocks and asked.has_blocks(key, block, block))):
                 return False
         elif block == end and not item.fti.usable and missing & (1 << symbol) - 1 & ~asked.symbols.get((key, block), 0):
             return False
