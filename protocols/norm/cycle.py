@@ -52,20 +52,30 @@ class NackCycle:
         covered = self.covered
         return now >= self.expiry or covered is None or (reach[0] == covered[0] and reach <= covered)
 
-    def check(self, now: float, place: Place) -> None:
-        """Something may be missing before `place`: begin, unless a process is under way."""
-        if now < self.expiry:
-            if self.covered is not None and is_before(self.covered, place):
-                self.covered = place
-                if not self._is_covered(place):
-                    self.covered = None
-                    self.due = self.expiry
-                    receiver = self._remote.receiver
-                    receiver.nacks_suppressed -= 1
-                    if receiver.ports.trace is not None:
-                        receiver.ports.trace("nack_resumed", {"until": self.expiry})
-        elif now >= self.holdoff and self._remote.lacks_before(place):
+    def check(self, now: float, place: Place) -> bool:
+        """Something may be missing before `place`: begin, unless a process is under way; True when that changes `due`."""
+        if now >= self.expiry:
+            if now < self.holdoff or not self._remote.lacks_before(place):
+                return False
             self.begin(now)
+            return True
+        covered = self.covered
+        if covered is None or (place <= covered if place[0] == covered[0] else not is_before(covered, place)):
+            return False
+        self.covered = place
+        if self._is_covered(place):
+            return False
+        self._resume()
+        return True
+
+    def _resume(self) -> None:
+        """There is something to ask for that nobody did."""
+        self.covered = None
+        self.due = self.expiry
+        receiver = self._remote.receiver
+        receiver.nacks_suppressed -= 1
+        if receiver.ports.trace is not None:
+            receiver.ports.trace("nack_resumed", {"until": self.expiry})
 
     def begin(self, now: float) -> None:
         """Something is missing: back off."""

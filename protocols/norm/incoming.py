@@ -52,24 +52,30 @@ class Incoming:
     def skip(self, block: int, symbol: int, to_block: int, to_symbol: int) -> None:
         """Everything from (block, symbol) up to, but without, (to_block, to_symbol) was sent and did not come."""
         if block == to_block:
-            self._gap(block, (1 << to_symbol) - (1 << symbol))
+            if symbol < to_symbol:
+                self.lose(block, (1 << to_symbol) - (1 << symbol))
             return
         length = self.fti.partition.length
         if symbol:
-            self._gap(block, (1 << length(block)) - (1 << symbol))
+            if symbol < length(block):
+                self.lose(block, (1 << length(block)) - (1 << symbol))
             block += 1
         if block < to_block:
             if self.absent is None:
                 self.absent = []
             self.absent.append([block, to_block - 1])
         if to_symbol:
-            self._gap(to_block, (1 << to_symbol) - 1)
+            self.lose(to_block, (1 << to_symbol) - 1)
 
-    def _gap(self, block: int, mask: int) -> None:
-        if mask:
-            gaps = self.gaps
-            if gaps is None:
-                gaps = self.gaps = Pending()
+    def lose(self, block: int, mask: int) -> None:
+        """These symbols of a block were sent and did not come."""
+        gaps = self.gaps
+        if gaps is None:
+            gaps = self.gaps = Pending()
+            gaps.key, gaps.item = block, mask
+        elif gaps.key == block:
+            gaps.item |= mask
+        else:
             gaps[block] = gaps.get(block, 0) | mask
 
     def missing(self, block: int) -> int:
@@ -80,7 +86,7 @@ class Incoming:
                 first, last = self.absent[place]
                 rest = [span for span in ([first, block - 1], [block + 1, last]) if span[0] <= span[1]]
                 self.absent[place : place + 1] = rest
-                self._gap(block, (1 << self.fti.partition.length(block)) - 1)
+                self.lose(block, (1 << self.fti.partition.length(block)) - 1)
         return 0 if self.gaps is None else self.gaps.get(block, 0)
 
     def missing_before(self, block: int, symbol: int) -> bool:
@@ -123,8 +129,11 @@ class Incoming:
     def fill_parity(self, block: int, number: int, payload: bytes | None, limit: int) -> bool:
         """Parity symbol `number` of a block that was wholly sent; True when it is of use. Holds at most `limit` bytes."""
         gaps, parity = self.gaps, self._parity
-        mask = self.missing(block) if self.absent else 0 if gaps is None else gaps.get(block, 0)
-        have = 0 if parity is None else parity.get(block, 0)
+        if self.absent or gaps is None:
+            mask = self.missing(block)
+        else:
+            mask = gaps.item if gaps.key == block else gaps.get(block, 0)
+        have = 0 if parity is None else parity.item if parity.key == block else parity.get(block, 0)
         if not mask or have >> number & 1 or number >= self.fti.usable:
             return False
         if payload is not None:

@@ -115,23 +115,22 @@ def _is_object_covered(item: Incoming, end: int, symbol: int, asked: Demand) -> 
     gaps = item.gaps
     if gaps is None:
         return True
-    if gaps.more is None and gaps.key < end and not asked.blocks:
-        return _is_block_covered(item, gaps.key, gaps.item, asked)
+    symbols, whole = asked.symbols, asked.blocks
     for block, missing in gaps.items():
+        mask = symbols.get((key, block), 0)
         if block < end:
-            if not (_is_block_covered(item, block, missing, asked) or (asked.blocks and asked.has_blocks(key, block, block))):
+            # What is incomplete lacks something, so that nothing asked for covers nothing.
+            if not (mask and _is_block_covered(item, block, missing, mask)) and not (
+                whole and asked.has_blocks(key, block, block)
+            ):
                 return False
-        elif block == end and not item.fti.usable and missing & (1 << symbol) - 1 & ~asked.symbols.get((key, block), 0):
+        elif block == end and not item.fti.usable and missing & (1 << symbol) - 1 & ~mask:
             return False
     return True
 
 
-def _is_block_covered(item: Incoming, block: int, missing: int, asked: Demand) -> bool:
-    """Will as many useful symbols of a wholly sent block come as it lacks?"""
-    mask = asked.symbols.get((item.object_id, block), 0)
-    if not mask:
-        # What is incomplete lacks something, so that nothing asked for covers nothing.
-        return False
+def _is_block_covered(item: Incoming, block: int, missing: int, mask: int) -> bool:
+    """Will as many useful symbols of a wholly sent block come as it lacks, when those of `mask` are asked for?"""
     fti, heard = item.fti, item.parity_of(block)
     length = fti.partition.length(block)
     lacking, parity = missing.bit_count() - heard.bit_count(), mask >> length

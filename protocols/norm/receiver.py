@@ -76,12 +76,18 @@ class NormReceiver(Machine):
         """As `receive` of each, but straight to where it leads nearly all."""
         calm = message.calm
         machine: NormReceiver
+        remote: RemoteSender
         if type(message) is Nack:
+            sender = message.sender_id
             for machine in machines:
-                machine.overhear(message, now)
+                remote = machine.seat
+                if remote.node != sender:
+                    machine.overhear(message, now)
+                elif remote.attentive and remote.overhear(message, now):
+                    machine.settle()
         elif isinstance(message, (Data, Flush)) and calm is not None and message.token is None:
             for machine in machines:
-                remote: RemoteSender = machine.seat
+                remote = machine.seat
                 if remote.at is not calm or not remote.follow(message, now):
                     machine.receive(message, source, to, now)
         else:

@@ -132,8 +132,7 @@ class RemoteSender(Reception):
         if self.whole:
             if self.attentive:
                 self.receiver.settle()
-        elif self.cycle is None or not self.cycle.ignores((key, block, 0), None, now):
-            self.check((key, block, 0), now)
+        elif self.check((key, block, 0), now):
             self.receiver.settle()
         return True
 
@@ -223,13 +222,12 @@ class RemoteSender(Reception):
             return False
         self.heard = now
         self.lost += gap
-        item.skip(block, at.symbol, block, symbol)
+        item.lose(block, (1 << symbol) - (1 << at.symbol))
         self.at = after
         if self.whole:
             # What comes before this block was all there, so there is nothing to ask for yet.
             self.whole = False
-        elif self.cycle is None or not self.cycle.ignores((key, block, 0), None, now):
-            self.check((key, block, 0), now)
+        elif self.check((key, block, 0), now):
             self.receiver.settle()
         return True
 
@@ -251,7 +249,7 @@ class RemoteSender(Reception):
         objects, (key, block, symbol) = self.objects, run.place(number)
         item = objects.item if objects.key == key else objects[key]
         assert item is not None
-        item.skip(block, symbol, block, symbol + 1)
+        item.lose(block, 1 << symbol)
         self.lost += 1
         self.whole = False
 
@@ -331,7 +329,8 @@ class RemoteSender(Reception):
         """Up to where a NACK asks: where the sender transmits, but not into a block that parity can repair when it is over."""
         at: Position = self.at
         object_id, block, symbol = at.place
-        item = self.objects.get(object_id)
+        objects = self.objects
+        item = objects.item if objects.key == object_id else objects.get(object_id)
         return (object_id, block, 0 if item is not None and item.fti.usable else symbol)
 
     def move(self, message: NormMessage, front: Place, sequence: int, place: Place | None = None) -> None:
@@ -385,15 +384,18 @@ class RemoteSender(Reception):
 
     # -- feedback --------------------------------------------------------------------------------------------------
 
-    def check(self, place: Place, now: float) -> None:
-        """Begin to ask for what is missing before `place`."""
+    def check(self, place: Place, now: float) -> bool:
+        """Begin to ask for what is missing before `place`; True when that changes when to be woken."""
         if self.whole:
-            return
-        if self.cycle is not None:
-            self.cycle.check(now, place)
-        elif self.lacks_before(place):
-            self.cycle = NackCycle(self)
-            self.cycle.begin(now)
+            return False
+        cycle = self.cycle
+        if cycle is not None:
+            return cycle.check(now, place)
+        if not self.lacks_before(place):
+            return False
+        self.cycle = NackCycle(self)
+        self.cycle.begin(now)
+        return True
 
     def rewind(self, place: Place, now: float) -> None:
         """The sender sent something again, from `place`."""
