@@ -8,6 +8,7 @@ from protocols.norm.messages import (
     LEVEL_INFO,
     LEVEL_OBJECT,
     LEVEL_SEGMENT,
+    Fti,
     Item,
     Nack,
     Request,
@@ -20,12 +21,13 @@ __all__ = ["Demand", "demand_of"]
 class Demand:
     """The content of one NACK. Ranges are inclusive; `symbols` maps (object, block) to a bit mask of encoding symbol ids."""
 
-    __slots__ = ("_merged", "_with", "blocks", "infos", "objects", "symbols")
+    __slots__ = ("_counts", "_merged", "_with", "blocks", "infos", "objects", "symbols")
 
     def __init__(self) -> None:
         # All who heard the same NACKs merge the same demands, so the last result is kept.
         self._with: Demand | None = None
         self._merged = self
+        self._counts: tuple[int, Fti, dict[int, int]] | None = None
         self.objects: list[tuple[int, int]] = []
         self.infos: list[tuple[int, int]] = []
         self.blocks: list[tuple[int, int, int]] = []
@@ -44,6 +46,20 @@ class Demand:
     def has_blocks(self, object_id: int, first: int, last: int) -> bool:
         """Are all these blocks asked for as a whole?"""
         return any(owner == object_id and low <= first and last <= high for owner, low, high in self.blocks)
+
+    def counts(self, object_id: int, fti: Fti) -> dict[int, int]:
+        """Block -> how many symbols of it are asked for; more than there is parity, where source symbols are among them."""
+        known = self._counts
+        if known is not None and known[0] == object_id and known[1] is fti:
+            return known[2]
+        # One for all who hear the same NACKs.
+        counts = {}
+        for (owner, block), mask in self.symbols.items():
+            if owner == object_id:
+                named = mask & (1 << fti.partition.length(block)) - 1
+                counts[block] = mask.bit_count() if not named else mask.bit_count() + fti.usable + 1
+        self._counts = object_id, fti, counts
+        return counts
 
     def is_beyond(self, object_id: int, place: tuple[int, int, int]) -> bool:
         """Is what is asked of this object beyond the place of transmission, so that no repair under way can serve it?"""

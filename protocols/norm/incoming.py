@@ -19,7 +19,7 @@ class Incoming:
     Content goes to the sink at once; only parity waits here for its block. A failing sink raises OSError out of any method.
     """
 
-    __slots__ = ("_held", "_parity", "_stored", "absent", "fti", "gaps", "info", "object_id", "sink", "wants_info")
+    __slots__ = ("_held", "_stored", "absent", "fti", "gaps", "info", "object_id", "parity", "sink", "wants_info")
 
     def __init__(self, object_id: int, fti: Fti, sink: Sink, wants_info: bool) -> None:
         self.object_id = object_id
@@ -29,7 +29,8 @@ class Incoming:
         self.info: bytes | None = None
         self.gaps: Pending[int] | None = None
         self.absent: list[list[int]] | None = None
-        self._parity: Pending[int] | None = None
+        self.parity: Pending[int] | None = None
+        """Block -> mask of the parity symbols received, bit 0 for the first; of blocks that are still incomplete."""
         self._stored: dict[tuple[int, int], bytes] | None = None
         self._held = 0
 
@@ -39,8 +40,8 @@ class Incoming:
         return self.gaps is None and not self.absent and not (self.wants_info and self.info is None)
 
     def parity_of(self, block: int) -> int:
-        """Mask of the parity symbols received of a block, bit 0 for the first."""
-        parity = self._parity
+        """The mask of one block."""
+        parity = self.parity
         return 0 if parity is None else parity.get(block, 0)
 
     def shortage(self, block: int) -> int:
@@ -128,12 +129,9 @@ class Incoming:
 
     def fill_parity(self, block: int, number: int, payload: bytes | None, limit: int) -> bool:
         """Parity symbol `number` of a block that was wholly sent; True when it is of use. Holds at most `limit` bytes."""
-        gaps, parity = self.gaps, self._parity
-        if self.absent or gaps is None:
-            mask = self.missing(block)
-        else:
-            mask = gaps.item if gaps.key == block else gaps.get(block, 0)
-        have = 0 if parity is None else parity.item if parity.key == block else parity.get(block, 0)
+        gaps, parity = self.gaps, self.parity
+        mask = gaps.get(block, 0) if gaps is not None and not self.absent else self.missing(block)
+        have = 0 if parity is None else parity.get(block, 0)
         if not mask or have >> number & 1 or number >= self.fti.usable:
             return False
         if payload is not None:
@@ -146,7 +144,7 @@ class Incoming:
         have |= 1 << number
         if have.bit_count() < mask.bit_count():
             if parity is None:
-                parity = self._parity = Pending()
+                parity = self.parity = Pending()
             parity[block] = have
         else:
             self._filled(block, mask, have)
@@ -159,7 +157,7 @@ class Incoming:
 
     def _filled(self, block: int, mask: int, have: int) -> None:
         """The parity `have` makes up for what the block misses."""
-        gaps, parity = self.gaps, self._parity
+        gaps, parity = self.gaps, self.parity
         assert gaps is not None
         if mask and self._stored is not None:
             self._decode(block, mask, have)
@@ -171,7 +169,7 @@ class Incoming:
         if parity is not None and block in parity:
             del parity[block]
             if parity.key == NONE:
-                self._parity = None
+                self.parity = None
         if self._stored is not None:
             for number in range(have.bit_length()):
                 if have >> number & 1:

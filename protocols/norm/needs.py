@@ -112,19 +112,21 @@ def _is_object_covered(item: Incoming, end: int, symbol: int, asked: Demand) -> 
     for first, last in item.absent or ():
         if first < end and not asked.has_blocks(key, first, min(last, end - 1)):
             return False
-    gaps = item.gaps
+    gaps, parity, usable = item.gaps, item.parity, item.fti.usable
     if gaps is None:
         return True
-    symbols, whole = asked.symbols, asked.blocks
+    counts, whole = asked.counts(key, item.fti), asked.blocks
     for block, missing in gaps.items():
-        mask = symbols.get((key, block), 0)
         if block < end:
-            # What is incomplete lacks something, so that nothing asked for covers nothing.
-            if not (mask and _is_block_covered(item, block, missing, mask)) and not (
-                whole and asked.has_blocks(key, block, block)
-            ):
+            heard = 0 if parity is None else parity.get(block, 0)
+            count = counts.get(block, 0)
+            # Nearly always parity is asked for, and there is enough that was never sent.
+            covered = count >= missing.bit_count() - heard.bit_count()
+            if covered and heard.bit_length() + count > usable:
+                covered = _is_block_covered(item, block, missing, asked.symbols[key, block])
+            if not covered and not (whole and asked.has_blocks(key, block, block)):
                 return False
-        elif block == end and not item.fti.usable and missing & (1 << symbol) - 1 & ~mask:
+        elif block == end and not usable and missing & (1 << symbol) - 1 & ~asked.symbols.get((key, block), 0):
             return False
     return True
 

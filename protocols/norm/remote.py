@@ -124,8 +124,9 @@ class RemoteSender(Reception):
                     self._complete(item)
             elif repair or number >= 0:
                 self.take(item, message, length, False)
-            if repair and self.cycle is not None:
-                self.cycle.rewind(after.place, now)
+            cycle = self.cycle
+            if repair and cycle is not None:
+                cycle.rewind(after.place, now)
         else:
             # A flush goes through the end of its block.
             block += 1
