@@ -223,10 +223,17 @@ class Crowd:
         self._strays += owing
 
     def call_in(self) -> None:
-        """Something else than the next message happens: nobody owes anything."""
+        """Something else than the next message happens to all: nobody owes anything."""
         owing, self._owing = self._owing, []
         if owing:
             self._stray(owing)
+
+    def _call_in_attentive(self) -> None:
+        """Others speak, which matters to the attentive alone: these owe nothing any more."""
+        attentive = [machine for machine in self._owing if machine.seat.attentive]
+        if attentive:
+            self._owing = [machine for machine in self._owing if not machine.seat.attentive]
+            self._stray(attentive)
 
     def tell(self, message: "Message", source: "Address", to: "Address", now: float, out: Sequence[int]) -> None:
         """Deliver a message to all machines but those at the places `out`."""
@@ -235,8 +242,12 @@ class Crowd:
             self.deliver(message, source, to, now, out)
         else:
             late.sync()
-            self.call_in()
-            self.deliver(message, source, to, now, out)
+            if message.is_feedback:
+                self._call_in_attentive()
+                self._overhear(message, source, to, now, self.at(out))
+            else:
+                self.call_in()
+                self.deliver(message, source, to, now, out)
             late.rouse()
 
     def deliver(self, message: "Message", source: "Address", to: "Address", now: float, out: Sequence[int]) -> None:
@@ -293,8 +304,10 @@ class Crowd:
         late = self.late
         if late is not None:
             late.sync()
-            self.call_in()
-        if machine.seat.pace is self:
+        if machine in self._owing:
+            self._owing.remove(machine)
+            self._stray([machine])
+        elif machine.seat.pace is self:
             self._let_go(machine.seat)
             self._strays.append(machine)
         if late is not None:

@@ -126,6 +126,13 @@ def test_losses_that_are_only_noted_are_no_events() -> None:
     assert made.network.events < 0.6 * sum(made.network.traffic.packets.values())
 
 
+def test_a_nack_leaves_noted_losses_of_others_in_the_arithmetic() -> None:
+    made = session("fast", receivers=100, loss="1%", parity=16, block=64, size=1_000_000).run()
+    assert made.network.traffic.packets["nack"] > 40
+    # It is 0.73 when whoever missed the packet before a NACK has to be told of the next.
+    assert made.network.events < 0.68 * sum(made.network.traffic.packets.values())
+
+
 def test_it_spends_few_events_on_packets_nobody_loses() -> None:
     made = session("fast", loss="0%").run()
     # Otherwise a packet is three: the sender's timer, the switch and the leaves.
