@@ -406,27 +406,24 @@ class Crowd:
         gone = set(deaf)
         for machine in _without(self._strays, deaf):
             machine.receive(message, source, to, now)
-        attentive, self._attentive = self._attentive, []
+        attentive = self._attentive
         if self._stale:
             attentive, self._stale = list(dict.fromkeys(attentive)), False
         if self.late is not None:
             self.touched += attentive
-        told = []
-        for machine in attentive:
+        in_step = [machine for machine in attentive if machine.seat.pace is self]
+        told = in_step if not gone else [machine for machine in in_step if machine not in gone]
+        for machine in told:
             seat: Seat = machine.seat
-            if seat.pace is self and machine not in gone:
-                seat.at = at
-                seat.heard = heard
-                told.append(machine)
+            seat.at = at
+            seat.heard = heard
         self._receive_all(told, message, source, to, now)
-        for machine in attentive:
-            seat = machine.seat
-            if seat.pace is not self:
-                continue
-            if seat.attentive:
-                self._attentive.append(machine)
-            elif not seat.whole:
-                self._lack(machine)
+        self._attentive = [machine for machine in in_step if machine.seat.attentive]
+        if len(self._attentive) < len(in_step):
+            for machine in in_step:
+                seat = machine.seat
+                if not seat.attentive and not seat.whole:
+                    self._lack(machine)
 
     def _tell_all(self, message: "Message", source: "Address", to: "Address", now: float, deaf: "list[Machine]") -> None:
         machines = self._machines

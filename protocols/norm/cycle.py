@@ -28,11 +28,12 @@ class NackCycle:
     but the times stand, so that a need which comes up before `expiry` and nobody asked for still speaks at `expiry`.
     """
 
-    __slots__ = ("_noted", "_remote", "asked", "covered", "due", "expiry", "holdoff")
+    __slots__ = ("_remote", "asked", "covered", "due", "expiry", "holdoff", "noted")
 
     def __init__(self, remote: "RemoteSender") -> None:
         self._remote = remote
-        self._noted: Place = (0, 0, 0)
+        self.noted: Place = (0, 0, 0)
+        """Where the sender was when the process began, or where it went back to since."""
         self.expiry = NEVER
         """When the back-off is over."""
         self.holdoff = NEVER
@@ -44,13 +45,10 @@ class NackCycle:
         self.due = inf
         """When to be woken."""
 
-    def ignores(self, reach: Place, back: Place | None, now: float) -> bool:
-        """Would `rewind(back)` and `check(reach)` change nothing? False when in doubt."""
-        noted = self._noted
-        if now >= self.holdoff or (back is not None and (back[0] != noted[0] or back < noted)):
-            return False
+    def rests(self, place: Place, now: float) -> bool:
+        """Would `check` change nothing? False when in doubt."""
         covered = self.covered
-        return now >= self.expiry or covered is None or (reach[0] == covered[0] and reach <= covered)
+        return now < self.holdoff and (now >= self.expiry or covered is None or (place[0] == covered[0] and place <= covered))
 
     def check(self, now: float, place: Place) -> bool:
         """Something may be missing before `place`: begin, unless a process is under way; True when that changes `due`."""
@@ -87,7 +85,7 @@ class NackCycle:
         # Without back-off and parity an answer comes within one round trip.
         rest = factor + 2 if factor or remote.parity else 1
         self.holdoff = self.expiry + rest * grtt
-        self._noted = remote.at.place
+        self.noted = remote.at.place
         self.asked = self.covered = None
         if ports.trace is not None:
             ports.trace("nack_backoff", {"until": self.expiry})
@@ -101,7 +99,7 @@ class NackCycle:
         self.due = inf
         remote = self._remote
         place = remote.boundary()
-        self._noted = remote.at.place
+        self.noted = remote.at.place
         needs = list(needs_before(remote.objects, place))
         trace = remote.receiver.ports.trace
         if not needs:
@@ -144,8 +142,8 @@ class NackCycle:
 
     def rewind(self, place: Place, now: float) -> None:
         """The sender sends a repair at `place`. If it went back there, a request for anything earlier was lost."""
-        noted = self._noted
+        noted = self.noted
         if place < noted if place[0] == noted[0] else is_before(place, noted):
-            self._noted = place
+            self.noted = place
             if self.expiry <= now < self.holdoff:
                 self.holdoff = now

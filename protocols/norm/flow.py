@@ -79,17 +79,21 @@ class Symbols(Run):
 class Flow(Symbols):
     """Symbols of blocks of one length, from the cursor of `item` on."""
 
-    __slots__ = ("_block", "_first", "_length")
+    __slots__ = ("_block", "_first", "_last", "_length", "_place")
 
     def __init__(self, sender: "NormSender", item: Outgoing, start: Start, count: int) -> None:
         super().__init__(sender, item, start, count, item.bases[0] | (item.first + item.symbol) & 0xFFFFFFFF)
         # The item's cursor moves on while the last of them are still under way.
         self._block, self._length, self._first = item.block, item.length, item.symbol
+        # All who miss one ask where it is.
+        self._last, self._place = 0, (item.object_id, item.block, item.symbol)
 
     def place(self, number: int) -> tuple[int, int, int]:
         """Object, block and symbol of one of them."""
-        blocks, symbol = divmod(self._first + number, self._length)
-        return self.key, self._block + blocks, symbol
+        if number != self._last:
+            blocks, symbol = divmod(self._first + number, self._length)
+            self._last, self._place = number, (self.key, self._block + blocks, symbol)
+        return self._place
 
     def position(self, number: int) -> Position:
         """Where who heard `number` of them stands: always the same object."""

@@ -181,19 +181,19 @@ class RemoteSender(Reception):
 
     def ignores(self, gist: Gist, now: float) -> bool:
         """It does while a NACK process is under way that the message does not change, and its block lacks nothing."""
-        cycle, objects = self.cycle, self.objects
-        if cycle is None or now >= cycle.holdoff:
+        cycle, objects, item = self.cycle, self.objects, self.objects.item
+        if cycle is None or now >= cycle.holdoff or item is None:
             return False
-        object_id, block, reach, back = gist
-        if objects.key != object_id or objects.more is not None:
-            return False
-        item = objects.item
-        if item is None or item.absent:
-            return False
-        gaps = item.gaps
+        gaps, (object_id, block, reach, back) = item.gaps, gist
         if gaps is not None and (gaps.key == block or (gaps.more is not None and block in gaps.more)):
             return False
-        return cycle.ignores(reach, back, now)
+        if objects.key != object_id or objects.more is not None or item.absent:
+            return False
+        noted, covered = cycle.noted, cycle.covered
+        if back is not None and (back[0] != noted[0] or back < noted):
+            return False
+        # As `NackCycle.rests`, without a call.
+        return now >= cycle.expiry or covered is None or (reach[0] == covered[0] and reach <= covered)
 
     def leap(self, message: Data, now: float) -> bool:
         """A message after others that were lost: the next where no symbol was, or a first transmission further on in the block.
@@ -243,7 +243,7 @@ class RemoteSender(Reception):
         place, cycle = (key, run.place(number)[1], 0), self.cycle
         if cycle is None or then >= cycle.holdoff:
             return not self.lacks_before(place)
-        return cycle.ignores(place, None, then)
+        return cycle.rests(place, then)
 
     def skip(self, run: Flow, number: int) -> None:
         """Note that this symbol is missing."""
