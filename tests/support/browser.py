@@ -133,7 +133,8 @@ def browser() -> Iterator[Browser]:
     # The program reads commands from descriptor 3 and writes answers to 4.
     command_read, command_write = os.pipe()
     answer_read, answer_write = os.pipe()
-    with TemporaryDirectory() as profile:
+    # Children of the program may still write there when it has ended.
+    with TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
         redirect = f'exec "$0" "$@" 3<&{command_read} 4>&{answer_write}'
         process = subprocess.Popen(
