@@ -6,14 +6,20 @@ machines that missed something until they stand where the others stand, those th
 those that may speak whenever others speak. The outcome is that of `fan_out`, which the strict engine proves.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from protocols.foresight import Run
     from protocols.machine import Address, Machine, Message
 
-__all__ = ["Crowd", "Late", "Pace", "Seat"]
+__all__ = ["Crowd", "Late", "Pace", "Seat", "fan_out"]
+
+
+def fan_out(machines: "Iterable[Machine]", message: "Message", source: "Address", to: "Address", now: float) -> None:
+    """Deliver one message to many machines: the tight loop of the simulator."""
+    for machine in machines:
+        machine.receive(message, source, to, now)
 
 
 class Pace(Protocol):
@@ -99,7 +105,7 @@ class Crowd:
         self._machines = machines
         kind = type(machines[0])
         alike = all(type(machine) is kind for machine in machines)
-        self._receive_all = machines[0].receive_all if alike else _receive_each
+        self._receive_all = machines[0].receive_all if alike else fan_out
         self._at: object = object()
         self._heard = 0.0
         self._spare = 0
@@ -435,11 +441,6 @@ class Crowd:
         self._at = message.after if message.after is not None else object()
         self._heard = now
         self._tell(_without(list(machines), deaf), message, source, to, now)
-
-
-def _receive_each(machines: "Sequence[Machine]", message: "Message", source: "Address", to: "Address", now: float) -> None:
-    for machine in machines:
-        machine.receive(message, source, to, now)
 
 
 def _without(machines: "list[Machine]", deaf: "list[Machine]") -> "list[Machine]":

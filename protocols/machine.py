@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 from mypy_extensions import mypyc_attr
 
-from protocols.crowd import Seat
+from protocols.crowd import Seat, fan_out
 from protocols.events import Event
 from protocols.rng import Rng
 
@@ -315,9 +315,3 @@ class Host(Protocol):
 
     def later(self, when: float, action: Callable[[], None]) -> None:
         """Run `action()` at `when` seconds since the run began (an application's own timer)."""
-
-
-def fan_out(machines: Iterable[Machine], message: Message, source: Address, to: Address, now: float) -> None:
-    """Deliver one message to many machines: the tight loop of the simulator."""
-    for machine in machines:
-        machine.receive(message, source, to, now)

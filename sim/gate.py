@@ -7,7 +7,6 @@ without faults have none.
 from collections import deque
 from dataclasses import dataclass
 from math import inf
-from typing import TypeVar
 
 from protocols.machine import Address, Machine, Message
 from sim.clock import Clock
@@ -15,7 +14,6 @@ from sim.host import IDLE, SimHost
 
 __all__ = ["Gate", "Rule", "gate_of"]
 
-T = TypeVar("T")
 Letter = tuple[Message, Address, Address]
 
 

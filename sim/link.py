@@ -169,19 +169,17 @@ class Bundle:
     """
 
     __slots__ = (
-        *(
-            "dropped",
-            "express",
-            "fifo",
-            "fixed",
-            "head",
-            "losses",
-            "lost",
-            "member_drops",
-            "offered",
-            "sampler",
-            "shared_drops",
-        ),
+        "dropped",
+        "express",
+        "fifo",
+        "fixed",
+        "head",
+        "losses",
+        "lost",
+        "member_drops",
+        "offered",
+        "sampler",
+        "shared_drops",
         "strays",
     )
 

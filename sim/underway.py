@@ -124,6 +124,7 @@ class Underway:
             lost += len(out)
             crowd.note(segment.run, last - segment.start, times[last - 1 - base] if last > begin else None, out)
             if last < counted:
+                # Nobody asks any more who lost it, and of many receivers these are many.
                 del self._losers[last]
         segment = self._segment(end - 1)
         step = crowd.stand if last == end - 1 else crowd.move
@@ -159,8 +160,6 @@ class Underway:
             self._bundle.count_lost(self._missed_by(number))
             if number < landed:
                 del self._losers[number]
-
-    # Once a packet has landed and is counted nobody asks any more who lost it, and of many receivers these are many.
 
     def _missed_by(self, number: int) -> list[int]:
         """Who loses a packet."""
