@@ -9,7 +9,8 @@ from sim.flight import Route
 from sim.host import SimHost
 from sim.link import Bundle, Fifo
 from sim.plan import Segment
-from topologies.losses import BundleLoss, Losers
+from topologies.draws import Losers
+from topologies.losses import BundleLoss
 
 if TYPE_CHECKING:
     from sim.network import Network
