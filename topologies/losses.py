@@ -259,10 +259,13 @@ class BundleLoss(Siblings):
         spans = enumerate(pairwise(starts[offset : offset + count + 1]))
         return count, [(at, members[begin:end]) for at, (begin, end) in spans if begin < end]
 
-    def count(self, identity: int, count: int) -> None:
-        """`count` packets with consecutive identities came to all links for the first time, as foretold."""
+    def count(self, identity: int, count: int) -> list[int]:
+        """`count` packets with consecutive identities came for the first time, as foretold; who lost one, once for each."""
         window, offset = identity >> 8, identity & 255
         self._seen[window] = self._seen.get(window, 0) | (1 << count) - 1 << offset
+        starts, members = self._tables.get(window) or self._draw(window)
+        losers = members[starts[offset] : starts[offset + count]]
+        return losers if isinstance(losers, list) else losers.tolist()
 
     def _draw(self, window: int) -> Table:
         """The losers of all 256 identities of a window; of a stream of packets the windows that follow are drawn, too."""
