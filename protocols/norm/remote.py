@@ -24,7 +24,7 @@ from protocols.norm.messages import (
     Origin,
     Position,
 )
-from protocols.norm.needs import Need, Place, contents_for
+from protocols.norm.needs import Need, Place, contents_for, needs_before
 from protocols.norm.quantise import gsize_value, rtt_seconds
 from protocols.norm.reception import Reception
 from protocols.serial import ahead
@@ -402,6 +402,10 @@ class RemoteSender(Reception):
         """The sender sent something again, from `place`."""
         if self.cycle is not None:
             self.cycle.rewind(place, now)
+
+    def needs_before(self, place: Place) -> list[Need]:
+        """What is missing before `place`."""
+        return needs_before(self.objects, place, self._fec_id)
 
     def send_nack(self, needs: list[Need], now: float) -> None:
         """Ask the sender, and tell all others, what is missing."""
