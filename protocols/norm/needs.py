@@ -88,7 +88,8 @@ def _add_parts(needs: list[Need], item: Incoming, block: int, symbol: int, fec_i
         if number < block:
             _add_block(needs, item, number, missing, fec_id)
         elif number == block and not item.fti.usable:
-            _add_symbols(needs, item, number, missing & (1 << symbol) - 1, fec_id)
+            for start, end in bit_runs(missing & (1 << symbol) - 1):
+                _add_run(needs, item, number, start, end, fec_id)
 
 
 def _add_block(needs: list[Need], item: Incoming, block: int, missing: int, fec_id: int) -> None:
@@ -96,22 +97,24 @@ def _add_block(needs: list[Need], item: Incoming, block: int, missing: int, fec_
     length, parity, heard = item.fti.partition.length(block), item.fti.usable, item.parity_of(block)
     short = missing.bit_count() - heard.bit_count()
     if not heard and short <= parity:
-        mask = (1 << short) - 1 << length
+        # Nearly always.
+        _add_run(needs, item, block, length, length + short - 1, fec_id)
+        return
+    unheard = ~heard & (1 << parity) - 1
+    if short <= unheard.bit_count():
+        mask = lowest(unheard, short) << length
     else:
-        unheard = ~heard & (1 << parity) - 1
-        if short <= unheard.bit_count():
-            mask = lowest(unheard, short) << length
-        else:
-            mask = without_lowest(missing, parity) | unheard << length
-    _add_symbols(needs, item, block, mask, fec_id)
-
-
-def _add_symbols(needs: list[Need], item: Incoming, block: int, mask: int, fec_id: int) -> None:
-    key, length = item.object_id, item.fti.partition.length(block)
+        mask = without_lowest(missing, parity) | unheard << length
     for start, end in bit_runs(mask):
-        first = _item(fec_id, key, block, start, length)
-        last = first if end == start else _item(fec_id, key, block, end, length)
-        needs.append(Need(LEVEL_SEGMENT, first, last, end - start + 1))
+        _add_run(needs, item, block, start, end, fec_id)
+
+
+def _add_run(needs: list[Need], item: Incoming, block: int, start: int, end: int, fec_id: int) -> None:
+    """Symbols of a block from `start` to `end`."""
+    key, length = item.object_id, item.fti.partition.length(block)
+    first = _item(fec_id, key, block, start, length)
+    last = first if end == start else _item(fec_id, key, block, end, length)
+    needs.append(Need(LEVEL_SEGMENT, first, last, end - start + 1))
 
 
 def is_covered(objects: Pending[Incoming | None], place: Place, asked: Demand) -> bool:
