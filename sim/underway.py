@@ -125,18 +125,17 @@ class Underway:
             self._land(begin, end)
 
     def _land(self, begin: int, end: int) -> None:
-        """These are there. All stand where the first begins, and who misses one only notes so."""
+        """These are there. All stand where the first begins, and who misses one has only to note so."""
         self._passed[-1] = end
         crowd, missed, base, times = self._crowd, self._missed, self._base, self._times[-1]
         assert crowd is not None
-        lost, last, segment = 0, -1, self._segment(end - 1)
-        for last in missed[bisect_left(missed, begin) : bisect_left(missed, end)]:
+        lost, segment = 0, self._segment(end - 1)
+        for number in missed[bisect_left(missed, begin) : bisect_left(missed, end)]:
             # Nobody asks any more who lost it, and of many receivers these are many.
-            out, part = self._take_losers(last), segment if last >= segment.start else self._segment(last)
+            out, part = self._take_losers(number), segment if number >= segment.start else self._segment(number)
             lost += len(out)
-            crowd.note(part.run, last - part.start, times[last - 1 - base] if last > begin else None, out)
-        step = crowd.stand if last == end - 1 else crowd.move
-        step(segment.run.position(end - segment.start), times[end - 1 - base])
+            crowd.owe(part.run, number - part.start, number, times[number - 1 - base] if number > begin else None, out)
+        crowd.move(segment.run.position(end - segment.start), times[end - 1 - base], end)
         self._network.delivered += (end - begin) * self._leaf.count - lost
 
     def _occupy(self, hop: int, begin: int, end: int) -> None:

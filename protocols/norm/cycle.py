@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from protocols.norm.backoff import NEVER, backoff
 from protocols.norm.demand import Demand
-from protocols.norm.needs import Place, is_covered, needs_before
+from protocols.norm.needs import Place, is_covered
 from protocols.serial import ahead
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class NackCycle:
         remote = self._remote
         place = remote.boundary()
         self.noted = remote.at.place
-        needs = list(needs_before(remote.objects, place))
+        needs = remote.needs_before(place)
         trace = remote.receiver.ports.trace
         if not needs:
             self.holdoff = now

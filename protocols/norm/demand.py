@@ -1,7 +1,5 @@
 """What a NACK asks for, sorted by level: the sender serves it, other receivers are suppressed by it (RFC 5740 4.3.1)."""
 
-from collections.abc import Iterator
-
 from protocols.norm.messages import (
     FORM_RANGES,
     LEVEL_BLOCK,
@@ -9,7 +7,6 @@ from protocols.norm.messages import (
     LEVEL_OBJECT,
     LEVEL_SEGMENT,
     Fti,
-    Item,
     Nack,
     Request,
 )
@@ -83,29 +80,31 @@ class Demand:
         self._with, self._merged = other, both
         return both
 
+    def owners(self) -> set[int]:
+        """The objects of which symbols or blocks are asked for."""
+        owners = {owner for owner, _ in self.symbols}
+        if self.blocks:
+            owners.update([row[0] for row in self.blocks])
+        return owners
+
     def add(self, request: Request, fec_id: int) -> None:
         """Sort in one repair request. An item of another fec_id ends it, as in NRL NORM."""
-        for first, last in _spans(request, fec_id):
-            if request.level & LEVEL_INFO:
+        items, level = request.items, request.level
+        step = 2 if request.form == FORM_RANGES else 1
+        for place in range(0, len(items) - step + 1, step):
+            first, last = items[place], items[place + step - 1]
+            if first.fec_id != fec_id or last.fec_id != fec_id:
+                return
+            if level & LEVEL_INFO:
                 self.infos.append((first.object_id, last.object_id))
-            if request.level & LEVEL_SEGMENT:
+            if level & LEVEL_SEGMENT:
                 if first.symbol <= last.symbol and first.block == last.block:
                     key = first.object_id, first.block
                     self.symbols[key] = self.symbols.get(key, 0) | (2 << last.symbol) - (1 << first.symbol)
-            elif request.level & LEVEL_BLOCK:
+            elif level & LEVEL_BLOCK:
                 self.blocks.append((first.object_id, first.block, last.block))
-            elif request.level & LEVEL_OBJECT:
+            elif level & LEVEL_OBJECT:
                 self.objects.append((first.object_id, last.object_id))
-
-
-def _spans(request: Request, fec_id: int) -> Iterator[tuple[Item, Item]]:
-    step = 2 if request.form == FORM_RANGES else 1
-    items = request.items
-    for place in range(0, len(items) - step + 1, step):
-        first, last = items[place], items[place + step - 1]
-        if first.fec_id != fec_id or last.fec_id != fec_id:
-            return
-        yield first, last
 
 
 def demand_of(nack: Nack, fec_id: int) -> Demand:

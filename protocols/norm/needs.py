@@ -1,7 +1,8 @@
 """What a receiver lacks, as repair requests (RFC 5740 4.3.1), and whether others have asked for it already."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from protocols.norm.bits import bit_runs, lowest, without_lowest
 from protocols.norm.demand import Demand
@@ -16,7 +17,7 @@ from protocols.norm.messages import (
     Item,
     Request,
 )
-from protocols.norm.pending import Pending
+from protocols.norm.pending import NONE, Pending
 from protocols.serial import ahead
 
 __all__ = ["Need", "Place", "contents_for", "is_covered", "needs_before"]
@@ -30,58 +31,90 @@ MOST_NACKS = 4
 
 @dataclass(slots=True)
 class Need:
-    """One thing missing: an object, an object's information, a range of blocks, or the symbols `mask` of one block."""
+    """Consecutive things missing: `count` objects, informations of objects, blocks of an object or symbols of a block."""
 
     level: int
-    object_id: int
-    block: int = 0
-    last: int = 0
-    mask: int = 0
-    length: int = 0
+    first: Item
+    last: Item
+    count: int = 1
 
 
-def needs_before(objects: Pending[Incoming | None] | Mapping[int, Incoming | None], place: Place) -> Iterator[Need]:
+# Receivers that lack as much of a block name the same symbols: to look one up costs a third of making it.
+_item = lru_cache(maxsize=256)(Item)
+
+
+def needs_before(objects: Pending[Incoming | None], place: Place, fec_id: int) -> list[Need]:
     """Everything missing before `place`, objects and blocks in order, objects of which nothing is known as a whole."""
+    needs: list[Need] = []
     object_id, block, symbol = place
-    for key in sorted(objects, key=lambda key: ahead(key, object_id)):
+    for key in (objects.key,) if objects.more is None else sorted(objects, key=lambda key: ahead(key, object_id)):
         order = ahead(key, object_id)
-        if order > 0 or (order == 0 and not (block or symbol)):
-            return
+        if key == NONE or order > 0 or (order == 0 and not (block or symbol)):
+            break
         item = objects[key]
         if item is None:
-            yield Need(LEVEL_OBJECT, key)
+            _add_object(needs, LEVEL_OBJECT, key, fec_id)
         elif order < 0:
-            yield from _of_object(item, item.fti.partition.blocks, 0)
+            _add_parts(needs, item, item.fti.partition.blocks, 0, fec_id)
         else:
-            yield from _of_object(item, block, symbol)
+            _add_parts(needs, item, block, symbol, fec_id)
+    return needs
 
 
-def _of_object(item: Incoming, block: int, symbol: int) -> Iterator[Need]:
+def _add_object(needs: list[Need], level: int, key: int, fec_id: int) -> None:
+    """An object or its information: one need together with that before, if it asks for the same of the object before."""
+    if needs and needs[-1].level == level and needs[-1].last.object_id == (key - 1) & 0xFFFF:
+        needs[-1].last = _item(fec_id, key)
+        needs[-1].count += 1
+    else:
+        needs.append(Need(level, _item(fec_id, key), _item(fec_id, key)))
+
+
+def _add_parts(needs: list[Need], item: Incoming, block: int, symbol: int, fec_id: int) -> None:
+    """What an object lacks before this symbol."""
     key, length = item.object_id, item.fti.partition.length
     if item.wants_info and item.info is None:
-        yield Need(LEVEL_INFO, key)
+        _add_object(needs, LEVEL_INFO, key, fec_id)
     for first, last in item.absent or ():
         if first < block:
-            yield Need(LEVEL_BLOCK, key, first, min(last, block - 1), length=length(first))
-    for number in sorted(item.gaps or ()):
+            last, size = min(last, block - 1), length(first)
+            needs.append(
+                Need(LEVEL_BLOCK, _item(fec_id, key, first, 0, size), _item(fec_id, key, last, 0, size), last - first + 1)
+            )
+    gaps = item.gaps
+    if gaps is None:
+        return
+    for number, missing in gaps.items() if gaps.more is None else sorted(gaps.items()):
         if number < block:
-            yield _of_block(item, number)
+            _add_block(needs, item, number, missing, fec_id)
         elif number == block and not item.fti.usable:
-            mask = item.missing(number) & (1 << symbol) - 1
-            if mask:
-                yield Need(LEVEL_SEGMENT, key, number, mask=mask, length=length(number))
+            for start, end in bit_runs(missing & (1 << symbol) - 1):
+                _add_run(needs, item, number, start, end, fec_id)
 
 
-def _of_block(item: Incoming, block: int) -> Need:
+def _add_block(needs: list[Need], item: Incoming, block: int, missing: int, fec_id: int) -> None:
     """Symbols of a block that was wholly sent: as many parity symbols as are short, or, beyond them, source symbols by name."""
-    length, parity = item.fti.partition.length(block), item.fti.usable
-    unheard = ~item.parity_of(block) & (1 << parity) - 1
-    short = item.shortage(block)
+    length, parity, heard = item.fti.partition.length(block), item.fti.usable, item.parity_of(block)
+    short = missing.bit_count() - heard.bit_count()
+    if not heard and short <= parity:
+        # Nearly always.
+        _add_run(needs, item, block, length, length + short - 1, fec_id)
+        return
+    unheard = ~heard & (1 << parity) - 1
     if short <= unheard.bit_count():
         mask = lowest(unheard, short) << length
     else:
-        mask = without_lowest(item.missing(block), parity) | unheard << length
-    return Need(LEVEL_SEGMENT, item.object_id, block, mask=mask, length=length)
+        mask = without_lowest(missing, parity) | unheard << length
+    for start, end in bit_runs(mask):
+        _add_run(needs, item, block, start, end, fec_id)
+
+
+def _add_run(needs: list[Need], item: Incoming, block: int, start: int, end: int, fec_id: int) -> None:
+    """Symbols of a block from `start` to `end`."""
+    key, length = item.object_id, item.fti.partition.length(block)
+    first = _item(fec_id, key, block, start, length)
+    last = first if end == start else _item(fec_id, key, block, end, length)
+    needs.append(Need(LEVEL_SEGMENT, first, last, end - start + 1))
 
 
 def is_covered(objects: Pending[Incoming | None], place: Place, asked: Demand) -> bool:
@@ -153,13 +186,14 @@ def _is_block_covered(item: Incoming, block: int, missing: int, mask: int) -> bo
 def contents_for(needs: Iterable[Need], fec_id: int, segment: int) -> list[tuple[Request, ...]]:
     """The requests for the needs, oldest first, as the contents of at most four NACKs of at most `segment` bytes each.
 
-    Runs of three and more consecutive things become a range, shorter ones items; neighbours of one form share a request.
+    Three and more consecutive things become a range, fewer become items; neighbours of one form share a request.
     """
     contents: list[list[tuple[int, int, list[Item]]]] = [[]]
     size = 0
-    for level, first, last, count in _spans(needs, fec_id):
+    for need in needs:
+        level, count = need.level, need.count
         form = FORM_RANGES if count > 2 else FORM_ITEMS
-        items = [first] if count == 1 else [first, last]
+        items = [need.first] if count == 1 else [need.first, need.last]
         rows = contents[-1]
         shared = bool(rows) and rows[-1][:2] == (form, level)
         cost = len(items) * ITEM_SIZES[fec_id] + (0 if shared else REQUEST_HEADER)
@@ -174,38 +208,4 @@ def contents_for(needs: Iterable[Need], fec_id: int, segment: int) -> list[tuple
         else:
             rows.append((form, level, items))
         size += cost
-    return [tuple(Request(form, level, tuple(items)) for form, level, items in rows) for rows in contents if rows]
-
-
-def _spans(needs: Iterable[Need], fec_id: int) -> Iterator[tuple[int, Item, Item, int]]:
-    """(level, first, last, how many) for every run of consecutive things."""
-    for level, key, last, count in _object_runs(needs):
-        if isinstance(key, int):
-            yield level, Item(fec_id, key), Item(fec_id, last), count
-        elif level == LEVEL_BLOCK:
-            low = Item(fec_id, key.object_id, key.block, 0, key.length)
-            yield level, low, Item(fec_id, key.object_id, key.last, 0, key.length), key.last - key.block + 1
-        else:
-            for start, end in bit_runs(key.mask):
-                low = high = Item(fec_id, key.object_id, key.block, start, key.length)
-                if end > start:
-                    high = Item(fec_id, key.object_id, key.block, end, key.length)
-                yield level, low, high, end - start + 1
-
-
-def _object_runs(needs: Iterable[Need]) -> Iterator[tuple[int, int | Need, int, int]]:
-    """Needs of whole objects (or informations) with consecutive ids joined; other needs as they are."""
-    level = first = count = 0
-    for need in needs:
-        if count and need.level == level and need.object_id == (first + count) & 0xFFFF:
-            count += 1
-            continue
-        if count:
-            yield level, first, (first + count - 1) & 0xFFFF, count
-        count = 0
-        if need.level in (LEVEL_OBJECT, LEVEL_INFO):
-            level, first, count = need.level, need.object_id, 1
-        else:
-            yield need.level, need, 0, 0
-    if count:
-        yield level, first, (first + count - 1) & 0xFFFF, count
+    return [tuple([Request(form, level, tuple(items)) for form, level, items in rows]) for rows in contents if rows]

@@ -220,51 +220,56 @@ class Outgoing:
     # -- repair ----------------------------------------------------------------------------------------------------
 
     def want(self, demand: Demand) -> bool:
-        """Note what `demand` asks of this object and was sent already. True when anything was."""
-        before = self.info_wanted, dict(self.wanted)
-        whole = demand.has_object(self.object_id)
-        if self.info_sent and demand.has_info(self.object_id):
-            self.info_wanted = True
-        if whole:
-            self._want_blocks(0, self.block)
+        """Note what `demand` asks of this object and was sent already. True when anything was that was not wanted before."""
+        key, news = self.object_id, False
+        if self.info_sent and not self.info_wanted and demand.has_info(key):
+            self.info_wanted = news = True
+        if demand.objects and demand.has_object(key):
+            news |= self._want_blocks(0, self.block)
         for owner, first, last in demand.blocks:
-            if owner == self.object_id:
-                self._want_blocks(first, min(last, self.block))
+            if owner == key:
+                news |= self._want_blocks(first, min(last, self.block))
         for (owner, block), mask in demand.symbols.items():
-            if owner == self.object_id and block <= self.block and block < self.partition.blocks:
-                self._want_symbols(block, mask)
-        return before != (self.info_wanted, self.wanted)
+            if owner == key and block <= self.block and block < self.partition.blocks:
+                news |= self._want_symbols(block, mask)
+        return news
 
-    def _want_blocks(self, first: int, last: int) -> None:
+    def _want_blocks(self, first: int, last: int) -> bool:
+        news = False
         for block in range(first, min(last + 1, self.partition.blocks)):
             self._spent[block] = self._auto
             self._pledged.pop(block, None)
-            self._add(block, (1 << self.partition.length(block) + self._auto) - 1)
+            news |= self._add(block, (1 << self.partition.length(block) + self._auto) - 1)
+        return news
 
-    def _want_symbols(self, block: int, mask: int) -> None:
+    def _want_symbols(self, block: int, mask: int) -> bool:
         """Serve a request for symbols as NRL NORM does: parity by count from what was never sent, source symbols by name."""
         length, parity = self.partition.length(block), self.fti.parity
         if mask & (1 << length) - 1:
             self._spent[block] = parity
             self._pledged[block] = 0
-            self._add(block, mask & (1 << length + parity) - 1)
-            return
-        count = mask.bit_count()
+            return self._add(block, mask & (1 << length + parity) - 1)
+        count, news = mask.bit_count(), False
         spent, pledged = self._spent.get(block, self._auto), self._pledged.get(block, 0)
         fresh = min(count, parity - spent)
         if fresh > pledged:
             self._pledged[block] = fresh
-            self._add(block, (1 << length + spent + fresh) - (1 << length + spent + pledged))
+            news = self._add(block, (1 << length + spent + fresh) - (1 << length + spent + pledged))
         if count > parity - spent:
-            self._add(block, mask & (1 << length + parity) - 1)
+            news |= self._add(block, mask & (1 << length + parity) - 1)
+        return news
 
-    def _add(self, block: int, mask: int) -> None:
+    def _add(self, block: int, mask: int) -> bool:
+        """Want these symbols; True when one of them was not wanted before."""
         if block == self.block:
             # What the cursor has not passed goes out anyway; parity beyond the automatic one does not.
             going = (1 << self.partition.length(block) + self._auto) - (1 << self.symbol)
             mask &= ~going
-        if mask:
-            self.wanted[block] = self.wanted.get(block, 0) | mask
+        wanted = self.wanted.get(block, 0)
+        if not mask & ~wanted:
+            return False
+        self.wanted[block] = wanted | mask
+        return True
 
     def activate(self) -> None:
         """What was wanted is now to be sent again."""

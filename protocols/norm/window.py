@@ -52,17 +52,22 @@ class Window:
 
     def asked(self, demand: Demand) -> list[Outgoing]:
         """The objects that the demand names, lowest first."""
-        objects = self.objects
-        named = {owner for owner, _ in demand.symbols} | {owner for owner, _, _ in demand.blocks}
+        objects, named = self.objects, demand.owners()
         if demand.objects or demand.infos:
             return [item for key, item in objects.items() if key in named or demand.has_info(key)]
+        if len(named) == 1:
+            # Nearly always, and the window may be long.
+            item = objects.get(named.pop())
+            return [] if item is None else [item]
         return [item for key, item in objects.items() if key in named]
 
     def refused(self, demand: Demand, next_id: int) -> set[int] | None:
         """The objects asked for that are gone from amid the window; None when nothing at all is asked for that is gone."""
-        objects = self.objects
+        objects, named = self.objects, demand.owners()
+        if not demand.objects and not demand.infos and named <= objects.keys():
+            return None
         first = next(iter(objects), next_id)
-        ranges = demand.objects + demand.infos + [(owner, owner) for owner, *_ in (*demand.symbols, *demand.blocks)]
+        ranges = demand.objects + demand.infos + [(owner, owner) for owner in named]
         gone: set[int] = set()
         span = (next(reversed(objects), first) - first) % IDS + 1
         if objects and len(objects) < span:

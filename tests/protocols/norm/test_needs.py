@@ -41,19 +41,33 @@ def lose(item: Incoming, block: int, *lost: int) -> Incoming:
     return item
 
 
+def pending(objects: Mapping[int, Incoming | None]) -> Pending[Incoming | None]:
+    found: Pending[Incoming | None] = Pending()
+    for key, item in objects.items():
+        found[key] = item
+    return found
+
+
 def asked(objects: Mapping[int, Incoming | None], place: Place = END) -> Demand:
-    nacks = contents_for(needs_before(objects, place), 5, 10_000)
+    nacks = contents_for(needs_before(pending(objects), place, 5), 5, 10_000)
     return demand_of(Nack(9, 0, 1, 7, 0, 0, tuple(request for requests in nacks for request in requests)), 5)
 
 
 def covered(objects: Mapping[int, Incoming | None], place: Place, demand: Demand) -> bool:
-    pending: Pending[Incoming | None] = Pending()
-    for key, item in objects.items():
-        pending[key] = item
-    return is_covered(pending, place, demand)
+    return is_covered(pending(objects), place, demand)
 
 
-def requests(*needs: Need, segment: int = 10_000) -> list[tuple[Request, ...]]:
+def by_name(*rows: tuple[int, int, int], fec: int = 5) -> list[Need]:
+    """The needs of objects without parity that lack these (object, block, mask of symbols)."""
+    objects: dict[int, Incoming | None] = {}
+    for key, block, mask in rows:
+        found = objects.setdefault(key, item(key, block + 1, parity=0))
+        assert found is not None
+        found.lose(block, mask)
+    return needs_before(pending(objects), END, fec)
+
+
+def requests(needs: list[Need], segment: int = 10_000) -> list[tuple[Request, ...]]:
     return contents_for(needs, 5, segment)
 
 
@@ -62,7 +76,7 @@ def requests(*needs: Need, segment: int = 10_000) -> list[tuple[Request, ...]]:
 
 def test_five_lost_symbols_ask_for_the_first_five_of_parity() -> None:
     # NRL's example: block 30, e = 5 -> RANGES SEGMENT 30..34.
-    ((request,),) = contents_for(needs_before({0: lose(item(), 0, 3, 4, 9, 20, 29)}, END), 5, 1400)
+    ((request,),) = contents_for(needs_before(pending({0: lose(item(), 0, 3, 4, 9, 20, 29)}), END, 5), 5, 1400)
     assert (request.form, request.level) == (FORM_RANGES, LEVEL_SEGMENT)
     assert [(each.block, each.symbol) for each in request.items] == [(0, 30), (0, 34)]
 
@@ -116,8 +130,8 @@ def test_of_a_block_under_way_only_what_parity_cannot_bring_is_asked_for() -> No
 
 def test_needs_are_asked_for_oldest_first_across_the_end_of_the_numbers() -> None:
     objects: dict[int, Incoming | None] = {0: None, 65535: None, 65534: None, 65533: lose(item(65533), 0, 1)}
-    needs = list(needs_before(objects, (1, 0, 0)))
-    assert [need.object_id for need in needs] == [65533, 65534, 65535, 0]
+    needs = needs_before(pending(objects), (1, 0, 0), 5)
+    assert [(need.first.object_id, need.last.object_id) for need in needs] == [(65533, 65533), (65534, 0)]
     assert asked(objects, (1, 0, 0)).objects == [(65534, 0)]
 
 
@@ -126,19 +140,20 @@ def test_needs_are_asked_for_oldest_first_across_the_end_of_the_numbers() -> Non
 
 def test_runs_of_three_become_ranges_and_shorter_ones_items() -> None:
     mask = 0b111_0_11_0_1
-    (((one), (two)),) = requests(Need(LEVEL_SEGMENT, 0, 0, mask=mask, length=30))
+    (((one), (two)),) = requests(by_name((0, 0, mask)))
     assert (one.form, [each.symbol for each in one.items]) == (FORM_ITEMS, [0, 2, 3])
     assert (two.form, [each.symbol for each in two.items]) == (FORM_RANGES, [5, 7])
 
 
 def test_levels_do_not_share_a_request() -> None:
-    ((one, two, three),) = requests(Need(LEVEL_OBJECT, 0), Need(LEVEL_INFO, 1), Need(LEVEL_BLOCK, 1, 2, 2, length=30))
+    found = item(1, wants_info=True)
+    found.skip(2, 0, 3, 0)
+    ((one, two, three),) = requests(needs_before(pending({0: None, 1: found}), END, 5))
     assert [one.level, two.level, three.level] == [LEVEL_OBJECT, LEVEL_INFO, LEVEL_BLOCK]
 
 
 def test_long_lists_are_cut_into_at_most_four_nacks_of_a_segment_each() -> None:
-    needs = [Need(LEVEL_SEGMENT, 0, block, mask=1, length=30) for block in range(200)]
-    contents = requests(*needs, segment=100)
+    contents = requests(by_name(*((0, block, 1) for block in reversed(range(200)))), segment=100)
     assert len(contents) == 4
     assert all(size_of(Nack(9, 0, 1, 7, 0, 0, content)) <= 24 + 100 for content in contents)
     blocks = [each.block for content in contents for request in content for each in request.items]
@@ -152,8 +167,7 @@ def test_long_lists_are_cut_into_at_most_four_nacks_of_a_segment_each() -> None:
 def test_every_nack_fits_its_segment_and_nothing_is_lost_but_the_tail(
     rows: list[tuple[int, int]], segment: int, fec: int
 ) -> None:
-    needs = [Need(LEVEL_SEGMENT, i, block, mask=mask, length=30) for i, (block, mask) in enumerate(rows)]
-    contents = contents_for(needs, fec, segment)
+    contents = contents_for(by_name(*((i, block, mask) for i, (block, mask) in enumerate(rows)), fec=fec), fec, segment)
     nacks = [Nack(9, 0, 1, 7, 0, 0, content) for content in contents]
     assert all(size_of(nack) <= 24 + segment for nack in nacks)
     if len(nacks) < 4:
@@ -241,7 +255,7 @@ def test_a_request_is_answered_whole_however_many_answers_were_lost_before(
     source, objects = sent_source(parity), receiver(mine, parity)
     for mask in (*lost, 0):
         serve(source, asked(objects), (objects, mask))
-    assert not list(needs_before(objects, END))
+    assert not needs_before(pending(objects), END, 5)
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
@@ -256,4 +270,4 @@ def test_who_is_silent_because_others_asked_gets_everything(
     demand = asked(others)
     silent = covered(objects, END, demand)
     serve(source, demand, (objects, 0))
-    assert not silent or not list(needs_before(objects, END))
+    assert not silent or not needs_before(pending(objects), END, 5)
