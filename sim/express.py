@@ -219,8 +219,6 @@ class Express(Underway):
             crowd.move(run.position(nth + 1), now, number + 1)
             if strays:
                 crowd.tell_strays(strays, run.message(nth), source, to, now)
-        if out:
-            del self._losers[number]
 
     def _is_followed(self, segment: Segment) -> bool:
         """Is what comes after it under way, too?"""
