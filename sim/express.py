@@ -250,6 +250,8 @@ class Express(Underway):
     def _note(self) -> None:
         """Tell the runs that are not over how many of them have been sent."""
         sent, offers, base = self._passed[0], self._times[0], self._base
+        if sent == self._noted:
+            return
         for segment in self._segments[bisect_right(self._starts, self._noted) - 1 :]:
             count = min(sent - segment.start, segment.run.count)
             if count > 0:
@@ -322,7 +324,7 @@ class Express(Underway):
         when, priority, order = self._instant()
         # This link alone: the others are made up for when somebody asks for them.
         if hop:
-            self._advance(hop, self._departed(when, priority), when, priority, order)
+            self._advance(hop, when, priority, order)
         else:
             self._depart(when, priority)
         if flight.identity is not None:
