@@ -57,12 +57,8 @@ class Seat:
         """
         return None
 
-    def shrugs(self, run: Any, number: int, then: float) -> bool:
-        """Would who misses a message of a run (`protocols.foresight`) and hears the next `then` only note what is missing?"""
-        return False
-
     def skip(self, run: Any, number: int) -> None:
-        """Note that this message of a run is missing."""
+        """Note that this inner message of a run (`protocols.foresight`) is missing, at the latest before the next input."""
 
     def ignores(self, gist: Any, now: float) -> bool:
         """Does a calm message of this `Message.gist` do nothing more than to a whole seat?"""
@@ -88,17 +84,17 @@ class Crowd:
     __slots__ = (
         "_at",
         "_attentive",
+        "_debts",
         "_heard",
         "_lacking",
         "_machines",
-        "_missed",
-        "_owing",
+        "_next",
+        "_owed",
         "_receive_all",
         "_spare",
         "_stale",
         "_strays",
         "late",
-        "touched",
     )
 
     def __init__(self, machines: "Sequence[Machine]") -> None:
@@ -117,129 +113,105 @@ class Crowd:
         self._attentive: list[Machine] = []
         # May somebody be among the attentive twice?
         self._stale = False
-        # In step, but they have missed the last message, which is noted when they hear the next. It was this one of a run, and
-        # they had heard the sender then.
-        self._owing: list[Machine] = []
-        self._missed: tuple[Run, int, float] | None = None
+        # In step, but they have missed messages that are noted when they are told something: which, by their numbers; and what
+        # these are: a run, which of it, and when the message before was heard. The message `_next` has not come yet.
+        self._debts: dict[Machine, list[int]] = {}
+        self._owed: dict[int, tuple[Run, int, float]] = {}
+        self._next = -1
         self.late: Late | None = None
         """Who moves the crowd later than messages arrive, and makes up for it before anything else happens here."""
-        self.touched: list[Machine] = []
-        """While there is one: who had an input of their own and is in step, for whoever moves the crowd to clear."""
 
     def stands_at(self, position: object) -> bool:
         """Do all stand there, so that a message that begins there only moves them?"""
         return self._at is position and not self._strays
 
-    def move(self, position: object, heard: float) -> None:
-        """All got a message that leads there, and whatever was between, and had nothing else to do."""
-        if self._owing:
-            self._note(())
-        self._at = position
-        self._heard = heard
-
-    def at(self, places: Sequence[int]) -> "list[Machine]":
-        """The machines there."""
-        machines = self._machines
-        return [machines[place] for place in places]
-
     def leads(self, position: object) -> bool:
         """Do those in step stand there?"""
         return self._at is position
 
-    def owes(self, places: Sequence[int]) -> bool:
-        """Has anybody there missed the last message, which is to be noted with the next?"""
-        return bool(self._owing) and not set(self._owing).isdisjoint(self.at(places))
+    def move(self, position: object, heard: float, following: int) -> None:
+        """Those in step got messages that lead there, and had nothing else to do, but for what they `owe`; which comes next."""
+        self._at = position
+        self._heard = heard
+        self._next = following
 
-    def miss(self, run: "Run", number: int, now: float, then: float, out: Sequence[int]) -> "list[Machine]":
-        """A message that begins where those in step stand moves them, but not those of `out`; the next comes at `then`.
+    def owe(self, run: "Run", nth: int, number: int, heard: float | None, out: Sequence[int]) -> None:
+        """An inner message of a run misses those at the places `out`, who stay in step; `move` has to follow.
 
-        Who would do nothing then but note what is missing, stays in step and does so when the next has come. Returned are those
-        out of step who hear the message: to be told by `tell_strays`.
+        Messages are numbered in the order they come. The one before came at `heard`; None: that to which the others moved last.
         """
-        if self._owing:
-            self._note(out)
-        machines, owing = self._machines, self._owing
-        hearing, self._strays = self._strays, []
-        if hearing and out:
-            gone = {machines[place] for place in out}
-            self._strays = [machine for machine in hearing if machine in gone]
-            hearing = [machine for machine in hearing if machine not in gone]
+        self._owed[number] = run, nth, self._heard if heard is None else heard
+        machines, debts = self._machines, self._debts
         for place in out:
             machine = machines[place]
-            seat: Seat = machine.seat
-            if seat.pace is not self:
+            if machine.seat.pace is not self:
                 continue
-            if seat.shrugs(run, number, then):
-                owing.append(machine)
+            if machine in debts:
+                debts[machine].append(number)
             else:
-                self._let_go(seat)
-                self._strays.append(machine)
-        self._missed = run, number, self._heard
-        self._at = run.position(number + 1)
-        self._heard = now
+                debts[machine] = [number]
+
+    def hearing(self, out: Sequence[int]) -> "list[Machine]":
+        """Those out of step who hear a message that misses `out`, to be told by `tell_strays`."""
+        hearing = self._strays
+        if hearing:
+            gone = set(self._at_places(out))
+            self._strays = [machine for machine in hearing if machine in gone]
+            hearing = [machine for machine in hearing if machine not in gone]
         return hearing
 
     def tell_strays(self, strays: "list[Machine]", message: "Message", source: "Address", to: "Address", now: float) -> None:
         """Deliver to those out of step what has just moved the others."""
         self._tell(strays, message, source, to, now)
 
-    def note(self, run: "Run", number: int, heard: float | None, out: Sequence[int]) -> None:
-        """As `miss`, when all are in step and it is known that who misses the message and hears the next only notes so.
-
-        The message before came at `heard`; None: that to which they were moved last. `stand` or `move` have to follow.
-        """
-        if self._owing:
-            self._note(())
+    def _at_places(self, places: Sequence[int]) -> "list[Machine]":
         machines = self._machines
-        self._owing = [machines[place] for place in out]
-        self._missed = run, number, self._heard if heard is None else heard
+        return [machines[place] for place in places]
 
-    def stand(self, position: object, heard: float) -> None:
-        """All are there, after a message that somebody missed."""
-        self._at = position
-        self._heard = heard
-
-    def _note(self, out: Sequence[int]) -> None:
-        """The message after the one missed has come to those who owe, but not to those of `out`."""
-        owing, self._owing = self._owing, []
-        assert self._missed is not None
-        run, number, _ = self._missed
-        if out:
-            machines = self._machines
-            gone = {machines[place] for place in out}
-            self._stray([machine for machine in owing if machine in gone])
-            owing = [machine for machine in owing if machine not in gone]
-        for machine in owing:
-            seat: Seat = machine.seat
-            if seat.whole and not seat.attentive:
-                seat.skip(run, number)
-                self._lack(machine)
-            else:
-                seat.skip(run, number)
-
-    def _stray(self, owing: "list[Machine]") -> None:
-        """These have not heard the message after the one they missed, and something else happens."""
-        assert self._missed is not None
-        run, number, heard = self._missed
-        at = run.position(number)
-        for machine in owing:
-            seat: Seat = machine.seat
+    def _collect(self, machine: "Machine", numbers: list[int], lags: bool) -> None:
+        """The machine notes what it owes. If it `lags`, it has heard nothing since the last it missed, and is out of step."""
+        owed = self._owed
+        seat: Seat = machine.seat
+        end = len(numbers)
+        if lags:
+            # Not what it has not noticed yet: all at the end of those that came.
+            expected = self._next - 1
+            while end and numbers[end - 1] == expected:
+                end -= 1
+                expected -= 1
+        known = seat.attentive or not seat.whole
+        for number in numbers[:end]:
+            run, nth, _ = owed[number]
+            seat.skip(run, nth)
+        if end < len(numbers):
+            run, nth, heard = owed[numbers[end]]
             self._let_go(seat)
-            seat.at, seat.heard = at, heard
-        self._strays += owing
+            seat.at, seat.heard = run.position(nth), heard
+            self._strays.append(machine)
+        elif not known:
+            self._lack(machine)
+
+    def _collect_before(self, out: Sequence[int]) -> None:
+        """The next message has come, but not to those of `out`: all note what they owe."""
+        debts, self._debts = self._debts, {}
+        gone = set(self._at_places(out))
+        for machine, numbers in debts.items():
+            self._collect(machine, numbers, machine in gone)
+        self._owed.clear()
 
     def call_in(self) -> None:
         """Something else than the next message happens to all: nobody owes anything."""
-        owing, self._owing = self._owing, []
-        if owing:
-            self._stray(owing)
+        debts, self._debts = self._debts, {}
+        for machine, numbers in debts.items():
+            self._collect(machine, numbers, True)
+        self._owed.clear()
 
     def _call_in_attentive(self) -> None:
         """Others speak, which matters to the attentive alone: these owe nothing any more."""
-        attentive = [machine for machine in self._owing if machine.seat.attentive]
-        if attentive:
-            self._owing = [machine for machine in self._owing if not machine.seat.attentive]
-            self._stray(attentive)
+        debts = self._debts
+        if debts:
+            for machine in [machine for machine in debts if machine.seat.attentive]:
+                self._collect(machine, debts.pop(machine), True)
 
     def tell(self, message: "Message", source: "Address", to: "Address", now: float, out: Sequence[int]) -> None:
         """Deliver a message to all machines but those at the places `out`."""
@@ -250,16 +222,16 @@ class Crowd:
             late.sync()
             if message.is_feedback:
                 self._call_in_attentive()
-                self._overhear(message, source, to, now, self.at(out))
+                self._overhear(message, source, to, now, self._at_places(out))
             else:
                 self.call_in()
                 self.deliver(message, source, to, now, out)
             late.rouse()
 
     def deliver(self, message: "Message", source: "Address", to: "Address", now: float, out: Sequence[int]) -> None:
-        """As `tell`, while nothing is to be made up for; who owes has heard the message before."""
-        if self._owing:
-            self._note(out)
+        """As `tell`, while nothing is to be made up for and this is the next message to those who owe."""
+        if self._debts:
+            self._collect_before(out)
         at = self._at
         machines = self._machines
         if message.token is at:
@@ -299,7 +271,6 @@ class Crowd:
                 if seat.at is self._at:
                     seat.pace = self
                     seat.spare -= self._spare
-                    self.touched.append(machine)
                     if seat.attentive:
                         self._attentive.append(machine)
                     elif not seat.whole:
@@ -310,10 +281,10 @@ class Crowd:
         late = self.late
         if late is not None:
             late.sync()
-        if machine in self._owing:
-            self._owing.remove(machine)
-            self._stray([machine])
-        elif machine.seat.pace is self:
+        numbers = self._debts.pop(machine, None)
+        if numbers is not None:
+            self._collect(machine, numbers, True)
+        if machine.seat.pace is self:
             self._let_go(machine.seat)
             self._strays.append(machine)
         if late is not None:
@@ -386,8 +357,6 @@ class Crowd:
         """Tell machines that are out of step; who then stands where the others stand is in step."""
         at, spare, lacking = self._at, self._spare, self._lacking
         strays, attentive = self._strays, self._attentive
-        if self.late is not None:
-            self.touched += machines
         self._receive_all(machines, message, source, to, now)
         for machine in machines:
             seat: Seat = machine.seat
@@ -415,8 +384,6 @@ class Crowd:
         attentive = self._attentive
         if self._stale:
             attentive, self._stale = list(dict.fromkeys(attentive)), False
-        if self.late is not None:
-            self.touched += attentive
         in_step = [machine for machine in attentive if machine.seat.pace is self]
         told = in_step if not gone else [machine for machine in in_step if machine not in gone]
         for machine in told:

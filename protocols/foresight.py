@@ -60,7 +60,7 @@ class Run(ABC):
 
     @abstractmethod
     def is_inner(self, number: int) -> bool:
-        """May who misses it only note so, before hearing the next? The receiver has to agree (`Seat.shrugs`)."""
+        """Does who misses it, and hears another inner one of the run later, only note what is missing (`Seat.skip`)?"""
 
     @abstractmethod
     def message(self, number: int) -> Message:

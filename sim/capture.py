@@ -20,6 +20,12 @@ def _text(event: Event) -> bytes:
     return b"E" + repr(event).encode()
 
 
+@lru_cache(maxsize=256)
+def _sent(kind: str, size: int) -> bytes:
+    """The rest of a record of a control packet; many are alike."""
+    return b"C" + _NUMBER.pack(size) + kind.encode()
+
+
 class Fingerprint:
     """BLAKE2b (16 bytes) over a run, the same on every machine, Python and PYTHONHASHSEED, and in both wire modes.
 
@@ -41,7 +47,7 @@ class Fingerprint:
         """A control packet was sent."""
         if now != self._instant:
             self._close(now)
-        self._records.append((node, b"C" + _NUMBER.pack(size) + kind.encode()))
+        self._records.append((node, _sent(kind, size)))
 
     def told(self, now: float, node: int, event: Event) -> None:
         """An application heard an event."""
@@ -62,7 +68,8 @@ class Fingerprint:
         if len(records) > 1:
             records.sort(key=lambda record: record[0])
         now, pack = self._instant, _STAMP.pack
-        onto.update(b"".join([pack(now, node, len(rest)) + rest for node, rest in records]))
+        for node, rest in records:
+            onto.update(pack(now, node, len(rest)) + rest)
 
     def hexdigest(self, end: float, counts: Iterable[tuple[int, Mapping[str, int]]], traffic: Traffic) -> str:
         """The fingerprint of the run so far, which may go on; `counts` in order of node."""

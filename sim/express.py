@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from protocols.crowd import Crowd, Seat
+from protocols.crowd import Crowd
 from protocols.foresight import Run
 from protocols.machine import Machine
 from sim.engine import ARRIVAL, Occurrence, post
@@ -29,8 +29,6 @@ __all__ = ["Express", "express_of"]
 FORGET = 128
 SHORTEST = 4
 """So many packets are worth being carried this way."""
-FEW = 6
-"""When more than this many miss a packet its arrival is an event, whatever they do."""
 
 
 def express_of(network: "Network", host: SimHost, route: Route) -> "Express | None":
@@ -47,12 +45,8 @@ class Express(Underway):
 
     def __init__(self, network: "Network", host: SimHost, route: Route, path: list[Any]) -> None:
         super().__init__(network, host, route, path)
-        # Who misses one of the packets before this only notes so. The last of these for each who does: its number, its run and
-        # which of the run it is, and when the next is there.
-        self._safe = 0
-        self._watched: dict[Machine, tuple[int, Run, int, float]] = {}
         self._posted = -1
-        # What `_next_event` has found; -1 when it may be another by now.
+        # What `_next_turn` has found; -1 when it may be another by now.
         self._aimed = -1
         self._occurrence: Occurrence | None = None
         self._callbacks = (self._on_arrival,)
@@ -73,8 +67,6 @@ class Express(Underway):
         free = [self._free_at(hop) for hop in range(len(self._path))]
         plan = make_plan(runs, self._path, free, self._sampler, self._leaf.count)
         if len(plan.times[0]) >= SHORTEST:
-            # The next may be another than the one known to follow the last that is under way.
-            self._safe = min(self._safe, self._end - 1)
             self._take(machine, runs, plan)
             self._crowd = crowd
             crowd.late = self
@@ -134,7 +126,6 @@ class Express(Underway):
             for column in self._times:
                 del column[:done]
             self._base += done
-            self._watched = {machine: last for machine, last in self._watched.items() if last[0] >= self._base}
             del self._missed[: bisect_left(self._missed, self._base)]
             self._segments = [segment for segment in self._segments if segment.start + segment.run.count > self._base]
             self._starts = [segment.start for segment in self._segments]
@@ -170,29 +161,14 @@ class Express(Underway):
         at = landed
         segment = self._segment(landed)
         if crowd.stands_at(segment.run.position(landed - segment.start)):
-            at = self._next_event(crowd)
+            if self._aimed < landed:
+                self._aimed = self._next_turn()
+            at = self._aimed
         if at != self._posted:
             self._posted = at
             occurrence = self._occurrence = Occurrence(self._callbacks, at)
             when = self._times[-1][at - self._base]
             post(self._network.env, when, ARRIVAL, self._order(at, len(self._path)), occurrence)
-
-    def _next_event(self, crowd: Crowd) -> int:
-        """The next packet to be told of, or that somebody misses who does more than note it, or the last."""
-        if crowd.touched:
-            self._review(crowd)
-        if self._aimed == self._safe and self._aimed >= self._passed[-1]:
-            # Nothing has changed since.
-            return self._aimed
-        missed, last, safe = self._missed, self._next_turn(), max(self._safe, self._passed[-1])
-        for number in missed[bisect_left(missed, safe) :]:
-            if number >= last:
-                break
-            if not self._is_harmless(number, crowd):
-                self._safe = self._aimed = number
-                return number
-        self._safe, self._aimed = max(safe, last), last
-        return last
 
     def _next_turn(self) -> int:
         """The next packet that more than moves who is in step; or the last before something else, which may come to nobody."""
@@ -206,40 +182,6 @@ class Express(Underway):
             number = start + run.count
             if not self._is_followed(segment):
                 return number - 1
-
-    def _is_harmless(self, number: int, crowd: Crowd) -> bool:
-        """Does everybody who misses a packet only note so when the next is there?"""
-        segment, out = self._segment(number), self._missed_by(number)
-        if len(out) > FEW or not self._is_inner(number, segment):
-            return False
-        # To miss two in a row is more than that.
-        if number == self._passed[-1] and crowd.owes(out):
-            return False
-        if number + 1 in self._losers and not set(out).isdisjoint(self._missed_by(number + 1)):
-            return False
-        run, nth, then = segment.run, number - segment.start, self._times[-1][number + 1 - self._base]
-        watched, last = self._watched, (number, run, nth, then)
-        for machine in crowd.at(out):
-            if not machine.seat.shrugs(run, nth, then):
-                return False
-            watched[machine] = last
-        return True
-
-    def _review(self, crowd: Crowd) -> None:
-        """Who had an input of their own may have more to do than before about what they will miss."""
-        watched, landed = self._watched, self._passed[-1]
-        then_first, last = self._times[-1][landed - self._base], self._end - 1
-        for machine in watched.keys() & crowd.touched:
-            number, run, nth, then = watched[machine]
-            if number < landed:
-                continue
-            seat: Seat = machine.seat
-            if number >= last:
-                # It may be foreseen again.
-                self._safe = min(self._safe, max(last, landed))
-            elif not (seat.shrugs(run, nth, then_first) and seat.shrugs(run, nth, then)):
-                self._safe = landed
-        crowd.touched.clear()
 
     def _on_arrival(self, occurrence: Occurrence) -> None:
         if self._occurrence is not occurrence:
@@ -265,21 +207,16 @@ class Express(Underway):
         self._passed[-1] = number + 1
         self._network.delivered += self._leaf.count - len(out)
         run, nth, source, to = segment.run, number - segment.start, self.host.name, self._route.to
-        if not crowd.leads(run.position(nth)) or not self._is_inner(number, segment):
+        if not run.is_inner(nth) or not crowd.leads(run.position(nth)):
             crowd.deliver(run.message(nth), source, to, now, out)
         else:
-            strays = crowd.miss(run, nth, now, self._times[-1][number + 1 - self._base], out)
+            strays = crowd.hearing(out)
+            crowd.owe(run, nth, number, None, out)
+            crowd.move(run.position(nth + 1), now, number + 1)
             if strays:
                 crowd.tell_strays(strays, run.message(nth), source, to, now)
         if out and number < self._passed[-2]:
             del self._losers[number]
-
-    def _is_inner(self, number: int, segment: Segment) -> bool:
-        """May who misses a packet only note so when the next is there, and is the next known?"""
-        run, nth = segment.run, number - segment.start
-        if nth + 1 < run.count:
-            return run.is_inner(nth)
-        return run.is_inner(nth) and self._is_followed(segment) and self._segment(number + 1).run.turn(0) > 0
 
     def _is_followed(self, segment: Segment) -> bool:
         """Is what comes after it under way, too?"""
@@ -373,9 +310,7 @@ class Express(Underway):
             return
         self.catch_up()
         assert self._passed == [self._end] * len(self._passed)
-        # Nobody looks from now on who has an input.
         self._base = self._end
-        self._safe = min(self._safe, self._end)
         self._segments.clear()
         self._starts.clear()
         self._missed.clear()

@@ -339,11 +339,14 @@ class Network:
     def settle(self) -> None:
         """After the inputs of one moment: applications hear their events in order of place, timers are set."""
         self.busy = True
-        self._tell()
-        for express in self.unsettled:
-            express.settle()
-        self.unsettled.clear()
-        self.timers.flush()
+        if self.spoke:
+            self._tell()
+        if self.unsettled:
+            for express in self.unsettled:
+                express.settle()
+            self.unsettled.clear()
+        if self._fresh:
+            self.timers.flush()
         self.busy = False
         if self.told:
             self.told = False
@@ -371,13 +374,17 @@ class Network:
         # A run makes millions of short-lived objects and hardly a cycle; to look for cycles as usual costs a twentieth.
         gc.set_threshold(max(thresholds[0], GC_THRESHOLD), *thresholds[1:])
         try:
-            while not self._finished and queue and queue[0][0] < until:
+            while not self._finished and queue:
+                key = queue[0]
+                when, _, _, event = key
+                if when >= until:
+                    break
                 self.events += 1
-                self.key = key = queue[0]
-                event = key[3]
+                self.key = key
                 if isinstance(event, Occurrence):
                     # What `env.step()` does, without what our own events never need.
-                    env._now = heappop(queue)[0]
+                    heappop(queue)
+                    env._now = when
                     event.callbacks[0](event)
                 else:
                     env.step()

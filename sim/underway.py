@@ -114,21 +114,20 @@ class Underway:
             self._land(begin, end)
 
     def _land(self, begin: int, end: int) -> None:
-        """These are there. All stand where the first begins, and who misses one only notes so."""
+        """These are there. All stand where the first begins, and who misses one has only to note so."""
         self._passed[-1] = end
         crowd, missed, base, times, counted = self._crowd, self._missed, self._base, self._times[-1], self._passed[-2]
         assert crowd is not None
-        lost, last = 0, -1
-        for last in missed[bisect_left(missed, begin) : bisect_left(missed, end)]:
-            out, segment = self._missed_by(last), self._segment(last)
+        lost = 0
+        for number in missed[bisect_left(missed, begin) : bisect_left(missed, end)]:
+            out, segment = self._missed_by(number), self._segment(number)
             lost += len(out)
-            crowd.note(segment.run, last - segment.start, times[last - 1 - base] if last > begin else None, out)
-            if last < counted:
+            crowd.owe(segment.run, number - segment.start, number, times[number - 1 - base] if number > begin else None, out)
+            if number < counted:
                 # Nobody asks any more who lost it, and of many receivers these are many.
-                del self._losers[last]
+                del self._losers[number]
         segment = self._segment(end - 1)
-        step = crowd.stand if last == end - 1 else crowd.move
-        step(segment.run.position(end - segment.start), times[end - 1 - base])
+        crowd.move(segment.run.position(end - segment.start), times[end - 1 - base], end)
         self._network.delivered += (end - begin) * self._leaf.count - lost
 
     def _occupy(self, hop: int, begin: int, end: int) -> None:

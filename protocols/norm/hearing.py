@@ -107,7 +107,8 @@ def _on_data(remote: "RemoteSender", message: Data, sequence: int, now: float) -
     remote.take(item, message, length, fresh)
     if place is not None:
         remote.rewind(place, now)
-    if not (fresh and start == front and symbol):
+    if not (fresh and front[1] and start[0] == front[0]):
+        # Not within a block, where nothing new is to be asked for.
         remote.check((key, block, 0), now)
     return True
 

@@ -228,31 +228,19 @@ class RemoteSender(Reception):
         if self.whole:
             # What comes before this block was all there, so there is nothing to ask for yet.
             self.whole = False
-        elif self.check((key, block, 0), now):
+        elif not at.symbol and self.check((key, block, 0), now):
+            # Within a block nothing new is to be asked for.
             self.receiver.settle()
         return True
 
-    def shrugs(self, run: Flow, number: int, then: float) -> bool:
-        """As `leap`: not when nothing came yet of the object, or when there may be something to ask for at that time."""
-        key, objects = run.key, self.objects
-        item = objects.item if objects.key == key else objects.get(key)
-        if item is None or run.origin is not self.origin or self._idle_at == inf:
-            return False
-        if self.whole:
-            return True
-        place, cycle = (key, run.place(number)[1], 0), self.cycle
-        if cycle is None or then >= cycle.holdoff:
-            return not self.lacks_before(place)
-        return cycle.rests(place, then)
-
     def skip(self, run: Flow, number: int) -> None:
-        """Note that this symbol is missing."""
-        objects, (key, block, symbol) = self.objects, run.place(number)
-        item = objects.item if objects.key == key else objects[key]
-        assert item is not None
-        item.lose(block, 1 << symbol)
+        """Note that this symbol is missing; of an object that is not wanted none is."""
         self.lost += 1
-        self.whole = False
+        objects, (key, block, symbol) = self.objects, run.place(number)
+        item = objects.item if objects.key == key else objects.get(key)
+        if item is not None:
+            item.lose(block, 1 << symbol)
+            self.whole = False
 
     @property
     def synced(self) -> bool:
