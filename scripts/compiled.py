@@ -32,6 +32,7 @@ MODULES = [
     *("protocols/crowd.py", "protocols/foresight.py", "protocols/machine.py", "protocols/rng.py", "protocols/serial.py"),
     *(f"protocols/norm/{name}.py" for name in NORM),
     *(f"sim/{name}.py" for name in SIM),
+    "topologies/draws.py",
     "topologies/losses.py",
 ]
 

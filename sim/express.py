@@ -121,6 +121,7 @@ class Express(Underway):
 
     def _forget(self) -> None:
         """What has landed is of no interest any more; a sender that never pauses would fill the memory with it."""
+        self._count()
         done = min(self._passed) - self._base
         if done >= FORGET:
             for column in self._times:
@@ -215,7 +216,7 @@ class Express(Underway):
             crowd.move(run.position(nth + 1), now, number + 1)
             if strays:
                 crowd.tell_strays(strays, run.message(nth), source, to, now)
-        if out and number < self._passed[-2]:
+        if out:
             del self._losers[number]
 
     def _is_followed(self, segment: Segment) -> bool:
@@ -325,14 +326,21 @@ class Express(Underway):
         self._crowd.call_in()
         self._network.expresses.remove(self)
 
-    def meet(self, link: Any, size: int) -> None:
+    def meet(self, link: Any, flight: Flight) -> None:
         """Another packet is offered to one of the links: it goes behind those that came before, and before the rest."""
-        self.catch_up()
         hop = self._path.index(link)
+        when, priority, order = self._instant()
+        # This link alone: the others are made up for when somebody asks for them.
+        if hop:
+            self._advance(hop, self._departed(when, priority), when, priority, order)
+        else:
+            self._depart(when, priority)
+        if flight.identity is not None:
+            # What has come there of the same identity matters.
+            self._count()
         number = self._passed[hop]
         if number < self._end:
-            now = self._network.env.now
-            start = max(now, link.free_at()) + (size + link.fifo.overhead) / link.fifo.rate
+            start = max(self._network.env._now, link.free_at()) + (flight.size + link.fifo.overhead) / link.fifo.rate
             if start > self._times[hop][number - self._base]:
                 self.unfold()
 
@@ -345,7 +353,7 @@ class Express(Underway):
         for number in range(self._passed[-1], self._end):
             hop = next(hop for hop in range(len(self._path), 0, -1) if number < self._passed[hop - 1])
             self._continue(number, hop)
-        self._passed = [self._end] * len(self._passed)
+        self._passed, self._counted = [self._end] * len(self._passed), self._end
         self._finish()
 
     def _continue(self, number: int, hop: int) -> None:

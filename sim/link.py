@@ -129,7 +129,7 @@ class Link:
     def carry(self, flight: "Flight", now: float, landings: Landings) -> None:
         """Take a packet at its near end."""
         if self.express is not None:
-            self.express.meet(self, flight.size)
+            self.express.meet(self, flight)
         self.offered += 1
         lost = self.sampler is not None and self.sampler.lost(flight.identity)
         when = self.fifo.offer(flight.size, now)
@@ -199,7 +199,7 @@ class Bundle:
     def carry(self, flight: "Flight", now: float, landings: Landings) -> None:
         """Take a packet at the near end of every link it is for."""
         if self.express is not None:
-            self.express.meet(self, flight.size)
+            self.express.meet(self, flight)
         route, head = flight.route, self.head
         if route.target is not None:
             self._carry_one(flight, route.target.member, now, landings)
@@ -276,21 +276,27 @@ class Bundle:
         if skip >= 0 and skip not in self.strays:
             self.strays[skip] = self.fifo.fork()
         apart = sorted(self.strays)
-        lost_apart = set(losers).intersection(apart)
-        for member in apart:
-            if member != skip:
-                self._single(flight, member, member in lost_apart, now, landings)
+        if apart != [skip]:
+            losers = self._send_apart(flight, apart, skip, losers, now, landings)
         when = self.fifo.offer(flight.size, now)
         if when < 0.0:
             self._drop_shared(apart)
             return
-        out: Sequence[int] = apart
         if losers:
-            losers = [member for member in losers if member not in lost_apart]
             self.count_lost(losers)
-            out = sorted([*losers, *apart])
-        if len(out) < self.head.count:
-            landings.setdefault(when, []).append((self.head, out))
+            apart = sorted([*losers, *apart])
+        if len(apart) < self.head.count:
+            landings.setdefault(when, []).append((self.head, apart))
+
+    def _send_apart(
+        self, flight: "Flight", apart: list[int], skip: int, losers: Sequence[int], now: float, landings: Landings
+    ) -> Sequence[int]:
+        """Send to the strays but `skip`; which of the others lose the packet."""
+        lost_apart = set(losers).intersection(apart)
+        for member in apart:
+            if member != skip:
+                self._single(flight, member, member in lost_apart, now, landings)
+        return [member for member in losers if member not in lost_apart]
 
     def _drop_shared(self, apart: Sequence[int]) -> None:
         self.shared_drops += 1

@@ -9,7 +9,8 @@ from protocols.foresight import Run
 from sim.flight import Route
 from sim.leaf import Leaf, Switch
 from sim.link import Bundle, Fifo, Link
-from topologies.losses import BundleLoss, Losers
+from topologies.draws import Losers
+from topologies.losses import BundleLoss
 
 __all__ = ["Plan", "Segment", "foretell", "make_plan", "path_of"]
 

@@ -9,7 +9,8 @@ from sim.flight import Route
 from sim.host import SimHost
 from sim.link import Bundle, Fifo
 from sim.plan import Segment
-from topologies.losses import BundleLoss, Losers
+from topologies.draws import Losers
+from topologies.losses import BundleLoss
 
 if TYPE_CHECKING:
     from sim.network import Network
@@ -40,6 +41,8 @@ class Underway:
         # How many have been offered to each link, and how many have landed; `_end` is how many there are.
         self._passed = [0] * (len(path) + 1)
         self._end = 0
+        # How many of those offered to the last link are in its counters.
+        self._counted = 0
 
     def _instant(self) -> tuple[float, int, int]:
         """Time, priority and order of the present event."""
@@ -52,25 +55,33 @@ class Underway:
         """Everything before the present event happened."""
         when, priority, order = self._instant()
         self._depart(when, priority)
-        base, passed, times = self._base, self._passed, self._times
-        for hop in range(1, len(times)):
-            begin, limit, column = passed[hop], passed[hop - 1], times[hop]
-            if begin >= limit or column[begin - base] > when:
-                continue
+        for hop in range(1, len(self._times)):
+            self._advance(hop, self._passed[hop - 1], when, priority, order)
+        self._count()
+
+    def _advance(self, hop: int, limit: int, when: float, priority: int, order: int) -> None:
+        """Of those before `limit` some have come over the link before `hop`."""
+        begin, base, column = self._passed[hop], self._base, self._times[hop]
+        if begin < limit and column[begin - base] <= when:
             at = bisect_left(column, when, begin - base, limit - base) + base
             while at < limit and column[at - base] == when and (ARRIVAL, self._order(at, hop)) < (priority, order):
                 at += 1
             if at > begin:
                 self._pass(hop, begin, at)
 
+    def _departed(self, when: float, priority: int) -> int:
+        """How many the host has sent."""
+        begin, base, column = self._passed[0], self._base, self._times[0]
+        if begin == self._end or column[begin - base] > when:
+            return begin
+        find = bisect_right if priority == TIMER else bisect_left
+        return find(column, when, begin - base) + base
+
     def _depart(self, when: float, priority: int) -> None:
         """The host has sent what was due."""
-        begin, base, column = self._passed[0], self._base, self._times[0]
-        if begin < self._end and column[begin - base] <= when:
-            find = bisect_right if priority == TIMER else bisect_left
-            at = find(column, when, begin - base) + base
-            if at > begin:
-                self._send(begin, at)
+        begin, end = self._passed[0], self._departed(when, priority)
+        if end > begin:
+            self._send(begin, end)
 
     def sync(self) -> None:
         """What has landed before the present event has moved the crowd; links are made up for when they are asked."""
@@ -116,17 +127,14 @@ class Underway:
     def _land(self, begin: int, end: int) -> None:
         """These are there. All stand where the first begins, and who misses one has only to note so."""
         self._passed[-1] = end
-        crowd, missed, base, times, counted = self._crowd, self._missed, self._base, self._times[-1], self._passed[-2]
+        crowd, missed, base, times = self._crowd, self._missed, self._base, self._times[-1]
         assert crowd is not None
-        lost = 0
+        lost, segment = 0, self._segment(end - 1)
         for number in missed[bisect_left(missed, begin) : bisect_left(missed, end)]:
-            out, segment = self._missed_by(number), self._segment(number)
+            # Nobody asks any more who lost it, and of many receivers these are many.
+            out, part = self._take_losers(number), segment if number >= segment.start else self._segment(number)
             lost += len(out)
-            crowd.owe(segment.run, number - segment.start, number, times[number - 1 - base] if number > begin else None, out)
-            if number < counted:
-                # Nobody asks any more who lost it, and of many receivers these are many.
-                del self._losers[number]
-        segment = self._segment(end - 1)
+            crowd.owe(part.run, number - part.start, number, times[number - 1 - base] if number > begin else None, out)
         crowd.move(segment.run.position(end - segment.start), times[end - 1 - base], end)
         self._network.delivered += (end - begin) * self._leaf.count - lost
 
@@ -134,31 +142,27 @@ class Underway:
         """A link has carried these."""
         link, last = self._path[hop], end - 1
         fifo: Fifo = link.fifo
-        if link is self._bundle:
-            self._count_losses(begin, end)
-            link.rejoin(self._times[hop][begin - self._base])
-            link.offered += (end - begin) * self._leaf.count
-        else:
+        if link is not self._bundle:
             link.offered += end - begin
+        elif link.strays:
+            link.rejoin(self._times[hop][begin - self._base])
         fifo.free_at = self._times[hop][last - self._base] + self._segment(last).costs[hop]
         if fifo.departures is not None:
             fifo.departures.clear()
             fifo.departures.append(fifo.free_at)
 
-    def _count_losses(self, begin: int, end: int) -> None:
-        if self._sampler is None:
+    def _count(self) -> None:
+        """Bring the counters of the last link up to date, many packets at a time."""
+        bundle, sampler, first, end = self._bundle, self._sampler, self._counted, self._passed[-2]
+        if first == end:
             return
-        first = begin
-        while first < end:
+        self._counted = end
+        bundle.offered += (end - first) * self._leaf.count
+        while sampler is not None and first < end:
             segment = self._segment(first)
             count = min(end, segment.start + segment.run.count) - first
-            self._sampler.count(segment.run.identity + first - segment.start, count)
+            bundle.count_lost(sampler.count(segment.run.identity + first - segment.start, count))
             first += count
-        missed, landed = self._missed, self._passed[-1]
-        for number in missed[bisect_left(missed, begin) : bisect_left(missed, end)]:
-            self._bundle.count_lost(self._missed_by(number))
-            if number < landed:
-                del self._losers[number]
 
     def _missed_by(self, number: int) -> list[int]:
         """Who loses a packet."""
@@ -171,3 +175,8 @@ class Underway:
         members: list[int] = out.tolist()
         self._losers[number] = members
         return members
+
+    def _take_losers(self, number: int) -> list[int]:
+        """Who lost a packet that has landed."""
+        out = self._losers.pop(number)
+        return out if isinstance(out, list) else out.tolist()

@@ -15,7 +15,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 from protocols.errors import ConfigError
 from topologies.channel_file import read_channel
 from topologies.content_loss import ContentBundleLoss, ContentLinkLoss
-from topologies.losses import BundleLoss, LinkLoss, Siblings, member_keys
+from topologies.draws import member_keys
+from topologies.losses import BundleLoss, LinkLoss, Siblings
 from topologies.memory import BurstLoss, OneLink, SequenceLoss
 from topologies.script import Drop, Script
 from topologies.units import Fraction, format_fraction

@@ -11,97 +11,29 @@ identical numbers, because every step is a 64-bit integer operation and no float
 """
 
 from abc import ABC, abstractmethod
-from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
-from fractions import Fraction
-from functools import lru_cache
-from typing import TypeAlias
+from array import array
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 from mypy_extensions import mypyc_attr
 
-from protocols.rng import GOLDEN, extend
+from protocols.rng import extend
+from topologies.draws import BULK, WINDOW, Losers, Table, Words, draw_windows, extend_all, lost_offsets, odds_of
 
-__all__ = [
-    "BundleLoss",
-    "LinkLoss",
-    "Losers",
-    "Odds",
-    "Siblings",
-    "Table",
-    "Words",
-    "extend_all",
-    "member_keys",
-    "odds_of",
-    "tabulate",
-]
+__all__ = ["TABLES", "BundleLoss", "LinkLoss", "Siblings"]
 
-Words: TypeAlias = npt.NDArray[np.uint64]
-Losers: TypeAlias = list[int] | npt.NDArray[np.int64]
-Table: TypeAlias = tuple[list[int], npt.NDArray[np.int64]]
-"""The losers of a window of 256 packets: where each packet's losers begin, and all losers packet by packet."""
-
-WINDOW = 256
 # Words below a link's key that no window number can have: identities have 64 bits, so windows have 56.
 _REPEAT = 0xFFFFFFFFFFFFFF01
 _CONTROL = 0xFFFFFFFFFFFFFF02
-# Tables of losers are a pure function of the window, so an old one is forgotten and drawn again if it is ever needed.
 TABLES = 16
-# Below this many links a numpy call costs more than the draws themselves.
-FEW = 24
-
-_GOLDEN = np.uint64(GOLDEN)
-_M1, _M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_S27, _S30, _S31 = np.uint64(27), np.uint64(30), np.uint64(31)
-
-
-def extend_all(keys: Words, words: Words | np.uint64) -> Words:
-    """`protocols.rng.extend` of many keys at once."""
-    x: Words = (keys ^ words) + _GOLDEN
-    x = (x ^ (x >> _S30)) * _M1
-    x = (x ^ (x >> _S27)) * _M2
-    return x ^ (x >> _S31)
-
-
-def member_keys(key: int, count: int) -> Words:
-    """Keys of `count` sibling links below one key: `extend(key, member)` for each member from 0."""
-    return extend_all(np.full(count, key, np.uint64), np.arange(count, dtype=np.uint64))
-
-
-class Odds:
-    """A loss probability, 0 < p <= 1, as integers: a 64-bit draw u passes when u < `passing`.
-
-    `ascending[255 - k]` is 2**64 * (1 - p) ** (k + 1), so the number of entries above u is the run that passes.
-    """
-
-    __slots__ = ("array", "ascending", "passing")
-
-    def __init__(self, p: float) -> None:
-        self.passing = min(int((1 - Fraction(p)) * 2**64), 2**64 - 1)
-        powers = [self.passing]
-        while len(powers) < WINDOW:
-            powers.append(powers[-1] * self.passing >> 64)
-        self.ascending = powers[::-1]
-        self.array: Words = np.array(self.ascending, np.uint64)
-
-
-odds_of = lru_cache(maxsize=64)(Odds)
-"""`Odds`, made once for each probability."""
-
-
-def _window(key: int, window: int, odds: Odds) -> list[int]:
-    """Offsets lost among the 256 identities of a window, ascending."""
-    key = extend(key, window)
-    ascending, position, draw = odds.ascending, 0, 0
-    lost: list[int] = []
-    while True:
-        position += WINDOW - bisect_right(ascending, extend(key, draw))
-        if position >= WINDOW:
-            return lost
-        lost.append(position)
-        position += 1
-        draw += 1
+"""Tables of losers are a pure function of the window, so an old one is forgotten and drawn again if it is ever needed."""
+# So many windows of a stream of packets are drawn at once at most, and for so many links.
+STREAM = 4
+AT_ONCE = 1024
+# So many control packets are drawn ahead at most.
+AHEAD = 64
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -137,15 +69,8 @@ class LinkLoss:
     def _draw(self, window: int) -> int:
         if len(self._lost) >= TABLES:
             self._lost.clear()
-        lost = self._lost[window] = sum(1 << offset for offset in _window(self._key, window, self._odds))
+        lost = self._lost[window] = sum(1 << offset for offset in lost_offsets(self._key, window, self._odds))
         return lost
-
-
-def tabulate(lost: npt.NDArray[np.int64]) -> Table:
-    """Losses of a window given as offset * 2**32 + member: members by offset, and where each offset begins."""
-    lost.sort()
-    starts: list[int] = np.searchsorted(lost, np.arange(WINDOW + 1, dtype=np.int64) << 32).tolist()
-    return starts, lost & 0xFFFFFFFF
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -156,11 +81,13 @@ class Siblings(ABC):
     difference of their count of occurrences. A subclass answers for one packet of a known occurrence.
     """
 
-    __slots__ = ("_controls", "_differ", "_keys", "_repeats", "_seen")
+    __slots__ = ("_behind", "_controls", "_differ", "_keys", "_repeats", "_seen")
 
     def __init__(self, keys: Words) -> None:
         self._keys = keys
-        self._controls = np.zeros(len(keys), np.uint64)
+        # Control packets that came on nearly all links, and how many fewer of them came on each.
+        self._controls = 0
+        self._behind = array("q", bytes(8 * len(keys)))
         self._seen: dict[int, int] = {}
         self._repeats: dict[int, int] = {}
         self._differ: dict[int, dict[int, int]] = {}
@@ -168,9 +95,9 @@ class Siblings(ABC):
     def losers(self, identity: int | None, skip: int = -1) -> Sequence[int]:
         """Members that lose the packet arriving now on every link but that of `skip`; ascending."""
         if identity is None:
-            self._controls += np.uint64(1)
+            self._controls += 1
             if skip >= 0:
-                self._controls[skip] -= np.uint64(1)
+                self._behind[skip] += 1
             return self._control_losers(skip)
         window, bit = identity >> 8, 1 << (identity & 255)
         seen = self._seen.get(window, 0)
@@ -188,11 +115,15 @@ class Siblings(ABC):
     def lost(self, identity: int | None, member: int) -> bool:
         """Does this one member lose the packet that comes on its link alone?"""
         if identity is None:
-            self._controls[member] += np.uint64(1)
-            return self._control_lost(int(self._controls[member]), member)
+            self._behind[member] -= 1
+            return self._control_lost(self._controls - self._behind[member], member)
         differ = self._differ.setdefault(identity, {})
         differ[member] = differ.get(member, 0) + 1
         return self._single(identity, self._occurrence(identity) + differ[member], member)
+
+    def _ordinals(self) -> Words:
+        """How many control packets came on each link."""
+        return (self._controls - np.frombuffer(self._behind, np.int64)).astype(np.uint64)
 
     def _occurrence(self, identity: int) -> int:
         """How often the bundle as a whole carried this identity."""
@@ -227,21 +158,35 @@ class Siblings(ABC):
 
     @abstractmethod
     def _control_losers(self, skip: int) -> Sequence[int]:
-        """Who loses the control packet that `_controls` just counted, `skip` left out; ascending."""
+        """Who loses the control packet just counted, `skip` left out; ascending."""
 
     @abstractmethod
     def _control_lost(self, ordinal: int, member: int) -> bool:
         """Does one member lose its control packet of this number?"""
 
 
+def _shift(packets: Iterable[list[int]], member: int, lost: bool) -> bool:
+    """Give a packet's fate on one link to the next of them, and to the first `lost`; what is left over is the last one's."""
+    for losers in packets:
+        if (member in losers) != lost:
+            if lost:
+                insort(losers, member)
+            else:
+                losers.remove(member)
+            lost = not lost
+    return lost
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class BundleLoss(Siblings):
     """Independent losses of N sibling links, drawn together: the answers of N `LinkLoss` with `keys[member]`."""
 
-    __slots__ = ("_odds", "_roots", "_tables")
+    __slots__ = ("_coming", "_odds", "_roots", "_tables")
 
     def __init__(self, keys: Words, p: float) -> None:
         super().__init__(keys)
+        # Who will lose each of the next control packets that come on all links, the last of them first.
+        self._coming: list[list[int]] = []
         self._odds = odds_of(p)
         # Repeat and control keys of every link, made when the first such packet comes.
         self._roots: dict[int, Words] = {}
@@ -256,7 +201,9 @@ class BundleLoss(Siblings):
         return extend(extend(key, identity), occurrence) >= self._odds.passing
 
     def _control_lost(self, ordinal: int, member: int) -> bool:
-        return extend(extend(int(self._keys[member]), _CONTROL), ordinal) >= self._odds.passing
+        # Its link is one packet further than the others; only for the last of those drawn ahead there is one to be drawn.
+        last = extend(extend(int(self._keys[member]), _CONTROL), ordinal + len(self._coming))
+        return _shift(self._coming, member, last >= self._odds.passing)
 
     def _root(self, purpose: int) -> Words:
         root = self._roots.get(purpose)
@@ -265,11 +212,23 @@ class BundleLoss(Siblings):
         return root
 
     def _control_losers(self, skip: int) -> Sequence[int]:
-        draws = extend_all(self._root(_CONTROL), self._controls)
-        losers: list[int] = np.flatnonzero(draws >= np.uint64(self._odds.passing)).tolist()
-        if skip in losers:
-            losers.remove(skip)
-        return losers
+        coming = self._coming
+        if not coming:
+            coming = self._coming = self._draw_controls()
+            if skip in coming[-1]:
+                coming[-1].remove(skip)
+        elif skip >= 0:
+            _shift(reversed(coming), skip, False)
+        return coming.pop()
+
+    def _draw_controls(self) -> list[list[int]]:
+        """Who loses each of the next control packets, the last of them first, if all come on all links."""
+        count = min(AHEAD, BULK // len(self._keys) + 1)
+        ordinals = self._ordinals() + np.arange(count, dtype=np.uint64)[::-1, np.newaxis]
+        packets, losers = np.nonzero(extend_all(self._root(_CONTROL), ordinals) >= np.uint64(self._odds.passing))
+        members: list[int] = losers.tolist()
+        starts: list[int] = np.searchsorted(packets, np.arange(count + 1)).tolist()
+        return [members[begin:end] for begin, end in pairwise(starts)]
 
     def _repeat_losers(self, identity: int, occurrence: int) -> Sequence[int]:
         draws = extend_all(extend_all(self._root(_REPEAT), np.uint64(identity)), np.uint64(occurrence))
@@ -283,59 +242,38 @@ class BundleLoss(Siblings):
             table = self._draw(window)
         starts, members = table
         begin, end = starts[offset], starts[offset + 1]
-        if begin == end:
-            return ()
-        losers: list[int] = members[begin:end].tolist()
-        return losers
+        losers = members[begin:end]
+        return losers if isinstance(losers, list) else losers.tolist()
 
     def foretell(self, identity: int, count: int) -> tuple[int, list[tuple[int, Losers]]]:
         """Which of `count` packets with consecutive identities that come now are lost, from 0, in order, and who loses them.
 
-        First of how many it tells: fewer where that is not simple. Counts nothing: `count` does, when they have come. Arrays,
-        for lists of all of them would weigh too much.
+        First of how many it tells: fewer where that is not simple. Counts nothing: `count` does, when they have come. Arrays
+        where lists of all of them would weigh too much.
         """
         window, offset = identity >> 8, identity & 255
         count = min(count, WINDOW - offset)
         if self._differ or self._seen.get(window, 0) >> offset & (1 << count) - 1:
             return 0, []
         starts, members = self._tables.get(window) or self._draw(window)
-        losers: list[tuple[int, Losers]] = []
-        at, end = starts[offset], starts[offset + count]
-        while at < end:
-            behind = bisect_right(starts, at)
-            losers.append((behind - 1 - offset, members[at : starts[behind]]))
-            at = starts[behind]
-        return count, losers
+        spans = enumerate(pairwise(starts[offset : offset + count + 1]))
+        return count, [(at, members[begin:end]) for at, (begin, end) in spans if begin < end]
 
-    def count(self, identity: int, count: int) -> None:
-        """`count` packets with consecutive identities came to all links for the first time, as foretold."""
+    def count(self, identity: int, count: int) -> list[int]:
+        """`count` packets with consecutive identities came for the first time, as foretold; who lost one, once for each."""
         window, offset = identity >> 8, identity & 255
         self._seen[window] = self._seen.get(window, 0) | (1 << count) - 1 << offset
+        starts, members = self._tables.get(window) or self._draw(window)
+        losers = members[starts[offset] : starts[offset + count]]
+        return losers if isinstance(losers, list) else losers.tolist()
 
     def _draw(self, window: int) -> Table:
-        """The losers of all 256 identities of a window: members by offset, and where each offset begins."""
-        if len(self._tables) >= TABLES:
-            self._tables.clear()
-        table = self._tables[window] = tabulate(self._draw_few(window) if len(self._keys) < FEW else self._draw_many(window))
-        return table
-
-    def _draw_few(self, window: int) -> npt.NDArray[np.int64]:
-        """Losses of a window as offset * 2**32 + member, link by link."""
-        keys: list[int] = self._keys.tolist()
-        pairs = [(at << 32) | m for m, key in enumerate(keys) for at in _window(key, window, self._odds)]
-        return np.array(pairs, np.int64)
-
-    def _draw_many(self, window: int) -> npt.NDArray[np.int64]:
-        """The same with one numpy call per draw over all links that are still inside the window."""
-        keys = extend_all(self._keys, np.uint64(window))
-        members = np.arange(len(keys), dtype=np.int64)
-        position = np.zeros(len(keys), np.int64)
-        found, draw = [], 0
-        while len(keys):
-            position = position + (WINDOW - np.searchsorted(self._odds.array, extend_all(keys, np.uint64(draw)), "right"))
-            inside = position < WINDOW
-            keys, members, position = keys[inside], members[inside], position[inside]
-            found.append((position << 32) | members)
-            position = position + 1
-            draw += 1
-        return np.concatenate(found)
+        """The losers of all 256 identities of a window; of a stream of packets the windows that follow are drawn, too."""
+        tables, count = self._tables, 1
+        if window - 1 in tables:
+            count = min(STREAM, AT_ONCE // len(self._keys) + 1)
+        for old in list(tables)[: max(len(tables) + count - TABLES, 0)]:
+            del tables[old]
+        drawn = draw_windows(self._keys, window, count, self._odds)
+        tables.update(zip(range(window, window + count), drawn, strict=True))
+        return drawn[0]

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from protocols.rng import extend
-from topologies.losses import FEW, TABLES, WINDOW, Siblings, Table, Words, extend_all, odds_of, tabulate
+from topologies.draws import FEW, WINDOW, Table, Words, extend_all, odds_of, tabulate
+from topologies.losses import TABLES, Siblings
 
 __all__ = ["BurstLoss", "OneLink", "SequenceLoss"]
 
@@ -78,7 +79,7 @@ class BurstLoss(Siblings):
         return member in self._losers(_CONTROL, ordinal)
 
     def _control_losers(self, skip: int) -> Sequence[int]:
-        ordinals = self._controls
+        ordinals = self._ordinals()
         ordinal = int(ordinals.max())
         losers = self._losers(_CONTROL, ordinal)
         behind = np.flatnonzero(ordinals != np.uint64(ordinal)).tolist()
@@ -94,10 +95,8 @@ class BurstLoss(Siblings):
         starts, members = self._draw(stream, index >> 8) if table is None else table
         offset = index & 255
         begin, end = starts[offset], starts[offset + 1]
-        if begin == end:
-            return ()
-        losers: list[int] = members[begin:end].tolist()
-        return losers
+        losers = members[begin:end]
+        return losers if isinstance(losers, list) else losers.tolist()
 
     def _window_keys(self, stream: int, window: int) -> Words:
         root = self._roots.get(stream)
@@ -114,7 +113,8 @@ class BurstLoss(Siblings):
             first -= 1
         for passed in range(first, window + 1):
             lost = self._walk(stream, passed)
-        table = self._tables[stream, window] = tabulate(lost)
+        (table,) = tabulate(lost)
+        self._tables[stream, window] = table
         return table
 
     def _walk(self, stream: int, window: int) -> npt.NDArray[np.int64]:
@@ -233,7 +233,7 @@ class SequenceLoss(Siblings):
         return bool(self._lost[place % len(self._lost)])
 
     def _control_losers(self, skip: int) -> Sequence[int]:
-        places = self._phases(1 << 32) + self._controls.astype(np.int64) - 1
+        places = self._phases(1 << 32) + self._ordinals().astype(np.int64) - 1
         losers: list[int] = np.flatnonzero(self._lost[places % len(self._lost)]).tolist()
         if skip in losers:
             losers.remove(skip)

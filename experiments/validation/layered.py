@@ -15,7 +15,8 @@ from experiments.validation.arq import transmissions
 from experiments.validation.frame import Entry, Families, Measured, mean_of
 from protocols.rng import key_of
 from topologies.channels import ContentLoss
-from topologies.losses import BundleLoss, member_keys
+from topologies.draws import member_keys
+from topologies.losses import BundleLoss
 
 __all__ = ["FAMILIES", "Layered"]
 

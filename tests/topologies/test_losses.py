@@ -10,7 +10,8 @@ from pydantic import TypeAdapter
 
 from protocols.rng import extend, key_of
 from topologies.channels import Bernoulli, Channel, ContentLoss, Loss, Perfect
-from topologies.losses import WINDOW, BundleLoss, LinkLoss, Odds, member_keys
+from topologies.draws import WINDOW, Odds, member_keys
+from topologies.losses import BundleLoss, LinkLoss
 
 KEY = key_of(1, "loss", "s1", "r")
 LOSS: TypeAdapter[Channel] = TypeAdapter(Loss)
