@@ -86,8 +86,7 @@ class Pending(Generic[T]):
         least = self.key
         if self.more is not None:
             for key in self.more:
-                if key < least:
-                    least = key
+                least = min(least, key)
         return least
 
     def __iter__(self) -> Iterator[int]:

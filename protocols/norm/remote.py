@@ -236,7 +236,8 @@ class RemoteSender(Reception):
     def skip(self, run: Flow, number: int) -> None:
         """Note that this symbol is missing; of an object that is not wanted none is."""
         self.lost += 1
-        objects, (key, block, symbol) = self.objects, run.place(number)
+        objects = self.objects
+        key, block, symbol = run.place(number)
         item = objects.item if objects.key == key else objects.get(key)
         if item is not None:
             item.lose(block, 1 << symbol)
