@@ -44,7 +44,8 @@ def _final(node: ast.stmt, often: set[str]) -> Iterator[_Edit]:
     """What declares the names that a statement sets, if they are values."""
     if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and _is_value(node.value):
         kind = node.annotation
-        if node.target.id not in often and kind.end_lineno == kind.lineno and not ast.unparse(kind).startswith("Final"):
+        known = ast.unparse(kind).startswith(("Final", "TypeAlias", "type["))
+        if not known and node.target.id not in often and kind.end_lineno == kind.lineno:
             yield kind.lineno - 1, kind.col_offset, kind.col_offset, b"_Final["
             yield kind.lineno - 1, kind.end_col_offset or 0, kind.end_col_offset or 0, b"]"
     elif isinstance(node, ast.Assign) and len(node.targets) == 1:

@@ -45,6 +45,7 @@ def test_a_name_set_once_is_final_and_a_place_a_mere_tuple(declare: Callable[[st
         "Number = int | None",
         "T = TypeVar('T')",
         "Kind: TypeAlias = list[int]",
+        "Later: TypeAlias = 'list[Thing]'",
         "__all__ = ['LIMIT']",
         "rows: list[tuple[int, int, int]]",
     ],
