@@ -7,7 +7,7 @@ those that may speak whenever others speak. The outcome is that of `fan_out`, wh
 """
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from protocols.foresight import Run
@@ -60,9 +60,19 @@ class Seat:
     def skip(self, run: Any, number: int) -> None:
         """Note that this inner message of a run (`protocols.foresight`) is missing, at the latest before the next input."""
 
-    def ignores(self, gist: Any, now: float) -> bool:
-        """Does a calm message of this `Message.gist` do nothing more than to a whole seat?"""
-        return False
+    @staticmethod
+    def heed(machines: "list[Machine]", message: "Message", now: float, pace: Pace) -> "Answers":
+        """A calm message moves those of `pace`; what does it do to these, which are not whole or attentive?
+
+        Who has left since, or comes a second time, is passed over. A seat that followed is as after `Machine.receive`, but that
+        the crowd counts what is spare.
+        """
+        del message, now
+        return [], [], [machine for machine in dict.fromkeys(machines) if machine.seat.pace is pace]
+
+
+Answers: TypeAlias = "tuple[list[Machine], list[Machine], list[Machine]]"
+"""Who has no more to do than a whole seat, who followed and did what there was to do, and who is to be told singly."""
 
 
 class Late(Protocol):
@@ -247,13 +257,7 @@ class Crowd:
             if strays:
                 self._tell(strays, message, source, to, now)
         elif message.calm is at:
-            told = self._step_out(message, now)
-            deaf = [machines[place] for place in out]
-            self._leave_behind(deaf)
-            self._at = message.after
-            self._heard = now
-            self._spare += message.spare
-            self._tell(_without(told, deaf), message, source, to, now)
+            self._heed(message, source, to, now, [machines[place] for place in out])
         elif message.is_feedback:
             self._overhear(message, source, to, now, [machines[place] for place in out])
         else:
@@ -315,34 +319,50 @@ class Crowd:
                 self._let_go(machine.seat)
         self._strays += deaf
 
-    def _step_out(self, message: "Message", now: float) -> "list[Machine]":
-        """All that a calm message concerns, out of step."""
+    def _heed(self, message: "Message", source: "Address", to: "Address", now: float, deaf: "list[Machine]") -> None:
+        """A calm message moves all in step, and concerns some of those that lack something and the attentive."""
         told, self._strays = self._strays, []
-        lacking, gist = self._lacking, message.gist()
-        for waits in [waits for waits in lacking if waits is None or not message.is_no_news(waits)]:
-            left = self._free(lacking.pop(waits), told, gist, now)
+        if deaf:
+            told = _without(told, deaf)
+            self._leave_behind(deaf)
+        before, lacking, attentive = (self._at, self._heard, self._spare), self._lacking, self._attentive
+        concerned = [waits for waits in lacking if waits is None or not message.is_no_news(waits)]
+        groups = [lacking.pop(waits) for waits in concerned]
+        self._attentive = []
+        self._at, self._heard, self._spare = message.after, now, self._spare + message.spare
+        for waits, group in zip(concerned, groups, strict=True):
+            left = self._heed_group(group, message, now, before, told)
             if left:
-                lacking[waits] = left
-        self._attentive = self._free(self._attentive, told, gist, now)
-        return told
+                lacking[waits] = left + lacking[waits] if waits in lacking else left
+        if attentive:
+            self._attentive = self._heed_group(attentive, message, now, before, told) + self._attentive
+        if told:
+            self._tell(told, message, source, to, now)
 
-    def _free(self, group: "list[Machine]", told: "list[Machine]", gist: Any, now: float) -> "list[Machine]":
-        """Add those of the group whom the message concerns to `told`, out of step; the others are returned."""
-        at, heard, spare = self._at, self._heard, self._spare
-        left = []
-        for machine in group:
+    def _heed_group(
+        self, group: "list[Machine]", message: "Message", now: float, before: tuple[Any, float, int], told: "list[Machine]"
+    ) -> "list[Machine]":
+        """Who of a group has no more to do than a whole seat; who has to be told singly is added to `told`, out of step."""
+        answers: Answers = group[0].seat.heed(group, message, now, self)
+        left, followed, others = answers
+        for machine in others:
             seat: Seat = machine.seat
-            if seat.pace is not self:
-                continue
-            if seat.ignores(gist, now):
-                left.append(machine)
-                continue
-            # As `_let_go`, without a call.
-            seat.at = at
-            seat.heard = heard
+            seat.at, seat.heard, spare = before
             seat.spare += spare
             seat.pace = None
-            told.append(machine)
+        told += others
+        lacking, attentive = self._lacking, self._attentive
+        for machine in followed:
+            seat = machine.seat
+            if seat.attentive:
+                attentive.append(machine)
+            elif not seat.whole:
+                waits = seat.waits_for()
+                known = lacking.get(waits)
+                if known is None:
+                    lacking[waits] = [machine]
+                else:
+                    known.append(machine)
         return left
 
     def _lack(self, machine: "Machine") -> None:
@@ -377,26 +397,32 @@ class Crowd:
 
     def _overhear(self, message: "Message", source: "Address", to: "Address", now: float, deaf: "list[Machine]") -> None:
         """Feedback moves nobody, and the others need not hear it."""
-        at, heard = self._at, self._heard
         gone = set(deaf)
         for machine in _without(self._strays, deaf):
             machine.receive(message, source, to, now)
         attentive = self._attentive
         if self._stale:
             attentive, self._stale = list(dict.fromkeys(attentive)), False
-        in_step = [machine for machine in attentive if machine.seat.pace is self]
-        told = in_step if not gone else [machine for machine in in_step if machine not in gone]
-        for machine in told:
+        at, heard = self._at, self._heard
+        kept: list[Machine] = []
+        told: list[Machine] = []
+        for machine in attentive:
             seat: Seat = machine.seat
-            seat.at = at
-            seat.heard = heard
+            if seat.pace is not self:
+                continue
+            if machine in gone:
+                kept.append(machine)
+            else:
+                seat.at, seat.heard = at, heard
+                told.append(machine)
         self._receive_all(told, message, source, to, now)
-        self._attentive = [machine for machine in in_step if machine.seat.attentive]
-        if len(self._attentive) < len(in_step):
-            for machine in in_step:
-                seat = machine.seat
-                if not seat.attentive and not seat.whole:
-                    self._lack(machine)
+        for machine in told:
+            seat = machine.seat
+            if seat.attentive:
+                kept.append(machine)
+            elif not seat.whole:
+                self._lack(machine)
+        self._attentive = kept
 
     def _tell_all(self, message: "Message", source: "Address", to: "Address", now: float, deaf: "list[Machine]") -> None:
         machines = self._machines

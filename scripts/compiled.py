@@ -21,8 +21,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("protocols", "topologies", "sim", "emu", "experiments")
 NORM = (
     *("backoff", "bits", "chain", "cycle", "demand", "feedback", "flow", "grtt", "hearing", "identity", "incoming", "messages"),
-    *("needs", "outgoing", "partition", "pending", "quantise", "reception", "receiver", "remote", "sender", "window", "wire"),
-    *("wire_commands", "wire_content", "wire_extensions", "wire_feedback", "wire_frame", "wire_requests", "wire_schemes"),
+    *("needs", "outgoing", "partition", "pending", "quantise", "reception", "receiver", "remote", "sender", "together"),
+    *("window", "wire", "wire_commands", "wire_content", "wire_extensions", "wire_feedback", "wire_frame", "wire_requests"),
+    "wire_schemes",
 )
 SIM = (
     *("capture", "engine", "express", "flight", "host", "leaf", "link", "membership", "network", "plan", "routes"),

@@ -208,6 +208,9 @@ class Express(Underway):
         self._passed[-1] = number + 1
         self._network.delivered += self._leaf.count - len(out)
         run, nth, source, to = segment.run, number - segment.start, self.host.name, self._route.to
+        if not nth:
+            # Who missed the last of another run need not see from the first of this that it was sent.
+            crowd.call_in()
         if not run.is_inner(nth) or not crowd.leads(run.position(nth)):
             crowd.deliver(run.message(nth), source, to, now, out)
         else:
@@ -216,8 +219,6 @@ class Express(Underway):
             crowd.move(run.position(nth + 1), now, number + 1)
             if strays:
                 crowd.tell_strays(strays, run.message(nth), source, to, now)
-        if out:
-            del self._losers[number]
 
     def _is_followed(self, segment: Segment) -> bool:
         """Is what comes after it under way, too?"""

@@ -9,13 +9,16 @@ from sim.flight import Route
 from sim.host import SimHost
 from sim.link import Bundle, Fifo
 from sim.plan import Segment
-from topologies.draws import Losers
+from topologies.draws import Losers, listed
 from topologies.losses import BundleLoss
 
 if TYPE_CHECKING:
     from sim.network import Network
 
 __all__ = ["Underway"]
+
+PIECE = 512
+"""Of so many at a time that lost packets a list is made."""
 
 
 class Underway:
@@ -131,8 +134,7 @@ class Underway:
         assert crowd is not None
         lost, segment = 0, self._segment(end - 1)
         for number in missed[bisect_left(missed, begin) : bisect_left(missed, end)]:
-            # Nobody asks any more who lost it, and of many receivers these are many.
-            out, part = self._take_losers(number), segment if number >= segment.start else self._segment(number)
+            out, part = self._missed_by(number), segment if number >= segment.start else self._segment(number)
             lost += len(out)
             crowd.owe(part.run, number - part.start, number, times[number - 1 - base] if number > begin else None, out)
         crowd.move(segment.run.position(end - segment.start), times[end - 1 - base], end)
@@ -161,22 +163,11 @@ class Underway:
         while sampler is not None and first < end:
             segment = self._segment(first)
             count = min(end, segment.start + segment.run.count) - first
-            bundle.count_lost(sampler.count(segment.run.identity + first - segment.start, count))
+            losers = sampler.count(segment.run.identity + first - segment.start, count)
+            for at in range(0, len(losers), PIECE):
+                bundle.count_lost(listed(losers[at : at + PIECE]))
             first += count
 
     def _missed_by(self, number: int) -> list[int]:
-        """Who loses a packet."""
-        out = self._losers.get(number)
-        if out is None:
-            return []
-        if isinstance(out, list):
-            return out
-        # Of the many there may be, only those that are about to be looked at are made a list.
-        members: list[int] = out.tolist()
-        self._losers[number] = members
-        return members
-
-    def _take_losers(self, number: int) -> list[int]:
-        """Who lost a packet that has landed."""
-        out = self._losers.pop(number)
-        return out if isinstance(out, list) else out.tolist()
+        """Who misses a packet that is there; asked once, for of many receivers these are many."""
+        return listed(self._losers.pop(number, []))

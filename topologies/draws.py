@@ -24,6 +24,7 @@ __all__ = [
     "Words",
     "draw_windows",
     "extend_all",
+    "listed",
     "lost_offsets",
     "member_keys",
     "odds_of",
@@ -31,7 +32,7 @@ __all__ = [
 ]
 
 Words: TypeAlias = npt.NDArray[np.uint64]
-Losers: TypeAlias = list[int] | npt.NDArray[np.int64]
+Losers: TypeAlias = list[int] | npt.NDArray[np.int32]
 Table: TypeAlias = tuple[list[int], Losers]
 """The losers of a window of 256 packets: where each packet's losers begin, and all losers packet by packet."""
 
@@ -102,9 +103,14 @@ def tabulate(lost: npt.NDArray[np.int64], windows: int = 1) -> list[Table]:
     """Losses of so many windows given as offset * 2**32 + member, offsets going on from window to window."""
     lost.sort()
     starts: list[int] = lost.searchsorted(np.arange(WINDOW * windows + 1, dtype=np.int64) << 32).tolist()
-    lost &= 0xFFFFFFFF
-    members: Losers = lost.tolist() if len(lost) <= BULK else lost
+    # Lists are quicker to take pieces of, and weigh ten times as much.
+    members: Losers = (lost & 0xFFFFFFFF).tolist() if len(lost) <= BULK else (lost & 0xFFFFFFFF).astype(np.int32)
     return [(starts[begin : begin + WINDOW + 1], members) for begin in range(0, WINDOW * windows, WINDOW)]
+
+
+def listed(losers: Losers) -> list[int]:
+    """These as a list; of the many there may be, only those that are about to be looked at should be."""
+    return losers if isinstance(losers, list) else losers.tolist()
 
 
 def draw_windows(keys: Words, window: int, count: int, odds: Odds) -> list[Table]:

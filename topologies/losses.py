@@ -20,7 +20,7 @@ import numpy as np
 from mypy_extensions import mypyc_attr
 
 from protocols.rng import extend
-from topologies.draws import BULK, WINDOW, Losers, Table, Words, draw_windows, extend_all, lost_offsets, odds_of
+from topologies.draws import BULK, WINDOW, Losers, Table, Words, draw_windows, extend_all, listed, lost_offsets, odds_of
 
 __all__ = ["TABLES", "BundleLoss", "LinkLoss", "Siblings"]
 
@@ -242,8 +242,7 @@ class BundleLoss(Siblings):
             table = self._draw(window)
         starts, members = table
         begin, end = starts[offset], starts[offset + 1]
-        losers = members[begin:end]
-        return losers if isinstance(losers, list) else losers.tolist()
+        return listed(members[begin:end])
 
     def foretell(self, identity: int, count: int) -> tuple[int, list[tuple[int, Losers]]]:
         """Which of `count` packets with consecutive identities that come now are lost, from 0, in order, and who loses them.
@@ -259,13 +258,12 @@ class BundleLoss(Siblings):
         spans = enumerate(pairwise(starts[offset : offset + count + 1]))
         return count, [(at, members[begin:end]) for at, (begin, end) in spans if begin < end]
 
-    def count(self, identity: int, count: int) -> list[int]:
+    def count(self, identity: int, count: int) -> Losers:
         """`count` packets with consecutive identities came for the first time, as foretold; who lost one, once for each."""
         window, offset = identity >> 8, identity & 255
         self._seen[window] = self._seen.get(window, 0) | (1 << count) - 1 << offset
         starts, members = self._tables.get(window) or self._draw(window)
-        losers = members[starts[offset] : starts[offset + count]]
-        return losers if isinstance(losers, list) else losers.tolist()
+        return members[starts[offset] : starts[offset + count]]
 
     def _draw(self, window: int) -> Table:
         """The losers of all 256 identities of a window; of a stream of packets the windows that follow are drawn, too."""

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protocols.rng import extend
-from topologies.draws import FEW, WINDOW, Table, Words, extend_all, odds_of, tabulate
+from topologies.draws import FEW, WINDOW, Table, Words, extend_all, listed, odds_of, tabulate
 from topologies.losses import TABLES, Siblings
 
 __all__ = ["BurstLoss", "OneLink", "SequenceLoss"]
@@ -95,8 +95,7 @@ class BurstLoss(Siblings):
         starts, members = self._draw(stream, index >> 8) if table is None else table
         offset = index & 255
         begin, end = starts[offset], starts[offset + 1]
-        losers = members[begin:end]
-        return losers if isinstance(losers, list) else losers.tolist()
+        return listed(members[begin:end])
 
     def _window_keys(self, stream: int, window: int) -> Words:
         root = self._roots.get(stream)

@@ -130,7 +130,7 @@ class Incoming:
     def fill_parity(self, block: int, number: int, payload: bytes | None, limit: int) -> bool:
         """Parity symbol `number` of a block that was wholly sent; True when it is of use. Holds at most `limit` bytes."""
         gaps, parity = self.gaps, self.parity
-        mask = gaps.get(block, 0) if gaps is not None and not self.absent else self.missing(block)
+        mask = gaps.item if gaps is not None and gaps.key == block else self.missing(block)
         have = 0 if parity is None else parity.get(block, 0)
         if not mask or have >> number & 1 or number >= self.fti.usable:
             return False

@@ -8,6 +8,7 @@ from protocols.machine import Address, Group, Machine, Message, Packet, Ports, f
 from protocols.norm.config import NormConfig
 from protocols.norm.messages import Ack, Command, Data, Flush, Info, Nack
 from protocols.norm.remote import RemoteSender
+from protocols.norm.together import overhear
 from protocols.norm.wire import size_of
 
 __all__ = ["NormReceiver"]
@@ -78,13 +79,7 @@ class NormReceiver(Machine):
         machine: NormReceiver
         remote: RemoteSender
         if type(message) is Nack:
-            sender = message.sender_id
-            for machine in machines:
-                remote = machine.seat
-                if remote.node != sender:
-                    machine.overhear(message, now)
-                elif remote.attentive and remote.overhear(message, now):
-                    machine.settle()
+            overhear(machines, message, now)
         elif isinstance(message, (Data, Flush)) and calm is not None and message.token is None:
             for machine in machines:
                 remote = machine.seat

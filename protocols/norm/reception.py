@@ -98,15 +98,15 @@ class Reception(Seat):
         if not used:
             self.receiver.duplicates += 1
         elif not fresh or self.at.block >= item.fti.partition.blocks:
-            self._complete(item)
+            self.complete(item)
 
     def inform(self, item: Incoming, info: bytes) -> None:
         """The object's information came."""
         item.info = info
         self.receiver.ports.notify(InfoReceived(self.node, item.object_id, info))
-        self._complete(item)
+        self.complete(item)
 
-    def _complete(self, item: Incoming) -> None:
+    def complete(self, item: Incoming) -> None:
         """Hand the object over if nothing is missing and nothing is to come."""
         if not item.clean:
             return

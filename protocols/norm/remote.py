@@ -2,8 +2,9 @@
 
 from functools import lru_cache
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from protocols.crowd import Answers, Pace
 from protocols.events import SenderReset, SenderSilent
 from protocols.norm.backoff import NEVER
 from protocols.norm.cycle import NackCycle
@@ -17,7 +18,6 @@ from protocols.norm.messages import (
     Command,
     Data,
     Flush,
-    Gist,
     Info,
     Nack,
     NormMessage,
@@ -27,9 +27,11 @@ from protocols.norm.messages import (
 from protocols.norm.needs import Need, Place, contents_for, needs_before
 from protocols.norm.quantise import gsize_value, rtt_seconds
 from protocols.norm.reception import Reception
+from protocols.norm.together import heed
 from protocols.serial import ahead
 
 if TYPE_CHECKING:
+    from protocols.machine import Machine
     from protocols.norm.receiver import NormReceiver
 
 __all__ = ["RemoteSender"]
@@ -116,12 +118,6 @@ class RemoteSender(Reception):
             number, repair = message.symbol - length, message.flags & FLAG_REPAIR
             if item is None:
                 self.receiver.duplicates += bool(repair or number >= 0)
-            elif number >= 0 and message.payload is None:
-                # As `take`, without its questions.
-                if not item.fill_parity(block, number, None, 0):
-                    self.receiver.duplicates += 1
-                elif item.gaps is None:
-                    self._complete(item)
             elif repair or number >= 0:
                 self.take(item, message, length, False)
             cycle = self.cycle
@@ -179,21 +175,10 @@ class RemoteSender(Reception):
         gaps = item.gaps
         return objects.key, gaps.key if gaps.more is None else gaps.least()
 
-    def ignores(self, gist: Gist, now: float) -> bool:
-        """It does while a NACK process is under way that the message does not change, and its block lacks nothing."""
-        cycle, objects, item = self.cycle, self.objects, self.objects.item
-        if cycle is None or now >= cycle.holdoff or item is None:
-            return False
-        gaps, (object_id, block, reach, back) = item.gaps, gist
-        if gaps is not None and (gaps.key == block or (gaps.more is not None and block in gaps.more)):
-            return False
-        if objects.key != object_id or objects.more is not None or item.absent:
-            return False
-        noted, covered = cycle.noted, cycle.covered
-        if back is not None and (back[0] != noted[0] or back < noted):
-            return False
-        # As `NackCycle.rests`, without a call.
-        return now >= cycle.expiry or covered is None or (reach[0] == covered[0] and reach <= covered)
+    @staticmethod
+    def heed(machines: "list[Machine]", message: Any, now: float, pace: Pace) -> Answers:
+        """What a message of the sender does to receivers that stand where it stands, but lack something or may speak."""
+        return heed(machines, message, now, pace)
 
     def leap(self, message: Data, now: float) -> bool:
         """A message after others that were lost: the next where no symbol was, or a first transmission further on in the block.

@@ -1,0 +1,136 @@
+"""What one message does to many receivers that stand together.
+
+It is what it does to each of them (`RemoteSender.follow`, `overhear`), but what depends on the message alone is worked out
+once, and what is nearly always so is asked first: one object is under way, and no whole block is missing.
+"""
+
+from collections.abc import Iterable
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from protocols.crowd import Answers, Pace
+from protocols.norm.cycle import is_before
+from protocols.norm.messages import Data, Flush, Nack
+from protocols.norm.needs import is_covered
+
+if TYPE_CHECKING:
+    from protocols.machine import Machine
+    from protocols.norm.receiver import NormReceiver
+    from protocols.norm.remote import RemoteSender
+
+__all__ = ["heed", "overhear"]
+
+
+def heed(machines: "list[Machine]", message: Data | Flush, now: float, pace: Pace) -> Answers:
+    """`Seat.heed` for those of a sender."""
+    spare = message.spare
+    left, followed, rest = (_fill if spare else _reach)(machines, message, now, pace)
+    others = []
+    for machine in dict.fromkeys(rest):
+        remote: RemoteSender = machine.seat
+        if remote.follow(message, now):
+            # The crowd counts it, too.
+            remote.spare -= spare
+            followed.append(machine)
+        else:
+            others.append(machine)
+    return left, followed, others
+
+
+def _reach(machines: "list[Machine]", message: Any, now: float, pace: Pace) -> Answers:
+    """The first symbol of a block, or a flush: there may be something to ask for. Last come those of whom less is known."""
+    left: list[Machine] = []
+    followed: list[Machine] = []
+    rest: list[Machine] = []
+    key, _, reach, _ = message.gist()
+    after = message.after
+    for machine in machines:
+        remote: RemoteSender = machine.seat
+        if remote.pace is not pace or remote.at is after:
+            continue
+        objects, cycle = remote.objects, remote.cycle
+        if objects.key != key or objects.item is None:
+            rest.append(machine)
+        elif cycle is not None and cycle.rests(reach, now):
+            left.append(machine)
+        else:
+            remote.at, remote.heard = after, now
+            if remote.check(reach, now):
+                remote.receiver.settle()
+            followed.append(machine)
+    return left, followed, rest
+
+
+def _fill(machines: "list[Machine]", message: Any, now: float, pace: Pace) -> Answers:
+    """A repair or parity, of counted content. Last come those of whom less is known."""
+    left: list[Machine] = []
+    followed: list[Machine] = []
+    rest: list[Machine] = []
+    key, block, reach, back = message.gist()
+    after, symbol, number = message.after, message.symbol, message.symbol - message.block_length
+    for machine in machines:
+        remote: RemoteSender = machine.seat
+        if remote.pace is not pace or remote.at is after:
+            continue
+        objects, cycle = remote.objects, remote.cycle
+        item = objects.item
+        if objects.key != key or objects.more is not None or item is None or item.absent:
+            rest.append(machine)
+            continue
+        gaps = item.gaps
+        fills = gaps is not None and (gaps.key == block or (gaps.more is not None and block in gaps.more))
+        if cycle is not None:
+            noted = cycle.noted
+            if back is not None and (back < noted if noted[0] == key else is_before(back, noted)):
+                cycle.rewind(back, now)
+            elif not fills and cycle.rests(reach, now):
+                left.append(machine)
+                continue
+        remote.at, remote.heard = after, now
+        followed.append(machine)
+        if fills and (item.fill_parity(block, number, None, 0) if number >= 0 else item.fill(block, symbol, None)):
+            # It was of use, but the crowd counts it as spare.
+            remote.spare -= 1
+            if item.gaps is None:
+                remote.complete(item)
+        if remote.whole:
+            if remote.attentive:
+                remote.receiver.settle()
+        elif ((cycle is not None and now < cycle.expiry) or item.missing_before(block, 0)) and remote.check(reach, now):
+            remote.receiver.settle()
+    return left, followed, rest
+
+
+def overhear(machines: "Iterable[NormReceiver]", nack: Nack, now: float) -> None:
+    """Another receiver's NACK comes to those who may be about to ask for the same."""
+    echoes = bool(nack.response_sec or nack.response_usec)
+    demand = nack.demand
+    known = merged = at = fti = None
+    place = (0, 0, 0)
+    for machine in machines:
+        remote: RemoteSender = machine.seat
+        cycle, feedback, objects, origin = remote.cycle, remote.feedback, remote.objects, remote.origin
+        item = objects.item
+        if (
+            (demand is None or cycle is None or item is None or origin is None or objects.key != remote.at.place[0])
+            or (remote.node != nack.sender_id or origin.instance_id != nack.instance_id)
+            or (echoes and feedback is not None and feedback.due < inf)
+        ):
+            machine.overhear(nack, now)
+            demand = nack.demand
+        elif now < cycle.expiry and cycle.covered is None:
+            # As `NackCycle.overhear`; nearly all have heard the same before, and stand at the same place.
+            asked = cycle.asked
+            if asked is None:
+                asked = demand
+            elif merged is not None and asked is known:
+                asked = merged
+            else:
+                known = asked
+                asked = merged = asked.merged(demand)
+            cycle.asked = asked
+            if remote.at is not at or item.fti is not fti:
+                at, fti, place = remote.at, item.fti, remote.boundary()
+            if is_covered(objects, place, asked):
+                cycle.fall_quiet(place)
+                machine.settle()
