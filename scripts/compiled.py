@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from declared import declare
 from plain_classes import spell_out
 
 __all__ = ["MODULES", "PACKAGES", "compile_into"]
@@ -37,12 +38,18 @@ MODULES = [
 ]
 
 BUILD = """
+import os
 import sys
 from mypyc.build import mypycify
 from setuptools import setup
 sys.argv[1:] = ["build_ext", "--inplace"]
 options = ["--config-file=", "--strict", "--ignore-missing-imports"]
-setup(name="compiled", packages=[], ext_modules=mypycify([*options, *{modules!r}], opt_level="3", debug_level="0"))
+extensions = mypycify([*options, *{modules!r}], opt_level="3", debug_level="0")
+if os.name == "posix":
+    # Nobody else calls what is compiled, so calls within it can be direct or inlined.
+    for extension in extensions:
+        extension.extra_compile_args += ["-fvisibility=hidden", "-fno-semantic-interposition"]
+setup(name="compiled", packages=[], ext_modules=extensions)
 """
 
 
@@ -54,7 +61,7 @@ def compile_into(folder: Path) -> list[Path]:
         )
     for module in MODULES:
         path = folder / module
-        path.write_text(spell_out(path.read_text()))
+        path.write_text(spell_out(declare(path.read_text())))
     made = subprocess.run(
         [sys.executable, "-c", BUILD.format(modules=MODULES)], cwd=folder, capture_output=True, text=True, check=False
     )

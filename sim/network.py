@@ -120,6 +120,8 @@ class Network:
         """The nodes that stop the links into them when they have no room (802.3x)."""
         self.routes = Routes(self, self._leaves)
         self._inlets: dict[str, list[Hop]] = {name: [] for name in topology.host_nodes}
+        # Of a counted group that sends: the switch its members are linked to, and the key of the losses there.
+        self._exits: dict[str, tuple[str, int]] = {}
         for near, far, _ in topology.links:
             self._build_link(near, far)
 
@@ -155,9 +157,12 @@ class Network:
 
     def make_member_uplink(self, leaf: Leaf, member: int) -> Hop:
         """The link from one member of a counted group to its switch."""
-        (far,) = self.topology.graph.successors(leaf.name)
-        key = member_loss_key(loss_key(self.seed, leaf.name, far), member)
-        return self._single_link(leaf.name, far, key, member)
+        known = self._exits.get(leaf.name)
+        if known is None:
+            (far,) = self.topology.graph.successors(leaf.name)
+            known = self._exits[leaf.name] = far, loss_key(self.seed, leaf.name, far)
+        far, key = known
+        return self._single_link(leaf.name, far, member_loss_key(key, member), member)
 
     def host(self, name: str) -> SimHost:
         """The host of this name (`Topology.hosts`); UsageError when there is none."""

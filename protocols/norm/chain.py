@@ -24,7 +24,7 @@ class Chain:
         """How many messages were made; their sequence number comes from this."""
         self.position: Position | None = None
         """Where who heard everything stands; None while there is no chain."""
-        self.place = (0, 0, 0)
+        self.place: tuple[int, int, int] = (0, 0, 0)
         """Where the sender transmits."""
 
     def retime(self, grtt: int) -> None:
@@ -103,7 +103,8 @@ class Chain:
             return
         if front is None:
             front = (position.object_id, position.block, position.symbol) if position else self.place
-        message.after = self.position = Position(*front, self.ordinal, place or front)
+        key, block, symbol = front
+        message.after = self.position = Position(key, block, symbol, self.ordinal, place or front)
 
     def info(self, item: Outgoing, repair: int) -> Info:
         """The object's information; `repair` as in `data`."""

@@ -99,8 +99,8 @@ class Flow(Symbols):
         """Where who heard `number` of them stands: always the same object."""
         known = self._positions.get(number)
         if known is None:
-            place = self.place(number)
-            known = self._positions[number] = Position(*place, self._ordinal + number, place)
+            key, block, symbol = place = self.place(number)
+            known = self._positions[number] = Position(key, block, symbol, self._ordinal + number, place)
         return known
 
     def turn(self, number: int) -> int:
@@ -120,11 +120,25 @@ class Flow(Symbols):
         """One of them, counted from 0."""
         item, fti = self.item, self.item.fti
         key, block, symbol = self.place(number)
-        name = (fti.fec_id, key, block, symbol, self._length, fti)
         before, after = self.position(number), self.position(number + 1)
-        sequence, identity = self._ordinal + number & 0xFFFF, self.identity + number
-        token = before if symbol else None
-        return Data(self.origin, sequence, item.flags, *name, None, fti.segment, identity, (), token, before, after)
+        return Data(
+            self.origin,
+            self._ordinal + number & 0xFFFF,
+            item.flags,
+            fti.fec_id,
+            key,
+            block,
+            symbol,
+            self._length,
+            fti,
+            None,
+            fti.segment,
+            self.identity + number,
+            (),
+            before if symbol else None,
+            before,
+            after,
+        )
 
     def settle(self, count: int) -> None:
         """The cursor moves behind them."""
@@ -171,11 +185,24 @@ class Repairs(Symbols):
     def message(self, number: int) -> Data:
         """One of them, counted from 0."""
         item, fti = self.item, self.item.fti
-        name = (fti.fec_id, *self.place(number), item.partition.length(self._block), fti)
         before, after = self.position(number), self.position(number + 1)
-        sequence, identity = self._ordinal + number & 0xFFFF, self.identity + number
         return Data(
-            self.origin, sequence, item.flags | FLAG_REPAIR, *name, None, fti.segment, identity, (), None, before, after
+            self.origin,
+            self._ordinal + number & 0xFFFF,
+            item.flags | FLAG_REPAIR,
+            fti.fec_id,
+            self.key,
+            self._block,
+            self._first + number,
+            item.partition.length(self._block),
+            fti,
+            None,
+            fti.segment,
+            self.identity + number,
+            (),
+            None,
+            before,
+            after,
         )
 
     def settle(self, count: int) -> None:

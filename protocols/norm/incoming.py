@@ -99,7 +99,7 @@ class Incoming:
         gaps = self.gaps
         if gaps is None:
             return False
-        if gaps.key < block or (gaps.more is not None and min(gaps.more) < block):
+        if gaps.key < block or (gaps.more is not None and gaps.least() < block):
             return True
         return symbol > 0 and bool(gaps.get(block, 0) & (1 << symbol) - 1)
 

@@ -1,6 +1,6 @@
 """What a receiver waits for, by its number: a mapping that weighs a quarter of a dict while there is one, as nearly always."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import Generic, TypeVar, cast, overload
 
 __all__ = ["NONE", "Pending"]
@@ -45,7 +45,7 @@ class Pending(Generic[T]):
             return self.item
         return self.more.get(key, default) if self.more is not None else default
 
-    def __contains__(self, key: object) -> bool:
+    def __contains__(self, key: int) -> bool:
         return key == self.key or (self.more is not None and key in self.more)
 
     def __setitem__(self, key: int, item: T) -> None:
@@ -65,8 +65,10 @@ class Pending(Generic[T]):
         elif more is None:
             self.key, self.item = NONE, cast("T", None)
         else:
-            self.key = next(iter(more))
-            self.item = more.pop(self.key)
+            # As `next(iter(more))`, which is slow when compiled.
+            for first in more:
+                self.key, self.item = first, more.pop(first)
+                break
         if not more:
             self.more = None
 
@@ -81,7 +83,11 @@ class Pending(Generic[T]):
 
     def least(self) -> int:
         """The lowest number; there is one."""
-        return self.key if self.more is None else min(self.key, *self.more)
+        least = self.key
+        if self.more is not None:
+            for key in self.more:
+                least = min(least, key)
+        return least
 
     def __iter__(self) -> Iterator[int]:
         return iter([key for key, _ in self.items()])
@@ -91,13 +97,13 @@ class Pending(Generic[T]):
             return 1 + len(self.more)
         return int(self.key != NONE)
 
-    def items(self) -> Collection[tuple[int, T]]:
+    def items(self) -> list[tuple[int, T]]:
         """What there is now."""
         if self.key == NONE:
-            return ()
+            return []
         first = (self.key, self.item)
-        return (first,) if self.more is None else [first, *self.more.items()]
+        return [first] if self.more is None else [first, *self.more.items()]
 
-    def values(self) -> Collection[T]:
+    def values(self) -> list[T]:
         """What there is now."""
         return [item for _, item in self.items()]

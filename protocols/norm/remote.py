@@ -223,7 +223,8 @@ class RemoteSender(Reception):
         self.lost += 1
         if not isinstance(run, Flow):
             return
-        objects, (key, block, symbol) = self.objects, run.place(number)
+        objects = self.objects
+        key, block, symbol = run.place(number)
         item = objects.item if objects.key == key else objects.get(key)
         if item is not None:
             item.lose(block, 1 << symbol)
@@ -317,12 +318,13 @@ class RemoteSender(Reception):
         # A receiver that has not joined takes no part in what is known of all that stand at the sender's position.
         # Nor does a message that came late (it leaves the sequence where it was): its position is one that is past.
         after: Position | None = message.after if self.began == JOINED and sequence != self.at.sequence else None
+        object_id, block, symbol = front
         if after is not None:
-            if after.symbol == front[2] and after.block == front[1] and after.object_id == front[0]:
+            if after.symbol == symbol and after.block == block and after.object_id == object_id:
                 self.at = after
                 return
             sequence = after.sequence
-        self.at = Position(*front, sequence, place or front)
+        self.at = Position(object_id, block, symbol, sequence, place or front)
 
     def stand(self, object_id: int, block: int = 0, symbol: int = 0) -> None:
         """Stand at this front before the message under way has its say."""
