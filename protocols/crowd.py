@@ -107,7 +107,7 @@ class Crowd:
         "late",
     )
 
-    def __init__(self, machines: "Sequence[Machine]") -> None:
+    def __init__(self, machines: "list[Machine]") -> None:
         self._machines = machines
         kind = type(machines[0])
         alike = all(type(machine) is kind for machine in machines)
@@ -154,7 +154,8 @@ class Crowd:
         machines, debts = self._machines, self._debts
         for place in out:
             machine = machines[place]
-            if machine.seat.pace is not self:
+            seat: Seat = machine.seat
+            if seat.pace is not self:
                 continue
             if machine in debts:
                 debts[machine].append(number)
