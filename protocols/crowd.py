@@ -135,10 +135,6 @@ class Crowd:
         """Do all stand there, so that a message that begins there only moves them?"""
         return self._at is position and not self._strays
 
-    def leads(self, position: object) -> bool:
-        """Do those in step stand there?"""
-        return self._at is position
-
     def move(self, position: object, heard: float, following: int) -> None:
         """Those in step got messages that lead there, and had nothing else to do, but for what they `owe`; which comes next."""
         self._at = position
@@ -162,67 +158,108 @@ class Crowd:
             else:
                 debts[machine] = [number]
 
-    def hearing(self, out: Sequence[int]) -> "list[Machine]":
-        """Those out of step who hear a message that misses `out`, to be told by `tell_strays`."""
-        hearing = self._strays
-        if hearing:
-            gone = set(self._at_places(out))
-            self._strays = [machine for machine in hearing if machine in gone]
-            hearing = [machine for machine in hearing if machine not in gone]
-        return hearing
+    def pass_on(
+        self, run: "Run", nth: int, number: int, source: "Address", to: "Address", now: float, out: Sequence[int]
+    ) -> None:
+        """A message of a run comes: tell it to those out of step, and at its turn to all it concerns; `out` are who miss it."""
+        before = self._owed.get(number - 1)
+        if before is not None and before[0] is not run and not run.shows(before[0]):
+            self.call_in()
+        if self._at is not run.position(nth):
+            self.deliver(run.message(nth), source, to, now, out)
+        elif run.turn(nth) == nth:
+            self._take_turn(run, nth, number, source, to, now, self._at_places(out))
+        else:
+            strays = self._strays
+            self.owe(run, nth, number, None, out)
+            self.move(run.position(nth + 1), now, number + 1)
+            if strays:
+                deaf = self._at_places(out)
+                self._strays = [machine for machine in strays if machine in deaf]
+                self._tell(_without(strays, deaf), run.message(nth), source, to, now)
 
-    def tell_strays(self, strays: "list[Machine]", message: "Message", source: "Address", to: "Address", now: float) -> None:
-        """Deliver to those out of step what has just moved the others."""
-        self._tell(strays, message, source, to, now)
+    def _take_turn(
+        self, run: "Run", nth: int, number: int, source: "Address", to: "Address", now: float, deaf: "list[Machine]"
+    ) -> None:
+        """A message of a run concerns some. Who misses it owes it if it is inner, or if nothing else is missing."""
+        debts, inner = self._debts, run.is_inner(nth)
+        excused = []
+        for machine in deaf:
+            seat: Seat = machine.seat
+            if seat.pace is self and (inner or (seat.whole and machine not in debts)):
+                excused.append(machine)
+        self._collect_before(deaf, excused)
+        message, heard = run.message(nth), self._heard
+        for machine in excused:
+            # Passed over, until all others have heard it.
+            machine.seat.pace = None
+        self._next = number + 1
+        self._heed(message, source, to, now, [machine for machine in deaf if machine not in excused])
+        for machine in excused:
+            seat = machine.seat
+            seat.pace = self
+            seat.spare -= message.spare
+            if seat.attentive:
+                self._attentive.append(machine)
+                self._stale = True
+            elif not seat.whole:
+                self._lack(machine)
+            self._debts.setdefault(machine, []).append(number)
+        self._owed[number] = run, nth, heard
 
     def _at_places(self, places: Sequence[int]) -> "list[Machine]":
         machines = self._machines
         return [machines[place] for place in places]
 
-    def _collect(self, machine: "Machine", numbers: list[int], lags: bool) -> None:
-        """The machine notes what it owes. If it `lags`, it has heard nothing since the last it missed, and is out of step."""
+    def _settle(self, machine: "Machine", numbers: list[int]) -> list[int]:
+        """The machine notes what it owes. Returned is what it has not noticed yet: the last of all that came."""
+        expected, end = self._next - 1, len(numbers)
+        while end and numbers[end - 1] == expected:
+            end -= 1
+            expected -= 1
+        self._note(machine, numbers[:end])
+        return numbers[end:]
+
+    def _note(self, machine: "Machine", numbers: list[int]) -> None:
+        """The machine, which is in step, notes that these are missing."""
         owed = self._owed
         seat: Seat = machine.seat
-        end = len(numbers)
-        if lags:
-            # Not what it has not noticed yet: all at the end of those that came.
-            expected = self._next - 1
-            while end and numbers[end - 1] == expected:
-                end -= 1
-                expected -= 1
         known = seat.attentive or not seat.whole
-        for number in numbers[:end]:
+        for number in numbers:
             run, nth, _ = owed[number]
             seat.skip(run, nth)
-        if end < len(numbers):
-            run, nth, heard = owed[numbers[end]]
-            self._let_go(seat)
-            seat.at, seat.heard = run.position(nth), heard
-            self._strays.append(machine)
-        elif not known:
+        if not known and not seat.whole:
             self._lack(machine)
 
-    def _collect_before(self, out: Sequence[int]) -> None:
-        """The next message has come, but not to those of `out`: all note what they owe."""
+    def _stray(self, machine: "Machine", numbers: list[int]) -> None:
+        """The machine has not heard anything since it missed these, and something else happens."""
+        run, nth, heard = self._owed[numbers[0]]
+        seat: Seat = machine.seat
+        self._let_go(seat)
+        seat.at, seat.heard = run.position(nth), heard
+        self._strays.append(machine)
+
+    def _collect_before(self, deaf: "list[Machine]", excused: "list[Machine]") -> None:
+        """The next message has come, but not to the `deaf`: the others note what they owe. The `excused` go on owing."""
         debts, self._debts = self._debts, {}
-        gone = set(self._at_places(out))
         for machine, numbers in debts.items():
-            self._collect(machine, numbers, machine in gone)
-        self._owed.clear()
+            if machine not in deaf:
+                self._note(machine, numbers)
+            elif machine in excused:
+                self._debts[machine] = numbers
+            elif left := self._settle(machine, numbers):
+                self._stray(machine, left)
+        if not self._debts:
+            self._owed.clear()
 
     def call_in(self) -> None:
         """Something else than the next message happens to all: nobody owes anything."""
         debts, self._debts = self._debts, {}
         for machine, numbers in debts.items():
-            self._collect(machine, numbers, True)
+            left = self._settle(machine, numbers)
+            if left:
+                self._stray(machine, left)
         self._owed.clear()
-
-    def _call_in_attentive(self) -> None:
-        """Others speak, which matters to the attentive alone: these owe nothing any more."""
-        debts = self._debts
-        if debts:
-            for machine in [machine for machine in debts if machine.seat.attentive]:
-                self._collect(machine, debts.pop(machine), True)
 
     def tell(self, message: "Message", source: "Address", to: "Address", now: float, out: Sequence[int]) -> None:
         """Deliver a message to all machines but those at the places `out`."""
@@ -232,7 +269,6 @@ class Crowd:
         else:
             late.sync()
             if message.is_feedback:
-                self._call_in_attentive()
                 self._overhear(message, source, to, now, self._at_places(out))
             else:
                 self.call_in()
@@ -242,7 +278,7 @@ class Crowd:
     def deliver(self, message: "Message", source: "Address", to: "Address", now: float, out: Sequence[int]) -> None:
         """As `tell`, while nothing is to be made up for and this is the next message to those who owe."""
         if self._debts:
-            self._collect_before(out)
+            self._collect_before(self._at_places(out), [])
         at = self._at
         machines = self._machines
         if message.token is at:
@@ -287,9 +323,10 @@ class Crowd:
         if late is not None:
             late.sync()
         numbers = self._debts.pop(machine, None)
-        if numbers is not None:
-            self._collect(machine, numbers, True)
-        if machine.seat.pace is self:
+        left = None if numbers is None else self._settle(machine, numbers)
+        if left:
+            self._stray(machine, left)
+        elif machine.seat.pace is self:
             self._let_go(machine.seat)
             self._strays.append(machine)
         if late is not None:
@@ -404,7 +441,7 @@ class Crowd:
         attentive = self._attentive
         if self._stale:
             attentive, self._stale = list(dict.fromkeys(attentive)), False
-        at, heard = self._at, self._heard
+        at, heard, debts = self._at, self._heard, self._debts
         kept: list[Machine] = []
         told: list[Machine] = []
         for machine in attentive:
@@ -413,9 +450,11 @@ class Crowd:
                 continue
             if machine in gone:
                 kept.append(machine)
-            else:
-                seat.at, seat.heard = at, heard
-                told.append(machine)
+                continue
+            seat.at, seat.heard = at, heard
+            told.append(machine)
+            if machine in debts:
+                self._look_back(machine, seat)
         self._receive_all(told, message, source, to, now)
         for machine in told:
             seat = machine.seat
@@ -424,6 +463,14 @@ class Crowd:
             elif not seat.whole:
                 self._lack(machine)
         self._attentive = kept
+
+    def _look_back(self, machine: "Machine", seat: Seat) -> None:
+        """One that owes hears feedback: it notes what it has noticed, and stands before the rest."""
+        left = self._settle(machine, self._debts.pop(machine))
+        if left:
+            self._debts[machine] = left
+            run, nth, heard = self._owed[left[0]]
+            seat.at, seat.heard = run.position(nth), heard
 
     def _tell_all(self, message: "Message", source: "Address", to: "Address", now: float, deaf: "list[Machine]") -> None:
         machines = self._machines

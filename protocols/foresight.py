@@ -60,7 +60,11 @@ class Run(ABC):
 
     @abstractmethod
     def is_inner(self, number: int) -> bool:
-        """Does who misses it, and hears another inner one of the run later, only note what is missing (`Seat.skip`)?"""
+        """Does who misses it and hears something later only note so (`Seat.skip`), however late?"""
+
+    @abstractmethod
+    def shows(self, other: "Run") -> bool:
+        """Does who missed the last of another run see from the first of this that it was sent?"""
 
     @abstractmethod
     def message(self, number: int) -> Message:

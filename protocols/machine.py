@@ -99,10 +99,6 @@ class Message:
         """Is it of no use to those who are calm?"""
         return False
 
-    def gist(self) -> Any:
-        """What of a calm message matters to who lacks something (`Seat.ignores`)."""
-        return None
-
     def is_no_news(self, waits: Any) -> bool:
         """Does a calm message do nothing more for an idle seat that waits for this (`Seat.waits_for`) than for a whole one?"""
         return False

@@ -207,18 +207,7 @@ class Express(Underway):
         assert crowd is not None
         self._passed[-1] = number + 1
         self._network.delivered += self._leaf.count - len(out)
-        run, nth, source, to = segment.run, number - segment.start, self.host.name, self._route.to
-        if not nth:
-            # Who missed the last of another run need not see from the first of this that it was sent.
-            crowd.call_in()
-        if not run.is_inner(nth) or not crowd.leads(run.position(nth)):
-            crowd.deliver(run.message(nth), source, to, now, out)
-        else:
-            strays = crowd.hearing(out)
-            crowd.owe(run, nth, number, None, out)
-            crowd.move(run.position(nth + 1), now, number + 1)
-            if strays:
-                crowd.tell_strays(strays, run.message(nth), source, to, now)
+        crowd.pass_on(segment.run, number - segment.start, number, self.host.name, self._route.to, now, out)
 
     def _is_followed(self, segment: Segment) -> bool:
         """Is what comes after it under way, too?"""
@@ -261,6 +250,8 @@ class Express(Underway):
     def _note(self) -> None:
         """Tell the runs that are not over how many of them have been sent."""
         sent, offers, base = self._passed[0], self._times[0], self._base
+        if sent == self._noted:
+            return
         for segment in self._segments[bisect_right(self._starts, self._noted) - 1 :]:
             count = min(sent - segment.start, segment.run.count)
             if count > 0:
@@ -333,7 +324,7 @@ class Express(Underway):
         when, priority, order = self._instant()
         # This link alone: the others are made up for when somebody asks for them.
         if hop:
-            self._advance(hop, self._departed(when, priority), when, priority, order)
+            self._advance(hop, when, priority, order)
         else:
             self._depart(when, priority)
         if flight.identity is not None:

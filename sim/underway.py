@@ -59,18 +59,21 @@ class Underway:
         when, priority, order = self._instant()
         self._depart(when, priority)
         for hop in range(1, len(self._times)):
-            self._advance(hop, self._passed[hop - 1], when, priority, order)
+            self._advance(hop, when, priority, order)
         self._count()
 
-    def _advance(self, hop: int, limit: int, when: float, priority: int, order: int) -> None:
-        """Of those before `limit` some have come over the link before `hop`."""
+    def _advance(self, hop: int, when: float, priority: int, order: int) -> None:
+        """What was due before this came over the link before `hop`."""
         begin, base, column = self._passed[hop], self._base, self._times[hop]
-        if begin < limit and column[begin - base] <= when:
-            at = bisect_left(column, when, begin - base, limit - base) + base
-            while at < limit and column[at - base] == when and (ARRIVAL, self._order(at, hop)) < (priority, order):
-                at += 1
-            if at > begin:
-                self._pass(hop, begin, at)
+        if begin < self._end and column[begin - base] <= when:
+            at = bisect_left(column, when, begin - base)
+            if at < len(column) and column[at] == when:
+                # Where links take no time it may not have been sent yet.
+                limit = self._departed(when, priority) - base
+                while at < limit and column[at] == when and (ARRIVAL, self._order(at + base, hop)) < (priority, order):
+                    at += 1
+            if at + base > begin:
+                self._pass(hop, begin, at + base)
 
     def _departed(self, when: float, priority: int) -> int:
         """How many the host has sent."""

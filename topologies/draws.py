@@ -40,7 +40,7 @@ WINDOW = 256
 FEW = 24
 """Below this many links a numpy call costs more than the draws themselves."""
 BULK = 4096
-"""So many numbers in one numpy call cost little more than one, and a list of so many weighs little."""
+"""A list of so many weighs little, and so many numbers in one numpy call cost not much more than one."""
 
 _GOLDEN = np.uint64(GOLDEN)
 _M1, _M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)

@@ -29,11 +29,10 @@ _REPEAT = 0xFFFFFFFFFFFFFF01
 _CONTROL = 0xFFFFFFFFFFFFFF02
 TABLES = 16
 """Tables of losers are a pure function of the window, so an old one is forgotten and drawn again if it is ever needed."""
-# So many windows of a stream of packets are drawn at once at most, and for so many links.
+# So many windows of a stream of packets are drawn at once at most.
 STREAM = 4
-AT_ONCE = 1024
-# So many control packets are drawn ahead at most.
-AHEAD = 64
+# So many control packets are drawn ahead at most, and so many draws made for them.
+AHEAD, DRAWS = 64, 16384
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -223,7 +222,7 @@ class BundleLoss(Siblings):
 
     def _draw_controls(self) -> list[list[int]]:
         """Who loses each of the next control packets, the last of them first, if all come on all links."""
-        count = min(AHEAD, BULK // len(self._keys) + 1)
+        count = max(1, min(AHEAD, DRAWS // len(self._keys)))
         ordinals = self._ordinals() + np.arange(count, dtype=np.uint64)[::-1, np.newaxis]
         packets, losers = np.nonzero(extend_all(self._root(_CONTROL), ordinals) >= np.uint64(self._odds.passing))
         members: list[int] = losers.tolist()
@@ -269,7 +268,7 @@ class BundleLoss(Siblings):
         """The losers of all 256 identities of a window; of a stream of packets the windows that follow are drawn, too."""
         tables, count = self._tables, 1
         if window - 1 in tables:
-            count = min(STREAM, AT_ONCE // len(self._keys) + 1)
+            count = max(1, min(STREAM, BULK // len(self._keys)))
         for old in list(tables)[: max(len(tables) + count - TABLES, 0)]:
             del tables[old]
         drawn = draw_windows(self._keys, window, count, self._odds)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from protocols.norm.backoff import NEVER, backoff
 from protocols.norm.demand import Demand
 from protocols.norm.needs import Place, is_covered
+from protocols.norm.quantise import gsize_value, rtt_seconds
 from protocols.serial import ahead
 
 if TYPE_CHECKING:
@@ -78,9 +79,10 @@ class NackCycle:
     def begin(self, now: float) -> None:
         """Something is missing: back off."""
         remote = self._remote
-        factor, grtt = remote.backoff, remote.grtt
-        ports = remote.receiver.ports
-        wait = backoff(ports.rng.uniform(), factor * grtt, remote.gsize) if factor else 0.0
+        origin, ports = remote.origin, remote.receiver.ports
+        assert origin is not None
+        factor, grtt = origin.backoff, rtt_seconds(origin.grtt)
+        wait = backoff(ports.rng.uniform(), factor * grtt, gsize_value(origin.gsize)) if factor else 0.0
         self.expiry = now + wait
         # Without back-off and parity an answer comes within one round trip.
         rest = factor + 2 if factor or remote.parity else 1

@@ -111,6 +111,11 @@ class Flow(Symbols):
         """All but the first of a block: who misses the last begins to ask with the next, as all who lack something do."""
         return (self._first + number) % self._length > 0
 
+    def shows(self, other: Run) -> bool:
+        """All that comes before a fresh symbol was sent."""
+        del other
+        return True
+
     def message(self, number: int) -> Data:
         """One of them, counted from 0."""
         item, fti = self.item, self.item.fti
@@ -169,9 +174,13 @@ class Repairs(Symbols):
         return number
 
     def is_inner(self, number: int) -> bool:
-        """None is."""
+        """All are: who misses one is not even short of anything."""
         del number
-        return False
+        return True
+
+    def shows(self, other: Run) -> bool:
+        """A repair leaves open how far the sender has come with what is new."""
+        return isinstance(other, Repairs)
 
     def message(self, number: int) -> Data:
         """One of them, counted from 0."""

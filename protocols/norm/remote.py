@@ -10,7 +10,7 @@ from protocols.norm.backoff import NEVER
 from protocols.norm.cycle import NackCycle
 from protocols.norm.demand import demand_of
 from protocols.norm.feedback import Feedback
-from protocols.norm.flow import Flow
+from protocols.norm.flow import Flow, Symbols
 from protocols.norm.hearing import HANDLERS
 from protocols.norm.messages import (
     FLAG_REPAIR,
@@ -218,9 +218,11 @@ class RemoteSender(Reception):
             self.receiver.settle()
         return True
 
-    def skip(self, run: Flow, number: int) -> None:
-        """Note that this symbol is missing; of an object that is not wanted none is."""
+    def skip(self, run: Symbols, number: int) -> None:
+        """Note that this symbol did not come; of an object that is not wanted none is missing, and no repair."""
         self.lost += 1
+        if not isinstance(run, Flow):
+            return
         objects = self.objects
         key, block, symbol = run.place(number)
         item = objects.item if objects.key == key else objects.get(key)
