@@ -9,6 +9,8 @@ those that may speak whenever others speak. The outcome is that of `fan_out`, wh
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from protocols.debts import Debts
+
 if TYPE_CHECKING:
     from protocols.foresight import Run
     from protocols.machine import Address, Machine, Message
@@ -98,8 +100,6 @@ class Crowd:
         "_heard",
         "_lacking",
         "_machines",
-        "_next",
-        "_owed",
         "_receive_all",
         "_spare",
         "_stale",
@@ -123,11 +123,8 @@ class Crowd:
         self._attentive: list[Machine] = []
         # May somebody be among the attentive twice?
         self._stale = False
-        # In step, but they have missed messages that are noted when they are told something: which, by their numbers; and what
-        # these are: a run, which of it, and when the message before was heard. The message `_next` has not come yet.
-        self._debts: dict[Machine, list[int]] = {}
-        self._owed: dict[int, tuple[Run, int, float]] = {}
-        self._next = -1
+        # What those in step have missed and not noted yet.
+        self._debts = Debts()
         self.late: Late | None = None
         """Who moves the crowd later than messages arrive, and makes up for it before anything else happens here."""
 
@@ -139,31 +136,28 @@ class Crowd:
         """Those in step got messages that lead there, and had nothing else to do, but for what they `owe`; which comes next."""
         self._at = position
         self._heard = heard
-        self._next = following
+        self._debts.following = following
 
     def owe(self, run: "Run", nth: int, number: int, heard: float | None, out: Sequence[int]) -> None:
         """An inner message of a run misses those at the places `out`, who stay in step; `move` has to follow.
 
         Messages are numbered in the order they come. The one before came at `heard`; None: that to which the others moved last.
         """
-        self._owed[number] = run, nth, self._heard if heard is None else heard
-        machines, debts = self._machines, self._debts
+        machines = self._machines
+        missing: list[Machine] = []
         for place in out:
             machine = machines[place]
             seat: Seat = machine.seat
-            if seat.pace is not self:
-                continue
-            if machine in debts:
-                debts[machine].append(number)
-            else:
-                debts[machine] = [number]
+            if seat.pace is self:
+                missing.append(machine)
+        self._debts.add(run, nth, number, self._heard if heard is None else heard, missing)
 
     def pass_on(
         self, run: "Run", nth: int, number: int, source: "Address", to: "Address", now: float, out: Sequence[int]
     ) -> None:
         """A message of a run comes: tell it to those out of step, and at its turn to all it concerns; `out` are who miss it."""
-        before = self._owed.get(number - 1)
-        if before is not None and before[0] is not run and not run.shows(before[0]):
+        before = self._debts.run_of(number - 1)
+        if before is not None and before is not run and not run.shows(before):
             self.call_in()
         if self._at is not run.position(nth):
             self.deliver(run.message(nth), source, to, now, out)
@@ -186,14 +180,14 @@ class Crowd:
         excused = []
         for machine in deaf:
             seat: Seat = machine.seat
-            if seat.pace is self and (inner or (seat.whole and machine not in debts)):
+            if seat.pace is self and (inner or (seat.whole and machine not in debts.of)):
                 excused.append(machine)
-        self._collect_before(deaf, excused)
+        self._collect(deaf, excused)
         message, heard = run.message(nth), self._heard
         for machine in excused:
             # Passed over, until all others have heard it.
             machine.seat.pace = None
-        self._next = number + 1
+        debts.following = number + 1
         self._heed(message, source, to, now, [machine for machine in deaf if machine not in excused])
         for machine in excused:
             seat = machine.seat
@@ -204,62 +198,53 @@ class Crowd:
                 self._stale = True
             elif not seat.whole:
                 self._lack(machine)
-            self._debts.setdefault(machine, []).append(number)
-        self._owed[number] = run, nth, heard
+        debts.add(run, nth, number, heard, excused)
 
     def _at_places(self, places: Sequence[int]) -> "list[Machine]":
         machines = self._machines
         return [machines[place] for place in places]
 
     def _settle(self, machine: "Machine", numbers: list[int]) -> list[int]:
-        """The machine notes what it owes. Returned is what it has not noticed yet: the last of all that came."""
-        expected, end = self._next - 1, len(numbers)
-        while end and numbers[end - 1] == expected:
-            end -= 1
-            expected -= 1
-        self._note(machine, numbers[:end])
-        return numbers[end:]
+        """The machine notes what it owes. Returned is what it has not noticed yet."""
+        noticed, left = self._debts.split(numbers)
+        self._note(machine, noticed)
+        return left
 
     def _note(self, machine: "Machine", numbers: list[int]) -> None:
         """The machine, which is in step, notes that these are missing."""
-        owed = self._owed
         seat: Seat = machine.seat
         known = seat.attentive or not seat.whole
-        for number in numbers:
-            run, nth, _ = owed[number]
-            seat.skip(run, nth)
+        self._debts.note(seat, numbers)
         if not known and not seat.whole:
             self._lack(machine)
 
     def _stray(self, machine: "Machine", numbers: list[int]) -> None:
         """The machine has not heard anything since it missed these, and something else happens."""
-        run, nth, heard = self._owed[numbers[0]]
-        seat: Seat = machine.seat
-        self._let_go(seat)
-        seat.at, seat.heard = run.position(nth), heard
+        self._let_go(machine.seat)
+        self._debts.stand_before(machine.seat, numbers[0])
         self._strays.append(machine)
 
-    def _collect_before(self, deaf: "list[Machine]", excused: "list[Machine]") -> None:
+    def _collect(self, deaf: "list[Machine]", excused: "list[Machine]") -> None:
         """The next message has come, but not to the `deaf`: the others note what they owe. The `excused` go on owing."""
-        debts, self._debts = self._debts, {}
-        for machine, numbers in debts.items():
+        debts = self._debts
+        for machine, numbers in debts.take_all().items():
             if machine not in deaf:
                 self._note(machine, numbers)
             elif machine in excused:
-                self._debts[machine] = numbers
+                debts.of[machine] = numbers
             elif left := self._settle(machine, numbers):
                 self._stray(machine, left)
-        if not self._debts:
-            self._owed.clear()
+        debts.forget()
 
     def call_in(self) -> None:
         """Something else than the next message happens to all: nobody owes anything."""
-        debts, self._debts = self._debts, {}
-        for machine, numbers in debts.items():
-            left = self._settle(machine, numbers)
-            if left:
-                self._stray(machine, left)
-        self._owed.clear()
+        debts = self._debts
+        if debts.of:
+            for machine, numbers in debts.take_all().items():
+                left = self._settle(machine, numbers)
+                if left:
+                    self._stray(machine, left)
+            debts.forget()
 
     def tell(self, message: "Message", source: "Address", to: "Address", now: float, out: Sequence[int]) -> None:
         """Deliver a message to all machines but those at the places `out`."""
@@ -277,8 +262,8 @@ class Crowd:
 
     def deliver(self, message: "Message", source: "Address", to: "Address", now: float, out: Sequence[int]) -> None:
         """As `tell`, while nothing is to be made up for and this is the next message to those who owe."""
-        if self._debts:
-            self._collect_before(self._at_places(out), [])
+        if self._debts.of:
+            self._collect(self._at_places(out), [])
         at = self._at
         machines = self._machines
         if message.token is at:
@@ -322,7 +307,7 @@ class Crowd:
         late = self.late
         if late is not None:
             late.sync()
-        numbers = self._debts.pop(machine, None)
+        numbers = self._debts.of.pop(machine, None)
         left = None if numbers is None else self._settle(machine, numbers)
         if left:
             self._stray(machine, left)
@@ -368,8 +353,8 @@ class Crowd:
         groups = [lacking.pop(waits) for waits in concerned]
         self._attentive = []
         self._at, self._heard, self._spare = message.after, now, self._spare + message.spare
-        for waits, group in zip(concerned, groups, strict=True):
-            left = self._heed_group(group, message, now, before, told)
+        for at, waits in enumerate(concerned):
+            left = self._heed_group(groups[at], message, now, before, told)
             if left:
                 lacking[waits] = left + lacking[waits] if waits in lacking else left
         if attentive:
@@ -441,7 +426,7 @@ class Crowd:
         attentive = self._attentive
         if self._stale:
             attentive, self._stale = list(dict.fromkeys(attentive)), False
-        at, heard, debts = self._at, self._heard, self._debts
+        at, heard, debts = self._at, self._heard, self._debts.of
         kept: list[Machine] = []
         told: list[Machine] = []
         for machine in attentive:
@@ -466,11 +451,11 @@ class Crowd:
 
     def _look_back(self, machine: "Machine", seat: Seat) -> None:
         """One that owes hears feedback: it notes what it has noticed, and stands before the rest."""
-        left = self._settle(machine, self._debts.pop(machine))
+        debts = self._debts
+        left = self._settle(machine, debts.of.pop(machine))
         if left:
-            self._debts[machine] = left
-            run, nth, heard = self._owed[left[0]]
-            seat.at, seat.heard = run.position(nth), heard
+            debts.of[machine] = left
+            debts.stand_before(seat, left[0])
 
     def _tell_all(self, message: "Message", source: "Address", to: "Address", now: float, deaf: "list[Machine]") -> None:
         machines = self._machines

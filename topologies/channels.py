@@ -80,9 +80,10 @@ class Perfect(_Channel):
         """0."""
         return 0.0
 
-    def link(self, key: int) -> None:
+    def link(self, key: int) -> LinkLoss | None:
         """No sampler; each member of a group that speaks asks for one."""
         del key
+        return None
 
     def __str__(self) -> str:
         return "no loss"

@@ -1,0 +1,73 @@
+"""What machines that are moved together have missed, until each is told something and notes it.
+
+Messages of runs (`protocols.foresight`) are numbered in the order they come. Who misses one sees so only from a later one: what
+is missing at the very end of what came is not noticed yet.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from protocols.crowd import Seat
+    from protocols.foresight import Run
+    from protocols.machine import Machine
+
+__all__ = ["Debts"]
+
+
+class Debts:
+    """Who owes what: numbers of messages, ascending."""
+
+    __slots__ = ("_messages", "following", "of")
+
+    def __init__(self) -> None:
+        self.of: dict[Machine, list[int]] = {}
+        self.following = -1
+        """The message that has not come yet."""
+        # Of those somebody owes: a run, which of it, and when who missed it had heard the sender before.
+        self._messages: dict[int, tuple[Run, int, float]] = {}
+
+    def add(self, run: "Run", nth: int, number: int, heard: float, machines: "Iterable[Machine]") -> None:
+        """These miss a message, and heard the one before at `heard`."""
+        self._messages[number] = run, nth, heard
+        owed = self.of
+        for machine in machines:
+            if machine in owed:
+                owed[machine].append(number)
+            else:
+                owed[machine] = [number]
+
+    def take_all(self) -> "dict[Machine, list[int]]":
+        """Who owes what, to be settled now; nobody owes anything from now on, but what is put back."""
+        owed, self.of = self.of, {}
+        return owed
+
+    def forget(self) -> None:
+        """What nobody owes any more is of no interest."""
+        if not self.of:
+            self._messages.clear()
+
+    def run_of(self, number: int) -> "Run | None":
+        """The run of a message that somebody may owe."""
+        message = self._messages.get(number)
+        return None if message is None else message[0]
+
+    def split(self, numbers: list[int]) -> tuple[list[int], list[int]]:
+        """Of what a machine owes: what it has noticed, and what it has not."""
+        end, last = len(numbers), self.following - 1
+        while end and numbers[end - 1] == last:
+            end -= 1
+            last -= 1
+        return numbers[:end], numbers[end:]
+
+    def note(self, seat: "Seat", numbers: list[int]) -> None:
+        """These are noticed."""
+        messages = self._messages
+        for number in numbers:
+            run, nth, _ = messages[number]
+            seat.skip(run, nth)
+
+    def stand_before(self, seat: "Seat", number: int) -> None:
+        """The seat's owner has heard nothing since it missed this message."""
+        run, nth, heard = self._messages[number]
+        seat.at, seat.heard = run.position(nth), heard
