@@ -107,7 +107,7 @@ class Crowd:
         "late",
     )
 
-    def __init__(self, machines: "Sequence[Machine]") -> None:
+    def __init__(self, machines: "list[Machine]") -> None:
         self._machines = machines
         kind = type(machines[0])
         alike = all(type(machine) is kind for machine in machines)
@@ -144,7 +144,12 @@ class Crowd:
         Messages are numbered in the order they come. The one before came at `heard`; None: that to which the others moved last.
         """
         machines = self._machines
-        missing = [machine for machine in [machines[place] for place in out] if machine.seat.pace is self]
+        missing: list[Machine] = []
+        for place in out:
+            machine = machines[place]
+            seat: Seat = machine.seat
+            if seat.pace is self:
+                missing.append(machine)
         self._debts.add(run, nth, number, self._heard if heard is None else heard, missing)
 
     def pass_on(
@@ -348,8 +353,8 @@ class Crowd:
         groups = [lacking.pop(waits) for waits in concerned]
         self._attentive = []
         self._at, self._heard, self._spare = message.after, now, self._spare + message.spare
-        for waits, group in zip(concerned, groups, strict=True):
-            left = self._heed_group(group, message, now, before, told)
+        for at, waits in enumerate(concerned):
+            left = self._heed_group(groups[at], message, now, before, told)
             if left:
                 lacking[waits] = left + lacking[waits] if waits in lacking else left
         if attentive:

@@ -48,7 +48,7 @@ extensions = mypycify([*options, *{modules!r}], opt_level="3", debug_level="0")
 if os.name == "posix":
     # Nobody else calls what is compiled, so calls within it can be direct or inlined.
     for extension in extensions:
-        extension.extra_compile_args += ["-fvisibility=hidden", "-fno-semantic-interposition"]
+        extension.extra_compile_args = [*extension.extra_compile_args, "-fvisibility=hidden", "-fno-semantic-interposition"]
 setup(name="compiled", packages=[], ext_modules=extensions)
 """
 

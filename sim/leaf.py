@@ -32,7 +32,7 @@ class Audience:
     def __init__(self, count: int) -> None:
         self._slots: list[Machine | None] = [None] * count
         self.present = 0
-        self.machines: Sequence[Machine] | None = None
+        self.machines: list[Machine] | None = None
         self.members: list[int] | None = None
         self.crowd: Crowd | None = None
 
@@ -52,7 +52,7 @@ class Audience:
         """Does the member listen?"""
         return self._slots[member] is not None
 
-    def settle(self) -> Sequence[Machine]:
+    def settle(self) -> list[Machine]:
         """Make `machines` and `members` after a change."""
         if self.present == len(self._slots):
             self.machines, self.members = self._slots, None  # type: ignore[assignment]

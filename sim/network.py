@@ -30,7 +30,7 @@ from sim.router import NodeCounts, Router, StormSwitch, make_switch
 from sim.routes import Routes
 from sim.strands import Strands
 from topologies.keys import loss_key, member_loss_key
-from topologies.spec import Topology
+from topologies.spec import LinkSpec, Topology
 
 if TYPE_CHECKING:
     from sim.gate import Gate
@@ -120,8 +120,8 @@ class Network:
         """The nodes that stop the links into them when they have no room (802.3x)."""
         self.routes = Routes(self, self._leaves)
         self._inlets: dict[str, list[Hop]] = {name: [] for name in topology.host_nodes}
-        # Of a counted group that sends: the switch its members are linked to, and the key of the losses there.
-        self._exits: dict[str, tuple[str, int]] = {}
+        # Of a counted group that sends: the switch its members are linked to, how, and the key of the losses there.
+        self._exits: dict[str, tuple[str, LinkSpec, int]] = {}
         for near, far, _ in topology.links:
             self._build_link(near, far)
 
@@ -139,7 +139,7 @@ class Network:
             else:
                 link = Bundle(spec, head, key) if spec.plain else LineBundle(spec, head, key, self)
         else:
-            link = self._single_link(near, far, key, 0)
+            link = self._single_link(near, far, spec, key, 0)
         if leaf is not None:
             leaf.uplinks[far] = link
         else:
@@ -147,9 +147,9 @@ class Network:
         if head is not None:
             self._inlets[far].append(link)
 
-    def _single_link(self, near: str, far: str, key: int, member: int) -> Hop:
+    def _single_link(self, near: str, far: str, spec: LinkSpec, key: int, member: int) -> Hop:
         """A link that stands alone, to a node that stops it when it has no room or to one that takes what comes."""
-        head, spec = self._leaves.get(far) or self._switches[far].inlet(near), self.topology.link(near, far)
+        head = self._leaves.get(far) or self._switches[far].inlet(near)
         gate = self.pausing.get(far)
         if gate is not None:
             return PausedLink(self, near, spec, head, gate, key)
@@ -160,9 +160,9 @@ class Network:
         known = self._exits.get(leaf.name)
         if known is None:
             (far,) = self.topology.graph.successors(leaf.name)
-            known = self._exits[leaf.name] = far, loss_key(self.seed, leaf.name, far)
-        far, key = known
-        return self._single_link(leaf.name, far, member_loss_key(key, member), member)
+            known = self._exits[leaf.name] = far, self.topology.link(leaf.name, far), loss_key(self.seed, leaf.name, far)
+        far, spec, key = known
+        return self._single_link(leaf.name, far, spec, member_loss_key(key, member), member)
 
     def host(self, name: str) -> SimHost:
         """The host of this name (`Topology.hosts`); UsageError when there is none."""

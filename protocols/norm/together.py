@@ -6,12 +6,12 @@ once, and what is nearly always so is asked first: one object is under way, and 
 
 from collections.abc import Iterable
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from protocols.crowd import Answers, Pace
 from protocols.norm.cycle import is_before
-from protocols.norm.messages import Data, Flush, Nack
-from protocols.norm.needs import is_covered
+from protocols.norm.messages import Data, Flush, Nack, Position
+from protocols.norm.needs import Place, is_covered
 
 if TYPE_CHECKING:
     from protocols.machine import Machine
@@ -24,7 +24,10 @@ __all__ = ["heed", "overhear"]
 def heed(machines: "list[Machine]", message: Data | Flush, now: float, pace: Pace) -> Answers:
     """`Seat.heed` for those of a sender."""
     spare = message.spare
-    left, followed, rest = (_fill if spare else _reach)(machines, message, now, pace)
+    if spare and type(message) is Data:
+        left, followed, rest = _fill(machines, message, now, pace)
+    else:
+        left, followed, rest = _reach(machines, message, now, pace)
     others = []
     for machine in dict.fromkeys(rest):
         remote: RemoteSender = machine.seat
@@ -37,7 +40,7 @@ def heed(machines: "list[Machine]", message: Data | Flush, now: float, pace: Pac
     return left, followed, others
 
 
-def _reach(machines: "list[Machine]", message: Any, now: float, pace: Pace) -> Answers:
+def _reach(machines: "list[Machine]", message: Data | Flush, now: float, pace: Pace) -> Answers:
     """The first symbol of a block, or a flush: there may be something to ask for. Last come those of whom less is known."""
     left: list[Machine] = []
     followed: list[Machine] = []
@@ -61,7 +64,7 @@ def _reach(machines: "list[Machine]", message: Any, now: float, pace: Pace) -> A
     return left, followed, rest
 
 
-def _fill(machines: "list[Machine]", message: Any, now: float, pace: Pace) -> Answers:
+def _fill(machines: "list[Machine]", message: Data, now: float, pace: Pace) -> Answers:
     """A repair or parity, of counted content. Last come those of whom less is known."""
     left: list[Machine] = []
     followed: list[Machine] = []
@@ -106,13 +109,14 @@ def overhear(machines: "Iterable[NormReceiver]", nack: Nack, now: float) -> None
     echoes = bool(nack.response_sec or nack.response_usec)
     demand = nack.demand
     known = merged = at = fti = None
-    place = (0, 0, 0)
+    place: Place = (0, 0, 0)
     for machine in machines:
         remote: RemoteSender = machine.seat
         cycle, feedback, objects, origin = remote.cycle, remote.feedback, remote.objects, remote.origin
+        here: Position = remote.at
         item = objects.item
         if (
-            (demand is None or cycle is None or item is None or origin is None or objects.key != remote.at.place[0])
+            (demand is None or cycle is None or item is None or origin is None or objects.key != here.place[0])
             or (remote.node != nack.sender_id or origin.instance_id != nack.instance_id)
             or (echoes and feedback is not None and feedback.due < inf)
         ):
@@ -129,8 +133,8 @@ def overhear(machines: "Iterable[NormReceiver]", nack: Nack, now: float) -> None
                 known = asked
                 asked = merged = asked.merged(demand)
             cycle.asked = asked
-            if remote.at is not at or item.fti is not fti:
-                at, fti, place = remote.at, item.fti, remote.boundary()
+            if here is not at or item.fti is not fti:
+                at, fti, place = here, item.fti, remote.boundary()
             if is_covered(objects, place, asked):
                 cycle.fall_quiet(place)
                 machine.settle()

@@ -104,7 +104,7 @@ def test_machines_in_step_are_not_called() -> None:
             called.append(message.kind)
             super().receive(message, source, to, now)
 
-    machines = [Counting(cast(Ports, Recorder(seed)), CONFIG, seed + 2, GROUP) for seed in range(50)]
+    machines: list[Machine] = [Counting(cast(Ports, Recorder(seed)), CONFIG, seed + 2, GROUP) for seed in range(50)]
     crowd, ports = Crowd(machines), Recorder()
     sender = NormSender(cast(Ports, ports), CONFIG, 1, GROUP)
     sender.start(0.0)
