@@ -180,7 +180,7 @@ class Leaf:
         self.network.delivered += len(machines) - len(out)
         message, source = flight.message, flight.host.name
         crowd = audience.crowd
-        if crowd is None and message.after is not None and len(machines) >= CROWD:
+        if crowd is None and len(machines) >= CROWD and message.after is not None:
             crowd = audience.crowd = Crowd(machines)
         if crowd is not None:
             crowd.tell(message, source, to, now, out)

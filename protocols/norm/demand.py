@@ -70,10 +70,7 @@ class Demand:
         """Is this block of an object asked for, or one behind it, or more than blocks?"""
         if self.objects or self.infos or self.blocks:
             return True
-        for owner, number in self.symbols:
-            if number >= block and owner == object_id:
-                return True
-        return False
+        return any([owner == object_id and number >= block for owner, number in self.symbols])
 
     def merged(self, other: "Demand") -> "Demand":
         """What either asks for; shared, so not to be changed."""
@@ -104,8 +101,6 @@ class Demand:
             first, last = items[place], items[place + step - 1]
             if first.fec_id != fec_id or last.fec_id != fec_id:
                 return
-            if level & LEVEL_INFO:
-                self.infos.append((first.object_id, last.object_id))
             if level & LEVEL_SEGMENT:
                 if first.symbol <= last.symbol and first.block == last.block:
                     key = first.object_id, first.block
@@ -114,6 +109,8 @@ class Demand:
                 self.blocks.append((first.object_id, first.block, last.block))
             elif level & LEVEL_OBJECT:
                 self.objects.append((first.object_id, last.object_id))
+            if level & LEVEL_INFO:
+                self.infos.append((first.object_id, last.object_id))
 
 
 def demand_of(nack: Nack, fec_id: int) -> Demand:
