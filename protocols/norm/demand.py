@@ -67,10 +67,10 @@ class Demand:
         return not self.has_info(owner) and bool(lowest) and min(lowest) > block
 
     def reaches(self, object_id: int, block: int) -> bool:
-        """Is this block of an object asked for, or one behind it, or more than blocks?"""
+        """May this block of an object be asked for, or what is behind it?"""
         if self.objects or self.infos or self.blocks:
             return True
-        return any([owner == object_id and number >= block for owner, number in self.symbols])
+        return bool(self.symbols) and max(self.symbols) >= (object_id, block)
 
     def merged(self, other: "Demand") -> "Demand":
         """What either asks for; shared, so not to be changed."""
