@@ -12,6 +12,7 @@ __all__ = ["Fingerprint"]
 
 _STAMP = struct.Struct("<dII")
 _NUMBER = struct.Struct("<q")
+_PIECE = 4096
 
 
 @lru_cache(maxsize=256)
@@ -38,6 +39,8 @@ class Fingerprint:
 
     def __init__(self) -> None:
         self._hash = blake2b(digest_size=16)
+        # Hashed in large pieces.
+        self._pending = bytearray()
         self._instant = 0.0
         self._records: list[tuple[int, bytes]] = []
         self._event: Event | None = None
@@ -59,22 +62,27 @@ class Fingerprint:
         self._records.append((node, self._event_text))
 
     def _close(self, now: float) -> None:
-        self._write(self._hash)
+        self._write(self._pending)
+        if len(self._pending) > _PIECE:
+            self._hash.update(self._pending)
+            self._pending.clear()
         self._records.clear()
         self._instant = now
 
-    def _write(self, onto: blake2b) -> None:
+    def _write(self, onto: bytearray) -> None:
         records = self._records
         if len(records) > 1:
             records.sort(key=lambda record: record[0])
         now, pack = self._instant, _STAMP.pack
         for node, rest in records:
-            onto.update(pack(now, node, len(rest)) + rest)
+            onto += pack(now, node, len(rest))
+            onto += rest
 
     def hexdigest(self, end: float, counts: Iterable[tuple[int, Mapping[str, int]]], traffic: Traffic) -> str:
         """The fingerprint of the run so far, which may go on; `counts` in order of node."""
-        total = self._hash.copy()
-        self._write(total)
+        total, pending = self._hash.copy(), self._pending.copy()
+        self._write(pending)
+        total.update(pending)
         for node, counted in counts:
             total.update(_last(end, node, b"M", counted))
         totals = {f"packets {kind}": n for kind, n in traffic.packets.items()}

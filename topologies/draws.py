@@ -4,7 +4,9 @@ Identities are taken in windows of 256. Key (link, window, draw) gives the lengt
 next loss. Every step is a 64-bit integer operation and no floating-point function takes part.
 """
 
+from array import array
 from bisect import bisect_right
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias
@@ -33,7 +35,7 @@ __all__ = [
 
 Words: TypeAlias = npt.NDArray[np.uint64]
 Losers: TypeAlias = list[int] | npt.NDArray[np.int32]
-Table: TypeAlias = tuple[list[int], Losers]
+Table: TypeAlias = tuple[Sequence[int], Losers]
 """The losers of a window of 256 packets: where each packet's losers begin, and all losers packet by packet."""
 
 WINDOW = 256
@@ -102,7 +104,7 @@ def lost_offsets(key: int, window: int, odds: Odds) -> list[int]:
 def tabulate(lost: npt.NDArray[np.int64], windows: int = 1) -> list[Table]:
     """Losses of so many windows given as offset * 2**32 + member, offsets going on from window to window."""
     lost.sort()
-    starts: list[int] = lost.searchsorted(np.arange(WINDOW * windows + 1, dtype=np.int64) << 32).tolist()
+    starts = array("q", lost.searchsorted(np.arange(WINDOW * windows + 1, dtype=np.int64) << 32).tobytes())
     # Lists are quicker to take pieces of, and weigh ten times as much.
     members: Losers = (lost & 0xFFFFFFFF).tolist() if len(lost) <= BULK else (lost & 0xFFFFFFFF).astype(np.int32)
     return [(starts[begin : begin + WINDOW + 1], members) for begin in range(0, WINDOW * windows, WINDOW)]
@@ -128,15 +130,14 @@ def draw_windows(keys: Words, window: int, count: int, odds: Odds) -> list[Table
 
 def _draw_many(keys: Words, window: int, count: int, odds: Odds) -> npt.NDArray[np.int64]:
     """Losses as offset * 2**32 + member, with one numpy call per draw over all links that are still inside a window."""
-    members = np.arange(len(keys), dtype=np.int64)
-    begins = np.arange(0, count * WINDOW, WINDOW, dtype=np.int64)[:, np.newaxis]
-    windows = np.arange(window, window + count, dtype=np.uint64)[:, np.newaxis]
+    members, windows = np.arange(len(keys), dtype=np.int64), np.arange(count, dtype=np.int64)[:, np.newaxis]
     # What each is, but for the offset within its window.
-    found, lanes, words = [], ((begins << 32) + members).ravel(), extend_all(keys, windows).ravel()
-    position, draw = np.zeros(len(lanes), np.int64), 0
+    lanes = (members + (windows * WINDOW << 32)).ravel()
+    words = extend_all(keys, (windows + window).astype(np.uint64)).ravel()
+    found, position, draw = [], np.zeros(len(lanes), np.int64), 0
     while len(words):
         position += WINDOW - odds.array.searchsorted(extend_all(words, np.uint64(draw)), "right")
-        inside = np.flatnonzero(position < WINDOW)
+        inside = (position < WINDOW).nonzero()[0]
         words, lanes, position = words[inside], lanes[inside], position[inside]
         found.append((position << 32) + lanes)
         position += 1

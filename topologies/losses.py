@@ -30,9 +30,10 @@ _CONTROL = 0xFFFFFFFFFFFFFF02
 TABLES = 16
 """Tables of losers are a pure function of the window, so an old one is forgotten and drawn again if it is ever needed."""
 # So many windows of a stream of packets are drawn at once at most.
-STREAM = 4
+STREAM = 8
 # So many control packets are drawn ahead at most, and so many draws made for them.
 AHEAD, DRAWS = 64, 16384
+_STEPS: Words = np.arange(AHEAD, dtype=np.uint64)[::-1, np.newaxis]
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -80,13 +81,15 @@ class Siblings(ABC):
     difference of their count of occurrences. A subclass answers for one packet of a known occurrence.
     """
 
-    __slots__ = ("_behind", "_controls", "_differ", "_keys", "_repeats", "_seen")
+    __slots__ = ("_behind", "_controls", "_differ", "_keys", "_lags", "_repeats", "_seen")
 
     def __init__(self, keys: Words) -> None:
         self._keys = keys
         # Control packets that came on nearly all links, and how many fewer of them came on each.
         self._controls = 0
         self._behind = array("q", bytes(8 * len(keys)))
+        # The same, as words to calculate with.
+        self._lags: Words = np.frombuffer(self._behind, np.uint64)
         self._seen: dict[int, int] = {}
         self._repeats: dict[int, int] = {}
         self._differ: dict[int, dict[int, int]] = {}
@@ -122,7 +125,7 @@ class Siblings(ABC):
 
     def _ordinals(self) -> Words:
         """How many control packets came on each link."""
-        return (self._controls - np.frombuffer(self._behind, np.int64)).astype(np.uint64)
+        return np.uint64(self._controls) - self._lags
 
     def _occurrence(self, identity: int) -> int:
         """How often the bundle as a whole carried this identity."""
@@ -222,12 +225,13 @@ class BundleLoss(Siblings):
 
     def _draw_controls(self) -> list[list[int]]:
         """Who loses each of the next control packets, the last of them first, if all come on all links."""
-        count = max(1, min(AHEAD, DRAWS // len(self._keys)))
-        ordinals = self._ordinals() + np.arange(count, dtype=np.uint64)[::-1, np.newaxis]
-        packets, losers = np.nonzero(extend_all(self._root(_CONTROL), ordinals) >= np.uint64(self._odds.passing))
-        members: list[int] = losers.tolist()
-        starts: list[int] = np.searchsorted(packets, np.arange(count + 1)).tolist()
-        return [members[begin:end] for begin, end in pairwise(starts)]
+        links = len(self._keys)
+        count = max(1, min(AHEAD, DRAWS // links))
+        draws = extend_all(self._root(_CONTROL), self._ordinals() + _STEPS[-count:])
+        coming: list[list[int]] = [[] for _ in range(count)]
+        for at in (draws.ravel() >= np.uint64(self._odds.passing)).nonzero()[0].tolist():
+            coming[at // links].append(at % links)
+        return coming
 
     def _repeat_losers(self, identity: int, occurrence: int) -> Sequence[int]:
         draws = extend_all(extend_all(self._root(_REPEAT), np.uint64(identity)), np.uint64(occurrence))
@@ -267,9 +271,10 @@ class BundleLoss(Siblings):
     def _draw(self, window: int) -> Table:
         """The losers of all 256 identities of a window; of a stream of packets the windows that follow are drawn, too."""
         tables, count = self._tables, 1
-        if window - 1 in tables:
-            count = max(1, min(STREAM, BULK // len(self._keys)))
-        for old in list(tables)[: max(len(tables) + count - TABLES, 0)]:
+        while count < min(STREAM, BULK // len(self._keys)) and window - count in tables:
+            # As many as there are of it.
+            count += 1
+        for old in list(tables)[: max(len(tables) + count - max(TABLES, 6 * count), 0)]:
             del tables[old]
         drawn = draw_windows(self._keys, window, count, self._odds)
         tables.update(zip(range(window, window + count), drawn, strict=True))

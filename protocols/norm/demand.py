@@ -66,6 +66,15 @@ class Demand:
         lowest = [key[1] for key in self.symbols if key[0] == owner] + [row[1] for row in self.blocks if row[0] == owner]
         return not self.has_info(owner) and bool(lowest) and min(lowest) > block
 
+    def reaches(self, object_id: int, block: int) -> bool:
+        """Is this block of an object asked for, or one behind it, or more than blocks?"""
+        if self.objects or self.infos or self.blocks:
+            return True
+        for owner, number in self.symbols:
+            if number >= block and owner == object_id:
+                return True
+        return False
+
     def merged(self, other: "Demand") -> "Demand":
         """What either asks for; shared, so not to be changed."""
         if self._with is other:

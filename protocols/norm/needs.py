@@ -151,10 +151,12 @@ def _is_object_covered(item: Incoming, end: int, symbol: int, asked: Demand) -> 
     counts, whole = asked.counts(key, item.fti), asked.blocks
     for block, missing in gaps.items():
         if block < end:
-            heard = 0 if parity is None else parity.get(block, 0)
-            count = counts.get(block, 0)
+            count, lacking, heard = counts.get(block, 0), missing.bit_count(), 0
+            if parity is not None:
+                heard = parity.get(block, 0)
+                lacking -= heard.bit_count()
             # Nearly always parity is asked for, and there is enough that was never sent.
-            covered = count >= missing.bit_count() - heard.bit_count()
+            covered = count >= lacking
             if covered and heard.bit_length() + count > usable:
                 covered = _is_block_covered(item, block, missing, asked.symbols[key, block])
             if not covered and not (whole and asked.has_blocks(key, block, block)):

@@ -123,9 +123,6 @@ class NormSender(Sender):
             origin = self._chain.origin
             if message.sender_id != origin.source_id or message.instance_id != origin.instance_id:
                 return
-            run = self._run
-            if run is not None and run.carrier is not None:
-                run.carrier.report()
             self._on_response(message, now)
             if isinstance(message, Nack):
                 self._on_nack(message, now)
@@ -168,7 +165,7 @@ class NormSender(Sender):
     def advance(self, run: Symbols, sent: int, count: int, last: float, clear: float) -> None:
         """Be as after waking for `count` more of what was foreseen: the last sent at `last`, the next due at `clear`."""
         chain = self._chain
-        run.item.active_at = last
+        run.item.active_at = max(run.item.active_at, last)
         self._flushes, self._flush_at = 0, inf
         self._busy = True
         chain.ordinal += count
@@ -222,6 +219,12 @@ class NormSender(Sender):
             run.until = self._aggregate_at
             run.carrier.shorten(run.until)
 
+    def _report(self) -> None:
+        """Be as after sending what is due by now of what is foreseen."""
+        run = self._run
+        if run is not None and run.carrier is not None:
+            run.carrier.report()
+
     def _on_response(self, message: Nack | Ack, now: float) -> None:
         if message.response_sec or message.response_usec:
             sent = message.response_sec * 1_000_000 + message.response_usec
@@ -233,6 +236,8 @@ class NormSender(Sender):
         self._nacks_received += 1
         demand = demand_of(nack, self._config.fec)
         held = now < self._holdoff
+        if held or (self._unsent and demand.reaches(self._unsent[0].object_id, self._unsent[0].block)):
+            self._report()
         wanted = False
         for item in self._window.asked(demand):
             if held and not demand.is_beyond(item.object_id, self._chain.place):
@@ -251,6 +256,7 @@ class NormSender(Sender):
         elif wanted and self._aggregate_at == inf:
             factor = self._config.backoff
             wait = (factor + 1) * self._grtt.advertised if factor or self._config.parity else 0.0
+            self._report()
             self._aggregate_at = max(now + wait, self._clear)
             if self.ports.trace is not None:
                 self.ports.trace("repair_aggregation", {"until": self._aggregate_at})

@@ -28,7 +28,7 @@ _BASE = 24
 
 
 def _size(cc: CcFeedback | None, extensions: tuple[Extension, ...]) -> int:
-    return _BASE + (0 if cc is None else CC_SIZE) + extensions_size(extensions)
+    return _BASE + (0 if cc is None else CC_SIZE) + (extensions_size(extensions) if extensions else 0)
 
 
 class _Nack(Layout[Nack]):
