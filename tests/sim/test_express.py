@@ -103,6 +103,8 @@ def test_it_leaves_what_the_strict_engine_leaves(
         },
         {"seed": 958899, "receivers": 5, "loss": "3%", "size": 100_000, "link": {"delay": "40ms"}, "parity": 16, "grtt": 0.01},
         {"seed": 10620, "receivers": 8, "loss": "1%", "link": {"delay": "40ms"}, "backoff": 0},
+        # One loses the last symbol before repairs, which do not tell that it was sent.
+        {"seed": 800670, "receivers": 8, "loss": "3%", "size": 100_000, "block": 4, "parity": 16, "backoff": 4, "grtt": 0.01},
         # The sender's probe is due before its repairs, and both wait for the rate.
         {
             "seed": 557933,
@@ -123,14 +125,15 @@ def test_what_receivers_only_note_is_made_up_for_exactly(parameters: dict[str, A
 
 def test_losses_that_are_only_noted_are_no_events() -> None:
     made = session("fast", receivers=10, loss="1%", parity=16, block=64, size=3_000_000).run()
-    assert made.network.events < 0.6 * sum(made.network.traffic.packets.values())
+    # It is 0.6 when whoever loses two in a row, or a repair, has to be told of the next.
+    assert made.network.events < 0.35 * sum(made.network.traffic.packets.values())
 
 
 def test_a_nack_leaves_noted_losses_of_others_in_the_arithmetic() -> None:
     made = session("fast", receivers=100, loss="1%", parity=16, block=64, size=1_000_000).run()
     assert made.network.traffic.packets["nack"] > 40
     # It is 0.73 when whoever missed the packet before a NACK has to be told of the next.
-    assert made.network.events < 0.68 * sum(made.network.traffic.packets.values())
+    assert made.network.events < 0.6 * sum(made.network.traffic.packets.values())
 
 
 def test_it_spends_few_events_on_packets_nobody_loses() -> None:
