@@ -1,9 +1,11 @@
 """The fingerprint of a run: one hash that is equal when everything a protocol or an application could notice is equal."""
 
 import struct
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from hashlib import blake2b
+from operator import itemgetter
 
 from protocols.events import Event
 from protocols.traffic import Traffic
@@ -12,7 +14,9 @@ __all__ = ["Fingerprint"]
 
 _STAMP = struct.Struct("<dII")
 _NUMBER = struct.Struct("<q")
-_PIECE = 4096
+# So many records are hashed together, and all of one instant.
+_MANY = 256
+_WHEN, _ORDER = itemgetter(0), itemgetter(0, 1)
 
 
 @lru_cache(maxsize=256)
@@ -39,50 +43,43 @@ class Fingerprint:
 
     def __init__(self) -> None:
         self._hash = blake2b(digest_size=16)
-        # Hashed in large pieces.
-        self._pending = bytearray()
-        self._instant = 0.0
-        self._records: list[tuple[int, bytes]] = []
+        # In order of time, and of one instant as they happened.
+        self._records: list[tuple[float, int, bytes]] = []
+        self._many = _MANY
         self._event: Event | None = None
         self._event_text = b""
 
     def control(self, now: float, node: int, kind: str, size: int) -> None:
         """A control packet was sent."""
-        if now != self._instant:
+        self._records.append((now, node, _sent(kind, size)))
+        if len(self._records) > self._many:
             self._close(now)
-        self._records.append((node, _sent(kind, size)))
 
     def told(self, now: float, node: int, event: Event) -> None:
         """An application heard an event."""
-        if now != self._instant:
-            self._close(now)
         if event is not self._event:
             # The same object means the same text; to compare equal ones costs more.
             self._event, self._event_text = event, _text(event)
-        self._records.append((node, self._event_text))
+        self._records.append((now, node, self._event_text))
+        if len(self._records) > self._many:
+            self._close(now)
 
     def _close(self, now: float) -> None:
-        self._write(self._pending)
-        if len(self._pending) > _PIECE:
-            self._hash.update(self._pending)
-            self._pending.clear()
-        self._records.clear()
-        self._instant = now
+        """Hash the records of all instants before this."""
+        end = bisect_left(self._records, now, key=_WHEN)
+        self._write(self._hash, self._records[:end])
+        del self._records[:end]
+        # Of one instant there may be a million.
+        self._many = _MANY + 2 * len(self._records)
 
-    def _write(self, onto: bytearray) -> None:
-        records = self._records
-        if len(records) > 1:
-            records.sort(key=lambda record: record[0])
-        now, pack = self._instant, _STAMP.pack
-        for node, rest in records:
-            onto += pack(now, node, len(rest))
-            onto += rest
+    def _write(self, onto: blake2b, records: list[tuple[float, int, bytes]]) -> None:
+        pack = _STAMP.pack
+        onto.update(b"".join([pack(now, node, len(rest)) + rest for now, node, rest in sorted(records, key=_ORDER)]))
 
     def hexdigest(self, end: float, counts: Iterable[tuple[int, Mapping[str, int]]], traffic: Traffic) -> str:
         """The fingerprint of the run so far, which may go on; `counts` in order of node."""
-        total, pending = self._hash.copy(), self._pending.copy()
-        self._write(pending)
-        total.update(pending)
+        total = self._hash.copy()
+        self._write(total, self._records)
         for node, counted in counts:
             total.update(_last(end, node, b"M", counted))
         totals = {f"packets {kind}": n for kind, n in traffic.packets.items()}

@@ -45,6 +45,7 @@ class Express(Underway):
 
     def __init__(self, network: "Network", host: SimHost, route: Route, path: list[Any]) -> None:
         super().__init__(network, host, route, path)
+        self._source = host.name
         self._posted = -1
         # What `_next_turn` has found; -1 when it may be another by now.
         self._aimed = -1
@@ -207,7 +208,7 @@ class Express(Underway):
         assert crowd is not None
         self._passed[-1] = number + 1
         self._network.delivered += self._leaf.count - len(out)
-        crowd.pass_on(segment.run, number - segment.start, number, self.host.name, self._route.to, now, out)
+        crowd.pass_on(segment.run, number - segment.start, number, self._source, self._route.to, now, out)
 
     def _is_followed(self, segment: Segment) -> bool:
         """Is what comes after it under way, too?"""

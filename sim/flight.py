@@ -18,7 +18,7 @@ __all__ = ["Flight", "Landing", "Route", "through_wire"]
 class Flight:
     """One packet on its way: what all its copies share."""
 
-    __slots__ = ("host", "identity", "message", "order", "route", "size")
+    __slots__ = ("host", "identity", "message", "order", "route", "size", "source")
 
     def __init__(self, message: Message, identity: int | None, size: int, host: "SimHost", route: "Route", order: int) -> None:
         self.message = message
@@ -26,6 +26,7 @@ class Flight:
         self.size = size
         self.host = host
         """Who sent it."""
+        self.source = host.name
         self.route = route
         self.order = order
         """Orders arrivals of one instant; counts up with each that is posted."""

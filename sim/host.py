@@ -180,7 +180,7 @@ class SimHost(Rng):
         if self.hears(flight):
             self.leaf.network.delivered += 1
             self.machine.alone()
-            self.machine.receive(flight.message, flight.host.name, flight.route.to, now)
+            self.machine.receive(flight.message, flight.source, flight.route.to, now)
 
     def hears(self, flight: "Flight") -> bool:
         """Is the packet for this host, or does it listen to the group?"""

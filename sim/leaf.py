@@ -178,7 +178,7 @@ class Leaf:
         if out and audience.members is not None:
             out = audience.positions(out)
         self.network.delivered += len(machines) - len(out)
-        message, source = flight.message, flight.host.name
+        message, source = flight.message, flight.source
         crowd = audience.crowd
         if crowd is None and len(machines) >= CROWD and message.after is not None:
             crowd = audience.crowd = Crowd(machines)

@@ -70,7 +70,10 @@ class Demand:
         """May this block of an object be asked for, or what is behind it?"""
         if self.objects or self.infos or self.blocks:
             return True
-        return bool(self.symbols) and max(self.symbols) >= (object_id, block)
+        for owner, number in self.symbols:  # noqa: SIM110 (a fraction of the cost of any, for every NACK)
+            if number >= block or owner != object_id:
+                return True
+        return False
 
     def merged(self, other: "Demand") -> "Demand":
         """What either asks for; shared, so not to be changed."""
