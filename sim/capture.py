@@ -1,7 +1,6 @@
 """The fingerprint of a run: one hash that is equal when everything a protocol or an application could notice is equal."""
 
 import struct
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from hashlib import blake2b
@@ -14,9 +13,9 @@ __all__ = ["Fingerprint"]
 
 _STAMP = struct.Struct("<dII")
 _NUMBER = struct.Struct("<q")
-# So many records are hashed together, and all of one instant.
+# So many records are hashed together.
 _MANY = 256
-_WHEN, _ORDER = itemgetter(0), itemgetter(0, 1)
+_WHEN, _NODE = itemgetter(0), itemgetter(1)
 
 
 @lru_cache(maxsize=256)
@@ -45,41 +44,44 @@ class Fingerprint:
         self._hash = blake2b(digest_size=16)
         # In order of time, and of one instant as they happened.
         self._records: list[tuple[float, int, bytes]] = []
-        self._many = _MANY
+        self._instant = 0.0
         self._event: Event | None = None
         self._event_text = b""
 
     def control(self, now: float, node: int, kind: str, size: int) -> None:
         """A control packet was sent."""
+        if now != self._instant:
+            self._begin(now)
         self._records.append((now, node, _sent(kind, size)))
-        if len(self._records) > self._many:
-            self._close(now)
 
     def told(self, now: float, node: int, event: Event) -> None:
         """An application heard an event."""
+        if now != self._instant:
+            self._begin(now)
         if event is not self._event:
             # The same object means the same text; to compare equal ones costs more.
             self._event, self._event_text = event, _text(event)
         self._records.append((now, node, self._event_text))
-        if len(self._records) > self._many:
-            self._close(now)
 
-    def _close(self, now: float) -> None:
-        """Hash the records of all instants before this."""
-        end = bisect_left(self._records, now, key=_WHEN)
-        self._write(self._hash, self._records[:end])
-        del self._records[:end]
-        # Of one instant there may be a million.
-        self._many = _MANY + 2 * len(self._records)
+    def _begin(self, now: float) -> None:
+        """An instant begins; what came before it is hashed when there is enough of it."""
+        self._instant = now
+        if len(self._records) > _MANY:
+            self._write(self._hash)
+            self._records.clear()
 
-    def _write(self, onto: blake2b, records: list[tuple[float, int, bytes]]) -> None:
-        pack = _STAMP.pack
-        onto.update(b"".join([pack(now, node, len(rest)) + rest for now, node, rest in sorted(records, key=_ORDER)]))
+    def _write(self, onto: blake2b) -> None:
+        records, pack = self._records, _STAMP.pack
+        records.sort(key=_NODE)
+        records.sort(key=_WHEN)
+        for begin in range(0, len(records), _MANY):
+            piece = records[begin : begin + _MANY]
+            onto.update(b"".join([pack(now, node, len(rest)) + rest for now, node, rest in piece]))
 
     def hexdigest(self, end: float, counts: Iterable[tuple[int, Mapping[str, int]]], traffic: Traffic) -> str:
         """The fingerprint of the run so far, which may go on; `counts` in order of node."""
         total = self._hash.copy()
-        self._write(total, self._records)
+        self._write(total)
         for node, counted in counts:
             total.update(_last(end, node, b"M", counted))
         totals = {f"packets {kind}": n for kind, n in traffic.packets.items()}
