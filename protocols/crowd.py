@@ -168,27 +168,29 @@ class Crowd:
             self.owe(run, nth, number, None, out)
             self.move(run.position(nth + 1), now, number + 1)
             if strays:
-                deaf = self._at_places(out)
-                self._strays = [machine for machine in strays if machine in deaf]
-                self._tell(_without(strays, deaf), run.message(nth), source, to, now)
+                gone = set(self._at_places(out))
+                self._strays = [machine for machine in strays if machine in gone]
+                self._tell([machine for machine in strays if machine not in gone], run.message(nth), source, to, now)
 
     def _take_turn(
         self, run: "Run", nth: int, number: int, source: "Address", to: "Address", now: float, deaf: "list[Machine]"
     ) -> None:
         """A message of a run concerns some. Who misses it owes it if it is inner, or if nothing else is missing."""
         debts, inner = self._debts, run.is_inner(nth)
-        excused = []
+        excused: list[Machine] = []
+        gone: list[Machine] = []
         for machine in deaf:
             seat: Seat = machine.seat
-            if seat.pace is self and (inner or (seat.whole and machine not in debts.of)):
-                excused.append(machine)
-        self._collect(deaf, excused)
+            owes = seat.pace is self and (inner or (seat.whole and machine not in debts.of))
+            (excused if owes else gone).append(machine)
+        if debts.of:
+            self._collect(gone, excused)
         message, heard = run.message(nth), self._heard
         for machine in excused:
             # Passed over, until all others have heard it.
             machine.seat.pace = None
         debts.following = number + 1
-        self._heed(message, source, to, now, [machine for machine in deaf if machine not in excused])
+        self._heed(message, source, to, now, gone)
         for machine in excused:
             seat = machine.seat
             seat.pace = self
@@ -226,12 +228,12 @@ class Crowd:
 
     def _collect(self, deaf: "list[Machine]", excused: "list[Machine]") -> None:
         """The next message has come, but not to the `deaf`: the others note what they owe. The `excused` go on owing."""
-        debts = self._debts
+        debts, gone, spared = self._debts, set(deaf), set(excused)
         for machine, numbers in debts.take_all().items():
-            if machine not in deaf:
-                self._note(machine, numbers)
-            elif machine in excused:
+            if machine in spared:
                 debts.of[machine] = numbers
+            elif machine not in gone:
+                self._note(machine, numbers)
             elif left := self._settle(machine, numbers):
                 self._stray(machine, left)
         debts.forget()
