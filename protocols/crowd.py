@@ -143,14 +143,18 @@ class Crowd:
 
         Messages are numbered in the order they come. The one before came at `heard`; None: that to which the others moved last.
         """
-        machines = self._machines
-        missing: list[Machine] = []
+        machines, debts = self._machines, self._debts
+        debts.name(run, nth, number, self._heard if heard is None else heard)
+        owed = debts.of
         for place in out:
             machine = machines[place]
             seat: Seat = machine.seat
             if seat.pace is self:
-                missing.append(machine)
-        self._debts.add(run, nth, number, self._heard if heard is None else heard, missing)
+                known = owed.get(machine)
+                if known is None:
+                    owed[machine] = [number]
+                else:
+                    known.append(number)
 
     def pass_on(
         self, run: "Run", nth: int, number: int, source: "Address", to: "Address", now: float, out: Sequence[int]
@@ -162,7 +166,7 @@ class Crowd:
         if self._at is not run.position(nth):
             self.deliver(run.message(nth), source, to, now, out)
         elif run.turn(nth) == nth:
-            self._take_turn(run, nth, number, source, to, now, self._at_places(out))
+            self._take_turn(run, nth, number, source, to, now, out)
         else:
             strays = self._strays
             self.owe(run, nth, number, None, out)
@@ -173,13 +177,13 @@ class Crowd:
                 self._tell([machine for machine in strays if machine not in gone], run.message(nth), source, to, now)
 
     def _take_turn(
-        self, run: "Run", nth: int, number: int, source: "Address", to: "Address", now: float, deaf: "list[Machine]"
+        self, run: "Run", nth: int, number: int, source: "Address", to: "Address", now: float, out: Sequence[int]
     ) -> None:
         """A message of a run concerns some. Who misses it owes it if it is inner, or if nothing else is missing."""
         debts, inner = self._debts, run.is_inner(nth)
         excused: list[Machine] = []
         gone: list[Machine] = []
-        for machine in deaf:
+        for machine in self._at_places(out):
             seat: Seat = machine.seat
             owes = seat.pace is self and (inner or (seat.whole and machine not in debts.of))
             (excused if owes else gone).append(machine)
@@ -200,7 +204,7 @@ class Crowd:
                 self._stale = True
             elif not seat.whole:
                 self._lack(machine)
-        debts.add(run, nth, number, heard, excused)
+        self.owe(run, nth, number, heard, out)
 
     def _at_places(self, places: Sequence[int]) -> "list[Machine]":
         machines = self._machines

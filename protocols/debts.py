@@ -4,7 +4,6 @@ Messages of runs (`protocols.foresight`) are numbered in the order they come. Wh
 is missing at the very end of what came is not noticed yet.
 """
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,15 +26,9 @@ class Debts:
         # Of those somebody owes: a run, which of it, and when who missed it had heard the sender before.
         self._messages: dict[int, tuple[Run, int, float]] = {}
 
-    def add(self, run: "Run", nth: int, number: int, heard: float, machines: "Iterable[Machine]") -> None:
-        """These miss a message, and heard the one before at `heard`."""
+    def name(self, run: "Run", nth: int, number: int, heard: float) -> None:
+        """What a message is that somebody misses, who heard the one before at `heard`."""
         self._messages[number] = run, nth, heard
-        owed = self.of
-        for machine in machines:
-            if machine in owed:
-                owed[machine].append(number)
-            else:
-                owed[machine] = [number]
 
     def take_all(self) -> "dict[Machine, list[int]]":
         """Who owes what, to be settled now; nobody owes anything from now on, but what is put back."""

@@ -227,8 +227,13 @@ class RemoteSender(Reception):
         key, block, symbol = run.place(number)
         item = objects.item if objects.key == key else objects.get(key)
         if item is not None:
-            item.lose(block, 1 << symbol)
             self.whole = False
+            gaps = item.gaps
+            if gaps is not None and gaps.key == block:
+                # As `lose`, without a call.
+                gaps.item |= 1 << symbol
+            else:
+                item.lose(block, 1 << symbol)
 
     @property
     def synced(self) -> bool:
