@@ -214,6 +214,16 @@ def test_after_the_hold_off_the_next_look_begins_anew() -> None:
     assert [symbols(demand, 0, 0) for demand in listener.demands()] == [[8], [8]]
 
 
+def test_a_gap_within_a_block_is_only_noted() -> None:
+    listener, voice = scene()
+    listener.until(listener.machine.deadline + HOLDOFF)
+    listener.hear(voice.data(1, 1), voice.data(1, 3), *voice.block(1)[5:])
+    assert listener.machine.deadline >= 1.0
+    listener.hear(voice.data(2, 0))
+    listener.at_expiry()
+    assert [[symbols(demand, 0, block) for block in (0, 1)] for demand in listener.demands()] == [[[8], []], [[8], [8, 9]]]
+
+
 def test_without_back_off_and_parity_the_hold_off_is_one_round_trip() -> None:
     listener, voice = scene(backoff=0, parity=0)
     finish(listener, voice)
