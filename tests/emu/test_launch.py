@@ -135,9 +135,10 @@ def test_the_rate_of_a_link_is_kept_and_its_queue_drops_what_is_too_much() -> No
     result = run.nodes["r1"].result
     assert result is not None
     # 2500 packets per second offered, 1442 bytes each on the link: 1733.7 per second go through.
-    # Never more than 7 packets beyond that, which the bucket may save up; less when this machine's timers are late.
+    # Never more than 7 packets beyond that, which the bucket may save up, and what passes while a busy machine tells the
+    # first of them 10 ms late; less when its timers are late.
     passed = result["seconds"] * rate / 1442
-    assert 0.9 * passed <= len(heard) <= passed + 1 + 7
+    assert 0.9 * passed <= len(heard) <= passed + 1 + 7 + 0.01 * rate / 1442
     # Drop-tail: the queue fills before the first packet is lost, in (queue + 1) / (2500 - 1734) s.
     first_lost = next(number for number, got in enumerate(heard) if number != got)
     assert first_lost == pytest.approx((queue + 1) * 2500 / (2500 - rate / 1442), abs=25)
