@@ -21,7 +21,7 @@ import pytest
 from tests.support.needs import missing
 from tests.tidy.tree import ROOT, files, label
 
-SECONDS = 100
+SECONDS = 200
 LEFT_OUT = ("git clone", "cd ", "sudo ", "pip ", "apt")
 
 
@@ -70,6 +70,7 @@ def script(commands: list[str]) -> str:
     return "\n".join([*lines, "for job in $(jobs -p); do wait $job; done"])
 
 
+@pytest.mark.timeout(SECONDS + 20)
 @pytest.mark.parametrize("block", BLOCKS, ids=str)
 def test_commands_in_the_documentation_run(block: Block, tmp_path: Path) -> None:
     for need in block.option("needs"):
