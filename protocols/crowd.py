@@ -159,11 +159,14 @@ class Crowd:
     def pass_on(
         self, run: "Run", nth: int, number: int, source: "Address", to: "Address", now: float, out: Sequence[int]
     ) -> None:
-        """A message of a run comes: tell it to those out of step, and at its turn to all it concerns; `out` are who miss it."""
+        """A message of a run comes: tell it to those out of step, and at its turn to all it concerns; `out` are who miss it.
+
+        Who is in step and misses an inner one owes it.
+        """
         before = self._debts.run_of(number - 1)
         if before is not None and before is not run and not run.shows(before):
             self.call_in()
-        if self._at is not run.position(nth):
+        if self._at is not run.position(nth) or not run.is_inner(nth):
             self.deliver(run.message(nth), source, to, now, out)
         elif run.turn(nth) == nth:
             self._take_turn(run, nth, number, source, to, now, out)
@@ -179,14 +182,13 @@ class Crowd:
     def _take_turn(
         self, run: "Run", nth: int, number: int, source: "Address", to: "Address", now: float, out: Sequence[int]
     ) -> None:
-        """A message of a run concerns some. Who misses it owes it if it is inner, or if nothing else is missing."""
-        debts, inner = self._debts, run.is_inner(nth)
+        """An inner message of a run concerns some. Who is in step and misses it owes it."""
+        debts = self._debts
         excused: list[Machine] = []
         gone: list[Machine] = []
         for machine in self._at_places(out):
             seat: Seat = machine.seat
-            owes = seat.pace is self and (inner or (seat.whole and machine not in debts.of))
-            (excused if owes else gone).append(machine)
+            (excused if seat.pace is self else gone).append(machine)
         if debts.of:
             self._collect(gone, excused)
         message, heard = run.message(nth), self._heard
@@ -199,11 +201,7 @@ class Crowd:
             seat = machine.seat
             seat.pace = self
             seat.spare -= message.spare
-            if seat.attentive:
-                self._attentive.append(machine)
-                self._stale = True
-            elif not seat.whole:
-                self._lack(machine)
+        self._list(excused)
         self.owe(run, nth, number, heard, out)
 
     def _at_places(self, places: Sequence[int]) -> "list[Machine]":
@@ -221,8 +219,8 @@ class Crowd:
         seat: Seat = machine.seat
         known = seat.attentive or not seat.whole
         self._debts.note(seat, numbers)
-        if not known and not seat.whole:
-            self._lack(machine)
+        if not known:
+            self._list([machine])
 
     def _stray(self, machine: "Machine", numbers: list[int]) -> None:
         """The machine has not heard anything since it missed these, and something else happens."""
@@ -268,28 +266,26 @@ class Crowd:
 
     def deliver(self, message: "Message", source: "Address", to: "Address", now: float, out: Sequence[int]) -> None:
         """As `tell`, while nothing is to be made up for and this is the next message to those who owe."""
+        deaf = self._at_places(out)
         if self._debts.of:
-            self._collect(self._at_places(out), [])
+            self._collect(deaf, [])
         at = self._at
-        machines = self._machines
         if message.token is at:
             strays = self._strays
             self._strays = []
-            if out:
-                deaf = [machines[place] for place in out]
-                if strays:
-                    strays = _without(strays, deaf)
+            if deaf:
+                strays = _without(strays, deaf)
                 self._leave_behind(deaf)
             self._at = message.after
             self._heard = now
             if strays:
                 self._tell(strays, message, source, to, now)
         elif message.calm is at:
-            self._heed(message, source, to, now, [machines[place] for place in out])
+            self._heed(message, source, to, now, deaf)
         elif message.is_feedback:
-            self._overhear(message, source, to, now, [machines[place] for place in out])
+            self._overhear(message, source, to, now, deaf)
         else:
-            self._tell_all(message, source, to, now, [machines[place] for place in out])
+            self._tell_all(message, source, to, now, deaf)
 
     def gather(self) -> None:
         """Who stands where the others stand, after an input that did not come through the crowd, is in step again."""
@@ -298,15 +294,12 @@ class Crowd:
             return
         self._strays = [machine for machine in strays if machine.seat.at is not self._at]
         if len(self._strays) < len(strays):
-            for machine in strays:
+            in_step = [machine for machine in strays if machine.seat.at is self._at]
+            for machine in in_step:
                 seat: Seat = machine.seat
-                if seat.at is self._at:
-                    seat.pace = self
-                    seat.spare -= self._spare
-                    if seat.attentive:
-                        self._attentive.append(machine)
-                    elif not seat.whole:
-                        self._lack(machine)
+                seat.pace = self
+                seat.spare -= self._spare
+            self._list(in_step)
 
     def release(self, machine: "Machine") -> None:
         """The machine will have an input of its own."""
@@ -380,40 +373,14 @@ class Crowd:
             seat.spare += spare
             seat.pace = None
         told += others
-        lacking, attentive = self._lacking, self._attentive
-        for machine in followed:
-            seat = machine.seat
-            if seat.attentive:
-                attentive.append(machine)
-            elif not seat.whole:
-                waits = seat.waits_for()
-                known = lacking.get(waits)
-                if known is None:
-                    lacking[waits] = [machine]
-                else:
-                    known.append(machine)
+        self._list(followed)
         return left
 
-    def _lack(self, machine: "Machine") -> None:
-        waits = machine.seat.waits_for()
-        group = self._lacking.get(waits)
-        if group is None:
-            self._lacking[waits] = [machine]
-        else:
-            group.append(machine)
-
-    def _tell(self, machines: "list[Machine]", message: "Message", source: "Address", to: "Address", now: float) -> None:
-        """Tell machines that are out of step; who then stands where the others stand is in step."""
-        at, spare, lacking = self._at, self._spare, self._lacking
-        strays, attentive = self._strays, self._attentive
-        self._receive_all(machines, message, source, to, now)
+    def _list(self, machines: "list[Machine]") -> None:
+        """These are in step: note which of them are to be told singly of what."""
+        lacking, attentive = self._lacking, self._attentive
         for machine in machines:
             seat: Seat = machine.seat
-            if seat.at is not at:
-                strays.append(machine)
-                continue
-            seat.pace = self
-            seat.spare -= spare
             if seat.attentive:
                 attentive.append(machine)
             elif not seat.whole:
@@ -423,6 +390,21 @@ class Crowd:
                     lacking[waits] = [machine]
                 else:
                     group.append(machine)
+
+    def _tell(self, machines: "list[Machine]", message: "Message", source: "Address", to: "Address", now: float) -> None:
+        """Tell machines that are out of step; who then stands where the others stand is in step."""
+        at, spare, strays = self._at, self._spare, self._strays
+        in_step: list[Machine] = []
+        self._receive_all(machines, message, source, to, now)
+        for machine in machines:
+            seat: Seat = machine.seat
+            if seat.at is at:
+                seat.pace = self
+                seat.spare -= spare
+                in_step.append(machine)
+            else:
+                strays.append(machine)
+        self._list(in_step)
 
     def _overhear(self, message: "Message", source: "Address", to: "Address", now: float, deaf: "list[Machine]") -> None:
         """Feedback moves nobody, and the others need not hear it."""
@@ -447,13 +429,8 @@ class Crowd:
             if machine in debts:
                 self._look_back(machine, seat)
         self._receive_all(told, message, source, to, now)
-        for machine in told:
-            seat = machine.seat
-            if seat.attentive:
-                kept.append(machine)
-            elif not seat.whole:
-                self._lack(machine)
         self._attentive = kept
+        self._list(told)
 
     def _look_back(self, machine: "Machine", seat: Seat) -> None:
         """One that owes hears feedback: it notes what it has noticed, and stands before the rest."""

@@ -105,6 +105,8 @@ def test_it_leaves_what_the_strict_engine_leaves(
         {"seed": 10620, "receivers": 8, "loss": "1%", "link": {"delay": "40ms"}, "backoff": 0},
         # One loses the last symbol before repairs, which do not tell that it was sent.
         {"seed": 800670, "receivers": 8, "loss": "3%", "size": 100_000, "block": 4, "parity": 16, "backoff": 4, "grtt": 0.01},
+        # One loses a whole block, and asks for it as a block.
+        {"seed": 98, "receivers": 20, "loss": "30%", "size": 100_000, "block": 4, "parity": 16, "backoff": 0},
         # The sender's probe is due before its repairs, and both wait for the rate.
         {
             "seed": 557933,
