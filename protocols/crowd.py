@@ -59,8 +59,8 @@ class Seat:
         """
         return None
 
-    def skip(self, run: Any, number: int) -> None:
-        """Note that this inner message of a run (`protocols.foresight`) is missing, at the latest before the next input."""
+    def skip(self, loss: Any) -> None:
+        """Note, at the latest before the next input, that an inner message of a run did not come (`foresight.Run.loss`)."""
 
     @staticmethod
     def heed(machines: "list[Machine]", message: "Message", now: float, pace: Pace) -> "Answers":
@@ -217,8 +217,9 @@ class Crowd:
     def _note(self, machine: "Machine", numbers: list[int]) -> None:
         """The machine, which is in step, notes that these are missing."""
         seat: Seat = machine.seat
-        known = seat.attentive or not seat.whole
-        self._debts.note(seat, numbers)
+        known, losses = seat.attentive or not seat.whole, self._debts.losses
+        for number in numbers:
+            seat.skip(losses[number])
         if not known:
             self._list([machine])
 
@@ -290,16 +291,9 @@ class Crowd:
     def gather(self) -> None:
         """Who stands where the others stand, after an input that did not come through the crowd, is in step again."""
         strays = self._strays
-        if not strays:
-            return
-        self._strays = [machine for machine in strays if machine.seat.at is not self._at]
-        if len(self._strays) < len(strays):
-            in_step = [machine for machine in strays if machine.seat.at is self._at]
-            for machine in in_step:
-                seat: Seat = machine.seat
-                seat.pace = self
-                seat.spare -= self._spare
-            self._list(in_step)
+        if strays:
+            self._strays = []
+            self._divide(strays)
 
     def release(self, machine: "Machine") -> None:
         """The machine will have an input of its own."""
@@ -315,6 +309,13 @@ class Crowd:
             self._strays.append(machine)
         if late is not None:
             late.rouse()
+
+    def heard(self, machine: "Machine") -> float | None:
+        """When the sender was heard by a machine in step; None when it has missed the last of what came."""
+        if self.late is not None:
+            self.late.sync()
+        numbers = self._debts.of.get(machine)
+        return None if numbers is not None and self._debts.split(numbers)[1] else self._heard
 
     def dissolve(self) -> None:
         """Every machine stands alone again; the crowd is not used any more."""
@@ -392,10 +393,14 @@ class Crowd:
                     group.append(machine)
 
     def _tell(self, machines: "list[Machine]", message: "Message", source: "Address", to: "Address", now: float) -> None:
-        """Tell machines that are out of step; who then stands where the others stand is in step."""
+        """Tell machines that are out of step."""
+        self._receive_all(machines, message, source, to, now)
+        self._divide(machines)
+
+    def _divide(self, machines: "list[Machine]") -> None:
+        """Of these, who stands where the others stand is in step; the others are strays."""
         at, spare, strays = self._at, self._spare, self._strays
         in_step: list[Machine] = []
-        self._receive_all(machines, message, source, to, now)
         for machine in machines:
             seat: Seat = machine.seat
             if seat.at is at:

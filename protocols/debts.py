@@ -4,7 +4,7 @@ Messages of runs (`protocols.foresight`) are numbered in the order they come. Wh
 is missing at the very end of what came is not noticed yet.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from protocols.crowd import Seat
@@ -17,18 +17,21 @@ __all__ = ["Debts"]
 class Debts:
     """Who owes what: numbers of messages, ascending."""
 
-    __slots__ = ("_messages", "following", "of")
+    __slots__ = ("_messages", "following", "losses", "of")
 
     def __init__(self) -> None:
         self.of: dict[Machine, list[int]] = {}
         self.following = -1
         """The message that has not come yet."""
-        # Of those somebody owes: a run, which of it, and when who missed it had heard the sender before.
+        self.losses: dict[int, Any] = {}
+        """Of each that somebody owes, what `Seat.skip` is to note."""
+        # Of each: a run, which of it, and when who missed it had heard the sender before.
         self._messages: dict[int, tuple[Run, int, float]] = {}
 
     def name(self, run: "Run", nth: int, number: int, heard: float) -> None:
         """What a message is that somebody misses, who heard the one before at `heard`."""
         self._messages[number] = run, nth, heard
+        self.losses[number] = run.loss(nth)
 
     def take_all(self) -> "dict[Machine, list[int]]":
         """Who owes what, to be settled now; nobody owes anything from now on, but what is put back."""
@@ -39,6 +42,7 @@ class Debts:
         """What nobody owes any more is of no interest."""
         if not self.of:
             self._messages.clear()
+            self.losses.clear()
 
     def run_of(self, number: int) -> "Run | None":
         """The run of a message that somebody may owe."""
@@ -52,13 +56,6 @@ class Debts:
             end -= 1
             last -= 1
         return numbers[:end], numbers[end:]
-
-    def note(self, seat: "Seat", numbers: list[int]) -> None:
-        """These are noticed."""
-        messages = self._messages
-        for number in numbers:
-            run, nth, _ = messages[number]
-            seat.skip(run, nth)
 
     def stand_before(self, seat: "Seat", number: int) -> None:
         """The seat's owner has heard nothing since it missed this message."""

@@ -60,7 +60,11 @@ class Run(ABC):
 
     @abstractmethod
     def is_inner(self, number: int) -> bool:
-        """Does who misses it and hears something later only note so (`Seat.skip`), however late?"""
+        """Does who misses it and hears something later only note so (`loss`), however late?"""
+
+    @abstractmethod
+    def loss(self, number: int) -> Any:
+        """What `Seat.skip` is to note of an inner one that did not come."""
 
     @abstractmethod
     def shows(self, other: "Run") -> bool:

@@ -251,6 +251,11 @@ class Machine(ABC):
         if pace is not None:
             pace.release(self)
 
+    def rouse(self, now: float) -> None:
+        """In a crowd when the deadline has come: leave it, or do what there is to do and move the deadline."""
+        del now
+        self.alone()
+
     def foresee(self) -> "Sequence[Run]":
         """What it will send from its deadline on if it hears nothing until then, run after run; none if that is not simple."""
         return ()

@@ -108,6 +108,9 @@ class Timers:
         """Is the host to be woken then? If its deadline only moved later, it is entered there."""
         host = self._hosts[place]
         assert host is not None
+        if host.parked == when:
+            # It is not any more, if this entry goes.
+            host.parked = inf
         if host.armed != when:
             return False
         # Not a `Machine` to the compiler: a gate computes its deadline (`sim.gate`).
@@ -115,10 +118,14 @@ class Timers:
         later: float = machine.deadline
         if later <= when:
             return True
-        host.armed = later
-        if later < inf and self._enter(later, place):
-            heappush(self._times, later)
+        self._move(host, later)
         return False
+
+    def _move(self, host: "SimHost", later: float) -> None:
+        """The host is to be woken at this time, for which it may be entered already."""
+        host.armed = later
+        if later != host.parked and later < inf and self._enter(later, host.place):
+            heappush(self._times, later)
 
     def _is_dead(self, when: float) -> bool:
         """Is nobody to be woken then? Clears the dead from the end of the entry."""
@@ -187,7 +194,7 @@ class Timers:
         later: float = machine.deadline
         if later <= now:
             if machine.seat.pace is not None:
-                machine.alone()
+                machine.rouse(now)
             if machine.foresees:
                 # It may go on as it did.
                 self._network.look_ahead(host)
@@ -199,6 +206,4 @@ class Timers:
             if later <= now:
                 raise LivelockError(f"{host.name} asks at {now!r} to be woken at {later!r}")
         if later < host.armed:
-            host.armed = later
-            if self._enter(later, place):
-                heappush(self._times, later)
+            self._move(host, later)

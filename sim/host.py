@@ -55,7 +55,7 @@ class SimHost(Rng):
     It is its own stream of random numbers (`topologies.keys.dice_key`), for an object beside it would weigh 56 bytes.
     """
 
-    __slots__ = ("accept", "armed", "events", "leaf", "machine", "on_event", "place")
+    __slots__ = ("accept", "armed", "events", "leaf", "machine", "on_event", "parked", "place")
     trace: Callable[[str, object], None] | None = None
 
     def __init__(self, leaf: "Leaf", place: int) -> None:
@@ -66,6 +66,8 @@ class SimHost(Rng):
         self.machine: Machine = IDLE
         self.armed = inf
         """When the pending wake-up comes."""
+        self.parked = inf
+        """A later time for which it is entered, too: that of before, until an earlier one was wanted."""
         self.events: list[Event] | None = None
         """What the application is not told yet."""
         self.on_event: Callable[[Event], None] = cast("Callable[[Event], None]", None)
@@ -212,6 +214,8 @@ class SimHost(Rng):
     def arm(self, when: float) -> None:
         """Wake the machine at this simulated time, if it would be later else."""
         if when < self.armed:
+            if self.armed < inf:
+                self.parked = self.armed
             self.armed = when
             self.leaf.network.timers.fresh.append((when, self.place))
 

@@ -137,7 +137,8 @@ class Underway:
         assert crowd is not None
         lost, segment = 0, self._segment(end - 1)
         for number in missed[bisect_left(missed, begin) : bisect_left(missed, end)]:
-            out, part = self._missed_by(number), segment if number >= segment.start else self._segment(number)
+            part = segment if number >= segment.start else self._segment(number)
+            out = listed(self._losers.pop(number))
             lost += len(out)
             crowd.owe(part.run, number - part.start, number, times[number - 1 - base] if number > begin else None, out)
         crowd.move(segment.run.position(end - segment.start), times[end - 1 - base], end)

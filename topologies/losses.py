@@ -13,7 +13,7 @@ identical numbers, because every step is a 64-bit integer operation and no float
 from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -167,16 +167,52 @@ class Siblings(ABC):
         """Does one member lose its control packet of this number?"""
 
 
-def _shift(packets: Iterable[list[int]], member: int, lost: bool) -> bool:
-    """Give a packet's fate on one link to the next of them, and to the first `lost`; what is left over is the last one's."""
-    for losers in packets:
-        if (member in losers) != lost:
-            if lost:
-                insort(losers, member)
-            else:
-                losers.remove(member)
-            lost = not lost
-    return lost
+class _Coming:
+    """Who will lose each of the next control packets, as long as they come on all links."""
+
+    __slots__ = ("_fates", "_packets")
+
+    def __init__(self, packets: list[list[int]]) -> None:
+        # The last first.
+        self._packets = packets
+        # Member -> which of them it will lose, and maybe some that have come already.
+        self._fates: dict[int, list[int]] = {}
+        for at, losers in enumerate(packets):
+            for member in losers:
+                self._fates.setdefault(member, []).append(at)
+
+    def __len__(self) -> int:
+        return len(self._packets)
+
+    def pop(self) -> list[int]:
+        """Who loses the next."""
+        return self._packets.pop()
+
+    def delay(self, member: int) -> None:
+        """The next does not come on its link: it loses what follows instead."""
+        fates = self._fates.get(member)
+        if fates:
+            self._move(member, fates, -1)
+
+    def advance(self, member: int, last: bool) -> bool:
+        """One more came on its link: is it lost? It will lose what comes before instead, and the `last`."""
+        count, fates = len(self._packets), self._fates.setdefault(member, [])
+        lost = count - 1 in fates if count else last
+        self._move(member, fates, 1)
+        if last and count:
+            fates.append(0)
+            insort(self._packets[0], member)
+        return lost
+
+    def _move(self, member: int, fates: list[int], step: int) -> None:
+        packets = self._packets
+        count = len(packets)
+        old = [at for at in fates if at < count]
+        fates[:] = [at + step for at in old if 0 <= at + step < count]
+        for at in old:
+            packets[at].remove(member)
+        for at in fates:
+            insort(packets[at], member)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -187,8 +223,7 @@ class BundleLoss(Siblings):
 
     def __init__(self, keys: Words, p: float) -> None:
         super().__init__(keys)
-        # Who will lose each of the next control packets that come on all links, the last of them first.
-        self._coming: list[list[int]] = []
+        self._coming = _Coming([])
         self._odds = odds_of(p)
         # Repeat and control keys of every link, made when the first such packet comes.
         self._roots: dict[int, Words] = {}
@@ -205,7 +240,7 @@ class BundleLoss(Siblings):
     def _control_lost(self, ordinal: int, member: int) -> bool:
         # Its link is one packet further than the others; only for the last of those drawn ahead there is one to be drawn.
         last = extend(extend(int(self._keys[member]), _CONTROL), ordinal + len(self._coming))
-        return _shift(self._coming, member, last >= self._odds.passing)
+        return self._coming.advance(member, last >= self._odds.passing)
 
     def _root(self, purpose: int) -> Words:
         root = self._roots.get(purpose)
@@ -216,11 +251,11 @@ class BundleLoss(Siblings):
     def _control_losers(self, skip: int) -> Sequence[int]:
         coming = self._coming
         if not coming:
-            coming = self._coming = self._draw_controls()
-            if skip in coming[-1]:
-                coming[-1].remove(skip)
-        elif skip >= 0:
-            _shift(reversed(coming), skip, False)
+            # `skip` counts as behind already.
+            coming = self._coming = _Coming(self._draw_controls())
+            return [member for member in coming.pop() if member != skip]
+        if skip >= 0:
+            coming.delay(skip)
         return coming.pop()
 
     def _draw_controls(self) -> list[list[int]]:

@@ -17,8 +17,9 @@ __all__ = ["NackCycle", "is_before"]
 
 def is_before(a: Place, b: Place) -> bool:
     """Does place `a` come before `b` in transmission order?"""
-    order = ahead(a[0], b[0])
-    return order < 0 or (order == 0 and a[1:] < b[1:])
+    if a[0] == b[0]:
+        return a < b
+    return ahead(a[0], b[0]) < 0
 
 
 class NackCycle:
@@ -59,7 +60,7 @@ class NackCycle:
             self.begin(now)
             return True
         covered = self.covered
-        if covered is None or (place <= covered if place[0] == covered[0] else not is_before(covered, place)):
+        if covered is None or not is_before(covered, place):
             return False
         self.covered = place
         if self._is_covered(place):
@@ -145,7 +146,7 @@ class NackCycle:
     def rewind(self, place: Place, now: float) -> None:
         """The sender sends a repair at `place`. If it went back there, a request for anything earlier was lost."""
         noted = self.noted
-        if place < noted if place[0] == noted[0] else is_before(place, noted):
+        if is_before(place, noted):
             self.noted = place
             if self.expiry <= now < self.holdoff:
                 self.holdoff = now

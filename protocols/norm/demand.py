@@ -25,9 +25,9 @@ class Demand:
         self._with: Demand | None = None
         self._merged = self
         self._counts: tuple[int, Fti, dict[int, int]] | None = None
-        self.objects: list[tuple[int, int]] = []
-        self.infos: list[tuple[int, int]] = []
-        self.blocks: list[tuple[int, int, int]] = []
+        self.objects: tuple[tuple[int, int], ...] = ()
+        self.infos: tuple[tuple[int, int], ...] = ()
+        self.blocks: tuple[tuple[int, int, int], ...] = ()
         self.symbols: dict[tuple[int, int], int] = {}
 
     def has_object(self, object_id: int) -> bool:
@@ -50,10 +50,10 @@ class Demand:
         if known is not None and known[0] == object_id and known[1] is fti:
             return known[2]
         # One for all who hear the same NACKs.
-        counts = {}
+        counts, length = {}, fti.partition.length
         for (owner, block), mask in self.symbols.items():
             if owner == object_id:
-                named = mask & (1 << fti.partition.length(block)) - 1
+                named = mask & (1 << length(block)) - 1
                 counts[block] = mask.bit_count() if not named else mask.bit_count() + fti.usable + 1
         self._counts = object_id, fti, counts
         return counts
@@ -109,11 +109,11 @@ class Demand:
                     key = first.object_id, first.block
                     self.symbols[key] = self.symbols.get(key, 0) | (2 << last.symbol) - (1 << first.symbol)
             elif level & LEVEL_BLOCK:
-                self.blocks.append((first.object_id, first.block, last.block))
+                self.blocks += ((first.object_id, first.block, last.block),)
             elif level & LEVEL_OBJECT:
-                self.objects.append((first.object_id, last.object_id))
+                self.objects += ((first.object_id, last.object_id),)
             if level & LEVEL_INFO:
-                self.infos.append((first.object_id, last.object_id))
+                self.infos += ((first.object_id, last.object_id),)
 
 
 def demand_of(nack: Nack, fec_id: int) -> Demand:

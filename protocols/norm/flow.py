@@ -4,7 +4,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from protocols.foresight import Run
-from protocols.norm.messages import FLAG_REPAIR, Data, Origin, Position
+from protocols.norm.messages import FLAG_REPAIR, Data, Loss, Origin, Position
 from protocols.norm.outgoing import Outgoing
 
 if TYPE_CHECKING:
@@ -79,21 +79,17 @@ class Symbols(Run):
 class Flow(Symbols):
     """Symbols of blocks of one length, from the cursor of `item` on."""
 
-    __slots__ = ("_block", "_first", "_last", "_length", "_place")
+    __slots__ = ("_block", "_first", "_length")
 
     def __init__(self, sender: "NormSender", item: Outgoing, start: Start, count: int) -> None:
         super().__init__(sender, item, start, count, item.bases[0] | (item.first + item.symbol) & 0xFFFFFFFF)
         # The item's cursor moves on while the last of them are still under way.
         self._block, self._length, self._first = item.block, item.length, item.symbol
-        # All who miss one ask where it is.
-        self._last, self._place = 0, (item.object_id, item.block, item.symbol)
 
     def place(self, number: int) -> tuple[int, int, int]:
         """Object, block and symbol of one of them."""
-        if number != self._last:
-            blocks, symbol = divmod(self._first + number, self._length)
-            self._last, self._place = number, (self.key, self._block + blocks, symbol)
-        return self._place
+        blocks, symbol = divmod(self._first + number, self._length)
+        return self.key, self._block + blocks, symbol
 
     def position(self, number: int) -> Position:
         """Where who heard `number` of them stands: always the same object."""
@@ -110,6 +106,11 @@ class Flow(Symbols):
     def is_inner(self, number: int) -> bool:
         """All but the first of a block: who misses the last begins to ask with the next, as all who lack something do."""
         return (self._first + number) % self._length > 0
+
+    def loss(self, number: int) -> Loss:
+        """The symbol is missing."""
+        blocks, symbol = divmod(self._first + number, self._length)
+        return self.key, self._block + blocks, 1 << symbol
 
     def shows(self, other: Run) -> bool:
         """All that comes before a fresh symbol was sent."""
@@ -177,6 +178,9 @@ class Repairs(Symbols):
         """All are: who misses one is not even short of anything."""
         del number
         return True
+
+    def loss(self, number: int) -> None:
+        """None but that it was lost."""
 
     def shows(self, other: Run) -> bool:
         """A repair leaves open how far the sender has come with what is new."""

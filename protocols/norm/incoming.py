@@ -6,7 +6,7 @@ from protocols.fec import decode
 from protocols.machine import Sink
 from protocols.norm.bits import bit_runs
 from protocols.norm.messages import Fti
-from protocols.norm.pending import NONE, Pending
+from protocols.norm.pending import NONE, Masks
 
 __all__ = ["Incoming"]
 
@@ -27,9 +27,9 @@ class Incoming:
         self.sink = sink
         self.wants_info = wants_info
         self.info: bytes | None = None
-        self.gaps: Pending[int] | None = None
+        self.gaps: Masks | None = None
         self.absent: list[list[int]] | None = None
-        self.parity: Pending[int] | None = None
+        self.parity: Masks | None = None
         """Block -> mask of the parity symbols received, bit 0 for the first; of blocks that are still incomplete."""
         self._stored: dict[tuple[int, int], bytes] | None = None
         self._held = 0
@@ -72,12 +72,8 @@ class Incoming:
         """These symbols of a block were sent and did not come."""
         gaps = self.gaps
         if gaps is None:
-            gaps = self.gaps = Pending()
-            gaps.key, gaps.item = block, mask
-        elif gaps.key == block:
-            gaps.item |= mask
-        else:
-            gaps[block] = gaps.get(block, 0) | mask
+            gaps = self.gaps = Masks()
+        gaps.add(block, mask)
 
     def missing(self, block: int) -> int:
         """Mask of the missing source symbols of a block; a block of which nothing came is brought among the gaps first."""
@@ -99,7 +95,7 @@ class Incoming:
         gaps = self.gaps
         if gaps is None:
             return False
-        if gaps.key < block or (gaps.more is not None and gaps.least() < block):
+        if gaps.key < block:
             return True
         return symbol > 0 and bool(gaps.get(block, 0) & (1 << symbol) - 1)
 
@@ -144,7 +140,7 @@ class Incoming:
         have |= 1 << number
         if have.bit_count() < mask.bit_count():
             if parity is None:
-                parity = self.parity = Pending()
+                parity = self.parity = Masks()
             parity[block] = have
         else:
             self._filled(block, mask, have)

@@ -44,6 +44,7 @@ __all__ = [
     "Command",
     "Info",
     "Item",
+    "Loss",
     "Nack",
     "NormMessage",
     "Origin",
@@ -111,6 +112,9 @@ class Position:
 
 Gist: TypeAlias = tuple[int, int, tuple[int, int, int], tuple[int, int, int] | None]
 """Of a calm message: object, block it may fill (-1: none), place before which all was sent, place the sender went back to."""
+
+Loss: TypeAlias = tuple[int, int, int]
+"""Object, block, and mask of the source symbols that did not come."""
 
 
 class NormMessage(Message):

@@ -20,7 +20,7 @@ from protocols.norm.messages import (
 from protocols.norm.pending import NONE, Pending
 from protocols.serial import ahead
 
-__all__ = ["Need", "Place", "contents_for", "is_covered", "needs_before"]
+__all__ = ["Need", "Place", "contents_for", "is_covered", "is_object_covered", "needs_before"]
 
 Place = tuple[int, int, int]
 """(object id, block, symbol): everything before it in transmission order."""
@@ -123,7 +123,7 @@ def is_covered(objects: Pending[Incoming | None], place: Place, asked: Demand) -
     item = objects.item
     if item is not None and objects.key == object_id and objects.more is None and not asked.objects and (block or symbol):
         # The object that is being sent: nearly always.
-        return _is_object_covered(item, block, symbol, asked)
+        return is_object_covered(item, place, asked, asked.counts(object_id, item.fti))
     for key, item in objects.items():
         order = ahead(key, object_id)
         if order > 0 or (order == 0 and not (block or symbol)):
@@ -132,14 +132,15 @@ def is_covered(objects: Pending[Incoming | None], place: Place, asked: Demand) -
             continue
         if item is None:
             return False
-        limit = (block, symbol) if order == 0 else (item.fti.partition.blocks, 0)
-        if not _is_object_covered(item, *limit, asked):
+        limit = place if order == 0 else (key, item.fti.partition.blocks, 0)
+        if not is_object_covered(item, limit, asked, asked.counts(key, item.fti)):
             return False
     return True
 
 
-def _is_object_covered(item: Incoming, end: int, symbol: int, asked: Demand) -> bool:
-    key = item.object_id
+def is_object_covered(item: Incoming, place: Place, asked: Demand, counts: dict[int, int]) -> bool:
+    """`is_covered` of one object that is not asked for as a whole; `counts` are those of the demand."""
+    key, end, symbol = place
     if item.wants_info and item.info is None and not asked.has_info(key):
         return False
     for first, last in item.absent or ():
@@ -148,17 +149,17 @@ def _is_object_covered(item: Incoming, end: int, symbol: int, asked: Demand) -> 
     gaps, parity, usable = item.gaps, item.parity, item.fti.usable
     if gaps is None:
         return True
-    counts, whole = asked.counts(key, item.fti), asked.blocks
+    whole = asked.blocks
     for block, missing in gaps.items():
         if block < end:
             count, lacking, heard = counts.get(block, 0), missing.bit_count(), 0
             if parity is not None:
                 heard = parity.get(block, 0)
                 lacking -= heard.bit_count()
-            # Nearly always parity is asked for, and there is enough that was never sent.
-            covered = count >= lacking
-            if covered and heard.bit_length() + count > usable:
-                covered = _is_block_covered(item, block, missing, asked.symbols[key, block])
+            if count >= lacking and heard.bit_length() + count <= usable:
+                # Parity is asked for, and there is enough that was never sent: nearly always.
+                continue
+            covered = count >= lacking and _is_block_covered(item, block, missing, asked.symbols[key, block])
             if not covered and not (whole and asked.has_blocks(key, block, block)):
                 return False
         elif block == end and not usable and missing & (1 << symbol) - 1 & ~asked.symbols.get((key, block), 0):

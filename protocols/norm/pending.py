@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Generic, TypeVar, cast, overload
 
-__all__ = ["NONE", "Pending"]
+__all__ = ["NONE", "Masks", "Pending"]
 
 T = TypeVar("T")
 NONE = -1
@@ -81,14 +81,6 @@ class Pending(Generic[T]):
     def __bool__(self) -> bool:
         return self.key != NONE
 
-    def least(self) -> int:
-        """The lowest number; there is one."""
-        least = self.key
-        if self.more is not None:
-            for key in self.more:
-                least = min(least, key)
-        return least
-
     def __iter__(self) -> Iterator[int]:
         return iter([key for key, _ in self.items()])
 
@@ -107,3 +99,35 @@ class Pending(Generic[T]):
     def values(self) -> list[T]:
         """What there is now."""
         return [item for _, item in self.items()]
+
+
+class Masks(Pending[int]):
+    """Block -> mask of its symbols. The first entry is that of the lowest block."""
+
+    __slots__ = ()
+
+    def add(self, block: int, mask: int) -> None:
+        """These symbols, too."""
+        more = self.more
+        if block == self.key:
+            self.item |= mask
+        elif block > self.key and more is not None:
+            more[block] = more.get(block, 0) | mask
+        else:
+            self[block] = mask
+
+    def __setitem__(self, block: int, mask: int) -> None:
+        if block < self.key:
+            block, self.key = self.key, block
+            mask, self.item = self.item, mask
+        super().__setitem__(block, mask)
+
+    def __delitem__(self, block: int) -> None:
+        more = self.more
+        if block != self.key or more is None:
+            super().__delitem__(block)
+        else:
+            self.key = lowest = min(more)
+            self.item = more.pop(lowest)
+            if not more:
+                self.more = None

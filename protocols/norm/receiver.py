@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from protocols.crowd import Crowd
 from protocols.events import SenderHeard
 from protocols.machine import Address, Group, Machine, Message, Packet, Ports, fan_out
 from protocols.norm.config import NormConfig
@@ -103,6 +104,17 @@ class NormReceiver(Machine):
             for remote in self._others.values():
                 remote.wake(now)
         self.settle()
+
+    def rouse(self, now: float) -> None:
+        """To see that the sender was heard takes only to know when."""
+        remote: RemoteSender = self.seat
+        pace = remote.pace
+        assert isinstance(pace, Crowd)
+        heard = None if remote.attentive or self._others else pace.heard(self)
+        if heard is not None and remote.is_active(heard, now):
+            self.settle()
+        else:
+            self.alone()
 
     def counts(self) -> dict[str, int]:
         """What was received and said."""

@@ -10,7 +10,6 @@ from protocols.norm.backoff import NEVER
 from protocols.norm.cycle import NackCycle
 from protocols.norm.demand import demand_of
 from protocols.norm.feedback import Feedback
-from protocols.norm.flow import Flow, Symbols
 from protocols.norm.hearing import HANDLERS
 from protocols.norm.messages import (
     FLAG_REPAIR,
@@ -19,6 +18,7 @@ from protocols.norm.messages import (
     Data,
     Flush,
     Info,
+    Loss,
     Nack,
     NormMessage,
     Origin,
@@ -135,7 +135,7 @@ class RemoteSender(Reception):
 
     def overhear(self, message: Nack | Ack, now: float) -> bool:
         """Another receiver's feedback to this sender; True when it changes what this one has to say."""
-        if self.origin is None or message.instance_id != self.origin.instance_id:
+        if not self.is_asked(message):
             return False
         known = feedback = self.feedback
         if feedback is not None and (message.response_sec or message.response_usec):
@@ -144,6 +144,11 @@ class RemoteSender(Reception):
         if self.cycle is not None and type(message) is Nack:
             hushed = self.cycle.overhear(message.demand or demand_of(message, self._fec_id), now)
         return hushed or known is not feedback
+
+    def is_asked(self, message: Nack | Ack) -> bool:
+        """Is the feedback for this sender, as far as known, and not for an earlier instance?"""
+        origin = self.origin
+        return origin is not None and message.sender_id == self.node and message.instance_id == origin.instance_id
 
     def wake(self, now: float) -> None:
         """Whatever of NACK, answer and activity check is due."""
@@ -172,8 +177,7 @@ class RemoteSender(Reception):
         item = objects.item
         if item is None or item.absent or item.gaps is None or (item.wants_info and item.info is None):
             return None
-        gaps = item.gaps
-        return objects.key, gaps.key if gaps.more is None else gaps.least()
+        return objects.key, item.gaps.key
 
     @staticmethod
     def heed(machines: "list[Machine]", message: Any, now: float, pace: Pace) -> Answers:
@@ -218,22 +222,21 @@ class RemoteSender(Reception):
             self.receiver.settle()
         return True
 
-    def skip(self, run: Symbols, number: int) -> None:
-        """Note that this symbol did not come; of an object that is not wanted none is missing, and no repair."""
+    def skip(self, loss: Loss | None) -> None:
+        """Note that a message did not come; of an object that is not wanted no symbol is missing."""
         self.lost += 1
-        if not isinstance(run, Flow):
+        if loss is None:
             return
         objects = self.objects
-        key, block, symbol = run.place(number)
+        key, block, mask = loss
         item = objects.item if objects.key == key else objects.get(key)
         if item is not None:
             self.whole = False
             gaps = item.gaps
-            if gaps is not None and gaps.key == block:
-                # As `lose`, without a call.
-                gaps.item |= 1 << symbol
+            if gaps is None:
+                item.lose(block, mask)
             else:
-                item.lose(block, 1 << symbol)
+                gaps.add(block, mask)
 
     @property
     def synced(self) -> bool:
@@ -286,12 +289,19 @@ class RemoteSender(Reception):
     def _period(self) -> float:
         return max(1.0, 2 * self.receiver.config.robust * self.grtt)
 
-    def _check_activity(self, now: float) -> None:
+    def is_active(self, heard: float, now: float) -> bool:
+        """Was the sender, heard last at `heard`, heard during the last period? Then the next begins there."""
         period = self._period()
-        if self.heard + period > now:
-            self._silences = 0
-            self._idle_at = _later(self.heard, period)
+        if heard + period <= now:
+            return False
+        self._silences = 0
+        self._idle_at = _later(heard, period)
+        return True
+
+    def _check_activity(self, now: float) -> None:
+        if self.is_active(self.heard, now):
             return
+        period = self._period()
         if self.heard >= self._idle_at - period:
             # It was heard at the very moment of the last check.
             self._silences = 0

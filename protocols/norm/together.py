@@ -9,9 +9,10 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from protocols.crowd import Answers, Pace
+from protocols.norm.backoff import NEVER
 from protocols.norm.cycle import is_before
 from protocols.norm.messages import Data, Flush, Nack, Position
-from protocols.norm.needs import Place, is_covered
+from protocols.norm.needs import Place, is_covered, is_object_covered
 
 if TYPE_CHECKING:
     from protocols.machine import Machine
@@ -42,9 +43,8 @@ def heed(machines: "list[Machine]", message: Data | Flush, now: float, pace: Pac
 
 def _reach(machines: "list[Machine]", message: Data | Flush, now: float, pace: Pace) -> Answers:
     """The first symbol of a block, or a flush: there may be something to ask for. Last come those of whom less is known."""
-    left: list[Machine] = []
-    followed: list[Machine] = []
-    rest: list[Machine] = []
+    answers: Answers = [], [], []
+    left, followed, rest = answers
     key, _, reach, _ = message.gist()
     after = message.after
     for machine in machines:
@@ -58,19 +58,18 @@ def _reach(machines: "list[Machine]", message: Data | Flush, now: float, pace: P
             left.append(machine)
         else:
             remote.at, remote.heard = after, now
-            if remote.check(reach, now):
+            if remote.check(reach, now) if cycle is None else cycle.check(now, reach):
                 remote.receiver.settle()
             followed.append(machine)
-    return left, followed, rest
+    return answers
 
 
 def _fill(machines: "list[Machine]", message: Data, now: float, pace: Pace) -> Answers:
     """A repair or parity, of counted content. Last come those of whom less is known."""
-    left: list[Machine] = []
-    followed: list[Machine] = []
-    rest: list[Machine] = []
+    answers: Answers = [], [], []
+    left, followed, rest = answers
     key, block, reach, back = message.gist()
-    after, symbol, number = message.after, message.symbol, message.symbol - message.block_length
+    after, number, seen, backwards = message.after, message.symbol - message.block_length, None, False
     for machine in machines:
         remote: RemoteSender = machine.seat
         if remote.pace is not pace or remote.at is after:
@@ -82,46 +81,58 @@ def _fill(machines: "list[Machine]", message: Data, now: float, pace: Pace) -> A
             continue
         gaps = item.gaps
         fills = gaps is not None and (gaps.key == block or (gaps.more is not None and block in gaps.more))
+        resting, expiry = False, NEVER
         if cycle is not None:
-            noted = cycle.noted
-            if back is not None and (back < noted if noted[0] == key else is_before(back, noted)):
+            if cycle.noted is not seen:
+                seen = cycle.noted
+                backwards = back is not None and (back < seen if seen[0] == key else is_before(back, seen))
+            if backwards and back is not None:
                 cycle.rewind(back, now)
-            elif not fills and cycle.rests(reach, now):
+            expiry = cycle.expiry
+            resting = now < cycle.holdoff and cycle.rests(reach, now)
+            if resting and not fills:
                 left.append(machine)
                 continue
         remote.at, remote.heard = after, now
-        followed.append(machine)
-        if fills and (item.fill_parity(block, number, None, 0) if number >= 0 else item.fill(block, symbol, None)):
+        if fills and (item.fill_parity(block, number, None, 0) if number >= 0 else item.fill(block, message.symbol, None)):
             # It was of use, but the crowd counts it as spare.
             remote.spare -= 1
-            if item.gaps is None:
+            gaps = item.gaps
+            if gaps is None:
                 remote.complete(item)
-        if remote.whole:
-            if remote.attentive:
-                remote.receiver.settle()
-        elif ((cycle is not None and now < cycle.expiry) or item.missing_before(block, 0)) and remote.check(reach, now):
-            remote.receiver.settle()
-    return left, followed, rest
+        if remote.whole or not (resting or (gaps is not None and gaps.key >= block and not item.wants_info and now >= expiry)):
+            _look_again(remote, reach, now)
+        if remote.attentive or not remote.whole:
+            followed.append(machine)
+    return answers
+
+
+def _look_again(remote: "RemoteSender", reach: Place, now: float) -> None:
+    """After a repair: there may be nothing to ask for any more, or something that comes before."""
+    if remote.attentive if remote.whole else remote.check(reach, now):
+        remote.receiver.settle()
 
 
 def overhear(machines: "Iterable[NormReceiver]", nack: Nack, now: float) -> None:
     """Another receiver's NACK comes to those who may be about to ask for the same."""
     echoes = bool(nack.response_sec or nack.response_usec)
-    demand = nack.demand
-    known = merged = at = fti = None
+    demand = None
+    known = merged = at = origin = fti = counted = None
     place: Place = (0, 0, 0)
+    counts: dict[int, int] | None = None
     for machine in machines:
         remote: RemoteSender = machine.seat
-        cycle, feedback, objects, origin = remote.cycle, remote.feedback, remote.objects, remote.origin
+        cycle, feedback, objects = remote.cycle, remote.feedback, remote.objects
         here: Position = remote.at
         item = objects.item
         if (
-            (demand is None or cycle is None or item is None or origin is None or objects.key != here.place[0])
-            or (remote.node != nack.sender_id or origin.instance_id != nack.instance_id)
+            (demand is None or remote.origin is not origin or objects.key != here.place[0])
+            or (cycle is None or item is None or objects.more is not None)
             or (echoes and feedback is not None and feedback.due < inf)
         ):
             machine.overhear(nack, now)
-            demand = nack.demand
+            if remote.is_asked(nack):
+                demand, origin = nack.demand, remote.origin
         elif now < cycle.expiry and cycle.covered is None:
             # As `NackCycle.overhear`; nearly all have heard the same before, and stand at the same place.
             asked = cycle.asked
@@ -134,7 +145,11 @@ def overhear(machines: "Iterable[NormReceiver]", nack: Nack, now: float) -> None
                 asked = merged = asked.merged(demand)
             cycle.asked = asked
             if here is not at or item.fti is not fti:
-                at, fti, place = here, item.fti, remote.boundary()
-            if is_covered(objects, place, asked):
+                at, fti, counted = here, item.fti, None
+                place = remote.boundary()
+            if asked is not counted:
+                counted = asked
+                counts = None if asked.objects or not (place[1] or place[2]) else asked.counts(place[0], item.fti)
+            if is_covered(objects, place, asked) if counts is None else is_object_covered(item, place, asked, counts):
                 cycle.fall_quiet(place)
                 machine.settle()

@@ -67,7 +67,7 @@ class Window:
         if not demand.objects and not demand.infos and named <= objects.keys():
             return None
         first = next(iter(objects), next_id)
-        ranges = demand.objects + demand.infos + [(owner, owner) for owner in named]
+        ranges = [*demand.objects, *demand.infos, *((owner, owner) for owner in named)]
         gone: set[int] = set()
         span = (next(reversed(objects), first) - first) % IDS + 1
         if objects and len(objects) < span:

@@ -35,7 +35,7 @@ def test_erasures_are_read_as_items() -> None:
 
 def test_blocks_are_asked_for_in_ranges() -> None:
     found = demand(ranges((4, 2), (4, 9), level=LEVEL_BLOCK), items((4, 20), level=LEVEL_BLOCK))
-    assert found.blocks == [(4, 2, 9), (4, 20, 20)]
+    assert found.blocks == ((4, 2, 9), (4, 20, 20))
     assert found.has_blocks(4, 3, 9)
     assert not found.has_blocks(4, 3, 10)
     assert not found.has_blocks(5, 3, 9)

@@ -57,7 +57,7 @@ def test_it_joins_at_information() -> None:
     voice.block(0, 17)
     listener.hear(*voice.block(1, 17))
     listener.at_expiry()
-    assert listener.demands()[0].blocks == [(17, 0, 0)]
+    assert listener.demands()[0].blocks == ((17, 0, 0),)
 
 
 def test_it_does_not_join_at_a_repair() -> None:
@@ -85,7 +85,7 @@ def test_with_a_sender_that_has_just_begun_it_joins_at_the_very_first_object() -
     voice.block(0, 1)
     listener.hear(voice.flush(1))
     listener.at_expiry()
-    assert listener.demands()[0].objects == [(0, 0), (1, 1)]
+    assert listener.demands()[0].objects == ((0, 0), (1, 1))
 
 
 @pytest.mark.parametrize(("fec", "parity"), [(0, 0), (5, 4), (129, 4)])
@@ -94,7 +94,7 @@ def test_a_request_names_the_senders_code_before_any_content_came(fec: int, pari
     voice.whole(0)
     listener.hear(voice.flush(0))
     listener.at_expiry()
-    assert demand_of(listener.nacks[0], fec).objects == [(0, 0)]
+    assert demand_of(listener.nacks[0], fec).objects == ((0, 0),)
 
 
 @pytest.mark.parametrize("sequence", [LATE, 0x10000 - 3])

@@ -99,18 +99,21 @@ def test_without_parity_every_symbol_is_named() -> None:
 def test_blocks_of_which_nothing_came_are_asked_for_whole() -> None:
     found = item(blocks=5)
     found.skip(1, 0, 4, 0)
-    assert asked({0: found}).blocks == [(0, 1, 3)]
+    assert asked({0: found}).blocks == ((0, 1, 3),)
 
 
 def test_objects_of_which_nothing_is_known_are_asked_for_whole() -> None:
     demand = asked({3: None, 4: None, 5: None, 6: item(6), 9: None})
-    assert demand.objects == [(3, 5), (9, 9)]
+    assert demand.objects == (
+        (3, 5),
+        (9, 9),
+    )
 
 
 def test_lost_information_is_asked_for() -> None:
     found = lose(item(wants_info=True), 0, 1)
     demand = asked({0: found})
-    assert demand.infos == [(0, 0)]
+    assert demand.infos == ((0, 0),)
     assert symbols(demand, 0, 0) == [30]
 
 
@@ -132,7 +135,7 @@ def test_needs_are_asked_for_oldest_first_across_the_end_of_the_numbers() -> Non
     objects: dict[int, Incoming | None] = {0: None, 65535: None, 65534: None, 65533: lose(item(65533), 0, 1)}
     needs = needs_before(pending(objects), (1, 0, 0), 5)
     assert [(need.first.object_id, need.last.object_id) for need in needs] == [(65533, 65533), (65534, 0)]
-    assert asked(objects, (1, 0, 0)).objects == [(65534, 0)]
+    assert asked(objects, (1, 0, 0)).objects == ((65534, 0),)
 
 
 # -- as requests -------------------------------------------------------------------------------------------------------

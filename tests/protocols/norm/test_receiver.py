@@ -61,7 +61,7 @@ def test_of_an_object_whose_flush_says_it_is_empty_only_the_information_is_asked
     listener.hear(Flush(voice.origin, 1, fec, 0, *EMPTY_OBJECT[fec]))
     listener.at_expiry()
     demand = demand_of(listener.nacks[0], fec)
-    assert (demand.infos, demand.objects) == ([(0, 0)], [])
+    assert (demand.infos, demand.objects) == (((0, 0),), ())
     voice.sequence = 2
     listener.hear(voice.info(flags=FLAG_REPAIR))
     assert listener.received() == [0]
@@ -76,7 +76,7 @@ def test_lost_information_is_asked_for_and_completes_the_object() -> None:
     listener.hear(*voice.whole(), voice.flush())
     assert not listener.received()
     listener.at_expiry()
-    assert listener.demands()[0].infos == [(0, 0)]
+    assert listener.demands()[0].infos == ((0, 0),)
     assert not listener.demands()[0].symbols
     listener.hear(voice.info(flags=FLAG_REPAIR))
     assert listener.received() == [0]
@@ -88,7 +88,7 @@ def test_an_object_whose_every_message_was_lost_is_asked_for_whole() -> None:
     voice.whole(1)
     listener.hear(*voice.whole(2))
     listener.at_expiry()
-    assert listener.demands()[0].objects == [(1, 1)]
+    assert listener.demands()[0].objects == ((1, 1),)
     repairs = [voice.data(0, symbol, 1, FLAG_REPAIR) for symbol in range(8)]
     listener.hear(*repairs)
     assert listener.received() == [0, 2, 1]
@@ -177,7 +177,7 @@ def test_after_a_long_silence_no_more_than_a_window_is_asked_for() -> None:
     listener.hear(*voice.whole(0))
     listener.hear(*voice.whole(5000))
     listener.at_expiry()
-    assert listener.demands()[0].objects == [(4997, 4999)]
+    assert listener.demands()[0].objects == ((4997, 4999),)
     assert listener.received() == [0, 5000]
 
 
@@ -187,7 +187,7 @@ def test_a_squelch_ends_what_comes_before_it() -> None:
     listener.hear(voice.squelch(2))
     assert [object_id for object_id, reason in listener.aborted() if reason == "squelched"] == [0, 1]
     listener.until(2.0)
-    assert listener.demands()[0].objects == [(2, 2)]
+    assert listener.demands()[0].objects == ((2, 2),)
 
 
 def test_a_squelch_names_holes() -> None:
@@ -196,7 +196,7 @@ def test_a_squelch_names_holes() -> None:
     listener.hear(voice.squelch(0, 2))
     assert listener.aborted() == [(2, "squelched")]
     listener.until(2.0)
-    assert listener.demands()[0].objects == [(1, 1)]
+    assert listener.demands()[0].objects == ((1, 1),)
 
 
 def test_a_squelch_of_what_is_complete_or_unknown_changes_nothing() -> None:
@@ -243,7 +243,7 @@ def test_object_ids_go_round() -> None:
     listener.until(0.5)
     (demand,) = listener.demands()
     assert [symbols(demand, object_id, 0) for object_id in (65534, 65535)] == [[8], [8]]
-    assert demand.objects == [(0, 0)]
+    assert demand.objects == ((0, 0),)
     listener.hear(*(voice.data(0, 9, object_id, FLAG_REPAIR) for object_id in (65534, 65535, 1)))
     listener.hear(*(voice.data(0, symbol, 0, FLAG_REPAIR) for symbol in range(8)))
     assert listener.received() == [65534, 65535, 1, 0]

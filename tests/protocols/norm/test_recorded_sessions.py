@@ -1,6 +1,7 @@
 """What NRL NORM was recorded sending, to our receiver; what its receivers asked for, to our sender."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
@@ -200,7 +201,7 @@ def test_an_equal_loss_is_asked_for_as_nrl_does(capture: str) -> None:
     assert spans(ours) == spans(theirs)
 
 
-def expand(runs: list[tuple[int, int]]) -> list[int]:
+def expand(runs: Iterable[tuple[int, int]]) -> list[int]:
     """Ranges of objects one by one."""
     return [object_id for first, last in runs for object_id in range(first, last + 1)]
 
