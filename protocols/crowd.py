@@ -143,9 +143,8 @@ class Crowd:
 
         Messages are numbered in the order they come. The one before came at `heard`; None: that to which the others moved last.
         """
-        machines, debts = self._machines, self._debts
-        debts.name(run, nth, number, self._heard if heard is None else heard)
-        owed = debts.of
+        machines, owed = self._machines, self._debts.of
+        self._debts.name(run, nth, number, self._heard if heard is None else heard)
         for place in out:
             machine = machines[place]
             seat: Seat = machine.seat
@@ -211,17 +210,17 @@ class Crowd:
     def _settle(self, machine: "Machine", numbers: list[int]) -> list[int]:
         """The machine notes what it owes. Returned is what it has not noticed yet."""
         noticed, left = self._debts.split(numbers)
-        self._note(machine, noticed)
+        if self._note(machine, noticed):
+            self._list([machine])
         return left
 
-    def _note(self, machine: "Machine", numbers: list[int]) -> None:
-        """The machine, which is in step, notes that these are missing."""
+    def _note(self, machine: "Machine", numbers: list[int]) -> bool:
+        """The machine, which is in step, notes that these are missing; True when it is to be listed for it."""
         seat: Seat = machine.seat
         known, losses = seat.attentive or not seat.whole, self._debts.losses
         for number in numbers:
             seat.skip(losses[number])
-        if not known:
-            self._list([machine])
+        return not known
 
     def _stray(self, machine: "Machine", numbers: list[int]) -> None:
         """The machine has not heard anything since it missed these, and something else happens."""
@@ -232,13 +231,16 @@ class Crowd:
     def _collect(self, deaf: "list[Machine]", excused: "list[Machine]") -> None:
         """The next message has come, but not to the `deaf`: the others note what they owe. The `excused` go on owing."""
         debts, gone, spared = self._debts, set(deaf), set(excused)
+        noted: list[Machine] = []
         for machine, numbers in debts.take_all().items():
             if machine in spared:
                 debts.of[machine] = numbers
             elif machine not in gone:
-                self._note(machine, numbers)
+                if self._note(machine, numbers):
+                    noted.append(machine)
             elif left := self._settle(machine, numbers):
                 self._stray(machine, left)
+        self._list(noted)
         debts.forget()
 
     def call_in(self) -> None:

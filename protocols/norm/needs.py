@@ -150,7 +150,7 @@ def is_object_covered(item: Incoming, place: Place, asked: Demand, counts: dict[
     if gaps is None:
         return True
     whole = asked.blocks
-    for block, missing in gaps.items():
+    for block, missing in ((gaps.key, gaps.item),) if gaps.more is None else gaps.items():
         if block < end:
             count, lacking, heard = counts.get(block, 0), missing.bit_count(), 0
             if parity is not None:
