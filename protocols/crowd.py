@@ -450,7 +450,9 @@ class Crowd:
     def _tell_all(self, message: "Message", source: "Address", to: "Address", now: float, deaf: "list[Machine]") -> None:
         machines = self._machines
         for machine in machines:
-            if machine.seat.pace is not None:
+            if machine.seat.pace is self:
+                self._let_go(machine.seat)
+            else:
                 machine.alone()
         self._strays = list(deaf)
         self._lacking, self._attentive = {}, []
