@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from protocols.foresight import Run
     from protocols.machine import Address, Machine, Message
 
-__all__ = ["Crowd", "Late", "Pace", "Seat", "fan_out"]
+__all__ = ["Crowd", "Late", "Overheard", "Pace", "Seat", "fan_out"]
 
 
 def fan_out(machines: "Iterable[Machine]", message: "Message", source: "Address", to: "Address", now: float) -> None:
@@ -72,9 +72,28 @@ class Seat:
         del message, now
         return [], [], [machine for machine in dict.fromkeys(machines) if machine.seat.pace is pace]
 
+    @staticmethod
+    def overhear_all(
+        machines: "list[Machine]", message: "Message", source: "Address", to: "Address", now: float, at: Any, heard: float
+    ) -> "Overheard":
+        """Feedback comes to these, which are in step at `at` and heard the sender at `heard`.
+
+        The `at` and `heard` of who is attentive no more are up to date.
+        """
+        answers: Overheard = [], []
+        attentive, others = answers
+        for machine in machines:
+            seat = machine.seat
+            seat.at, seat.heard = at, heard
+            machine.receive(message, source, to, now)
+            (attentive if seat.attentive else others).append(machine)
+        return answers
+
 
 Answers: TypeAlias = "tuple[list[Machine], list[Machine], list[Machine]]"
 """Who has no more to do than a whole seat, who followed and did what there was to do, and who is to be told singly."""
+Overheard: TypeAlias = "tuple[list[Machine], list[Machine]]"
+"""Who is attentive now, and who is not."""
 
 
 class Late(Protocol):
@@ -421,31 +440,32 @@ class Crowd:
         attentive = self._attentive
         if self._stale:
             attentive, self._stale = list(dict.fromkeys(attentive)), False
-        at, heard, debts = self._at, self._heard, self._debts.of
-        kept: list[Machine] = []
+        debts = self._debts.of
         told: list[Machine] = []
+        self._attentive = []
         for machine in attentive:
-            seat: Seat = machine.seat
-            if seat.pace is not self:
+            if machine.seat.pace is not self:
                 continue
             if machine in gone:
-                kept.append(machine)
-                continue
-            seat.at, seat.heard = at, heard
-            told.append(machine)
-            if machine in debts:
-                self._look_back(machine, seat)
-        self._receive_all(told, message, source, to, now)
-        self._attentive = kept
-        self._list(told)
+                self._attentive.append(machine)
+            elif machine in debts and self._looks_back(machine):
+                machine.receive(message, source, to, now)
+                self._list([machine])
+            else:
+                told.append(machine)
+        if told:
+            attentive, others = told[0].seat.overhear_all(told, message, source, to, now, self._at, self._heard)
+            self._attentive += attentive
+            self._list(others)
 
-    def _look_back(self, machine: "Machine", seat: Seat) -> None:
-        """One that owes hears feedback: it notes what it has noticed, and stands before the rest."""
+    def _looks_back(self, machine: "Machine") -> bool:
+        """One that owes hears feedback: it notes what it has noticed. True when it stands before the rest."""
         debts = self._debts
         left = self._settle(machine, debts.of.pop(machine))
         if left:
             debts.of[machine] = left
-            debts.stand_before(seat, left[0])
+            debts.stand_before(machine.seat, left[0])
+        return bool(left)
 
     def _tell_all(self, message: "Message", source: "Address", to: "Address", now: float, deaf: "list[Machine]") -> None:
         machines = self._machines

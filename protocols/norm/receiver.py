@@ -9,7 +9,6 @@ from protocols.machine import Address, Group, Machine, Message, Packet, Ports, f
 from protocols.norm.config import NormConfig
 from protocols.norm.messages import Ack, Command, Data, Flush, Info, Nack
 from protocols.norm.remote import RemoteSender
-from protocols.norm.together import overhear
 from protocols.norm.wire import size_of
 
 __all__ = ["NormReceiver"]
@@ -79,9 +78,7 @@ class NormReceiver(Machine):
         calm = message.calm
         machine: NormReceiver
         remote: RemoteSender
-        if type(message) is Nack:
-            overhear(machines, message, now)
-        elif isinstance(message, (Data, Flush)) and calm is not None and message.token is None:
+        if isinstance(message, (Data, Flush)) and calm is not None and message.token is None:
             for machine in machines:
                 remote = machine.seat
                 if remote.at is not calm or not remote.follow(message, now):

@@ -4,8 +4,9 @@ from functools import lru_cache
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from protocols.crowd import Answers, Pace
+from protocols.crowd import Answers, Overheard, Pace
 from protocols.events import SenderReset, SenderSilent
+from protocols.machine import Address
 from protocols.norm.backoff import NEVER
 from protocols.norm.cycle import NackCycle
 from protocols.norm.demand import demand_of
@@ -27,7 +28,7 @@ from protocols.norm.messages import (
 from protocols.norm.needs import Need, Place, contents_for, needs_before
 from protocols.norm.quantise import gsize_value, rtt_seconds
 from protocols.norm.reception import Reception
-from protocols.norm.together import heed
+from protocols.norm.together import heed, overhear
 from protocols.serial import ahead
 
 if TYPE_CHECKING:
@@ -183,6 +184,15 @@ class RemoteSender(Reception):
     def heed(machines: "list[Machine]", message: Any, now: float, pace: Pace) -> Answers:
         """What a message of the sender does to receivers that stand where it stands, but lack something or may speak."""
         return heed(machines, message, now, pace)
+
+    @staticmethod
+    def overhear_all(
+        machines: "list[Machine]", message: Any, source: Address, to: Address, now: float, at: Position, heard: float
+    ) -> Overheard:
+        """What feedback does to receivers that stand where its sender stands, and may be about to speak themselves."""
+        if type(message) is Nack:
+            return overhear(machines, message, now, at, heard)
+        return Reception.overhear_all(machines, message, source, to, now, at, heard)
 
     def leap(self, message: Data, now: float) -> bool:
         """A message after others that were lost: the next where no symbol was, or a first transmission further on in the block.

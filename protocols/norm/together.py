@@ -4,11 +4,10 @@ It is what it does to each of them (`RemoteSender.follow`, `overhear`), but what
 once, and what is nearly always so is asked first: one object is under way, and no whole block is missing.
 """
 
-from collections.abc import Iterable
 from math import inf
 from typing import TYPE_CHECKING
 
-from protocols.crowd import Answers, Pace
+from protocols.crowd import Answers, Overheard, Pace
 from protocols.norm.backoff import NEVER
 from protocols.norm.cycle import is_before
 from protocols.norm.messages import Data, Flush, Nack, Position
@@ -16,7 +15,6 @@ from protocols.norm.needs import Place, is_covered, is_object_covered
 
 if TYPE_CHECKING:
     from protocols.machine import Machine
-    from protocols.norm.receiver import NormReceiver
     from protocols.norm.remote import RemoteSender
 
 __all__ = ["heed", "overhear"]
@@ -113,43 +111,39 @@ def _look_again(remote: "RemoteSender", reach: Place, now: float) -> None:
         remote.receiver.settle()
 
 
-def overhear(machines: "Iterable[NormReceiver]", nack: Nack, now: float) -> None:
-    """Another receiver's NACK comes to those who may be about to ask for the same."""
+def overhear(machines: "list[Machine]", nack: Nack, now: float, at: Position, heard: float) -> Overheard:
+    """`Seat.overhear_all` of another receiver's NACK by those of a sender: they may be about to ask for the same."""
+    answers: Overheard = [], []
+    attentive, others = answers
     echoes = bool(nack.response_sec or nack.response_usec)
-    demand = None
-    known = merged = at = origin = fti = counted = None
-    place: Place = (0, 0, 0)
+    demand = origin = fti = counted = None
+    place, key = at.place, at.place[0]
     counts: dict[int, int] | None = None
     for machine in machines:
         remote: RemoteSender = machine.seat
         cycle, feedback, objects = remote.cycle, remote.feedback, remote.objects
-        here: Position = remote.at
         item = objects.item
         if (
-            (demand is None or remote.origin is not origin or objects.key != here.place[0])
+            (demand is None or remote.origin is not origin or objects.key != key)
             or (cycle is None or item is None or objects.more is not None)
             or (echoes and feedback is not None and feedback.due < inf)
         ):
-            machine.overhear(nack, now)
+            remote.at, remote.heard = at, heard
+            remote.receiver.overhear(nack, now)
             if remote.is_asked(nack):
                 demand, origin = nack.demand, remote.origin
         elif now < cycle.expiry and cycle.covered is None:
-            # As `NackCycle.overhear`; nearly all have heard the same before, and stand at the same place.
-            asked = cycle.asked
-            if asked is None:
-                asked = demand
-            elif merged is not None and asked is known:
-                asked = merged
-            else:
-                known = asked
-                asked = merged = asked.merged(demand)
-            cycle.asked = asked
-            if here is not at or item.fti is not fti:
-                at, fti, counted = here, item.fti, None
+            # As `NackCycle.overhear`; nearly all have heard the same before.
+            asked = cycle.asked = demand if cycle.asked is None else cycle.asked.merged(demand)
+            if item.fti is not fti:
+                remote.at, fti, counted = at, item.fti, None
                 place = remote.boundary()
             if asked is not counted:
                 counted = asked
-                counts = None if asked.objects or not (place[1] or place[2]) else asked.counts(place[0], item.fti)
+                counts = None if asked.objects or not (place[1] or place[2]) else asked.counts(key, item.fti)
             if is_covered(objects, place, asked) if counts is None else is_object_covered(item, place, asked, counts):
+                remote.at, remote.heard = at, heard
                 cycle.fall_quiet(place)
-                machine.settle()
+                remote.receiver.settle()
+        (attentive if remote.attentive else others).append(machine)
+    return answers
