@@ -9,7 +9,7 @@ those that may speak whenever others speak. The outcome is that of `fan_out`, wh
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from protocols.debts import Debts
+from protocols.debts import Debts, Missed
 
 if TYPE_CHECKING:
     from protocols.foresight import Run
@@ -157,22 +157,9 @@ class Crowd:
         self._heard = heard
         self._debts.following = following
 
-    def owe(self, run: "Run", nth: int, number: int, heard: float | None, out: Sequence[int]) -> None:
-        """An inner message of a run misses those at the places `out`, who stay in step; `move` has to follow.
-
-        Messages are numbered in the order they come. The one before came at `heard`; None: that to which the others moved last.
-        """
-        machines, owed = self._machines, self._debts.of
-        self._debts.name(run, nth, number, self._heard if heard is None else heard)
-        for place in out:
-            machine = machines[place]
-            seat: Seat = machine.seat
-            if seat.pace is self:
-                known = owed.get(machine)
-                if known is None:
-                    owed[machine] = [number]
-                else:
-                    known.append(number)
+    def owe(self, missed: Iterable[Missed]) -> None:
+        """Inner messages of runs miss some, who stay in step; `move` has to follow. They are numbered as they come."""
+        self._debts.add(missed, self._machines, self, self._heard)
 
     def pass_on(
         self, run: "Run", nth: int, number: int, source: "Address", to: "Address", now: float, out: Sequence[int]
@@ -190,7 +177,7 @@ class Crowd:
             self._take_turn(run, nth, number, source, to, now, out)
         else:
             strays = self._strays
-            self.owe(run, nth, number, None, out)
+            self.owe([(run, nth, number, None, out)])
             self.move(run.position(nth + 1), now, number + 1)
             if strays:
                 gone = set(self._at_places(out))
@@ -220,7 +207,7 @@ class Crowd:
             seat.pace = self
             seat.spare -= message.spare
         self._list(excused)
-        self.owe(run, nth, number, heard, out)
+        self.owe([(run, nth, number, heard, out)])
 
     def _at_places(self, places: Sequence[int]) -> "list[Machine]":
         machines = self._machines
@@ -279,12 +266,16 @@ class Crowd:
             self.deliver(message, source, to, now, out)
         else:
             late.sync()
-            if message.is_feedback:
-                self._overhear(message, source, to, now, self._at_places(out))
-            else:
+            if not message.is_feedback:
                 self.call_in()
                 self.deliver(message, source, to, now, out)
-            late.rouse()
+                late.rouse()
+            elif self._attentive or self._strays:
+                # Who is in step stays so.
+                moved = bool(self._strays)
+                self._overhear(message, source, to, now, self._at_places(out))
+                if moved:
+                    late.rouse()
 
     def deliver(self, message: "Message", source: "Address", to: "Address", now: float, out: Sequence[int]) -> None:
         """As `tell`, while nothing is to be made up for and this is the next message to those who owe."""

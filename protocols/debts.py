@@ -4,14 +4,21 @@ Messages of runs (`protocols.foresight`) are numbered in the order they come. Wh
 is missing at the very end of what came is not noticed yet.
 """
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from protocols.crowd import Seat
+    from protocols.crowd import Pace, Seat
     from protocols.foresight import Run
     from protocols.machine import Machine
 
-__all__ = ["Debts"]
+__all__ = ["Debts", "Missed"]
+
+Missed: TypeAlias = "tuple[Run, int, int, float | None, Sequence[int]]"
+"""A message that some do not hear: its run, which of it, its number, when the one before was heard, and their places.
+
+The time is None for the first after what all have heard.
+"""
 
 
 class Debts:
@@ -28,10 +35,20 @@ class Debts:
         # Of each: a run, which of it, and when who missed it had heard the sender before.
         self._messages: dict[int, tuple[Run, int, float]] = {}
 
-    def name(self, run: "Run", nth: int, number: int, heard: float) -> None:
-        """What a message is that somebody misses, who heard the one before at `heard`."""
-        self._messages[number] = run, nth, heard
-        self.losses[number] = run.loss(nth)
+    def add(self, missed: "Iterable[Missed]", machines: "list[Machine]", pace: "Pace", heard: float) -> None:
+        """Messages miss some of the machines; who of these moves with `pace` owes them. All were heard last at `heard`."""
+        owed = self.of
+        for run, nth, number, before, out in missed:
+            self._messages[number] = run, nth, heard if before is None else before
+            self.losses[number] = run.loss(nth)
+            for place in out:
+                machine = machines[place]
+                if machine.seat.pace is pace:
+                    known = owed.get(machine)
+                    if known is None:
+                        owed[machine] = [number]
+                    else:
+                        known.append(number)
 
     def take_all(self) -> "dict[Machine, list[int]]":
         """Who owes what, to be settled now; nobody owes anything from now on, but what is put back."""

@@ -135,12 +135,13 @@ class Underway:
         self._passed[-1] = end
         crowd, missed, base, times = self._crowd, self._missed, self._base, self._times[-1]
         assert crowd is not None
-        lost, segment = 0, self._segment(end - 1)
+        lost, segment, owed = 0, self._segment(end - 1), []
         for number in missed[bisect_left(missed, begin) : bisect_left(missed, end)]:
             part = segment if number >= segment.start else self._segment(number)
             out = listed(self._losers.pop(number))
             lost += len(out)
-            crowd.owe(part.run, number - part.start, number, times[number - 1 - base] if number > begin else None, out)
+            owed.append((part.run, number - part.start, number, times[number - 1 - base] if number > begin else None, out))
+        crowd.owe(owed)
         crowd.move(segment.run.position(end - segment.start), times[end - 1 - base], end)
         self._network.delivered += (end - begin) * self._leaf.count - lost
 
