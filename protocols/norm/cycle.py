@@ -48,9 +48,9 @@ class NackCycle:
         """When to be woken."""
 
     def rests(self, place: Place, now: float) -> bool:
-        """Would `check` change nothing? False when in doubt."""
+        """Would `check` change nothing, before `holdoff`? False when in doubt."""
         covered = self.covered
-        return now < self.holdoff and (now >= self.expiry or covered is None or (place[0] == covered[0] and place <= covered))
+        return covered is None or now >= self.expiry or (place[0] == covered[0] and place <= covered)
 
     def check(self, now: float, place: Place) -> bool:
         """Something may be missing before `place`: begin, unless a process is under way; True when that changes `due`."""

@@ -18,13 +18,15 @@ __all__ = ["Demand", "demand_of"]
 class Demand:
     """The content of one NACK. Ranges are inclusive; `symbols` maps (object, block) to a bit mask of encoding symbol ids."""
 
-    __slots__ = ("_counts", "_merged", "_with", "blocks", "infos", "objects", "symbols")
+    __slots__ = ("_counted", "_counts", "_merged", "_owner", "_with", "blocks", "infos", "objects", "symbols")
 
     def __init__(self) -> None:
         # All who heard the same NACKs merge the same demands, so the last result is kept.
         self._with: Demand | None = None
         self._merged = self
-        self._counts: tuple[int, Fti, dict[int, int]] | None = None
+        self._counts: dict[int, int] = {}
+        self._counted: Fti | None = None
+        self._owner = 0
         self.objects: tuple[tuple[int, int], ...] = ()
         self.infos: tuple[tuple[int, int], ...] = ()
         self.blocks: tuple[tuple[int, int, int], ...] = ()
@@ -46,16 +48,15 @@ class Demand:
 
     def counts(self, object_id: int, fti: Fti) -> dict[int, int]:
         """Block -> how many symbols of it are asked for; more than there is parity, where source symbols are among them."""
-        known = self._counts
-        if known is not None and known[0] == object_id and known[1] is fti:
-            return known[2]
+        if self._counted is fti and self._owner == object_id:
+            return self._counts
         # One for all who hear the same NACKs.
         counts, length = {}, fti.partition.length
         for (owner, block), mask in self.symbols.items():
             if owner == object_id:
                 named = mask & (1 << length(block)) - 1
                 counts[block] = mask.bit_count() if not named else mask.bit_count() + fti.usable + 1
-        self._counts = object_id, fti, counts
+        self._owner, self._counted, self._counts = object_id, fti, counts
         return counts
 
     def is_beyond(self, object_id: int, place: tuple[int, int, int]) -> bool:

@@ -20,7 +20,7 @@ from protocols.norm.messages import (
 from protocols.norm.pending import NONE, Pending
 from protocols.serial import ahead
 
-__all__ = ["Need", "Place", "contents_for", "is_covered", "is_object_covered", "needs_before"]
+__all__ = ["Need", "Place", "contents_for", "is_covered", "needs_before"]
 
 Place = tuple[int, int, int]
 """(object id, block, symbol): everything before it in transmission order."""
@@ -123,7 +123,7 @@ def is_covered(objects: Pending[Incoming | None], place: Place, asked: Demand) -
     item = objects.item
     if item is not None and objects.key == object_id and objects.more is None and not asked.objects and (block or symbol):
         # The object that is being sent: nearly always.
-        return is_object_covered(item, place, asked, asked.counts(object_id, item.fti))
+        return _is_object_covered(item, place, asked)
     for key, item in objects.items():
         order = ahead(key, object_id)
         if order > 0 or (order == 0 and not (block or symbol)):
@@ -133,23 +133,23 @@ def is_covered(objects: Pending[Incoming | None], place: Place, asked: Demand) -
         if item is None:
             return False
         limit = place if order == 0 else (key, item.fti.partition.blocks, 0)
-        if not is_object_covered(item, limit, asked, asked.counts(key, item.fti)):
+        if not _is_object_covered(item, limit, asked):
             return False
     return True
 
 
-def is_object_covered(item: Incoming, place: Place, asked: Demand, counts: dict[int, int]) -> bool:
-    """`is_covered` of one object that is not asked for as a whole; `counts` are those of the demand."""
+def _is_object_covered(item: Incoming, place: Place, asked: Demand) -> bool:
     key, end, symbol = place
     if item.wants_info and item.info is None and not asked.has_info(key):
         return False
-    for first, last in item.absent or ():
-        if first < end and not asked.has_blocks(key, first, min(last, end - 1)):
-            return False
+    if item.absent:
+        for first, last in item.absent:
+            if first < end and not asked.has_blocks(key, first, min(last, end - 1)):
+                return False
     gaps, parity, usable = item.gaps, item.parity, item.fti.usable
     if gaps is None:
         return True
-    whole = asked.blocks
+    counts, whole = asked.counts(key, item.fti), asked.blocks
     for block, missing in ((gaps.key, gaps.item),) if gaps.more is None else gaps.items():
         if block < end:
             count, lacking, heard = counts.get(block, 0), missing.bit_count(), 0

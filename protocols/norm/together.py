@@ -11,7 +11,7 @@ from protocols.crowd import Answers, Overheard, Pace
 from protocols.norm.backoff import NEVER
 from protocols.norm.cycle import is_before
 from protocols.norm.messages import Data, Flush, Nack, Position
-from protocols.norm.needs import Place, is_covered, is_object_covered
+from protocols.norm.needs import Place, is_covered
 
 if TYPE_CHECKING:
     from protocols.machine import Machine
@@ -52,7 +52,7 @@ def _reach(machines: "list[Machine]", message: Data | Flush, now: float, pace: P
         objects, cycle = remote.objects, remote.cycle
         if objects.key != key or objects.item is None:
             rest.append(machine)
-        elif cycle is not None and cycle.rests(reach, now):
+        elif cycle is not None and now < cycle.holdoff and (cycle.covered is None or cycle.rests(reach, now)):
             left.append(machine)
         else:
             remote.at, remote.heard = after, now
@@ -87,7 +87,7 @@ def _fill(machines: "list[Machine]", message: Data, now: float, pace: Pace) -> A
             if backwards and back is not None:
                 cycle.rewind(back, now)
             expiry = cycle.expiry
-            resting = now < cycle.holdoff and cycle.rests(reach, now)
+            resting = now < cycle.holdoff and (cycle.covered is None or cycle.rests(reach, now))
             if resting and not fills:
                 left.append(machine)
                 continue
@@ -116,9 +116,8 @@ def overhear(machines: "list[Machine]", nack: Nack, now: float, at: Position, he
     answers: Overheard = [], []
     attentive, others = answers
     echoes = bool(nack.response_sec or nack.response_usec)
-    demand = origin = fti = counted = None
+    demand = origin = fti = None
     place, key = at.place, at.place[0]
-    counts: dict[int, int] | None = None
     for machine in machines:
         remote: RemoteSender = machine.seat
         cycle, feedback, objects = remote.cycle, remote.feedback, remote.objects
@@ -136,12 +135,9 @@ def overhear(machines: "list[Machine]", nack: Nack, now: float, at: Position, he
             # As `NackCycle.overhear`; nearly all have heard the same before.
             asked = cycle.asked = demand if cycle.asked is None else cycle.asked.merged(demand)
             if item.fti is not fti:
-                remote.at, fti, counted = at, item.fti, None
+                remote.at, fti = at, item.fti
                 place = remote.boundary()
-            if asked is not counted:
-                counted = asked
-                counts = None if asked.objects or not (place[1] or place[2]) else asked.counts(key, item.fti)
-            if is_covered(objects, place, asked) if counts is None else is_object_covered(item, place, asked, counts):
+            if is_covered(objects, place, asked):
                 remote.at, remote.heard = at, heard
                 cycle.fall_quiet(place)
                 remote.receiver.settle()
