@@ -8,7 +8,7 @@ import argparse
 import gc
 import json
 import tracemalloc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -136,6 +136,11 @@ def storm(receivers: int, packets: int = 64, *, well_set: bool = True) -> dict[s
     }
 
 
+def least_disturbed(run: Callable[[], dict[str, float]]) -> dict[str, float]:
+    """The quickest of a few storms."""
+    return min((run() for _ in range(3)), key=lambda found: found["ratio_bare_loop"])
+
+
 def lose_next(host: SimHost) -> None:
     """The next content the host sends is lost on the trunk."""
     trunk: Any = next(iter(host.leaf.uplinks.values()))
@@ -185,8 +190,8 @@ def measure_all(
         "ns_per_delivery": {str(r): round(mine[r].each * 1e9, 1) for r in sizes},
         "events_per_packet": {str(r): round(mine[r].events / mine[r].packets, 2) for r in sizes},
         "bytes_per_receiver": {str(crowd): round(bytes_per_receiver(crowd))},
-        f"storm_{caught // 1000}k": storm(caught),
-        f"storm_{caught // 1000}k_ill_set": storm(caught, well_set=False),
+        f"storm_{caught // 1000}k": least_disturbed(lambda: storm(caught)),
+        f"storm_{caught // 1000}k_ill_set": least_disturbed(lambda: storm(caught, well_set=False)),
         "cases": measure_cases(share),
     }
 

@@ -73,7 +73,9 @@ class Incoming:
         gaps = self.gaps
         if gaps is None:
             gaps = self.gaps = Masks()
-        gaps.add(block, mask)
+            gaps.key, gaps.item = block, mask
+        else:
+            gaps.add(block, mask)
 
     def missing(self, block: int) -> int:
         """Mask of the missing source symbols of a block; a block of which nothing came is brought among the gaps first."""

@@ -9,7 +9,7 @@ from protocols.machine import Offer
 from protocols.norm.incoming import Incoming
 from protocols.norm.messages import FLAG_FILE, FLAG_INFO, Data, Fti, Info, Position
 from protocols.norm.needs import Place
-from protocols.norm.pending import Pending
+from protocols.norm.pending import NONE, Pending
 from protocols.serial import ahead
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Reception(Seat):
 
     def _open(self, key: int, fti: Fti, is_file: bool, has_info: bool) -> Incoming | None:
         self.receiver.ports.notify(_opened(self.node, key, fti.object_size))
-        sink = self.receiver.ports.accept(Offer(self.node, key, fti.object_size, is_file))
+        sink = self.receiver.ports.accept(_offer(self.node, key, fti.object_size, is_file))
         if sink is None:
             del self.objects[key]
             self._judge()
@@ -129,7 +129,9 @@ class Reception(Seat):
 
     def _judge(self) -> None:
         """Is everything there that was sent? Then there is nothing to ask for."""
-        for item in self.objects.values():
+        objects = self.objects
+        # Nearly always there is one.
+        for item in (objects.item,) if objects.more is None and objects.key != NONE else objects.values():
             if item is None or not item.clean:
                 self.whole = False
                 return
