@@ -70,7 +70,7 @@ class Seat:
         the crowd counts what is spare.
         """
         del message, now
-        return [], [], [machine for machine in dict.fromkeys(machines) if machine.seat.pace is pace]
+        return [], [], [], [machine for machine in dict.fromkeys(machines) if machine.seat.pace is pace]
 
     @staticmethod
     def overhear_all(
@@ -90,8 +90,8 @@ class Seat:
         return answers
 
 
-Answers: TypeAlias = "tuple[list[Machine], list[Machine], list[Machine]]"
-"""Who has no more to do than a whole seat, who followed and did what there was to do, and who is to be told singly."""
+Answers: TypeAlias = "tuple[list[Machine], list[Machine], list[Machine], list[Machine]]"
+"""Who has no more to do than a whole seat; who followed, the attentive and the others; who is to be told singly."""
 Overheard: TypeAlias = "tuple[list[Machine], list[Machine]]"
 """Who is attentive now, and who is not."""
 
@@ -370,7 +370,7 @@ class Crowd:
             if left:
                 lacking[waits] = left + lacking[waits] if waits in lacking else left
         if attentive:
-            self._attentive = self._heed_group(attentive, message, now, before, told) + self._attentive
+            self._attentive += self._heed_group(attentive, message, now, before, told)
         if told:
             self._tell(told, message, source, to, now)
 
@@ -379,13 +379,14 @@ class Crowd:
     ) -> "list[Machine]":
         """Who of a group has no more to do than a whole seat; who has to be told singly is added to `told`, out of step."""
         answers: Answers = group[0].seat.heed(group, message, now, self)
-        left, followed, others = answers
+        left, attentive, followed, others = answers
         for machine in others:
             seat: Seat = machine.seat
             seat.at, seat.heard, spare = before
             seat.spare += spare
             seat.pace = None
         told += others
+        self._attentive += attentive
         self._list(followed)
         return left
 

@@ -77,12 +77,13 @@ def make_plan(runs: Sequence[Run], path: list[Any], free: list[float], sampler: 
     costs, times = [], [offers]
     for link, idle in zip(path, free, strict=True):
         cost, delay = (run.size + link.fifo.overhead) / link.fifo.rate, link.fifo.delay
-        if offers and idle <= offers[0] and cost + MARGIN < run.interval:
+        coming = times[-1]
+        if coming and idle <= coming[0] and cost + MARGIN < run.interval:
             # Each has gone long before the next comes.
-            arrivals = [offer + cost + delay for offer in times[-1]]
+            arrivals = [offer + cost + delay for offer in coming]
         else:
             arrivals = []
-            for offer in times[-1]:
+            for offer in coming:
                 if idle > offer:
                     break
                 idle = offer + cost
@@ -102,12 +103,11 @@ def foretell(runs: Sequence[Run], sampler: BundleLoss | None, leaves: int) -> tu
     total = 0
     losers: list[tuple[int, Losers]] = []
     for run in runs:
-        count, found = (run.count, []) if sampler is None else sampler.foretell(run.identity, run.count)
-        for at, out in found:
-            if len(out) == leaves:
-                # A packet that comes to nobody has no arrival.
-                return total + at, losers
-            losers.append((total + at, out))
+        count, found = (run.count, []) if sampler is None else sampler.foretell(run.identity, run.count, total)
+        for end in [at for at, out in found if len(out) == leaves]:
+            # A packet that comes to nobody has no arrival.
+            return end, losers + [pair for pair in found if pair[0] < end]
+        losers += found
         total += count
         if count < run.count:
             break

@@ -282,18 +282,18 @@ class BundleLoss(Siblings):
         begin, end = starts[offset], starts[offset + 1]
         return listed(members[begin:end])
 
-    def foretell(self, identity: int, count: int) -> tuple[int, list[tuple[int, Losers]]]:
-        """Which of `count` packets with consecutive identities that come now are lost, from 0, in order, and who loses them.
+    def foretell(self, identity: int, count: int, first: int) -> tuple[int, list[tuple[int, Losers]]]:
+        """Which of `count` packets with consecutive identities that come now are lost, in order, and who loses them.
 
-        First of how many it tells: fewer where that is not simple. Counts nothing: `count` does, when they have come. Arrays
-        where lists of all of them would weigh too much.
+        They are numbered from `first`. Before that, of how many it tells: fewer where that is not simple. Counts nothing:
+        `count` does, when they have come. Arrays where lists of all of them would weigh too much.
         """
         window, offset = identity >> 8, identity & 255
         count = min(count, WINDOW - offset)
         if self._differ or self._seen.get(window, 0) >> offset & (1 << count) - 1:
             return 0, []
         starts, members = self._tables.get(window) or self._draw(window)
-        spans = enumerate(pairwise(starts[offset : offset + count + 1]))
+        spans = enumerate(pairwise(starts[offset : offset + count + 1]), first)
         return count, [(at, members[begin:end]) for at, (begin, end) in spans if begin < end]
 
     def count(self, identity: int, count: int) -> Losers:

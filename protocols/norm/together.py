@@ -24,9 +24,9 @@ def heed(machines: "list[Machine]", message: Data | Flush, now: float, pace: Pac
     """`Seat.heed` for those of a sender."""
     spare = message.spare
     if spare and type(message) is Data:
-        left, followed, rest = _fill(machines, message, now, pace)
+        left, attentive, followed, rest = _fill(machines, message, now, pace)
     else:
-        left, followed, rest = _reach(machines, message, now, pace)
+        left, attentive, followed, rest = _reach(machines, message, now, pace)
     others = []
     for machine in dict.fromkeys(rest):
         remote: RemoteSender = machine.seat
@@ -36,13 +36,13 @@ def heed(machines: "list[Machine]", message: Data | Flush, now: float, pace: Pac
             followed.append(machine)
         else:
             others.append(machine)
-    return left, followed, others
+    return left, attentive, followed, others
 
 
 def _reach(machines: "list[Machine]", message: Data | Flush, now: float, pace: Pace) -> Answers:
     """The first symbol of a block, or a flush: there may be something to ask for. Last come those of whom less is known."""
-    answers: Answers = [], [], []
-    left, followed, rest = answers
+    answers: Answers = [], [], [], []
+    left, attentive, followed, rest = answers
     key, _, reach, _ = message.gist()
     after = message.after
     for machine in machines:
@@ -58,14 +58,14 @@ def _reach(machines: "list[Machine]", message: Data | Flush, now: float, pace: P
             remote.at, remote.heard = after, now
             if remote.check(reach, now) if cycle is None else cycle.check(now, reach):
                 remote.receiver.settle()
-            followed.append(machine)
+            (attentive if remote.attentive else followed).append(machine)
     return answers
 
 
 def _fill(machines: "list[Machine]", message: Data, now: float, pace: Pace) -> Answers:
     """A repair or parity, of counted content. Last come those of whom less is known."""
-    answers: Answers = [], [], []
-    left, followed, rest = answers
+    answers: Answers = [], [], [], []
+    left, attentive, followed, rest = answers
     key, block, reach, back = message.gist()
     after, number, seen, backwards = message.after, message.symbol - message.block_length, None, False
     for machine in machines:
@@ -101,7 +101,7 @@ def _fill(machines: "list[Machine]", message: Data, now: float, pace: Pace) -> A
         if remote.whole or not (resting or (gaps is not None and gaps.key >= block and not item.wants_info and now >= expiry)):
             _look_again(remote, reach, now)
         if remote.attentive or not remote.whole:
-            followed.append(machine)
+            (attentive if remote.attentive else followed).append(machine)
     return answers
 
 
