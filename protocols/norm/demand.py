@@ -23,7 +23,7 @@ class Demand:
     def __init__(self) -> None:
         # All who heard the same NACKs merge the same demands, so the last result is kept.
         self._with: Demand | None = None
-        self._merged = self
+        self._merged: Demand | None = None
         self._counts: dict[int, int] = {}
         self._counted: Fti | None = None
         self._owner = 0
@@ -78,7 +78,7 @@ class Demand:
 
     def merged(self, other: "Demand") -> "Demand":
         """What either asks for; shared, so not to be changed."""
-        if self._with is other:
+        if self._with is other and self._merged is not None:
             return self._merged
         both = Demand()
         both.objects = self.objects + other.objects
