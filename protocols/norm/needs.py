@@ -121,7 +121,7 @@ def is_covered(objects: Pending[Incoming | None], place: Place, asked: Demand) -
     """Will the repair of what others asked for bring everything missing before `place`?"""
     object_id, block, symbol = place
     item = objects.item
-    if item is not None and objects.key == object_id and objects.more is None and not asked.objects and (block or symbol):
+    if item is not None and objects.key == object_id and not asked.objects and (block or symbol):
         # The object that is being sent: nearly always.
         return _is_object_covered(item, place, asked)
     for key, item in objects.items():

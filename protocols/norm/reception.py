@@ -131,7 +131,7 @@ class Reception(Seat):
         """Is everything there that was sent? Then there is nothing to ask for."""
         objects = self.objects
         # Nearly always there is one.
-        for item in (objects.item,) if objects.more is None and objects.key != NONE else objects.values():
+        for item in (objects.item,) if objects.key != NONE else objects.values():
             if item is None or not item.clean:
                 self.whole = False
                 return
@@ -159,7 +159,7 @@ class Reception(Seat):
         """Is anything missing before `place`?"""
         object_id, block, symbol = place
         objects = self.objects
-        if objects.key == object_id and objects.more is None:
+        if objects.key == object_id:
             item = objects.item
             return (block > 0 or symbol > 0) and (item is None or item.missing_before(block, symbol))
         for key, item in objects.items():

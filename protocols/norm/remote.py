@@ -173,7 +173,7 @@ class RemoteSender(Reception):
     def waits_for(self) -> tuple[int, int] | None:
         """(object, first incomplete block) when that is all that is missing, and no NACK process is under way."""
         objects, cycle = self.objects, self.cycle
-        if (cycle is not None and self.heard < cycle.holdoff) or objects.more is not None:
+        if cycle is not None and self.heard < cycle.holdoff:
             return None
         item = objects.item
         if item is None or item.absent or item.gaps is None or (item.wants_info and item.info is None):

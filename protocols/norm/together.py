@@ -74,7 +74,7 @@ def _fill(machines: "list[Machine]", message: Data, now: float, pace: Pace) -> A
             continue
         objects, cycle = remote.objects, remote.cycle
         item = objects.item
-        if objects.key != key or objects.more is not None or item is None or item.absent:
+        if objects.key != key or item is None or item.absent:
             rest.append(machine)
             continue
         gaps = item.gaps
@@ -124,7 +124,7 @@ def overhear(machines: "list[Machine]", nack: Nack, now: float, at: Position, he
         item = objects.item
         if (
             (demand is None or remote.origin is not origin or objects.key != key)
-            or (cycle is None or item is None or objects.more is not None)
+            or (cycle is None or item is None)
             or (echoes and feedback is not None and feedback.due < inf)
         ):
             remote.at, remote.heard = at, heard

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from protocols.norm.incoming import Incoming
 from protocols.norm.messages import Fti
-from protocols.norm.pending import NONE, Masks, Pending
+from protocols.norm.pending import Pending
 from tests.support.content import MemorySink
 
 ITEMS = [None, *(Incoming(number, Fti(5, 1000, 100, 4, 2), MemorySink(1000), False) for number in range(2))]
@@ -36,18 +36,3 @@ def test_it_does_what_a_dict_does(steps: list[tuple[str, int, Incoming | None]])
                 assert other not in like
             else:
                 assert found is like[other]
-
-
-@given(st.lists(st.tuples(st.sampled_from(["add", "set", "del"]), st.integers(0, 4), st.integers(1, 15))))
-def test_masks_are_added_to_and_the_lowest_block_comes_first(steps: list[tuple[str, int, int]]) -> None:
-    masks, like = Masks(), dict[int, int]()
-    for what, block, mask in steps:
-        if what == "add":
-            masks.add(block, mask)
-            like[block] = like.get(block, 0) | mask
-        elif what == "set":
-            masks[block] = like[block] = mask
-        elif block in like:
-            del masks[block], like[block]
-        assert dict(masks.items()) == like
-        assert (masks.key, masks.item) == (min(like.items()) if like else (NONE, None))
