@@ -66,7 +66,7 @@ class Express(Underway):
             return
         self._forget()
         free = [self._free_at(hop) for hop in range(len(self._path))]
-        plan = make_plan(runs, self._path, free, self._sampler, self._leaf.count)
+        plan = make_plan(runs, self._path, free, self._end)
         if len(plan.times[0]) >= SHORTEST:
             self._take(machine, runs, plan)
             self._crowd = crowd
@@ -98,9 +98,8 @@ class Express(Underway):
     def _take(self, machine: Machine, runs: Sequence[Run], plan: Plan) -> None:
         count, network, begin = len(plan.times[0]), self._network, self._end
         order = (self.host.place + 1) << 80 | (network.take_serials(count)) << 24
-        for at, out in plan.losers:
-            self._missed.append(begin + at)
-            self._losers[begin + at] = out
+        self._missed += [number for number, _ in plan.losers]
+        self._losers.update(plan.losers)
         for column, more in zip(self._times, plan.times, strict=True):
             column += more
         self._end += count

@@ -54,7 +54,7 @@ class Segment:
 class Plan:
     """What becomes of packets: `times` when each is offered to each link and when it is there, `costs` the seconds it takes.
 
-    `losers` has those somebody misses, counted from the first packet, in order.
+    `losers` has those somebody misses, by number, in order.
     """
 
     __slots__ = ("costs", "losers", "times")
@@ -65,13 +65,13 @@ class Plan:
         self.costs = costs
 
 
-def make_plan(runs: Sequence[Run], path: list[Any], free: list[float], sampler: BundleLoss | None, leaves: int) -> Plan:
+def make_plan(runs: Sequence[Run], path: list[Any], free: list[float], first: int) -> Plan:
     """As much of the runs as comes to anybody and finds all ports idle; `free` is when each of the `path` is.
 
-    The runs follow each other and are of one size and interval.
+    The runs follow each other and are of one size and interval; packets are numbered from `first`.
     """
     run = runs[0]
-    count, losers = foretell(runs, sampler, leaves)
+    count, losers = foretell(runs, path[-1].sampler, path[-1].head.count, first)
     offers = list(accumulate(repeat(run.interval, count - 1), initial=run.begin)) if count else []
     del offers[bisect_left(offers, run.until) :]
     costs, times = [], [offers]
@@ -94,21 +94,21 @@ def make_plan(runs: Sequence[Run], path: list[Any], free: list[float], sampler: 
         count = len(times[-1])
         for column in times:
             del column[count:]
-        losers = [pair for pair in losers if pair[0] < count]
+        losers = [pair for pair in losers if pair[0] < first + count]
     return Plan(times, losers, costs)
 
 
-def foretell(runs: Sequence[Run], sampler: BundleLoss | None, leaves: int) -> tuple[int, list[tuple[int, Losers]]]:
-    """How many packets of the runs can be told of until one comes to nobody, and those somebody misses, from 0."""
-    total = 0
+def foretell(runs: Sequence[Run], sampler: BundleLoss | None, leaves: int, first: int) -> tuple[int, list[tuple[int, Losers]]]:
+    """How many packets of the runs can be told of until one comes to nobody, and those somebody misses, from `first`."""
+    total = first
     losers: list[tuple[int, Losers]] = []
     for run in runs:
         count, found = (run.count, []) if sampler is None else sampler.foretell(run.identity, run.count, total)
         for end in [at for at, out in found if len(out) == leaves]:
             # A packet that comes to nobody has no arrival.
-            return end, losers + [pair for pair in found if pair[0] < end]
+            return end - first, losers + [pair for pair in found if pair[0] < end]
         losers += found
         total += count
         if count < run.count:
             break
-    return total, losers
+    return total - first, losers

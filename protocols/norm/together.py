@@ -28,7 +28,7 @@ def heed(machines: "list[Machine]", message: Data | Flush, now: float, pace: Pac
     else:
         left, attentive, followed, rest = _reach(machines, message, now, pace)
     others = []
-    for machine in dict.fromkeys(rest):
+    for machine in dict.fromkeys(rest) if rest else ():
         remote: RemoteSender = machine.seat
         if remote.follow(message, now):
             # The crowd counts it, too.
