@@ -7,93 +7,22 @@ those that may speak whenever others speak. The outcome is that of `fan_out`, wh
 """
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
 
 from protocols.debts import Debts, Missed
+from protocols.seat import Answers, Seat
 
 if TYPE_CHECKING:
     from protocols.foresight import Run
     from protocols.machine import Address, Machine, Message
 
-__all__ = ["Crowd", "Late", "Overheard", "Pace", "Seat", "fan_out"]
+__all__ = ["Crowd", "Late", "fan_out"]
 
 
 def fan_out(machines: "Iterable[Machine]", message: "Message", source: "Address", to: "Address", now: float) -> None:
     """Deliver one message to many machines: the tight loop of the simulator."""
     for machine in machines:
         machine.receive(message, source, to, now)
-
-
-class Pace(Protocol):
-    """Who moves a seat."""
-
-    def release(self, machine: "Machine") -> None:
-        """The machine will have an input of its own."""
-
-
-class Seat:
-    """What of a machine can be moved from outside: where it stands in the chain of one sender's messages.
-
-    While `pace` is not None, `at`, `heard` and `spare` are out of date; `Machine.alone` brings them up to date.
-    """
-
-    __slots__ = ("at", "attentive", "heard", "pace", "spare", "whole")
-
-    def __init__(self, at: Any) -> None:
-        self.at = at
-        """The position; compared by identity."""
-        self.heard = 0.0
-        """When the sender was heard."""
-        self.spare = 0
-        """Messages of no use that were heard in step."""
-        self.whole = True
-        """Is nothing missing of what was sent?"""
-        self.attentive = False
-        """Does it matter what other machines say?"""
-        self.pace: Pace | None = None
-
-    def waits_for(self) -> Hashable:
-        """What the machine, idle but not whole, waits to hear of; None when that is not simple.
-
-        Messages say of which waits they are no news (`Message.is_no_news`).
-        """
-        return None
-
-    def skip(self, loss: Any) -> None:
-        """Note, at the latest before the next input, that an inner message of a run did not come (`foresight.Run.loss`)."""
-
-    @staticmethod
-    def heed(machines: "list[Machine]", message: "Message", now: float, pace: Pace) -> "Answers":
-        """A calm message moves those of `pace`; what does it do to these, which are not whole or attentive?
-
-        Who has left since, or comes a second time, is passed over. A seat that followed is as after `Machine.receive`, but that
-        the crowd counts what is spare.
-        """
-        del message, now
-        return [], [], [], [machine for machine in dict.fromkeys(machines) if machine.seat.pace is pace]
-
-    @staticmethod
-    def overhear_all(
-        machines: "list[Machine]", message: "Message", source: "Address", to: "Address", now: float, at: Any, heard: float
-    ) -> "Overheard":
-        """Feedback comes to these, which are in step at `at` and heard the sender at `heard`.
-
-        The `at` and `heard` of who is attentive no more are up to date.
-        """
-        answers: Overheard = [], []
-        attentive, others = answers
-        for machine in machines:
-            seat = machine.seat
-            seat.at, seat.heard = at, heard
-            machine.receive(message, source, to, now)
-            (attentive if seat.attentive else others).append(machine)
-        return answers
-
-
-Answers: TypeAlias = "tuple[list[Machine], list[Machine], list[Machine], list[Machine]]"
-"""Who has no more to do than a whole seat; who followed, the attentive and the others; who is to be told singly."""
-Overheard: TypeAlias = "tuple[list[Machine], list[Machine]]"
-"""Who is attentive now, and who is not."""
 
 
 class Late(Protocol):

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from protocols.crowd import Pace, Seat
     from protocols.foresight import Run
     from protocols.machine import Machine
+    from protocols.seat import Pace, Seat
 
 __all__ = ["Debts", "Missed"]
 

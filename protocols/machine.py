@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 from mypy_extensions import mypyc_attr
 
-from protocols.crowd import Seat, fan_out
+from protocols.crowd import fan_out
 from protocols.events import Event
 from protocols.rng import Rng
+from protocols.seat import Seat
 
 if TYPE_CHECKING:
     from protocols.foresight import Run

@@ -30,7 +30,7 @@ SIM = (
     "underway",
 )
 MODULES = [
-    *(f"protocols/{name}.py" for name in ("crowd", "debts", "foresight", "machine", "rng", "serial")),
+    *(f"protocols/{name}.py" for name in ("crowd", "debts", "foresight", "machine", "rng", "seat", "serial")),
     *(f"protocols/norm/{name}.py" for name in NORM),
     *(f"sim/{name}.py" for name in SIM),
     "topologies/draws.py",

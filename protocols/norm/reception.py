@@ -3,13 +3,13 @@
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from protocols.crowd import Seat
 from protocols.events import InfoReceived, ObjectAborted, ObjectOpened, ObjectReceived
 from protocols.machine import Offer
 from protocols.norm.incoming import Incoming
 from protocols.norm.messages import FLAG_FILE, FLAG_INFO, Data, Fti, Info, Position
 from protocols.norm.needs import Place
 from protocols.norm.pending import NONE, Pending
+from protocols.seat import Seat
 from protocols.serial import ahead
 
 if TYPE_CHECKING:

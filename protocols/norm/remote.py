@@ -4,7 +4,6 @@ from functools import lru_cache
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from protocols.crowd import Answers, Overheard, Pace
 from protocols.events import SenderReset, SenderSilent
 from protocols.machine import Address
 from protocols.norm.backoff import NEVER
@@ -29,6 +28,7 @@ from protocols.norm.needs import Need, Place, contents_for, needs_before
 from protocols.norm.quantise import gsize_value, rtt_seconds
 from protocols.norm.reception import Reception
 from protocols.norm.together import heed, overhear
+from protocols.seat import Answers, Overheard, Pace
 from protocols.serial import ahead
 
 if TYPE_CHECKING:

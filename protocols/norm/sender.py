@@ -6,7 +6,6 @@ One rule orders everything: what was asked for again comes before what is new, t
 from collections import deque
 from math import inf
 
-from protocols.crowd import Seat
 from protocols.events import FlushCompleted, ObjectAborted, ObjectPurged, ObjectSent
 from protocols.foresight import Run
 from protocols.machine import Address, Content, Group, Message, Packet, Ports, Sender
@@ -28,6 +27,7 @@ from protocols.norm.outgoing import Outgoing, check_content
 from protocols.norm.quantise import gsize_code, rate_code
 from protocols.norm.window import IDS, Window
 from protocols.norm.wire import size_of
+from protocols.seat import Seat
 
 __all__ = ["NormSender"]
 

@@ -7,11 +7,11 @@ once, and what is nearly always so is asked first: one object is under way, and 
 from math import inf
 from typing import TYPE_CHECKING
 
-from protocols.crowd import Answers, Overheard, Pace
 from protocols.norm.backoff import NEVER
 from protocols.norm.cycle import is_before
 from protocols.norm.messages import Data, Flush, Nack, Position
 from protocols.norm.needs import Place, is_covered
+from protocols.seat import Answers, Overheard, Pace
 
 if TYPE_CHECKING:
     from protocols.machine import Machine
