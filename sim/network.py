@@ -372,7 +372,7 @@ class Network:
         `over` is asked at the beginning and whenever applications were told something or a `later` action was done. Events at
         exactly `until` are left for the next call; time then stands at `until`.
         """
-        env, queue, slim = self.env, self._queue, (Occurrence, Landing)
+        env, queue = self.env, self._queue
         self._over = over
         self._finished = over is not None and over()
         thresholds = gc.get_threshold()
@@ -386,7 +386,7 @@ class Network:
                     break
                 self.events += 1
                 self.key = key
-                if type(event) in slim:
+                if isinstance(event, Occurrence):
                     # What `env.step()` does, without what our own events never need.
                     heappop(queue)
                     env._now = when

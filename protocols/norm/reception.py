@@ -131,7 +131,7 @@ class Reception(Seat):
         """Is everything there that was sent? Then there is nothing to ask for."""
         objects = self.objects
         # Nearly always there is one.
-        for item in (objects.item,) if objects.key != NONE else objects.values():
+        for item in [objects.item] if objects.key != NONE else objects.values():
             if item is None or not item.clean:
                 self.whole = False
                 return
