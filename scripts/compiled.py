@@ -19,12 +19,9 @@ __all__ = ["MODULES", "PACKAGES", "compile_into"]
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("protocols", "topologies", "sim", "emu", "experiments")
-NORM = (
-    *("backoff", "bits", "chain", "cycle", "demand", "feedback", "flow", "grtt", "hearing", "identity", "incoming", "messages"),
-    *("needs", "outgoing", "partition", "pending", "quantise", "reception", "receiver", "remote", "sender", "together"),
-    *("window", "wire", "wire_commands", "wire_content", "wire_extensions", "wire_feedback", "wire_frame", "wire_requests"),
-    "wire_schemes",
-)
+PURE = {"__init__", "config", "dissector", "dissector_parts"}
+"""What of NORM is never on the way of a packet in the simulator."""
+NORM = sorted({path.stem for path in Path(ROOT, "protocols", "norm").glob("*.py")} - PURE)
 SIM = (
     *("capture", "engine", "express", "flight", "host", "leaf", "link", "membership", "network", "plan", "routes"),
     "underway",
