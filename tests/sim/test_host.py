@@ -1,11 +1,15 @@
 """The host keeps the rules of the contract: order of events, timers, livelock."""
 
 from math import inf
+from typing import cast
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from protocols.errors import LivelockError, UsageError
 from protocols.events import Event, ObjectSent
+from protocols.machine import Ports
 from protocols.rng import key_of
 from sim.network import Network
 from tests.sim.probes import GROUP, Probe, probe_on
@@ -100,6 +104,45 @@ def test_a_machine_is_woken_at_its_deadline_moved_back_and_forth() -> None:
     assert probe.deadline == 8.0
     network.run()
     assert probe.woken == [8.0]
+
+
+class Planner(Probe):
+    """Is woken at the times of its plan."""
+
+    __slots__ = ("times",)
+
+    def plan(self, times: list[float], now: float) -> None:
+        """A verb for `Host.call`: these times and no others."""
+        self.times = times
+        self._due(times[0] if times else inf)
+
+    def wake(self, now: float) -> None:
+        """On to the next."""
+        self.woken.append(now)
+        self.plan(self.times[1:], now)
+
+
+TIMES = st.lists(st.sampled_from([1.0, 2.0, 3.0, 5.0, 8.0]), max_size=3, unique=True).map(sorted)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2), TIMES), max_size=12))
+@example([(0, 0, [8.0]), (0, 0, [1.0]), (3, 0, [2.0, 5.0])])  # the entry for 8.0 goes at 1.0, and is wanted again
+def test_each_of_several_machines_is_woken_when_its_last_plan_says(moves: list[tuple[int, int, list[float]]]) -> None:
+    network = star()
+    hosts = [network.host(f"r{number}") for number in (1, 2, 3)]
+    planners = [Planner(cast(Ports, host)) for host in hosts]
+    for host, planner in zip(hosts, planners, strict=True):
+        host.run(planner, lambda event: None)
+    plans: list[list[float]] = [[], [], []]
+    expected: list[list[float]] = [[], [], []]
+    for now, place, waits in [*sorted(moves, key=lambda move: move[0]), (99, 0, [])]:
+        network.run(float(now))
+        for plan, woken in zip(plans, expected, strict=True):
+            woken += [when for when in plan if when < now]
+            plan[:] = [when for when in plan if when >= now]
+        plans[place] = [now + wait for wait in waits]
+        hosts[place].call(planners[place].plan, plans[place].copy())
+    assert [planner.woken for planner in planners] == expected
 
 
 def test_a_deadline_that_is_past_is_now() -> None:
