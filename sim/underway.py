@@ -138,7 +138,7 @@ class Underway:
         lost, segment, owed = 0, self._segment(end - 1), []
         for number in missed[bisect_left(missed, begin) : bisect_left(missed, end)]:
             part = segment if number >= segment.start else self._segment(number)
-            out = listed(self._losers.pop(number))
+            out = self._missed_by(number)
             lost += len(out)
             owed.append((part.run, number - part.start, number, times[number - 1 - base] if number > begin else None, out))
         crowd.owe(owed)

@@ -5,8 +5,9 @@ from bisect import bisect_right
 from protocols.fec import decode
 from protocols.machine import Sink
 from protocols.norm.bits import bit_runs
-from protocols.norm.masks import NONE, Masks
+from protocols.norm.masks import Masks
 from protocols.norm.messages import Fti
+from protocols.norm.pending import NONE
 
 __all__ = ["Incoming"]
 

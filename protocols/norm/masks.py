@@ -1,9 +1,8 @@
 """Which symbols of which blocks are concerned: a mapping that weighs a quarter of a dict while there is one block."""
 
-__all__ = ["NONE", "Masks"]
+from protocols.norm.pending import NONE
 
-NONE = -1
-"""No block has this number."""
+__all__ = ["Masks"]
 
 
 class Masks:

@@ -150,6 +150,7 @@ def _is_object_covered(item: Incoming, place: Place, asked: Demand) -> bool:
     if gaps is None:
         return True
     counts, whole = asked.counts(key, item.fti), asked.blocks
+    # As `items`, without a call where there is one block.
     for block, missing in [(gaps.key, gaps.item)] if gaps.more is None else gaps.items():
         if block < end:
             count, lacking, heard = counts.get(block, 0), missing.bit_count(), 0

@@ -7,7 +7,7 @@ __all__ = ["NONE", "Pending"]
 
 T = TypeVar("T")
 NONE = -1
-"""No object has this number."""
+"""No object or block has this number."""
 
 
 class Pending(Generic[T]):
@@ -92,4 +92,6 @@ class Pending(Generic[T]):
 
     def values(self) -> list[T]:
         """What there is now."""
-        return [item for _, item in self.items()]
+        if self.more is not None:
+            return list(self.more.values())
+        return [self.item] if self.key != NONE else []

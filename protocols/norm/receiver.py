@@ -108,7 +108,7 @@ class NormReceiver(Machine):
         pace = remote.pace
         assert isinstance(pace, Crowd)
         heard = None if remote.attentive or self._others else pace.heard(self)
-        if heard is not None and remote.is_active(heard, now):
+        if heard is not None and remote.renew_activity(heard, now):
             self.settle()
         else:
             self.alone()

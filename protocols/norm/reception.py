@@ -8,7 +8,7 @@ from protocols.machine import Offer
 from protocols.norm.incoming import Incoming
 from protocols.norm.messages import FLAG_FILE, FLAG_INFO, Data, Fti, Info, Position
 from protocols.norm.needs import Place
-from protocols.norm.pending import NONE, Pending
+from protocols.norm.pending import Pending
 from protocols.seat import Seat
 from protocols.serial import ahead
 
@@ -129,9 +129,7 @@ class Reception(Seat):
 
     def _judge(self) -> None:
         """Is everything there that was sent? Then there is nothing to ask for."""
-        objects = self.objects
-        # Nearly always there is one.
-        for item in [objects.item] if objects.key != NONE else objects.values():
+        for item in self.objects.values():
             if item is None or not item.clean:
                 self.whole = False
                 return

@@ -242,11 +242,7 @@ class RemoteSender(Reception):
         item = objects.item if objects.key == key else objects.get(key)
         if item is not None:
             self.whole = False
-            gaps = item.gaps
-            if gaps is None:
-                item.lose(block, mask)
-            else:
-                gaps.add(block, mask)
+            item.lose(block, mask)
 
     @property
     def synced(self) -> bool:
@@ -299,8 +295,8 @@ class RemoteSender(Reception):
     def _period(self) -> float:
         return max(1.0, 2 * self.receiver.config.robust * self.grtt)
 
-    def is_active(self, heard: float, now: float) -> bool:
-        """Was the sender, heard last at `heard`, heard during the last period? Then the next begins there."""
+    def renew_activity(self, heard: float, now: float) -> bool:
+        """Begin the next activity period when the sender was heard last; False when the one that began then is over."""
         period = self._period()
         if heard + period <= now:
             return False
@@ -309,7 +305,7 @@ class RemoteSender(Reception):
         return True
 
     def _check_activity(self, now: float) -> None:
-        if self.is_active(self.heard, now):
+        if self.renew_activity(self.heard, now):
             return
         period = self._period()
         if self.heard >= self._idle_at - period:

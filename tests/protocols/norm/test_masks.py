@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.norm.masks import NONE, Masks
+from protocols.norm.masks import Masks
+from protocols.norm.pending import NONE
 
 
 @given(st.lists(st.tuples(st.sampled_from(["add", "set", "del"]), st.integers(0, 4), st.integers(1, 15))))
