@@ -24,7 +24,7 @@ PURE = {"__init__", "config", "dissector", "dissector_parts"}
 NORM = sorted({path.stem for path in Path(ROOT, "protocols", "norm").glob("*.py")} - PURE)
 SIM = (
     *("capture", "engine", "express", "flight", "host", "leaf", "link", "membership", "network", "plan", "routes"),
-    "underway",
+    *("schedule", "underway"),
 )
 MODULES = [
     *(f"protocols/{name}.py" for name in ("crowd", "debts", "foresight", "machine", "rng", "seat", "serial")),

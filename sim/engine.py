@@ -15,9 +15,8 @@ from simpy import Environment
 from protocols.errors import LivelockError
 
 if TYPE_CHECKING:
-    from sim.express import Express
     from sim.host import SimHost
-    from sim.network import Network
+    from sim.schedule import Schedule
 
 __all__ = ["Occurrence", "Timers", "post"]
 
@@ -55,14 +54,10 @@ class Timers:
     SimPy is asked for an event, in bulk when there are many.
     """
 
-    def __init__(self, network: "Network", hosts: "list[SimHost | None]") -> None:
-        self._network = network
-        self._env = network.env
+    def __init__(self, schedule: "Schedule", hosts: "list[SimHost | None]") -> None:
+        self._schedule = schedule
+        self._env = schedule.env
         self._hosts = hosts
-        self.spoke: list[SimHost] = []
-        """Hosts with events their applications have not heard."""
-        self.unsettled: list[Express] = []
-        """Those that may have more to carry, or somebody to tell, when the present input is over."""
         # A heap of times, and the places of the hosts to be woken then: a list when there are several.
         self._times: list[float] = []
         self._places: dict[float, int | list[int]] = {}
@@ -175,14 +170,14 @@ class Timers:
         if tick is not self._tick:
             return
         self._tick_at = inf
-        network, now, times = self._network, self._env._now, self._times
-        network.busy = True
+        schedule, now, times = self._schedule, self._env._now, self._times
+        schedule.busy = True
         while times and times[0] <= now:
             when = heappop(times)
             there = self._places.pop(when)
             for place in sorted(there) if type(there) is list else (there,):
                 self._wake(place, when, now)  # type: ignore[arg-type]
-        network.settle_inputs()
+        schedule.settle_inputs()
         if times and self._tick_at == inf:
             self._aim()
 
@@ -199,11 +194,11 @@ class Timers:
                 machine.rouse(now)
             if machine.foresees:
                 # It may go on as it did.
-                self._network.look_ahead(host)
+                self._schedule.look_ahead(host)
             if machine.deadline <= now:
                 machine.wake(now)
                 if machine.foresees:
-                    self._network.look_ahead(host)
+                    self._schedule.look_ahead(host)
             later = machine.deadline
             if later <= now:
                 raise LivelockError(f"{host.name} asks at {now!r} to be woken at {later!r}")

@@ -14,8 +14,9 @@ from topologies.nodes import HostModel, SwitchModel
 from topologies.spec import Topology
 
 if TYPE_CHECKING:
+    from sim.flight import Flight
     from sim.link import Landings
-    from sim.network import Flight, Network
+    from sim.network import Network
 
 __all__ = ["Intake", "LimitedHost", "LimitedLeaf", "find_pausing", "make_leaf"]
 

@@ -13,7 +13,8 @@ from sim.host import SimHost
 from sim.link import Hop
 
 if TYPE_CHECKING:
-    from sim.network import Flight, Network, Route
+    from sim.flight import Flight, Route
+    from sim.network import Network
 
 CROWD = 4
 """So many machines are worth being moved together."""

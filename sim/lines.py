@@ -15,9 +15,10 @@ from topologies.line import Arrivals, Line
 from topologies.spec import LinkSpec
 
 if TYPE_CHECKING:
+    from sim.flight import Flight
     from sim.host import SimHost
     from sim.leaf import Leaf
-    from sim.network import Flight, Network
+    from sim.network import Network
 
 __all__ = ["LineBundle", "LineLink", "Member"]
 

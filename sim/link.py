@@ -14,8 +14,8 @@ from topologies.spec import LinkSpec
 
 if TYPE_CHECKING:
     from sim.express import Express
+    from sim.flight import Flight
     from sim.leaf import Leaf
-    from sim.network import Flight
 
 __all__ = ["Bundle", "Carrier", "Fifo", "FramedFifo", "Hop", "Landings", "Link", "Places"]
 

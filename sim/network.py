@@ -1,10 +1,7 @@
 """A topology that runs: hosts, links and switches in a SimPy environment."""
 
-import gc
 from collections.abc import Callable, Iterator, Sequence
-from heapq import heappop, heappush
-from math import inf
-from operator import attrgetter
+from heapq import heappush
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from mypy_extensions import mypyc_attr
@@ -15,9 +12,9 @@ from protocols.machine import Codec, Message, Packet
 from protocols.traffic import Traffic
 from sim.capture import Fingerprint
 from sim.counts import LinkCounts, Observer
-from sim.engine import ARRIVAL, Occurrence, Timers, post
+from sim.engine import ARRIVAL
 from sim.express import Express, express_of
-from sim.flight import Flight, Landing, Route, through_wire
+from sim.flight import Flight, Landing, through_wire
 from sim.host import IDLE, SimHost
 from sim.intake import LimitedHost, LimitedLeaf, find_pausing, make_leaf
 from sim.leaf import Leaf
@@ -28,6 +25,7 @@ from sim.noise import Noise
 from sim.pause import PausedLink, Pausing
 from sim.router import NodeCounts, Router, StormSwitch, make_switch
 from sim.routes import Routes
+from sim.schedule import Schedule
 from sim.strands import Strands
 from topologies.keys import loss_key, member_loss_key
 from topologies.spec import LinkSpec, Topology
@@ -35,19 +33,16 @@ from topologies.spec import LinkSpec, Topology
 if TYPE_CHECKING:
     from sim.gate import Gate
 
-__all__ = ["ENGINES", "Flight", "Landing", "LinkCounts", "Network", "Observer", "OnDelivery", "Route"]
+__all__ = ["ENGINES", "Network", "OnDelivery"]
 
 T = TypeVar("T")
-GC_THRESHOLD = 50_000
 ENGINES = ("auto", "strict", "fast")
 OnDelivery: TypeAlias = Callable[[float, str, Message], None]
 """Told the time, the receiving host and the message just before a machine is."""
 
-_place_of = attrgetter("place")
-
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Network:
+class Network(Schedule):
     """Runs machines on the hosts of a topology.
 
     With `codec` (a factory) every packet is encoded and decoded once on its way, and its size is checked; without, receivers
@@ -73,40 +68,28 @@ class Network:
             raise UsageError(f"engine: {engine!r} is not allowed; one of {', '.join(ENGINES)}")
         if engine == "fast" and on_delivery is not None:
             raise UsageError("on_delivery: the fast engine keeps no order between hosts; engine strict or auto")
+        hosts: list[SimHost | None] = [None] * sum(map(topology.size, topology.host_nodes))
+        super().__init__(environment if environment is not None else Environment(0.0), hosts)
+        self._hosts = hosts
         self.strict = engine == "strict" or on_delivery is not None
         self._on_delivery = on_delivery
         self.topology = topology
         self.seed = seed
-        self.env = environment if environment is not None else Environment(0.0)
         self._traffic = Traffic()
         self._packets, self._octets = self._traffic.packets, self._traffic.octets
         self.fingerprinter = Fingerprint()
-        self.events = 0
-        """SimPy events processed by `run`."""
         self.delivered = 0
         """As `deliveries`, as far as made up for."""
         self.expresses: list[Express] = []
         """Where packets are under way that were foreseen."""
-        self.key: tuple[Any, ...] = (0.0, 0, 0)
-        """Time, priority and order of the event under way, or of where time stands: what comes before has happened."""
-        self.told = False
-        self.busy = False
-        """Is an input under way, after which `settle` comes?"""
         self.gates: dict[int, Gate] = {}
         """The gates of hosts with faults (`sim.gate`), by place."""
         self.observers: list[Observer] = []
         """Who is told of every packet sent."""
         self._codec = codec() if codec is not None else None
-        self._hosts: list[SimHost | None] = [None] * sum(map(topology.size, topology.host_nodes))
-        self.timers = Timers(self, self._hosts)
-        self._queue: list[Any] = self.env._queue
-        self._fresh, self.spoke, self.unsettled = self.timers.fresh, self.timers.spoke, self.timers.unsettled
         self._serial = 0
-        self._over: Callable[[], bool] | None = None
-        self._finished = False
         self._landed = (self._on_delivered if self.strict else self.arrive,)
         self.forward = self._forward_singly if self.strict else self._forward_grouped
-        self._due = (self._on_due,)
         self._build()
 
     # Building
@@ -251,16 +234,9 @@ class Network:
         for place, out in landing.places:
             if spoke:
                 # Two copies of a packet may come to one host at once, and it is told of the first before it hears the second.
-                self._tell()
+                self.tell()
             place.arrive(flight, out, now)
         self.settle_inputs()
-
-    def settle_inputs(self) -> None:
-        """As `settle`, when nobody may have said anything."""
-        if self.spoke or self._fresh or self.unsettled:
-            self.settle()
-        else:
-            self.busy = False
 
     # What is foreseen
 
@@ -328,101 +304,6 @@ class Network:
         """A machine is about to be handed a packet; who wants to know is told."""
         if self._on_delivery is not None and host.hears(flight):
             self._on_delivery(now, host.name, flight.message)
-
-    # Time
-
-    def later(self, when: float, action: Callable[[], None]) -> None:
-        """Run `action()` at `when`, or now if that is past."""
-        post(self.env, max(when, self.env.now), ARRIVAL, next(self.env._eid), Occurrence(self._due, action))
-
-    def _on_due(self, occurrence: Occurrence) -> None:
-        self.busy = True
-        occurrence.content()
-        self.told = True
-        self.settle()
-
-    def settle(self) -> None:
-        """After the inputs of one moment: applications hear their events in order of place, timers are set."""
-        self.busy = True
-        if self.spoke:
-            self._tell()
-        if self.unsettled:
-            for express in self.unsettled:
-                express.settle()
-            self.unsettled.clear()
-        if self._fresh:
-            self.timers.flush()
-        self.busy = False
-        if self.told:
-            self.told = False
-            if self._over is not None and self._over():
-                self._finished = True
-
-    def _tell(self) -> None:
-        """Applications hear their events in order of place."""
-        while self.spoke:
-            spoke = sorted(self.spoke, key=_place_of) if len(self.spoke) > 1 else self.spoke.copy()
-            self.spoke.clear()
-            for host in spoke:
-                host.drain()
-
-    def run(self, until: float = inf, over: Callable[[], bool] | None = None) -> None:
-        """Until `over()` is true, `until`, or nothing is left to happen; may be called again to go on.
-
-        `over` is asked at the beginning and whenever applications were told something or a `later` action was done. Events at
-        exactly `until` are left for the next call; time then stands at `until`.
-        """
-        env, queue = self.env, self._queue
-        self._over = over
-        self._finished = over is not None and over()
-        thresholds = gc.get_threshold()
-        # A run makes millions of short-lived objects and hardly a cycle; to look for cycles as usual costs a twentieth.
-        gc.set_threshold(max(thresholds[0], GC_THRESHOLD), *thresholds[1:])
-        try:
-            while not self._finished and queue:
-                key = queue[0]
-                when, _, _, event = key
-                if when >= until:
-                    break
-                self.events += 1
-                self.key = key
-                if isinstance(event, Occurrence):
-                    # What `env.step()` does, without what our own events never need.
-                    heappop(queue)
-                    env._now = when
-                    event.callbacks[0](event)
-                else:
-                    env.step()
-        finally:
-            gc.set_threshold(*thresholds)
-            self._over = None
-        if not self._finished and env.now < until < inf:
-            # Nothing is left to happen before; `env.run` would leave an event of its own behind.
-            env._now = until
-            self.key = (until, -1, 0)
-
-    def step(self) -> bool:
-        """Let the next thing happen; False when nothing is left to happen."""
-        if not self._queue:
-            return False
-        self.events += 1
-        self.key = self._queue[0]
-        self.env.step()
-        return True
-
-    @property
-    def now(self) -> float:
-        """Simulated seconds since the run began."""
-        return float(self.env.now)
-
-    @property
-    def next_at(self) -> float:
-        """When the next thing happens; inf when nothing is left."""
-        return self._queue[0][0] if self._queue else inf
-
-    def pause(self) -> None:
-        """Let the `run` under way end after the present event; to be called from an application or a SimPy process."""
-        self._finished = True
 
     # What came out
 

@@ -15,8 +15,9 @@ from topologies.ethernet import size_on_link
 from topologies.spec import LinkSpec
 
 if TYPE_CHECKING:
+    from sim.flight import Flight
     from sim.link import Landings
-    from sim.network import Flight, Network
+    from sim.network import Network
 
 __all__ = ["PausedLink", "Pausing", "QueueRoom"]
 

@@ -14,8 +14,9 @@ from topologies.ethernet import Framing, size_on_link, wire_bytes
 from topologies.nodes import RouterModel, SwitchModel
 
 if TYPE_CHECKING:
+    from sim.flight import Flight
     from sim.link import Landings
-    from sim.network import Flight, Network
+    from sim.network import Network
 
 __all__ = ["NodeCounts", "Processor", "Router", "StormSwitch", "Wire", "make_switch"]
 

@@ -8,8 +8,8 @@ from typing import Any, BinaryIO
 
 from protocols.errors import UsageError
 from protocols.machine import Codec, Message
+from sim.flight import Flight
 from sim.frames import Framer
-from sim.network import Flight
 from sim.noise import Noise
 from sim.timeline import Timeline
 from sim.watch import Fate, Passage, Watcher, number_of

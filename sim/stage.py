@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
+    from sim.flight import Flight
     from sim.link import Landings
-    from sim.network import Flight
 
 __all__ = ["Stage", "Then"]
 

@@ -8,8 +8,8 @@ from topologies.keys import member_loss_key
 from topologies.spec import LinkSpec
 
 if TYPE_CHECKING:
+    from sim.flight import Flight
     from sim.leaf import Leaf
-    from sim.network import Flight
 
 __all__ = ["Strands"]
 
