@@ -25,8 +25,8 @@ class NormReceiver(Machine):
 
     __slots__ = (
         "_group",
-        "_others",
         "_rare",
+        "_senders",
         "config",
         "duplicates",
         "nacks_suppressed",
@@ -39,7 +39,8 @@ class NormReceiver(Machine):
         self.config = config
         self.node = node
         self._group = group
-        self._others: dict[int, RemoteSender] | None = None
+        # All that were heard, when there are several; the seat is the one heard last.
+        self._senders: dict[int, RemoteSender] | None = None
         self.seat = RemoteSender(self, NOBODY)
         self.nacks_suppressed = self.duplicates = self.objects_received = 0
         # Of a large group few ever speak.
@@ -58,6 +59,9 @@ class NormReceiver(Machine):
                 remote.at = message.after
                 remote.heard = now
                 return
+            if self._senders is not None and self._turn_to(message.origin.source_id):
+                self.receive(message, source, to, now)
+                return
             if message.calm is not at:
                 if remote.leap(message, now):
                     return
@@ -66,8 +70,11 @@ class NormReceiver(Machine):
         elif isinstance(message, (Nack, Ack)):
             self.overhear(message, now)
             return
-        elif type(message) is Flush and message.calm is remote.at and remote.follow(message, now):
-            return
+        elif type(message) is Flush:
+            if self._senders is not None and self._turn_to(message.origin.source_id):
+                remote = self.seat
+            if message.calm is remote.at and remote.follow(message, now):
+                return
         if isinstance(message, (Data, Info, Command)) and message.origin.source_id != self.node:
             self._remote_of(message.origin.source_id).hear(message, now)
             self.settle()
@@ -90,16 +97,14 @@ class NormReceiver(Machine):
         """The feedback of another receiver."""
         remote: RemoteSender | None = self.seat
         if message.sender_id != self.seat.node:
-            remote = self._others.get(message.sender_id) if self._others else None
+            remote = self._senders.get(message.sender_id) if self._senders else None
         if remote is not None and remote.attentive and remote.overhear(message, now):
             self.settle()
 
     def wake(self, now: float) -> None:
         """Speak if it is time."""
-        self.seat.wake(now)
-        if self._others:
-            for remote in self._others.values():
-                remote.wake(now)
+        for remote in self._remotes():
+            remote.wake(now)
         self.settle()
 
     def rouse(self, now: float) -> None:
@@ -107,7 +112,7 @@ class NormReceiver(Machine):
         remote: RemoteSender = self.seat
         pace = remote.pace
         assert isinstance(pace, Crowd)
-        heard = None if remote.attentive or self._others else pace.heard(self)
+        heard = None if remote.attentive or self._senders else pace.heard(self)
         if heard is not None and remote.renew_activity(heard, now):
             self.settle()
         else:
@@ -151,31 +156,41 @@ class NormReceiver(Machine):
     # -- senders ---------------------------------------------------------------------------------------------------
 
     def _remotes(self) -> list[RemoteSender]:
-        return [self.seat, *(self._others or {}).values()] if self.seat.node != NOBODY else []
+        if self._senders is not None:
+            return list(self._senders.values())
+        return [self.seat] if self.seat.node != NOBODY else []
 
     def _remote_of(self, node: int) -> RemoteSender:
         """The sender `node`, which becomes the one heard last."""
-        remote: RemoteSender = self.seat
-        if remote.node == node:
-            return remote
-        known = None
-        if remote.node != NOBODY:
-            if self._others is None:
-                self._others = {}
-            self._others[remote.node] = remote
-            known = self._others.pop(node, None)
-        if known is None:
+        if self.seat.node != node and not self._turn_to(node):
             known = RemoteSender(self, node)
             self.ports.notify(SenderHeard(node))
+            if self.seat.node != NOBODY:
+                if self._senders is None:
+                    self._senders = {self.seat.node: self.seat}
+                self._senders[node] = known
+            self.seat = known
+        remote: RemoteSender = self.seat
+        return remote
+
+    def _turn_to(self, node: int) -> bool:
+        """Is this another sender than the one heard last, and was it heard before? It is the one heard last, then."""
+        known = self._senders.get(node) if self._senders is not None else None
+        if known is None or known is self.seat:
+            return False
+        # What is said to others matters, too.
+        known.attentive = True
         self.seat = known
-        return known
+        return True
 
     def settle(self) -> None:
         """After an input: when to be woken, and whether others matter."""
         seat: RemoteSender = self.seat
-        due = seat.settle()
-        if self._others:
-            due = min(due, *(remote.settle() for remote in self._others.values()))
+        if self._senders is None:
+            due = seat.settle()
+        else:
+            due = min([remote.settle() for remote in self._senders.values()])
+            # What is said to others than this one matters, too.
             seat.attentive = True
         if due < self.deadline:
             # As `_due`, without a call.

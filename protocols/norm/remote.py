@@ -128,7 +128,7 @@ class RemoteSender(Reception):
             # A flush goes through the end of its block.
             block += 1
         if self.whole:
-            if self.attentive:
+            if self.attentive and self.cycle is not None:
                 self.receiver.settle()
         elif self.check((key, block, 0), now):
             self.receiver.settle()

@@ -66,3 +66,30 @@ def test_engines_and_wires_leave_the_same_fingerprint(
     }
     runs = [{"engine": "fast"}, {"engine": "strict"}, {"wire": "bytes"}]
     assert len({run(parse({**written, **how}, "test")).fingerprint for how in runs}) == 1
+
+
+@settings(deadline=None, max_examples=12, derandomize=True)
+@given(
+    receivers=st.integers(3, 12),
+    senders=st.integers(2, 4),
+    loss=st.sampled_from(["0%", "1%", "10%"]),
+    parity=st.sampled_from([0, 4]),
+    probing=st.sampled_from(["active", "none"]),
+    seed=st.integers(1, 1000),
+)
+def test_several_senders_of_one_group_leave_the_same_fingerprint(
+    receivers: int, senders: int, loss: str, parity: int, probing: str, seed: int
+) -> None:
+    names = ["sender", "r1", "r2", "r3"][:senders]
+    written = {
+        "name": "x",
+        "seed": seed,
+        "topology": {"kind": "lan", "receivers": receivers, "link": {"rate": "10Mbit", "delay": "2ms", "down": {"loss": loss}}},
+        "protocol": {"name": "norm", "rate": "2Mbit", "grtt": "50ms", "block": 16, "parity": parity, "probing": probing},
+        "workload": [{"from": name, "size": "60kB"} for name in names],
+        "duration": "20s",
+    }
+    # Messages made of bytes are taken the long way: they know no positions.
+    runs = [run(parse({**written, **how}, "test")) for how in ({"engine": "fast"}, {"engine": "strict"}, {"wire": "bytes"})]
+    assert all(result.completed for result in runs)
+    assert len({result.fingerprint for result in runs}) == 1
