@@ -26,6 +26,6 @@ def page(verdicts: Sequence[Verdict], effort: float) -> str:
 def _table(verdicts: Iterable[Verdict]) -> list[str]:
     rows = ["| id | value | reference | measured | SE | allowed | verdict |", "|---|---|---|---|---|---|---|"]
     for v in verdicts:
-        numbers = " | ".join(f"{x:.5g}" for x in (v.reference, v.measured, v.error, v.allowed))
+        numbers = f"{v.reference:.5g} | {v.measured:.5g} | {v.error:.2g} | {v.allowed:.2g}"
         rows.append(f"| `{v.id}` | {v.name} | {numbers} | {'agrees' if v.good else '**differs**'} |")
     return rows
