@@ -36,8 +36,8 @@ sweeps: setup # the ready sweeps, into out/, and their figures in docs/images; u
 
 SEARCHED := norm a n1 n2 srm
 
-validate: setup # all of theory, measured, and a long search for violations; takes long and writes docs/validation.md
-	@$(BIN)/mcastlab validate --out docs/validation.md
+validate: setup # all of theory, measured, and a long search for violations; takes long, goes on after an interruption, writes docs/validation.md
+	@$(BIN)/mcastlab validate --out docs/validation.md --resume
 	@for name in $(SEARCHED); do \
 	  $(BIN)/mcastlab search experiments/scenarios/lan-file.yaml --set "protocol={name: $$name, rate: 10Mbit}" \
 	    --set workload.size=100kB --set workload.count=3 --set duration=20s --set wire=bytes --runs 500 || exit 1; \

@@ -16,22 +16,22 @@ ENTRY = "experiments.sweep.work"
 
 
 @cache
-def code_version() -> str:
-    """The package's version and a digest of the source that runs depend on, like 0.1.0+1f2e3d4c5b6a."""
+def code_version(entry: str = ENTRY) -> str:
+    """The package's version and a digest of the source that runs by this module depend on, like 0.1.0+1f2e3d4c5b6a."""
     hashed = sha256()
-    for name, path in sorted(sources().items()):
+    for name, path in sorted(sources(entry).items()):
         hashed.update(f"{name}\0".encode() + path.read_bytes() + b"\0")
     return f"{version('mcastlab')}+{hashed.hexdigest()[:12]}"
 
 
-def sources() -> dict[str, Path]:
-    """The files that runs depend on, by the name of the module."""
+def sources(entry: str = ENTRY) -> dict[str, Path]:
+    """The files that runs by this module depend on, by the name of the module."""
     found = {}
     for package in WHOLE:
         top = _file(package).parent
         for path in top.rglob("*.py"):
             found[".".join((package, *path.relative_to(top).with_suffix("").parts))] = path
-    left = [ENTRY]
+    left = [entry]
     while left:
         name = left.pop()
         if name not in found:

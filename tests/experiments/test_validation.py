@@ -1,13 +1,16 @@
 """Theory is met by the real machines: a spread of reference values, and the frame that judges them."""
 
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from experiments.cli import invoke
 from experiments.validation import families
-from experiments.validation.frame import Entry, Measured, judge, mean_of, ratio_of, read_entries
+from experiments.validation.frame import Entry, Measured, Verdict, judge, mean_of, ratio_of, read_entries
 from experiments.validation.page import page
 from protocols.errors import UsageError
 
@@ -43,7 +46,7 @@ SPREAD = {
 
 @pytest.mark.parametrize("id", SPREAD)
 def test_the_machines_do_what_theory_says(id: str) -> None:
-    verdicts = list(families.validate([ENTRIES[id]], SPREAD[id]))
+    (verdicts,) = families.validate([ENTRIES[id]], SPREAD[id])
     assert verdicts
     for verdict in verdicts:
         assert verdict.good, f"{verdict.name}: {verdict.measured} (SE {verdict.error}), theory says {verdict.reference}"
@@ -78,7 +81,8 @@ def test_standard_errors_are_those_of_means() -> None:
 
 def test_a_wrong_machine_would_be_noticed() -> None:
     wrong = Entry("arq.EM.R10.p0.1", "arq_nofec", "", "", {"R": 10, "p": 0.12}, {"value": 1.758}, {"type": "stat", "rel": 0.02})
-    assert not all(verdict.good for verdict in families.validate([wrong], 0.3))
+    (verdicts,) = families.validate([wrong], 0.3)
+    assert not all(verdict.good for verdict in verdicts)
 
 
 def test_every_family_that_is_measured_has_references() -> None:
@@ -100,6 +104,50 @@ def test_the_command_writes_json_and_the_page(tmp_path: Path, capsys: pytest.Cap
     assert "| `implosion.G100.Q50` | drops | 49 | 49 |" in text
     assert invoke(["validate", "--reference", str(tmp_path / "none.json")]) == 2
     assert invoke(["validate", "--effort", "0"]) == 2
+
+
+QUICK = ["validate", "--effort", "0.05", "--family", "mm1k", "--family", "implosion_drop"]
+
+
+def test_several_at_a_time_measure_what_one_does(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke([*QUICK, "--jobs", "1"]) == invoke([*QUICK, "--jobs", "3"]) == 0
+    said = capsys.readouterr().out
+    assert said[: len(said) // 2] == said[len(said) // 2 :]
+
+
+def test_an_interrupted_validation_goes_on_where_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, part = tmp_path / "page.md", tmp_path / "page.md.part"
+    long = [*QUICK, "--out", str(out)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(families, "judge", _interrupting(after=5))
+        assert invoke([*long, "--jobs", "1"]) == 130
+    assert not out.exists()
+    assert len(part.read_text().splitlines()) == 1 + 5
+    capsys.readouterr()
+    assert invoke(long) == 2
+    assert "page.md.part is left from an interrupted run; go on with --resume" in capsys.readouterr().err
+    assert invoke([*long, "--resume", "--effort", "0.1"]) == 2
+    assert '"effort": 0.05' in capsys.readouterr().err
+    # The last line was being written when it ended; of the others the first is recognised by what nobody measures.
+    lines = part.read_text().splitlines(keepends=True)
+    lines[1] = re.sub(r'"measured": [^,]*', '"measured": 0.125', lines[1])
+    part.write_text("".join(lines)[:-9])
+    assert invoke([*long, "--resume"]) == 0
+    assert "measured 0.125" in capsys.readouterr().out
+    assert not part.exists()
+    assert re.search(r"\b(\d+) of \1 values agree", out.read_text())
+
+
+def _interrupting(after: int) -> Callable[..., list[Verdict]]:
+    """Judges so many entries until Ctrl-C is pressed."""
+    left = iter(range(after))
+
+    def judging(*told: Any) -> list[Verdict]:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return judge(*told)
+
+    return judging
 
 
 def test_what_differs_stands_out() -> None:

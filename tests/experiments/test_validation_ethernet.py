@@ -23,6 +23,6 @@ ENTRIES = {entry.id: entry for entry in read_entries()}
 @pytest.mark.parametrize("name", CHOSEN)
 def test_the_laboratory_agrees_with_arithmetic(name: str) -> None:
     entry: Entry = ENTRIES[name]
-    verdicts = list(validate([entry]))
+    (verdicts,) = validate([entry])
     assert verdicts
     assert not [verdict for verdict in verdicts if not verdict.good]

@@ -55,5 +55,5 @@ def test_the_version_covers_what_a_run_imports_and_nothing_else() -> None:
 def test_changed_source_is_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     changed = tmp_path / "sender.py"
     changed.write_text(sources()["protocols.norm.sender"].read_text() + "\n")
-    monkeypatch.setattr(version, "sources", lambda: {**sources(), "protocols.norm.sender": changed})
+    monkeypatch.setattr(version, "sources", lambda entry: {**sources(entry), "protocols.norm.sender": changed})
     assert code_version.__wrapped__() != code_version()
