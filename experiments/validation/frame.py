@@ -71,10 +71,11 @@ def judge(entry: Entry, measured: Mapping[str, Measured]) -> list[Verdict]:
     """|measured - reference| <= max(tolerance, 4 standard errors), for each value measured."""
     verdicts = []
     for name, found in measured.items():
-        reference = entry.values[name]
-        allowed = max(entry.allowance(name), STANDARD_ERRORS * found.error)
-        good = abs(found.value - reference) <= allowed
-        verdicts.append(Verdict(entry.id, entry.family, name, reference, found.value, found.error, allowed, good))
+        # Numbers of numpy would not go into JSON.
+        reference, value, error = entry.values[name], float(found.value), float(found.error)
+        allowed = max(entry.allowance(name), STANDARD_ERRORS * error)
+        good = abs(value - reference) <= allowed
+        verdicts.append(Verdict(entry.id, entry.family, name, reference, value, error, allowed, good))
     return verdicts
 
 

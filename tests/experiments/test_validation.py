@@ -3,9 +3,11 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from experiments.cli import invoke
@@ -69,6 +71,11 @@ def entry(tolerance: float, value: float = 10.0) -> Entry:
 def test_a_value_may_differ_by_the_tolerance_or_four_standard_errors(measured: Measured, good: bool) -> None:
     (verdict,) = judge(entry(0.05), {"value": measured})
     assert verdict.good is good
+
+
+def test_verdicts_on_numbers_of_numpy_go_into_json() -> None:
+    (verdict,) = judge(entry(0.05), {"value": Measured(np.float64(10.4), np.float64(0.1))})
+    assert json.loads(json.dumps(asdict(verdict)))["good"] is True
 
 
 def test_standard_errors_are_those_of_means() -> None:
