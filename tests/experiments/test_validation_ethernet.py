@@ -1,4 +1,4 @@
-"""What Ethernet carries, a single MAC leaves, an overrun host loses and a fan-out costs: a spread of the reference values.
+"""What Ethernet carries, a single MAC leaves, an overrun host loses, coding and a fan-out cost: a spread of reference values.
 
 `make validate` measures all of them.
 """
@@ -15,6 +15,7 @@ CHOSEN = (
     "eth100.udp65507",
     "eth100.fjm2.1440",
     "overrun.1.05",
+    "fjm2.fec.sym512",
     "fanout.broker.N8",
 )
 ENTRIES = {entry.id: entry for entry in read_entries()}
