@@ -36,7 +36,7 @@ sweeps: setup # the ready sweeps, into out/, and their figures in docs/images; u
 
 SEARCHED := norm a n1 n2 srm
 
-validate: setup # all of theory, measured, and a long search for violations; takes long, goes on after an interruption, writes docs/validation.md
+validate: setup # all of theory into docs/validation.md, and a long search for violations; takes hours, goes on where it was
 	@$(BIN)/mcastlab validate --out docs/validation.md --resume
 	@for name in $(SEARCHED); do \
 	  $(BIN)/mcastlab search experiments/scenarios/lan-file.yaml --set "protocol={name: $$name, rate: 10Mbit}" \

@@ -1,6 +1,7 @@
 """When things happen in a network: SimPy's queue, the inputs of one moment, and what these cause."""
 
 import gc
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from heapq import heappop
 from math import inf
@@ -24,7 +25,7 @@ _place_of = attrgetter("place")
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Schedule:
+class Schedule(ABC):
     """Time of a network. `hosts` are those made so far, by place."""
 
     def __init__(self, environment: Environment, hosts: "list[SimHost | None]") -> None:
@@ -48,9 +49,9 @@ class Schedule:
         self._finished = False
         self._due = (self._on_due,)
 
+    @abstractmethod
     def look_ahead(self, host: "SimHost") -> None:
         """The host's machine had an input, and may foresee what it sends."""
-        raise NotImplementedError
 
     # The inputs of one moment
 

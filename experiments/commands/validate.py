@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Iterable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -59,15 +58,14 @@ def validate_command(
         verdicts += found
         if not as_json:
             _show(found)
-    if out is not None and journal is not None:
-        out.write_text(page(verdicts, effort), encoding="utf-8")
-        journal.remove()
+    if journal is not None:
+        journal.finish(page(verdicts, effort))
     if as_json:
         typer.echo(json.dumps([asdict(verdict) for verdict in verdicts]))
     return 0 if all(verdict.good for verdict in verdicts) else 1
 
 
-def _show(verdicts: "Iterable[Verdict]") -> None:
+def _show(verdicts: "list[Verdict]") -> None:
     for verdict in verdicts:
         mark = "agrees " if verdict.good else "DIFFERS"
         numbers = f"{verdict.reference:.6g} measured {verdict.measured:.6g} +- {verdict.error:.2g}"

@@ -137,12 +137,26 @@ def test_an_interrupted_validation_goes_on_where_it_was(tmp_path: Path, capsys: 
     assert '"effort": 0.05' in capsys.readouterr().err
     # The last line was being written when it ended; of the others the first is recognised by what nobody measures.
     lines = part.read_text().splitlines(keepends=True)
+    part.write_text(lines[0] + "{}\n")
+    assert invoke([*long, "--resume"]) == 2
+    assert "page.md.part was changed by somebody else" in capsys.readouterr().err
     lines[1] = re.sub(r'"measured": [^,]*', '"measured": 0.125', lines[1])
     part.write_text("".join(lines)[:-9])
     assert invoke([*long, "--resume"]) == 0
     assert "measured 0.125" in capsys.readouterr().out
     assert not part.exists()
     assert re.search(r"\b(\d+) of \1 values agree", out.read_text())
+
+
+def test_a_page_that_cannot_be_written_is_refused_before_anything_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for out in (tmp_path, tmp_path / "none" / "page.md"):
+        assert invoke([*QUICK, "--out", str(out)]) == 2
+        said = capsys.readouterr()
+        assert f"--out: value '{out}' is not allowed; a file that can be written" in said.err
+        assert not said.out
+    assert not list(tmp_path.iterdir())
 
 
 def _interrupting(after: int) -> Callable[..., list[Verdict]]:
