@@ -16,7 +16,7 @@ from experiments.analysis.effects import effects
 from experiments.analysis.pairs import compare_variants
 from experiments.analysis.runs import Runs, open_runs
 from experiments.analysis.summary import summarise
-from experiments.sweep.spark import session
+from experiments.sweep.run.spark import session
 
 __all__ = ["main", "make", "measure"]
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 from benchmarks.yardsticks import Measure, bare_loop, best, timed
-from experiments.running.cast import Cast
+from experiments.running.participants import Cast
 from experiments.running.program import accounted
-from experiments.scenario import parse
+from experiments.scenario.scenario import parse
 from sim.network import Network
 
 __all__ = ["CASES", "measure_cases"]

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.simulator import SIZES, ours
 from benchmarks.yardsticks import best
-from protocols import crowd
+from protocols.fast import lockstep as crowd
 
 __all__ = ["main"]
 

@@ -26,7 +26,7 @@ from protocols.norm.messages import (
     Origin,
     Request,
 )
-from protocols.norm.wire import NormCodec
+from protocols.norm.wire.codec import NormCodec
 from protocols.rng import Rng, key_of
 from tests.support.capture_writer import Sent, datagram, frame
 from topologies.pcapng import PcapngWriter

@@ -21,13 +21,13 @@ import pyarrow as pa
 import yaml
 from pyarrow import parquet
 
-from experiments.sweep.conduct import Options, conduct, missing_runs
-from experiments.sweep.grid import Plan
-from experiments.sweep.rounds import wanted
-from experiments.sweep.schema import runs_schema
-from experiments.sweep.spark import cores_of, session, stop
-from experiments.sweep.store import known_runs, parts
-from experiments.sweep.sweepfile import load_sweep
+from experiments.sweep.run.conduct import Options, conduct, missing_runs
+from experiments.sweep.run.rounds import wanted
+from experiments.sweep.run.spark import cores_of, session, stop
+from experiments.sweep.spec.grid import Plan
+from experiments.sweep.spec.sweep_file import load_sweep
+from experiments.sweep.store.datasets import known_runs, parts
+from experiments.sweep.store.schema import runs_schema
 from protocols.rng import Rng, key_of
 
 __all__ = ["main", "spin"]

@@ -26,7 +26,7 @@ from emu.tap import check_tap
 from emu.world import inside, visiting
 from protocols.errors import UnsupportedError
 from protocols.norm.messages import Data, Fti, Origin
-from protocols.norm.wire import NormCodec
+from protocols.norm.wire.codec import NormCodec
 from topologies.generators import Star
 
 __all__ = ["main", "measure"]

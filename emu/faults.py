@@ -15,11 +15,11 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from emu.crew import Crew
 from emu.doctor import LOSS
+from emu.fault_targets import Filter, Stage
 from emu.network import Network
+from emu.node_processes import Crew
 from emu.shaping import Shape
-from emu.stage import Filter, Stage
 from emu.tc import Tc
 from protocols.errors import UnsupportedError
 

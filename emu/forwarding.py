@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from emu.wire import Way, serve
+from emu.userspace_link import Way, serve
 from protocols.errors import McastlabError, WireError
 from protocols.machine import Codec, Message
 

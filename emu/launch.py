@@ -7,14 +7,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from emu.capture import Capture, CapturePoint
-from emu.crew import Crew, NodeReport, Watch
 from emu.doctor import check_kernel, check_tools, run
 from emu.faults import Fault, Faults
-from emu.guest import Guest
+from emu.foreign_program import Guest
 from emu.health import judged, kernel_drops
 from emu.netem import examine_netem
 from emu.network import Network
 from emu.node import Node, Program, prefer
+from emu.node_processes import Crew, NodeReport, Watch
 from emu.plan import Plan, plan
 from emu.tap import check_tap
 from emu.trunk import TrunkChoice, choose_trunk

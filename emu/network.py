@@ -18,7 +18,7 @@ from emu.shaping import Shape, apply_loss, apply_rate
 from emu.snooping import flood, prune
 from emu.tap import overflow
 from emu.trunk import Trunk, lay
-from emu.wire import Way
+from emu.userspace_link import Way
 from protocols.errors import UnsupportedError
 from protocols.machine import Codec
 from topologies.addressing import PREFIX_LENGTH

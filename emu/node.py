@@ -21,7 +21,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, Protocol
 
-from emu.guest import Guest, Seat
+from emu.foreign_program import Guest, Seat
 from emu.host import Loop, UdpHost, new_loop
 from emu.world import enter_network
 from protocols.errors import McastlabError

@@ -16,7 +16,7 @@ from emu.trunk import TrunkWay
 from protocols.errors import UnsupportedError
 from topologies.addressing import host_address
 from topologies.keys import line_key
-from topologies.nodes import RouterModel
+from topologies.node_models import RouterModel
 from topologies.spec import LinkSpec, Topology
 
 __all__ = ["Plan", "Wire", "plan"]

@@ -15,7 +15,7 @@ from emu.framing import check_sizes, cost_table, size_table
 from emu.shaping import Shape, apply_rate
 from emu.trunk import FEATURES, WRAPPING, TrunkWay
 from protocols.errors import UnsupportedError
-from topologies.nodes import RouterModel
+from topologies.node_models import RouterModel
 from topologies.units import format_duration
 
 __all__ = ["RouterShape", "apply_router", "router_shape"]

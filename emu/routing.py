@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from protocols.errors import UnsupportedError
 from topologies.addressing import host_address
-from topologies.nodes import RouterModel
+from topologies.node_models import RouterModel
 from topologies.spec import Topology
 from topologies.trees import forwarding, group_tree, next_hops
 

@@ -17,7 +17,7 @@ from emu.doctor import check_kernel, run
 from emu.world import inside
 from protocols.errors import UnsupportedError
 from topologies.ethernet import HEADER, IPV4, MTU, UDP
-from topologies.nodes import RouterModel
+from topologies.node_models import RouterModel
 from topologies.spec import Topology
 
 __all__ = ["FEATURES", "WRAPPING", "Trunk", "TrunkChoice", "TrunkWay", "choose_trunk", "lay"]

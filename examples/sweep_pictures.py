@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments.analysis.formulas import FORMULAS
-from experiments.sweep.schema import column_of
-from experiments.sweep.sweepfile import load_sweep
+from experiments.sweep.spec.sweep_file import load_sweep
+from experiments.sweep.store.schema import column_of
 
 COLOURS = ("#1f5fa8", "#d1495b", "#2a9d4f", "#b07d12", "#7a4fa3", "#4a4a4a", "#22a3b5")
 RECEIVERS, LOSS_P, BURST_R = "topology.receivers", "topology.link.down.loss.p", "topology.link.down.loss.r"

@@ -10,9 +10,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from experiments.metrics import Result
-from experiments.run import run
-from experiments.scenario import load
+from experiments.running.result import Result
+from experiments.running.run import run
+from experiments.scenario.scenario import load
 
 SCENARIO = Path(__file__).parent / "two_worlds.yaml"
 LOSSES = ("0%", "1%", "2%", "5%", "10%", "20%")

@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 from mypy_extensions import mypyc_attr
 
-from protocols.crowd import fan_out
 from protocols.events import Event
+from protocols.fast.contract import Seat
+from protocols.fast.lockstep import fan_out
 from protocols.rng import Rng
-from protocols.seat import Seat
 
 if TYPE_CHECKING:
-    from protocols.foresight import Run
+    from protocols.fast.lookahead import Run
 
 __all__ = [
     "Address",
@@ -211,7 +211,7 @@ class Machine(ABC):
 
     __slots__ = ("deadline", "ports", "seat")
     foresees: ClassVar[bool] = False
-    """Does it say beforehand what it will send (`protocols.foresight`)?"""
+    """Does it say beforehand what it will send (`protocols.fast.lookahead`)?"""
 
     def __init__(self, ports: Ports) -> None:
         self.ports = ports

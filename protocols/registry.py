@@ -2,7 +2,7 @@
 
 from protocols import arq, norm, srm
 from protocols.errors import ConfigError
-from protocols.protocol import Protocol
+from protocols.spec import Protocol
 
 __all__ = ["PROTOCOLS", "names", "protocol"]
 

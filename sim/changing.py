@@ -6,7 +6,7 @@ from typing import Any
 from protocols.errors import UsageError
 from sim.link import Bundle
 from sim.network import Network
-from sim.strands import Strands
+from sim.separate_links import Strands
 from topologies.channels import Bernoulli
 from topologies.keys import loss_key, member_loss_key
 from topologies.spec import Topology

@@ -16,7 +16,7 @@ from protocols.errors import LivelockError
 
 if TYPE_CHECKING:
     from sim.host import SimHost
-    from sim.schedule import Schedule
+    from sim.kernel import Schedule
 
 __all__ = ["Occurrence", "Timers", "post"]
 
@@ -108,7 +108,7 @@ class Timers:
             host.parked = inf
         if host.armed != when:
             return False
-        # Not a `Machine` to the compiler: a gate computes its deadline (`sim.gate`).
+        # Not a `Machine` to the compiler: a gate computes its deadline (`sim.fault_shim`).
         machine: Any = host.machine
         later: float = machine.deadline
         if later <= when:

@@ -12,10 +12,10 @@ from typing import Any
 from protocols.errors import UsageError
 from protocols.machine import Machine, Packet
 from sim.changing import change
+from sim.endpoint import Audience
+from sim.fault_shim import Gate, Rule, gate_of
 from sim.flight import Flight
-from sim.gate import Gate, Rule, gate_of
 from sim.host import IDLE, SimHost
-from sim.leaf import Audience
 from sim.network import Network
 from sim.noise import NOISE_GROUP, Noise
 

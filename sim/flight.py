@@ -7,9 +7,9 @@ from protocols.machine import Address, Codec, Message
 from sim.engine import Occurrence
 
 if TYPE_CHECKING:
-    from sim.express import Express
+    from sim.endpoint import Leaf
+    from sim.fast.lookahead import Express
     from sim.host import SimHost
-    from sim.leaf import Leaf
     from sim.link import Hop, Places
 
 __all__ = ["Flight", "Landing", "Route", "through_wire"]

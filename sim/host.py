@@ -12,9 +12,9 @@ from protocols.machine import Address, Group, Machine, Message, Offer, Packet, P
 from protocols.rng import Rng, extend
 
 if TYPE_CHECKING:
+    from sim.endpoint import Leaf
+    from sim.fault_shim import Gate
     from sim.flight import Flight
-    from sim.gate import Gate
-    from sim.leaf import Leaf
 
 __all__ = ["IDLE", "Idle", "SimHost"]
 

@@ -13,9 +13,9 @@ from topologies.ethernet import wire_bytes
 from topologies.spec import LinkSpec
 
 if TYPE_CHECKING:
-    from sim.express import Express
+    from sim.endpoint import Leaf
+    from sim.fast.lookahead import Express
     from sim.flight import Flight
-    from sim.leaf import Leaf
 
 __all__ = ["Bundle", "Carrier", "Fifo", "FramedFifo", "Hop", "Landings", "Link", "Places"]
 
@@ -123,7 +123,7 @@ class Link:
         self.fixed = True
         """Will its rate and loss stay as they are, so that what comes can be worked out ahead of time?"""
         self.express: Express | None = None
-        """Packets on their way that this link has not been offered one by one (`sim.express`)."""
+        """Packets on their way that this link has not been offered one by one (`sim.fast.lookahead`)."""
         self.offered = self.dropped = self.lost = 0
 
     def carry(self, flight: "Flight", now: float, landings: Landings) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from protocols.machine import Address, Group
 
 if TYPE_CHECKING:
+    from sim.endpoint import Leaf
     from sim.host import SimHost
-    from sim.leaf import Leaf
     from sim.network import Network
 
 __all__ = ["Membership"]

@@ -10,28 +10,28 @@ from simpy import Environment
 from protocols.errors import UsageError
 from protocols.machine import Codec, Message, Packet
 from protocols.traffic import Traffic
-from sim.capture import Fingerprint
-from sim.counts import LinkCounts, Observer
+from sim.endpoint import Leaf
 from sim.engine import ARRIVAL
-from sim.express import Express, express_of
+from sim.fast.lookahead import Express, express_of
+from sim.fingerprint import Fingerprint
 from sim.flight import Flight, Landing, through_wire
 from sim.host import IDLE, SimHost
-from sim.intake import LimitedHost, LimitedLeaf, find_pausing, make_leaf
-from sim.leaf import Leaf
-from sim.lines import LineBundle, LineLink
+from sim.impaired_link import LineBundle, LineLink
+from sim.kernel import Schedule
 from sim.link import Bundle, Carrier, Hop, Landings, Link, Places
 from sim.membership import Membership
 from sim.noise import Noise
 from sim.pause import PausedLink, Pausing
+from sim.receive_processor import LimitedHost, LimitedLeaf, find_pausing, make_leaf
 from sim.router import NodeCounts, Router, StormSwitch, make_switch
 from sim.routes import Routes
-from sim.schedule import Schedule
-from sim.strands import Strands
+from sim.separate_links import Strands
+from sim.stats import LinkCounts, Observer
 from topologies.keys import loss_key, member_loss_key
 from topologies.spec import LinkSpec, Topology
 
 if TYPE_CHECKING:
-    from sim.gate import Gate
+    from sim.fault_shim import Gate
 
 __all__ = ["ENGINES", "Network", "OnDelivery"]
 
@@ -83,7 +83,7 @@ class Network(Schedule):
         self.expresses: list[Express] = []
         """Where packets are under way that were foreseen."""
         self.gates: dict[int, Gate] = {}
-        """The gates of hosts with faults (`sim.gate`), by place."""
+        """The gates of hosts with faults (`sim.fault_shim`), by place."""
         self.observers: list[Observer] = []
         """Who is told of every packet sent."""
         self._codec = codec() if codec is not None else None
@@ -320,7 +320,7 @@ class Network(Schedule):
         return self.delivered
 
     def fingerprint(self) -> str:
-        """See `sim.capture.Fingerprint`."""
+        """See `sim.fingerprint.Fingerprint`."""
         running = [host for host in self._hosts if host is not None and host.machine is not IDLE]
         counts: Iterator[tuple[int, dict[str, int]]] = ((host.place, host.machine.counts()) for host in running)
         return self.fingerprinter.hexdigest(self.env.now, counts, self.traffic)

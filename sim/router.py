@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sim.leaf import Switch
+from sim.endpoint import Switch
 from sim.stage import Then
 from topologies.ethernet import Framing, size_on_link, wire_bytes
-from topologies.nodes import RouterModel, SwitchModel
+from topologies.node_models import RouterModel, SwitchModel
 
 if TYPE_CHECKING:
     from sim.flight import Flight
@@ -121,7 +121,7 @@ class Wire:
 
 
 class Router(Switch):
-    """Takes each packet in, has the processor look at it, and queues it for the next links (`topologies.nodes.RouterModel`)."""
+    """Takes each packet in, has the processor look at it, and queues it for the next links (`topologies.node_models.RouterModel`)."""
 
     __slots__ = ("_inward", "_outward", "_outward_queue", "_processor", "offered")
 

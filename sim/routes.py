@@ -8,7 +8,7 @@ from sim.flight import Route
 from topologies.trees import distribution, forwarding, group_tree
 
 if TYPE_CHECKING:
-    from sim.leaf import Leaf, Switch
+    from sim.endpoint import Leaf, Switch
     from sim.link import Hop
     from sim.network import Network
 

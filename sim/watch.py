@@ -11,12 +11,12 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from protocols.events import Event
 from protocols.machine import Packet
-from sim.counts import LinkCounts
+from sim.endpoint import Leaf
 from sim.flight import Flight
 from sim.host import SimHost
-from sim.leaf import Leaf
 from sim.link import Hop, Landings
 from sim.network import Network
+from sim.stats import LinkCounts
 
 __all__ = ["REASONS", "Fate", "Passage", "WatchedNetwork", "Watcher", "number_of"]
 

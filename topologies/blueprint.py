@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_serializer
 
 from protocols.errors import ConfigError
 from topologies.multicast import Multicast
-from topologies.nodes import NodeAttributes
+from topologies.node_models import NodeAttributes
 from topologies.spec import Graph, LinkAttributes, NodeSpec, Topology, connect
 
 __all__ = ["SENDER", "SWITCH_LIMIT", "Blueprint", "leaves", "node_spec", "start"]

@@ -6,7 +6,7 @@ import networkx as nx
 from pydantic import Field, field_serializer
 
 from topologies.blueprint import SENDER, SWITCH_LIMIT, Blueprint, leaves, node_spec, start
-from topologies.nodes import NodeAttributes
+from topologies.node_models import NodeAttributes
 from topologies.spec import Graph, LinkAttributes, NodeSpec, connect
 
 __all__ = ["Dumbbell", "Wan"]

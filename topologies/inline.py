@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from protocols.errors import ConfigError
 from topologies.blueprint import Blueprint, node_spec
-from topologies.nodes import NodeAttributes
+from topologies.node_models import NodeAttributes
 from topologies.spec import Graph, LinkAttributes, Topology, connect
 
 __all__ = ["NODE_LIMIT", "Edge", "Inline"]

@@ -20,7 +20,7 @@ from topologies.channels import Channel, Loss, Perfect
 from topologies.delays import AnyDelay, DelayModel
 from topologies.ethernet import Framing
 from topologies.multicast import Multicast, check_multicast
-from topologies.nodes import HostModel, Kind, Model, RouterModel, SwitchModel
+from topologies.node_models import HostModel, Kind, Model, RouterModel, SwitchModel
 from topologies.queues import AnyQueue, Discipline
 from topologies.units import Fraction, Rate, Size
 

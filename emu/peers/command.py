@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from emu.guest import Guest, Seat, write_out
+from emu.foreign_program import Guest, Seat, write_out
 from emu.peers.meter import Meter
 from emu.udp import endpoint_of
 from protocols.errors import UsageError

@@ -8,7 +8,7 @@ from typing import Any
 
 from experiments.analysis.runs import Runs, axis_column
 from experiments.analysis.summary import order
-from experiments.sweep import store
+from experiments.sweep.store import datasets as store
 from protocols.errors import UsageError
 
 __all__ = ["QUANTILES", "Band", "bands"]

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from experiments.analysis.runs import CASE
-from experiments.scenario import parse
-from experiments.scenario_file import put, read_yaml
-from experiments.sweep.sweepfile import BACKEND, Sweep, load_sweep
+from experiments.scenario.files import put, read_yaml
+from experiments.scenario.scenario import parse
+from experiments.sweep.spec.sweep_file import BACKEND, Sweep, load_sweep
 from protocols.errors import ConfigError, UsageError
 
 __all__ = ["Points", "flat"]

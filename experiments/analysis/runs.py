@@ -7,7 +7,7 @@ from typing import Any
 
 from experiments.analysis.derived import with_derived
 from experiments.analysis.jobs import jobs_of
-from experiments.sweep.store import latest_version, runs
+from experiments.sweep.store.datasets import latest_version, runs
 from protocols.errors import UsageError
 
 __all__ = ["AXIS", "CASE", "METRIC", "Runs", "axis_column", "metric_column", "open_runs", "pick", "plain_name"]

@@ -7,7 +7,7 @@ from typing import Any
 
 from experiments.analysis.bootstrap import bootstrap
 from experiments.analysis.runs import Runs, axis_column, metric_column
-from experiments.paired import student_quantile
+from experiments.compare.paired import student_quantile
 
 __all__ = ["EXACT_UP_TO", "PERCENTILES", "Group", "finite", "order", "reach", "summarise"]
 

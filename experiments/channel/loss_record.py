@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.captures import is_capture, read_capture
+from experiments.captures.datagrams import is_capture, read_capture
 from protocols.errors import ConfigError, UsageError
 
 __all__ = ["LossRecord", "read_record"]

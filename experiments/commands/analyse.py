@@ -8,8 +8,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from experiments import tables
 from experiments.commands.options import Json, Master, Remote
+from experiments.output import tables
 
 if TYPE_CHECKING:
     from experiments.analysis.questions import Answer
@@ -59,8 +59,8 @@ def analyse_command(
     """
     # Spark's packages are loaded here alone.
     from experiments.analysis.questions import Question, ask, write_csv
-    from experiments.sweep.spark import session
-    from experiments.sweep.store import latest_version
+    from experiments.sweep.run.spark import session
+    from experiments.sweep.store.datasets import latest_version
 
     question = Question(
         by=_listed(by),

@@ -14,8 +14,8 @@ from rich.table import Table
 from experiments.channel.fit import Estimate, Fitted, fit_channels
 from experiments.channel.loss_record import read_record
 from experiments.commands.options import Json
-from experiments.complaint import complaint
-from experiments.scenario import load
+from experiments.scenario.scenario import load
+from experiments.scenario.validation_errors import complaint
 from protocols.errors import ConfigError, UsageError
 from topologies.channel_file import write_channel
 from topologies.channels import Channel, Loss

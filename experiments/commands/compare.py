@@ -9,14 +9,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from experiments import tables
 from experiments.commands.options import Json
-from experiments.scenario import load
-from experiments.scenario_file import override
+from experiments.output import tables
+from experiments.scenario.files import override
+from experiments.scenario.scenario import load
 from protocols.errors import UsageError
 
 if TYPE_CHECKING:
-    from experiments.compare import Comparison
+    from experiments.compare.comparison import Comparison
 
 __all__ = ["compare_command"]
 
@@ -49,8 +49,8 @@ def compare_command(
     Exit code 0: every receiver had everything in every run; 1: not; 2: bad input; 3: this machine can't run it.
     """
     # Both worlds are loaded here alone: they take longer than other commands should take to start.
-    from experiments.compare import compare, together, variants
-    from experiments.run import BACKENDS
+    from experiments.compare.comparison import compare, together, variants
+    from experiments.running.run import BACKENDS
 
     if backend not in BACKENDS:
         raise UsageError(f"--on: value {backend!r} is not allowed; one of {', '.join(BACKENDS)}")
@@ -80,7 +80,7 @@ def _special(written: Iterable[str]) -> dict[str, dict[str, object]]:
 
 
 def _show(found: "Comparison") -> None:
-    from experiments.compare import METRICS
+    from experiments.compare.comparison import METRICS
 
     first, runs = found.protocols[0], len(found.seeds)
     title = f"{found.scenario}: {runs} runs each, seeds {found.seeds[0]} to {found.seeds[-1]}, identical losses"

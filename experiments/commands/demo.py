@@ -4,8 +4,8 @@ from pathlib import Path
 
 import typer
 
-from experiments import tables
-from experiments.scenario import load
+from experiments.output import tables
+from experiments.scenario.scenario import load
 from protocols.errors import UnsupportedError
 
 __all__ = ["SCENARIO", "demo"]
@@ -19,7 +19,7 @@ def demo() -> int:
     Where Mininet can't run, a line says why and what helps, and the simulator is shown alone.
     """
     # Both worlds are loaded here alone: they take longer than `send` and `recv` should take to start.
-    from experiments.run import run
+    from experiments.running.run import run
 
     scenario = load(SCENARIO)
     with tables.working(f"{scenario.name} in the simulator"):

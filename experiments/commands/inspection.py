@@ -11,7 +11,7 @@ from experiments.inspection.inspection import inspect_capture
 from experiments.inspection.packet import packet_lines, packet_of
 from experiments.inspection.page import page
 from experiments.inspection.text import show
-from experiments.tables import working
+from experiments.output.tables import working
 from protocols.errors import UsageError
 
 __all__ = ["inspect_command"]

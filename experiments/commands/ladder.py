@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
+from experiments.captures.trace_file import read_trace
 from experiments.drawing.ladder import draw_ladder
 from experiments.drawing.ladder_cut import cut
-from experiments.trace_file import read_trace
 from protocols.errors import ConfigError, UsageError
 from topologies.units import parse_duration
 

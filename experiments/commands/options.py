@@ -4,7 +4,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from experiments.protocol_choice import ProtocolChoice
+from experiments.scenario.protocol_choice import ProtocolChoice
 from protocols.errors import ConfigError, UsageError
 
 __all__ = ["Group", "Iface", "Json", "Master", "NodeId", "Remote", "check_node", "norm_config"]

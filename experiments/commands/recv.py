@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.announcer import Announcer, Gauge, file_row, summary
 from experiments.commands.options import HIGHEST_NODE, Group, Iface, Json, NodeId, check_node, norm_config
+from experiments.output.announcer import Announcer, Gauge, file_row, summary
 from experiments.running.files import Folder, Stored
 from experiments.running.live import Live, live
 from experiments.running.program import Node, ReceiverProgram

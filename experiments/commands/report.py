@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from experiments import tables
 from experiments.commands.options import Json, Master, Remote
+from experiments.output import tables
 from protocols.errors import UsageError
 
 __all__ = ["report_command"]
@@ -53,8 +53,8 @@ def report_command(
     from experiments.report.contents import gather
     from experiments.report.page import page
     from experiments.report.paper import check_matplotlib, save
-    from experiments.sweep.spark import session
-    from experiments.sweep.store import latest_version
+    from experiments.sweep.run.spark import session
+    from experiments.sweep.store.datasets import latest_version
 
     # What is mistyped or missing is told before Spark starts.
     latest_version(folder)

@@ -7,8 +7,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from experiments import tables
 from experiments.commands.options import Json
+from experiments.output import tables
 from protocols.errors import UsageError
 
 if TYPE_CHECKING:
@@ -39,10 +39,10 @@ def results_command(
     Exit code 0: there are some; 1: there are none; 2: bad input; 3: this machine can't.
     """
     # Spark's packages are loaded here alone.
-    from experiments.sweep.compaction import compact as put_together
-    from experiments.sweep.query import DATASETS, rows
-    from experiments.sweep.spark import session, stop
-    from experiments.sweep.store import latest_version
+    from experiments.sweep.run.spark import session, stop
+    from experiments.sweep.store.compaction import compact as put_together
+    from experiments.sweep.store.datasets import latest_version
+    from experiments.sweep.store.query import DATASETS, rows
 
     if dataset not in DATASETS:
         raise UsageError(f"--dataset: value {dataset!r} is not allowed; one of {', '.join(DATASETS)}")

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from experiments import tables
-from experiments.cases import load_cases
 from experiments.commands.options import Json
+from experiments.output import tables
 from experiments.running.live_view import LiveView
-from experiments.scenario import Scenario
+from experiments.scenario.cases import load_cases
+from experiments.scenario.scenario import Scenario
 from protocols.errors import UsageError
 
 if TYPE_CHECKING:
-    from experiments.metrics import Result
+    from experiments.running.result import Result
 
 __all__ = ["run_command"]
 
@@ -54,7 +54,7 @@ def run_command(
     Exit code 0: every receiver has everything, and nothing was violated; 1: not; 2: bad scenario; 3: this machine can't run it.
     """
     # Both worlds are loaded here alone: they take longer than `send` and `recv` should take to start.
-    from experiments.run import BACKENDS, home_of
+    from experiments.running.run import BACKENDS, home_of
 
     if backend is not None and backend not in BACKENDS:
         raise UsageError(f"--on: value {backend!r} is not allowed; one of {', '.join(BACKENDS)}")
@@ -73,8 +73,8 @@ def run_command(
 
 def _run(wanted: Scenario, case: str, place: str, out: Path | None, trace: Path | None, live: bool) -> "Result":
     """One case, with its files in a folder of its own."""
-    from experiments.run import run
-    from experiments.seeing import Seeing
+    from experiments.running.recording import Seeing
+    from experiments.running.run import run
 
     folder = out / case if out is not None else None
     seeing = Seeing.of(wanted, folder, trace)

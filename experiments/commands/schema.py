@@ -4,7 +4,7 @@ import json
 
 import typer
 
-from experiments import scenario
+from experiments.scenario import scenario
 
 __all__ = ["schema"]
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 import yaml
 
-from experiments import tables
 from experiments.commands.options import Json
-from experiments.scenario_file import override, read_yaml
+from experiments.output import tables
+from experiments.scenario.files import override, read_yaml
 from protocols.errors import UsageError
 
 if TYPE_CHECKING:
-    from experiments.search import Finding
+    from experiments.search.search import Finding
 
 __all__ = ["search_command"]
 
@@ -41,7 +41,7 @@ def search_command(
     Exit code 0: nothing was broken; 1: the scenario that was saved breaks a rule every time it is run.
     """
     # The simulator is loaded here alone: it takes longer than `send` and `recv` should take to start.
-    from experiments.search import search
+    from experiments.search.search import search
 
     data = read_yaml(scenario)
     override(data, sets or ())

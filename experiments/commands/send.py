@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from experiments.commands.announcer import Announcer, Gauge, file_row, summary
 from experiments.commands.options import Group, Iface, Json, NodeId, check_node, norm_config
+from experiments.output.announcer import Announcer, Gauge, file_row, summary
 from experiments.running.files import FileSource, Hasher
 from experiments.running.live import Live, live
 from experiments.running.program import Job, Node, SenderProgram

@@ -10,7 +10,7 @@ from experiments.commands.options import Json
 from protocols.errors import UsageError
 
 if TYPE_CHECKING:
-    from experiments.sweep.conduct import Summary
+    from experiments.sweep.run.conduct import Summary
 
 __all__ = ["sweep_command"]
 
@@ -42,17 +42,17 @@ def sweep_command(
     Exit code 0: all runs are there and ok; 1: some failed or are left; 2: bad sweep file; 3: this machine can't run it.
     """
     # Spark's packages are loaded here alone.
-    from experiments.sweep.conduct import Options, conduct
-    from experiments.sweep.grid import Plan
-    from experiments.sweep.spark import check_java, check_pyspark
-    from experiments.sweep.sweepfile import load_sweep
+    from experiments.sweep.run.conduct import Options, conduct
+    from experiments.sweep.run.spark import check_java, check_pyspark
+    from experiments.sweep.spec.grid import Plan
+    from experiments.sweep.spec.sweep_file import load_sweep
 
     plan = Plan(load_sweep(file), file)
     folder = out or Path("out", plan.sweep.name)
     if plan.most_runs > MANY and not yes:
         raise UsageError(f"{file}: up to {plan.most_runs:,} runs; --yes if that is meant, --limit N for the first ones")
     if dry:
-        from experiments.sweep.estimate import estimate, show
+        from experiments.sweep.run.estimate import estimate, show
 
         told = estimate(plan, folder)
         typer.echo(json.dumps(told.plain()) if as_json else show(told))

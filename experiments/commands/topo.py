@@ -7,7 +7,7 @@ import typer
 
 from experiments.commands.ladder import write_drawing
 from experiments.drawing.topology_drawing import draw_topology, read_traffic
-from experiments.scenario import load
+from experiments.scenario.scenario import load
 from protocols.errors import UsageError
 from topologies.exports import core_xml, kathara_lab, mininet_script
 

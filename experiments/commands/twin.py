@@ -9,13 +9,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from experiments import tables
 from experiments.commands.options import Json
-from experiments.scenario import Scenario, load
+from experiments.output import tables
+from experiments.scenario.scenario import Scenario, load
 from protocols.errors import UsageError
 
 if TYPE_CHECKING:
-    from experiments.twin.verdict import Verdict
+    from experiments.compare.twin.verdict import Verdict
 
 __all__ = ["READY", "twin_command"]
 
@@ -54,7 +54,7 @@ def twin_command(
     Exit code 0: equivalent within the scenario's margins; 1: not; 2: bad input; 3: this machine can't run it.
     """
     # Both worlds are loaded here alone: they take longer than other commands should take to start.
-    from experiments.twin.page import page
+    from experiments.compare.twin.page import page
 
     pair = _two(worlds)
     verdicts = []
@@ -71,7 +71,7 @@ def twin_command(
 
 
 def _two(worlds: str) -> tuple[str, str]:
-    from experiments.twin.worlds import WORLDS
+    from experiments.compare.twin.worlds import WORLDS
 
     names = tuple(worlds.split(","))
     if len(names) != 2 or any(name not in WORLDS for name in names):
@@ -90,7 +90,7 @@ def _wanted(
 
 
 def _judged(wanted: tuple[Scenario, Scenario], worlds: tuple[str, str], runs: int | None) -> "Verdict":
-    from experiments.twin.runs import twin
+    from experiments.compare.twin.runs import twin
 
     console = Console(stderr=True)
     if not console.is_terminal:
@@ -107,7 +107,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _show(verdict: "Verdict") -> None:
-    from experiments.twin.measures import MEASURES
+    from experiments.compare.twin.measures import MEASURES
 
     said = "equivalent" if verdict.equivalent else "NOT equivalent: " + ", ".join(verdict.differing)
     caption = f"differences: mean of {len(verdict.seeds)} pairs and 90 % interval (Student t); margins of the scenario"

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 from statistics import median
 
+from experiments.captures.trace_file import Decision, Sent
 from experiments.drawing.ladder_cut import Cut, Fold
 from experiments.drawing.svg import Drawing
-from experiments.trace_file import Decision, Sent
 from topologies.units import format_duration
 
 __all__ = ["draw_ladder"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TypeAlias
 
-from experiments.trace_file import Decision, Sent, Trace
+from experiments.captures.trace_file import Decision, Sent, Trace
 from protocols.errors import UsageError
 
 __all__ = ["MOST_HOSTS", "MOST_SHOWN", "Cut", "Fold", "Shown", "cut", "folded"]

@@ -52,7 +52,7 @@ _NUMBERS = {
 def dissected(data: bytes, element_bits: int = 16) -> Any:
     """The scapy layer of a UDP payload. UnsupportedError where scapy is missing; scapy's own errors for what is no NORM."""
     try:
-        from protocols.norm.dissector import Norm
+        from protocols.norm.dissector.layers import Norm
     except ImportError as error:
         raise UnsupportedError(MISSING) from error
     return Norm(data, element_bits=element_bits)

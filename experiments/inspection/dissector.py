@@ -7,7 +7,7 @@ from scapy.fields import ShortField
 from scapy.layers import inet, inet6, l2
 from scapy.packet import NoPayload, Packet, Raw
 
-from protocols.norm.dissector import Norm
+from protocols.norm.dissector.layers import Norm
 
 __all__ = ["frame_layers"]
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from experiments.captures import Capture
+from experiments.captures.datagrams import Capture
 from experiments.inspection.reading import Heard, Reading
 from experiments.inspection.sample import Sample
 from experiments.inspection.session import Session

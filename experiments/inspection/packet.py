@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.capture_files import CaptureFile, Frame
-from experiments.captures import Capture
+from experiments.captures.datagrams import Capture
+from experiments.captures.files import CaptureFile, Frame
 from experiments.inspection.agreement import MISSING, differences, dissected
 from experiments.inspection.batches import messages_in
 from experiments.inspection.reading import looks_like_norm
 from protocols.errors import UnsupportedError, UsageError, WireError
 from protocols.norm.messages import Data, Info, NormMessage
-from protocols.norm.wire import NormCodec
+from protocols.norm.wire.codec import NormCodec
 
 __all__ = ["packet_lines", "packet_of"]
 

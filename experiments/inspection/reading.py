@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import inf
 
-from experiments.captures import Capture, Datagram
+from experiments.captures.datagrams import Capture, Datagram
 from experiments.inspection.batches import messages_in
 from protocols.errors import ConfigError, WireError
 from protocols.norm.messages import NormMessage
-from protocols.norm.wire import NormCodec
+from protocols.norm.wire.codec import NormCodec
 
 __all__ = ["Heard", "Reading", "looks_like_norm"]
 

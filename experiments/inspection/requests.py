@@ -6,8 +6,8 @@ from typing import Any
 
 from experiments.inspection.objects import BlockView, ObjectView
 from protocols.norm.bits import bit_runs
-from protocols.norm.demand import Demand
 from protocols.norm.messages import Request
+from protocols.norm.repair_requests import Demand
 
 __all__ = ["Asked", "RequestRow", "Round", "Wish", "between", "demand_of_requests", "spoken", "wishes"]
 

@@ -7,9 +7,9 @@ from experiments.inspection.findings import Findings
 from experiments.inspection.objects import BlockView, ObjectView
 from experiments.inspection.requests import Asked, Round, Wish, between, wishes
 from experiments.inspection.sequence import SequenceView
-from protocols.norm.demand import Demand
 from protocols.norm.messages import EMPTY_OBJECT, FLAG_REPAIR, Data, Flush, Info, Origin, Squelch
 from protocols.norm.quantise import gsize_value, rate_value, rtt_seconds
+from protocols.norm.repair_requests import Demand
 from protocols.serial import ahead
 
 __all__ = ["SenderView"]

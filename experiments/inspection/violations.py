@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from experiments.inspection.findings import Findings
 from experiments.inspection.objects import ObjectView
 from experiments.inspection.senders import SenderView
-from protocols.norm.demand import Demand
 from protocols.norm.messages import EMPTY_OBJECT, Data, Flush, Fti, Request
+from protocols.norm.repair_requests import Demand
 from protocols.serial import ahead
 
 __all__ = ["Doubts", "content_fault", "fec_fault"]

@@ -3,9 +3,9 @@
 from collections import deque
 from ipaddress import IPv4Address
 
+from experiments.captures.trace_file import Missed, Sent
 from experiments.drawing.ladder_cut import MOST_HOSTS, MOST_SHOWN, Cut, Fold, folded
 from experiments.inspection.reading import Heard
-from experiments.trace_file import Missed, Sent
 from protocols.norm.messages import Command, Data, Info, NormMessage
 
 __all__ = ["CAPTURE", "Window", "node_name"]

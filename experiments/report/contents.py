@@ -20,7 +20,7 @@ from experiments.report.facts import Failure, facts, failures, sources
 from experiments.report.figures import Figure
 from experiments.report.layout import Layout, lay_out, leading
 from experiments.report.names import Shown, shown_axes
-from experiments.sweep.store import parts
+from experiments.sweep.store.datasets import parts
 from protocols.errors import UsageError
 
 __all__ = ["Contents", "gather"]

@@ -10,7 +10,7 @@ from typing import Any
 from experiments.analysis.jobs import jobs_of
 from experiments.analysis.points import Points
 from experiments.analysis.runs import CASE, Runs, axis_column
-from experiments.sweep.sweepfile import Sweep
+from experiments.sweep.spec.sweep_file import Sweep
 
 __all__ = ["Failure", "facts", "failures", "rerun", "sources"]
 

@@ -8,8 +8,8 @@ from typing import Any
 from experiments.analysis.derived import DERIVED
 from experiments.analysis.runs import CASE
 from experiments.analysis.summary import order
-from experiments.sweep.catalog import METRICS
-from experiments.sweep.sweepfile import Sweep
+from experiments.sweep.spec.sweep_file import Sweep
+from experiments.sweep.store.catalog import METRICS
 
 __all__ = ["BETTER_HIGH", "Shown", "help_of", "metric_label", "shown_axes"]
 

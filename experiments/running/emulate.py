@@ -6,16 +6,16 @@ from functools import partial
 from typing import Any
 
 from emu.capture import CapturePoint
-from emu.crew import Watch
 from emu.launch import Emulation, NodeReport, emulate
-from experiments.metrics import Result
-from experiments.running.cast import Cast, World
+from emu.node_processes import Watch
 from experiments.running.emulated_faults import emulated
-from experiments.running.guests import require
+from experiments.running.foreign_programs import require
+from experiments.running.participants import Cast, World
 from experiments.running.program import OnDisk
+from experiments.running.recording import Seeing
+from experiments.running.result import Result
 from experiments.running.simulate import codec_of
-from experiments.scenario import Scenario
-from experiments.seeing import Seeing
+from experiments.scenario.scenario import Scenario
 from protocols.errors import UnsupportedError
 from topologies.addressing import endpoint_of_group
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 import emu.faults as real
-from experiments.faults import Fault
+from experiments.scenario.fault_schedule import Fault
 from protocols.errors import UnsupportedError
 from sim.faults import members_of, sides_of
 from topologies.spec import Topology

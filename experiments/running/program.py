@@ -14,7 +14,7 @@ from experiments.running.files import Hasher, ScratchSink
 from experiments.running.invariants import Invariants
 from protocols.events import FlushCompleted, ObjectAborted, ObjectOpened, ObjectReceived, ObjectSent, SenderReset
 from protocols.machine import Content, Event, Group, Host, Machine, Offer, Ports, Sender, Sink
-from protocols.protocol import Protocol
+from protocols.spec import Protocol
 
 __all__ = ["Job", "Node", "OnDisk", "ReceiverProgram", "SenderProgram", "accounted", "in_memory"]
 

@@ -6,12 +6,12 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from experiments.metrics import Result
-from experiments.running.cast import Cast, World
-from experiments.running.oversight import Oversight
+from experiments.running.monitor import Oversight
+from experiments.running.participants import Cast, World
 from experiments.running.program import accounted, in_memory
-from experiments.scenario import Scenario
-from experiments.seeing import Seeing
+from experiments.running.recording import Seeing
+from experiments.running.result import Result
+from experiments.scenario.scenario import Scenario
 from protocols.cross import Mixed
 from protocols.errors import UnsupportedError
 from protocols.machine import Codec

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 
-from experiments.sweep.version import code_version
+from experiments.sweep.run.version import code_version
 from experiments.validation.frame import Entry, Verdict
 from protocols.errors import UsageError
 

@@ -4,7 +4,7 @@ from protocols.arq.config import AConfig, N1Config, N2Config
 from protocols.arq.receiver import AckingReceiver, NackingReceiver, SuppressingReceiver
 from protocols.arq.sender import AckedSender, NackedSender
 from protocols.arq.wire import ArqCodec
-from protocols.protocol import Protocol
+from protocols.spec import Protocol
 
 __all__ = ["A", "N1", "N2", "ArqCodec"]
 

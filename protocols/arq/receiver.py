@@ -5,7 +5,7 @@ from math import inf
 
 from protocols.arq.config import AConfig, N1Config, N2Config
 from protocols.arq.messages import Ack, Data, End, Nack
-from protocols.arq.remote import Key, RemoteSender, Want
+from protocols.arq.sender_state import Key, RemoteSender, Want
 from protocols.arq.wire import size_of
 from protocols.events import SenderHeard
 from protocols.machine import Address, Group, Machine, Message, Packet, Ports

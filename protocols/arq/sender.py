@@ -11,7 +11,7 @@ from math import inf
 
 from protocols.arq.config import AConfig, N1Config
 from protocols.arq.messages import Ack, Data, End, Nack
-from protocols.arq.outgoing import Outgoing, Store
+from protocols.arq.tx_object import Outgoing, Store
 from protocols.arq.wire import size_of
 from protocols.events import FlushCompleted, ObjectAborted, ObjectPurged, ObjectSent
 from protocols.machine import Address, Content, Group, Message, Packet, Ports, Sender

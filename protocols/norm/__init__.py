@@ -3,8 +3,8 @@
 from protocols.norm.config import NormConfig
 from protocols.norm.receiver import NormReceiver
 from protocols.norm.sender import NormSender
-from protocols.norm.wire import NormCodec
-from protocols.protocol import Protocol
+from protocols.norm.wire.codec import NormCodec
+from protocols.spec import Protocol
 
 __all__ = ["PROTOCOL", "NormCodec", "NormConfig", "NormReceiver", "NormSender"]
 

@@ -7,12 +7,12 @@ returns True when it has moved `remote.at` itself.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from protocols.norm.feedback import NOTHING_HEARD
 from protocols.norm.messages import EMPTY_OBJECT, FLAG_REPAIR, FLAG_STREAM, Data, Flush, Fti, Info, NormMessage, Probe, Squelch
+from protocols.norm.probe_response import NOTHING_HEARD
 from protocols.serial import ahead
 
 if TYPE_CHECKING:
-    from protocols.norm.remote import RemoteSender
+    from protocols.norm.sender_state import RemoteSender
 
 __all__ = ["HANDLERS"]
 

@@ -12,8 +12,8 @@ from protocols.machine import Message
 from protocols.norm.partition import Partition
 
 if TYPE_CHECKING:
-    from protocols.norm.demand import Demand
-    from protocols.norm.feedback import Feedback
+    from protocols.norm.probe_response import Feedback
+    from protocols.norm.repair_requests import Demand
 
 __all__ = [
     "EMPTY_OBJECT",
@@ -379,7 +379,7 @@ class Nack(NormMessage):
     cc: CcFeedback | None = None
     extensions: tuple[Extension, ...] = ()
     demand: "Demand | None" = field(default=None, init=False, compare=False, repr=False)
-    """`requests` sorted by level, kept by the first who needs it (`protocols.norm.demand`)."""
+    """`requests` sorted by level, kept by the first who needs it (`protocols.norm.repair_requests`)."""
 
     @property
     def brief(self) -> str:

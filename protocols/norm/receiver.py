@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from typing import Any
 
-from protocols.crowd import Crowd
 from protocols.events import SenderHeard
+from protocols.fast.lockstep import Crowd
 from protocols.machine import Address, Group, Machine, Message, Packet, Ports, fan_out
 from protocols.norm.config import NormConfig
 from protocols.norm.messages import Ack, Command, Data, Flush, Info, Nack
-from protocols.norm.remote import RemoteSender
-from protocols.norm.wire import size_of
+from protocols.norm.sender_state import RemoteSender
+from protocols.norm.wire.codec import size_of
 
 __all__ = ["NormReceiver"]
 

@@ -4,16 +4,16 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from protocols.events import InfoReceived, ObjectAborted, ObjectOpened, ObjectReceived
+from protocols.fast.contract import Seat
 from protocols.machine import Offer
-from protocols.norm.incoming import Incoming
 from protocols.norm.messages import FLAG_FILE, FLAG_INFO, Data, Fti, Info, Position
-from protocols.norm.needs import Place
-from protocols.norm.pending import Pending
-from protocols.seat import Seat
+from protocols.norm.nack_content import Place
+from protocols.norm.rx_object import Incoming
+from protocols.norm.small_dict import Pending
 from protocols.serial import ahead
 
 if TYPE_CHECKING:
-    from protocols.norm.cycle import NackCycle
+    from protocols.norm.nack_process import NackCycle
     from protocols.norm.receiver import NormReceiver
 
 __all__ = ["Reception"]

@@ -7,13 +7,13 @@ from collections import deque
 from math import inf
 
 from protocols.events import FlushCompleted, ObjectAborted, ObjectPurged, ObjectSent
-from protocols.foresight import Run
+from protocols.fast.contract import Seat
+from protocols.fast.lookahead import Run
 from protocols.machine import Address, Content, Group, Message, Packet, Ports, Sender
-from protocols.norm.chain import Chain
 from protocols.norm.config import NormConfig
-from protocols.norm.demand import demand_of
-from protocols.norm.flow import Start, Symbols, promise
+from protocols.norm.fast.bursts import Start, Symbols, promise
 from protocols.norm.grtt import GrttEstimator
+from protocols.norm.message_factory import Chain
 from protocols.norm.messages import (
     FLAG_REPAIR,
     Ack,
@@ -23,11 +23,11 @@ from protocols.norm.messages import (
     Origin,
     Squelch,
 )
-from protocols.norm.outgoing import Outgoing, check_content
 from protocols.norm.quantise import gsize_code, rate_code
+from protocols.norm.repair_requests import demand_of
+from protocols.norm.tx_object import Outgoing, check_content
 from protocols.norm.window import IDS, Window
-from protocols.norm.wire import size_of
-from protocols.seat import Seat
+from protocols.norm.wire.codec import size_of
 
 __all__ = ["NormSender"]
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from math import inf
 
 from protocols.norm.config import NormConfig
-from protocols.norm.demand import Demand
-from protocols.norm.outgoing import Outgoing
+from protocols.norm.repair_requests import Demand
+from protocols.norm.tx_object import Outgoing
 from protocols.serial import ahead, before
 
 __all__ = ["IDS", "Window"]

@@ -5,7 +5,7 @@ are a parameter here: the session messages by which SRM estimates them are left 
 """
 
 from protocols.arq.wire import ArqCodec
-from protocols.protocol import Protocol
+from protocols.spec import Protocol
 from protocols.srm.config import SrmConfig
 from protocols.srm.receiver import SrmReceiver
 from protocols.srm.sender import SrmSender

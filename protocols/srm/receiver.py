@@ -5,7 +5,7 @@ from math import inf
 
 from protocols.arq.messages import Data, Nack
 from protocols.arq.receiver import ArqReceiver
-from protocols.arq.remote import Key, RemoteSender, Want
+from protocols.arq.sender_state import Key, RemoteSender, Want
 from protocols.arq.wire import size_of
 from protocols.machine import Address, Group, Packet, Ports
 from protocols.srm.config import SrmConfig

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from protocols.machine import Codec, Group, Machine, Ports, Sender
-from protocols.protocol import Protocol
 from protocols.registry import names, protocol
+from protocols.spec import Protocol
 from tests.support.toy import TOY
 
 __all__ = ["CASES", "TOY_CASE", "Case"]

@@ -9,7 +9,7 @@ import pytest
 
 from protocols.events import ObjectReceived
 from protocols.machine import Address, Group, Machine, Message, Offer, Packet, Ports, Sender, Sink
-from protocols.protocol import Protocol
+from protocols.spec import Protocol
 from tests.contract import checks
 from tests.contract.cases import TOY_CASE, Case
 from tests.contract.worlds import WORLDS

@@ -5,7 +5,7 @@ import struct
 from collections.abc import Sequence
 from contextlib import suppress
 
-from emu.wire import Forwarder, Way
+from emu.userspace_link import Forwarder, Way
 from protocols.machine import Codec
 from tests.emu.plain import NumberCodec
 from topologies.spec import LinkSpec

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from experiments.captures import read_capture
+from experiments.captures.datagrams import read_capture
 from experiments.cli import invoke
-from experiments.metrics import Result
-from experiments.run import run
-from experiments.scenario import parse
-from experiments.seeing import Seeing
+from experiments.running.recording import Seeing
+from experiments.running.result import Result
+from experiments.running.run import run
+from experiments.scenario.scenario import parse
 from protocols.errors import UnsupportedError, UsageError
-from protocols.norm.wire import NormCodec
+from protocols.norm.wire.codec import NormCodec
 
 SCENARIO: dict[str, Any] = {
     "name": "captured",

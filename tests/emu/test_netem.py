@@ -6,8 +6,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from emu.netem import beyond_netem, examine_netem
-from experiments.run import run
-from experiments.scenario import Scenario, parse
+from experiments.running.run import run
+from experiments.scenario.scenario import Scenario, parse
 from protocols.errors import UnsupportedError
 from topologies.generators import AnyTopology
 

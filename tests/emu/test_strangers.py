@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from experiments.captures import read_capture
+from experiments.captures.datagrams import read_capture
 from tests.support.stranger import NOBODY, Stranger, stranger
 
 pytestmark = pytest.mark.emu

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from experiments import run as running
 from experiments.cli import invoke
 from experiments.commands import demo
-from experiments.run import run
-from experiments.scenario import Scenario
+from experiments.running import run as running
+from experiments.running.run import run
+from experiments.scenario.scenario import Scenario
 from protocols.errors import UnsupportedError, WireError
 
 SMALL = """

@@ -6,7 +6,7 @@ from typing import Any
 from unittest.mock import patch
 
 from protocols.machine import Event, Packet
-from protocols.protocol import Protocol
+from protocols.spec import Protocol
 from sim.watch import Fate, Passage, WatchedNetwork, Watcher
 from tests.sim import runs
 from tests.sim.runs import Session

@@ -6,7 +6,7 @@ from typing import Any, cast
 from experiments.running.content import Accounted
 from protocols.events import Event, FlushCompleted, ObjectReceived
 from protocols.machine import Content, Group, Offer, Ports
-from protocols.protocol import Protocol
+from protocols.spec import Protocol
 from sim.network import Network
 from tests.support.content import Bytes, Extent, MemorySink, pattern
 from topologies.addressing import node_id

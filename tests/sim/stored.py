@@ -8,8 +8,8 @@ import json
 import sys
 from pathlib import Path
 
-from experiments.run import run
-from experiments.scenario import load
+from experiments.running.run import run
+from experiments.scenario.scenario import load
 
 __all__ = ["STORED", "fingerprints"]
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from protocols.events import ObjectSent
-from protocols.protocol import Protocol
 from protocols.registry import names, protocol
+from protocols.spec import Protocol
 from protocols.traffic import Traffic
-from sim.capture import Fingerprint
+from sim.fingerprint import Fingerprint
 from sim.network import Network
 from tests.sim.probes import GROUP, Note, probe_on
 from tests.sim.runs import Session

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from experiments.sweep.schema import column_of, runs_schema, series_schema
+from experiments.sweep.store.schema import column_of, runs_schema, series_schema
 
 __all__ = ["VERSION", "grid", "one_axis", "row", "write_runs", "write_series"]
 

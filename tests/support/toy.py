@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 from protocols.errors import WireError
 from protocols.events import FlushCompleted, ObjectAborted, ObjectPurged, ObjectReceived, ObjectSent
 from protocols.machine import Address, Content, Group, Machine, Message, Offer, Packet, Ports, Sender, Sink
-from protocols.protocol import Protocol
 from protocols.settings import check, setting
+from protocols.spec import Protocol
 
 __all__ = ["TOY", "ToyCodec", "ToyConfig", "ToyData", "ToyEnd", "ToyNack", "ToyReceiver", "ToySender"]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.scenario import load
+from experiments.scenario.scenario import load
 from tests.tidy.tree import ROOT, files, label
 
 SCENARIOS = [path for path in files() if ROOT / "experiments" / "scenarios" in path.parents and path.suffix == ".yaml"]

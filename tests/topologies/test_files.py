@@ -7,7 +7,7 @@ from typing import Any
 import networkx as nx
 import pytest
 
-from experiments.scenario import load
+from experiments.scenario.scenario import load
 from protocols.errors import ConfigError, McastlabError
 from topologies.files import read_topology
 from topologies.generators import Inline

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from protocols.errors import ConfigError, UsageError
 from topologies.channels import Bernoulli, Perfect
-from topologies.nodes import SwitchModel
+from topologies.node_models import SwitchModel
 from topologies.spec import Graph, LinkAttributes, LinkSpec, Member, NodeSpec, Topology, connect
 
 

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from protocols.errors import ConfigError
 from topologies.generators import AnyTopology
-from topologies.nodes import RouterModel
+from topologies.node_models import RouterModel
 from topologies.spec import Topology
 
 ANY: TypeAdapter[AnyTopology] = TypeAdapter(AnyTopology)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from protocols.errors import ConfigError
 from topologies.addressing import PREFIX_LENGTH, host_address
 from topologies.netem import Netem, netem_of
-from topologies.nodes import RouterModel
+from topologies.node_models import RouterModel
 from topologies.spec import LinkSpec, Topology
 from topologies.trees import forwarding, next_hops
 

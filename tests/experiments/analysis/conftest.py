@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from experiments.analysis.runs import Runs, open_runs
-from tests.experiments.made_up import Rows, made_up_rows, write_made_up
+from tests.experiments.sweep.made_up import Rows, made_up_rows, write_made_up
 
 
 @pytest.fixture(scope="session")

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from experiments import theory
 from experiments.analysis.derived import DERIVED
 from experiments.analysis.formulas import FORMULAS
 from experiments.analysis.overlay import expect, overlay, wanted
 from experiments.analysis.points import Points, flat
 from experiments.analysis.runs import Runs
-from experiments.sweep.catalog import METRICS
+from experiments.sweep.store.catalog import METRICS
+from experiments.theory import multicast as theory
 from protocols.errors import UsageError
 
 

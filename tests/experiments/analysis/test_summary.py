@@ -10,8 +10,8 @@ import pytest
 from experiments.analysis.bootstrap import CHUNKS, interval
 from experiments.analysis.runs import Runs, open_runs
 from experiments.analysis.summary import Group, summarise
-from experiments.paired import difference
-from tests.experiments.made_up import Rows
+from experiments.compare.paired import difference
+from tests.experiments.sweep.made_up import Rows
 from tests.support.sweep_store import one_axis, write_runs
 
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from experiments.captures import read_capture
+from experiments.captures.datagrams import read_capture
 from experiments.channel.fit import chi2_tail, fit_channels, wilson
 from experiments.channel.hidden_chain import log_likelihood
 from experiments.channel.loss_record import read_record
 from experiments.cli import invoke
-from experiments.scenario import load
+from experiments.scenario.scenario import load
 from protocols.errors import ConfigError
 from tests.support.captures import CAPTURES, VECTORS, udp_payloads
 from topologies.channels import Channel, Loss, Recorded

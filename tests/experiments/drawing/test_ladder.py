@@ -8,13 +8,13 @@ from xml.etree import ElementTree
 
 import pytest
 
+from experiments.captures.trace_file import Trace, read_trace
 from experiments.cli import invoke
 from experiments.drawing.ladder import draw_ladder
 from experiments.drawing.ladder_cut import MOST_HOSTS, MOST_SHOWN, Cut, Fold, cut
-from experiments.run import run
-from experiments.scenario import parse
-from experiments.seeing import Seeing
-from experiments.trace_file import Trace, read_trace
+from experiments.running.recording import Seeing
+from experiments.running.run import run
+from experiments.scenario.scenario import parse
 from protocols.errors import UsageError
 
 SCENARIO: dict[str, Any] = {

@@ -17,7 +17,7 @@ from protocols.norm.messages import (
     Origin,
     Request,
 )
-from protocols.norm.wire import NormCodec
+from protocols.norm.wire.codec import NormCodec
 from tests.support.capture_writer import Sent, datagram, frame, write_pcap
 
 __all__ = ["FTI", "ORIGIN", "Scene", "items"]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.captures import Capture
+from experiments.captures.datagrams import Capture
 from experiments.inspection.inspection import inspect_capture
 from experiments.inspection.packet import packet_of
 from experiments.inspection.reading import Reading

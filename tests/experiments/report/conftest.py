@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from experiments.cli import invoke
-from tests.experiments.made_up import made_up_rows, write_made_up
+from tests.experiments.sweep.made_up import made_up_rows, write_made_up
 from tests.support.sweep_store import write_series
 
 
@@ -29,7 +29,7 @@ def commands(spark: Any) -> Any:
 
     def run(*arguments: str | Path) -> int:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("experiments.sweep.spark.session", lambda *_: KeptOpen(spark))
+            patch.setattr("experiments.sweep.run.spark.session", lambda *_: KeptOpen(spark))
             return invoke([str(argument) for argument in arguments])
 
     return run

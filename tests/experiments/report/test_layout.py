@@ -9,7 +9,7 @@ import pytest
 from experiments.report.draw import _front
 from experiments.report.layout import lay_out, leading, spread
 from experiments.report.names import Shown, shown_axes
-from experiments.sweep.sweepfile import Sweep, load_sweep
+from experiments.sweep.spec.sweep_file import Sweep, load_sweep
 
 
 def shown(name: str, *values: Any) -> Shown:

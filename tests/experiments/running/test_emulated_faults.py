@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from experiments.metrics import Result
-from experiments.run import run
-from experiments.scenario import parse
+from experiments.running.result import Result
+from experiments.running.run import run
+from experiments.scenario.scenario import parse
 from protocols.errors import UnsupportedError
 
 LATE = 0.3

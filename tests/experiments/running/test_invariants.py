@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from experiments.run import run
-from experiments.running import silence
+from experiments.running import quiescence as silence
 from experiments.running.content import Extent, Generated, digest_of
 from experiments.running.invariants import Invariants
-from experiments.scenario import parse
+from experiments.running.run import run
+from experiments.scenario.scenario import parse
 from protocols.events import ObjectReceived
 from protocols.machine import Content, Group
 from protocols.norm import PROTOCOL as NORM

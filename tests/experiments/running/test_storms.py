@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from experiments.run import run
+from experiments.running.run import run
 from experiments.running.storms import StormCounters
-from experiments.scenario import load
+from experiments.scenario.scenario import load
 from sim.host import SimHost
 from sim.network import Network
 from tests.sim.probes import Note, Probe, probe_on

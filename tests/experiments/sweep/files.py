@@ -5,8 +5,8 @@ from typing import Any
 
 import yaml
 
-from experiments.sweep.grid import Plan
-from experiments.sweep.sweepfile import load_sweep
+from experiments.sweep.spec.grid import Plan
+from experiments.sweep.spec.sweep_file import load_sweep
 
 __all__ = ["BASE", "plan_of", "write_sweep"]
 

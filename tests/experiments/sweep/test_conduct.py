@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from experiments.cli import invoke
-from experiments.sweep.compaction import compact
-from experiments.sweep.conduct import Options, Summary, conduct
-from experiments.sweep.folder import claim
-from experiments.sweep.query import rows
-from experiments.sweep.schema import PROVENANCE
-from experiments.sweep.store import latest_version, parts, receivers, runs, series, table
-from experiments.sweep.version import code_version
+from experiments.sweep.run.conduct import Options, Summary, conduct
+from experiments.sweep.run.version import code_version
+from experiments.sweep.store.compaction import compact
+from experiments.sweep.store.datasets import latest_version, parts, receivers, runs, series, table
+from experiments.sweep.store.folder import claim
+from experiments.sweep.store.query import rows
+from experiments.sweep.store.schema import PROVENANCE
 from protocols.errors import UsageError
 from tests.experiments.conftest import need_spark
 from tests.experiments.sweep.files import plan_of, write_sweep

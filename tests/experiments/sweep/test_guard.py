@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from experiments.sweep.guard import Guard
-from experiments.sweep.schema import runs_schema
-from experiments.sweep.task import WANTED_RUNS, Task
+from experiments.sweep.run.guard import Guard
+from experiments.sweep.run.task import WANTED_RUNS, Task
+from experiments.sweep.store.schema import runs_schema
 from tests.experiments.sweep.files import BASE
 from tests.experiments.sweep.mishaps import ERROR, EXITS, HANGS, HUNGRY, SEGFAULT, unlucky
 

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from experiments.sweep import grid, version
-from experiments.sweep.rounds import wanted
-from experiments.sweep.version import code_version, sources
+from experiments.sweep.run import version
+from experiments.sweep.run.rounds import wanted
+from experiments.sweep.run.version import code_version, sources
+from experiments.sweep.spec import grid
 from tests.experiments.sweep.files import plan_of
 
 LOSS = "topology.link.down.loss"
@@ -46,9 +47,15 @@ def test_another_version_of_the_code_is_another_run(tmp_path: Path, monkeypatch:
 
 def test_the_version_covers_what_a_run_imports_and_nothing_else() -> None:
     found = sources()
-    for name in ("protocols.norm.sender", "sim.network", "topologies.channels", "experiments.run", "experiments.sweep.catalog"):
+    for name in (
+        "protocols.norm.sender",
+        "sim.network",
+        "topologies.channels",
+        "experiments.running.run",
+        "experiments.sweep.store.catalog",
+    ):
         assert name in found
-    for name in ("experiments.cli", "experiments.commands.sweep", "experiments.sweep.spark", "experiments.drawing.svg"):
+    for name in ("experiments.cli", "experiments.commands.sweep", "experiments.sweep.run.spark", "experiments.drawing.svg"):
         assert name not in found
 
 

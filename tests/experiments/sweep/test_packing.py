@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from experiments.sweep.packing import LONGEST, SHORTEST, pack
+from experiments.sweep.run.packing import LONGEST, SHORTEST, pack
 
 
 def sums(costs: list[float], tasks: list[int]) -> dict[int, float]:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from experiments.sweep.progress import Progress
+from experiments.sweep.run.progress import Progress
 
 
 class Terminal(io.StringIO):

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.sweep.grid import Plan
-from experiments.sweep.rounds import wanted
-from experiments.sweep.sweepfile import load_sweep
+from experiments.sweep.run.rounds import wanted
+from experiments.sweep.spec.grid import Plan
+from experiments.sweep.spec.sweep_file import load_sweep
 from tests.tidy.tree import ROOT, label
 
 READY = [*sorted((ROOT / "experiments" / "sweeps").glob("*.yaml")), ROOT / "examples" / "first-sweep.yaml"]

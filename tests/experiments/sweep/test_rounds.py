@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from experiments.sweep.grid import Plan, Run
-from experiments.sweep.quantities import number_of
-from experiments.sweep.rounds import half_width, wanted
+from experiments.sweep.run.rounds import half_width, wanted
+from experiments.sweep.spec.grid import Plan, Run
+from experiments.sweep.spec.quantities import number_of
 from tests.experiments.sweep.files import plan_of
 
 LOSS = "topology.link.down.loss"

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from experiments.cli import invoke
-from experiments.sweep.quantities import kind_of, number_of
-from experiments.sweep.sweepfile import load_sweep
+from experiments.sweep.spec.quantities import kind_of, number_of
+from experiments.sweep.spec.sweep_file import load_sweep
 from tests.experiments.sweep.files import BASE, plan_of, write_sweep
 
 LOSS, RECEIVERS = "topology.link.down.loss", "topology.receivers"

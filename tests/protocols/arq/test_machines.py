@@ -8,7 +8,7 @@ from protocols.arq import N1, N2, A
 from protocols.arq.messages import Ack, Data, End, Nack, identity_of
 from protocols.events import FlushCompleted, ObjectAborted, ObjectReceived, SenderReset, SenderSilent
 from protocols.machine import Content, Group, Machine, Message, Sender
-from protocols.protocol import Protocol
+from protocols.spec import Protocol
 from tests.support.content import Bytes, pattern
 from tests.support.recorder import Recorder
 

@@ -8,7 +8,6 @@ from protocols.events import Event, ObjectAborted, ObjectReceived
 from protocols.fec import encode
 from protocols.machine import Content, Group, Message
 from protocols.norm.config import NormConfig
-from protocols.norm.demand import Demand, demand_of
 from protocols.norm.messages import (
     FLAG_FILE,
     FLAG_INFO,
@@ -29,8 +28,9 @@ from protocols.norm.messages import (
 )
 from protocols.norm.quantise import gsize_code, rtt_code, rtt_seconds
 from protocols.norm.receiver import NormReceiver
+from protocols.norm.repair_requests import Demand, demand_of
 from protocols.norm.sender import NormSender
-from protocols.norm.wire import size_of
+from protocols.norm.wire.codec import size_of
 from tests.support.content import Bytes, Extent, MemorySink, pattern
 from tests.support.fake_host import FakeHost
 

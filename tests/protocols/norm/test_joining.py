@@ -5,8 +5,8 @@ from math import inf
 import pytest
 
 from protocols.events import SenderHeard, SenderSilent
-from protocols.norm.demand import demand_of
 from protocols.norm.messages import FLAG_REPAIR
+from protocols.norm.repair_requests import demand_of
 from tests.protocols.norm.scenes import GROUP, GRTT, Listener, Voice, symbols
 from tests.support.content import pattern
 

@@ -20,7 +20,7 @@ from protocols.norm.messages import (
     Request,
     Squelch,
 )
-from protocols.norm.wire import NormCodec
+from protocols.norm.wire.codec import NormCodec
 from tests.protocols.norm.scenes import GROUP, Listener, Talker
 
 OBJECTS = st.sampled_from([0, 1, 2, 3, 40, 300, 32767, 32768, 65535])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from protocols.norm.messages import Data
 from protocols.norm.partition import Partition
-from protocols.norm.wire import NormCodec
+from protocols.norm.wire.codec import NormCodec
 from tests.support.captures import udp_payloads
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from protocols.events import InfoReceived, ObjectOpened, SenderHeard, SenderReset
 from protocols.machine import Offer, Sink
-from protocols.norm.demand import demand_of
 from protocols.norm.messages import EMPTY_OBJECT, FLAG_REPAIR, Flush
+from protocols.norm.repair_requests import demand_of
 from tests.protocols.norm.scenes import Listener, Voice, symbols
 from tests.support.content import FailingSink, MemorySink, pattern
 

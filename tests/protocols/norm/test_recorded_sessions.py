@@ -11,9 +11,9 @@ import pytest
 from scapy.utils import RawPcapReader
 
 from protocols.fec import MAX_SYMBOLS
-from protocols.norm.demand import Demand, demand_of
 from protocols.norm.messages import FLAG_STREAM, Data, Flush, Fti, Info, Nack, Squelch
-from protocols.norm.wire import NormCodec
+from protocols.norm.repair_requests import Demand, demand_of
+from protocols.norm.wire.codec import NormCodec
 from tests.protocols.norm.scenes import Listener, Talker
 from tests.support.captures import CAPTURES, VECTORS, expected, udp_payloads
 

@@ -14,7 +14,7 @@ from protocols.norm.messages import (
     Info,
     Probe,
 )
-from protocols.norm.wire import NormCodec
+from protocols.norm.wire.codec import NormCodec
 from tests.protocols.norm.scenes import GROUP, GRTT, Talker, items
 from tests.support.content import pattern
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from protocols.machine import Content
 from protocols.norm.config import NormConfig
-from protocols.norm.outgoing import Outgoing
+from protocols.norm.tx_object import Outgoing
 from protocols.norm.window import Window
 from tests.protocols.norm.scenes import quick
 from tests.support.content import Extent

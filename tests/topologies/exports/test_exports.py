@@ -9,7 +9,7 @@ import pytest
 from Kathara.parser.netkit.LabParser import LabParser
 
 from experiments.cli import invoke
-from experiments.scenario import load
+from experiments.scenario.scenario import load
 from protocols.errors import ConfigError
 from topologies.exports import core_xml, kathara_lab, mininet_script
 from topologies.generators import Inline

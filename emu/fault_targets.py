@@ -1,0 +1,66 @@
+"""What faults act on, and the filters that throw packets away for them."""
+
+from dataclasses import dataclass
+
+from emu.doctor import run
+from emu.network import Network
+from emu.node_processes import Crew
+from emu.tc import Tc
+
+__all__ = ["Filter", "Stage"]
+
+_LATER = 10_000
+"""Filters of links come after those of faults; the kernel gives places from 49152 on to filters that name none."""
+
+
+class Stage:
+    """What faults act on: the network, the processes of the nodes, and a waiting `tc` in every namespace concerned."""
+
+    def __init__(self, network: Network, crew: Crew) -> None:
+        self.network = network
+        self.crew = crew
+        self._tcs: dict[int | None, Tc] = {}
+        self._used = 0
+        self._guarded: dict[tuple[str, int | None], None] = {}
+
+    def tc(self, pid: int | None) -> Tc:
+        """The `tc` in the namespace of a process; None for this one."""
+        if pid not in self._tcs:
+            self._tcs[pid] = Tc(pid)
+        return self._tcs[pid]
+
+    def filter(self, device: str, pid: int | None, code: str, deciding: bool = False) -> "Filter":
+        """A filter at the ingress of a device, ready to be put in: after all others, and in place of the link's loss, if it
+        is `deciding` what becomes of every packet.
+        """
+        tc = self.tc(pid)
+        if (device, pid) not in self._guarded:
+            self._guarded[device, pid] = None
+            if "clsact" not in run(f"tc qdisc show dev {device}", pid=pid):
+                tc.run(f"qdisc add dev {device} clsact")
+        self._used += 1
+        made = Filter(tc, device, self._used + (_LATER if deciding else 0), code)
+        # What the kernel does not take is refused now and not in the middle of the run.
+        made.put()
+        made.take()
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """One filter of one device; those of lower `place` come first, and losses of links after all of them."""
+
+    tc: Tc
+    device: str
+    place: int
+    code: str
+
+    def put(self) -> None:
+        """From now on it throws packets away."""
+        self.tc.run(
+            f"filter add dev {self.device} ingress pref {self.place} protocol all bpf da bytecode '{self.code}'",
+        )
+
+    def take(self) -> None:
+        """And now not any more."""
+        self.tc.run(f"filter del dev {self.device} ingress pref {self.place}")

@@ -1,0 +1,118 @@
+"""One scenario under several protocols: the same seeds, so the same content is lost, and the differences are paired."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from experiments.compare.paired import Difference, difference
+from experiments.running.result import Result
+from experiments.running.run import run
+from experiments.scenario.protocol_choice import ProtocolChoice
+from experiments.scenario.scenario import Scenario
+from protocols.errors import UsageError
+from protocols.registry import names, protocol
+
+__all__ = ["METRICS", "Comparison", "compare", "together", "variants"]
+
+METRICS: dict[str, str] = {
+    "completion_time": "completion time (s)",
+    "goodput_mbit_s": "goodput (Mbit/s)",
+    "bytes_sent": "bytes sent by all",
+    "overhead": "bytes sent / content",
+    "feedback": "NACKs and ACKs",
+    "repairs_sent": "repairs by the sender",
+    "packets": "packets sent by all",
+}
+"""What is compared, with its name for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Values by protocol and metric, a value per run (None where a run did not come to one), and differences to the first."""
+
+    scenario: str
+    seeds: tuple[int, ...]
+    protocols: tuple[str, ...]
+    completed: dict[str, int]
+    values: dict[str, dict[str, list[float | None]]]
+    differences: dict[str, dict[str, Difference]]
+
+    def plain(self) -> dict[str, Any]:
+        """As plain values for JSON; an infinite end of an interval is None."""
+        told = asdict(self)
+        for row in told["differences"].values():
+            for gap in row.values():
+                gap.update({end: None for end in ("low", "high") if abs(gap[end]) == float("inf")})
+        return told
+
+
+def variants(
+    scenario: Scenario, protocols: Sequence[str], special: Mapping[str, Mapping[str, object]]
+) -> dict[str, ProtocolChoice]:
+    """The protocols with their parameters: what the scenario sets and they have too, and what is `special` to one of them."""
+    if len(set(protocols)) != len(protocols) or len(protocols) < 2:
+        raise UsageError(f"--protocols: value {','.join(protocols)!r} is not allowed; at least two, all different")
+    for name in (*protocols, *special):
+        if name not in names():
+            raise UsageError(f"--protocols: value {name!r} is not allowed; each one of {', '.join(names())}")
+        if name not in protocols:
+            raise UsageError(f"--with: value {name!r} is not allowed; one of {', '.join(protocols)}")
+    return {name: _variant(scenario.protocol, name, special.get(name, {})) for name in protocols}
+
+
+def _variant(base: ProtocolChoice, name: str, special: Mapping[str, object]) -> ProtocolChoice:
+    kind = protocol(name).config
+    settings: dict[str, Any] = {}
+    if base.name == name:
+        settings = asdict(base.config)
+    else:
+        given = asdict(base.config)
+        settings = {item.name: given[item.name] for item in fields(kind) if item.name in ("rate", "segment")}
+    wanted = ProtocolChoice.of(name, dict(special)).config
+    settings |= {key: getattr(wanted, key) for key in special}
+    return ProtocolChoice(name, kind(**settings))
+
+
+def compare(
+    scenario: Scenario, protocols: Mapping[str, ProtocolChoice], runs: int, backend: str = "sim"
+) -> Iterator[tuple[str, int, Result]]:
+    """Run every protocol with seeds counting up from the scenario's; yields (protocol, seed, result)."""
+    for seed in range(scenario.seed, scenario.seed + runs):
+        for name, choice in protocols.items():
+            yield name, seed, run(scenario.model_copy(update={"protocol": choice, "seed": seed}), backend)
+
+
+def together(scenario: Scenario, results: Iterable[tuple[str, int, Result]]) -> Comparison:
+    """Put the results of `compare` side by side."""
+    values: dict[str, dict[str, list[float | None]]] = {}
+    completed: dict[str, int] = {}
+    seeds: dict[int, None] = {}
+    for name, seed, result in results:
+        seeds[seed] = None
+        completed[name] = completed.get(name, 0) + result.completed
+        row = values.setdefault(name, {metric: [] for metric in METRICS})
+        for metric in METRICS:
+            row[metric].append(_value(result, metric))
+    first = next(iter(values))
+    differences = {
+        name: {metric: gap for metric in METRICS if (gap := _gap(row[metric], values[first][metric])) is not None}
+        for name, row in values.items()
+        if name != first
+    }
+    return Comparison(scenario.name, tuple(seeds), tuple(values), completed, values, differences)
+
+
+def _value(result: Result, metric: str) -> float | None:
+    packets = result.metrics["packets"]
+    if metric == "packets":
+        return float(packets["total"])
+    if metric == "feedback":
+        return float(packets.get("nack", 0) + packets.get("ack", 0))
+    value = result.metrics[metric]
+    return None if value is None else float(value)
+
+
+def _gap(ours: list[float | None], theirs: list[float | None]) -> Difference | None:
+    """Only of pairs in which both came to a value."""
+    pairs = [(a, b) for a, b in zip(ours, theirs, strict=True) if a is not None and b is not None]
+    return difference([a for a, _ in pairs], [b for _, b in pairs]) if pairs else None

@@ -1,0 +1,155 @@
+"""The verdict on a scenario: paired runs of two worlds, put together metric by metric."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from experiments.compare.twin.agreement import Agreement, agreement
+from experiments.compare.twin.margins import Margins
+from experiments.compare.twin.measures import MEASURES
+from experiments.running.result import Result
+
+__all__ = ["Dropped", "Lost", "Observation", "Verdict", "judge"]
+
+Lost = Mapping[str, frozenset[int]]
+"""Identities of first transmissions by the link that lost them, as `near-far`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One run of one world. `lost` by the channel, `queued` dropped by a queue; None where this world can't say."""
+
+    result: Result
+    lost: Lost | None
+    queued: Lost | None
+    warning: str = ""
+    """Why the run is not to be trusted entirely."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """First transmissions that channels lost: how many in each world, and how many in one world only."""
+
+    first: int
+    second: int
+    differ: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What paired runs of two worlds came to; `dropped` is None where one of them can't say what it lost."""
+
+    scenario: str
+    worlds: tuple[str, str]
+    seeds: tuple[int, ...]
+    completed: tuple[int, int]
+    metrics: dict[str, Agreement | None]
+    """None where one world came to a value and the other did not."""
+    dropped: Dropped | None
+    queued: Dropped | None
+    must_equal: bool
+    note: str
+    warnings: tuple[str, ...]
+
+    @property
+    def differing(self) -> list[str]:
+        """What speaks against equivalence, in the words of the keys; empty when the worlds agree."""
+        found = [name for name, found in self.metrics.items() if found is None or not found.equivalent]
+        if self.completed[0] != self.completed[1]:
+            found.append("completed")
+        if self.must_equal and (self.dropped is None or self.dropped.differ):
+            found.append("dropped")
+        return found
+
+    @property
+    def equivalent(self) -> bool:
+        """Do the worlds agree in everything?"""
+        return not self.differing
+
+    def plain(self) -> dict[str, Any]:
+        """As plain values for JSON; an infinite end of an interval is None."""
+        return {
+            "name": self.scenario,
+            "equivalent": self.equivalent,
+            "differing": self.differing,
+            "worlds": list(self.worlds),
+            "seeds": list(self.seeds),
+            "completed": list(self.completed),
+            "metrics": {name: None if found is None else _plain(found) for name, found in self.metrics.items()},
+            "dropped": _counts(self.dropped),
+            "queued": _counts(self.queued),
+            "note": self.note,
+            "warnings": list(self.warnings),
+        }
+
+
+def _plain(found: Agreement) -> dict[str, Any]:
+    ends = [end if isfinite(end) else None for end in (found.gap.low, found.gap.high)]
+    return {
+        "first": found.first,
+        "second": found.second,
+        "difference": found.gap.mean,
+        "interval": ends,
+        "margin": found.margin,
+        "equivalent": found.equivalent,
+    }
+
+
+def _counts(dropped: Dropped | None) -> dict[str, int] | None:
+    return None if dropped is None else {"first": dropped.first, "second": dropped.second, "differ": dropped.differ}
+
+
+def judge(name: str, worlds: tuple[str, str], pairs: Sequence[tuple[Observation, Observation]], margins: Margins) -> Verdict:
+    """Compare paired observations of two worlds."""
+    return Verdict(
+        scenario=name,
+        worlds=worlds,
+        seeds=tuple(first.result.seed for first, _ in pairs),
+        completed=(sum(first.result.completed for first, _ in pairs), sum(second.result.completed for _, second in pairs)),
+        metrics=_metrics(pairs, margins),
+        dropped=_dropped([(first.lost, second.lost) for first, second in pairs]),
+        queued=_dropped([(first.queued, second.queued) for first, second in pairs]),
+        must_equal=margins.dropped == "equal",
+        note=margins.note,
+        warnings=tuple(dict.fromkeys(seen.warning for pair in pairs for seen in pair if seen.warning)),
+    )
+
+
+def _metrics(pairs: Sequence[tuple[Observation, Observation]], margins: Margins) -> dict[str, Agreement | None]:
+    """Every metric to which some run came."""
+    values = {key: _values(measure.of, pairs) for key, measure in MEASURES.items()}
+    return {key: _compared(key, found, margins) for key, found in values.items() if found != []}
+
+
+def _values(
+    of: Callable[[Result], list[float | None]], pairs: Sequence[tuple[Observation, Observation]]
+) -> list[tuple[float, float]] | None:
+    """Paired values, without those that neither world came to; None where one came to a value and the other did not."""
+    found = []
+    for first, second in pairs:
+        for a, b in zip(of(first.result), of(second.result), strict=True):
+            if a is not None and b is not None:
+                found.append((a, b))
+            elif a is not b:
+                return None
+    return found
+
+
+def _compared(key: str, pairs: Sequence[tuple[float, float]] | None, margins: Margins) -> Agreement | None:
+    if pairs is None:
+        return None
+    absolute = margins.packets if MEASURES[key].counted else 0.0
+    return agreement([a for a, _ in pairs], [b for _, b in pairs], getattr(margins, key), absolute)
+
+
+def _dropped(pairs: Sequence[tuple[Lost | None, Lost | None]]) -> Dropped | None:
+    counts = [0, 0, 0]
+    for first, second in pairs:
+        if first is None or second is None:
+            return None
+        for link in first.keys() | second.keys():
+            a, b = first.get(link, frozenset()), second.get(link, frozenset())
+            for place, some in enumerate((a, b, a ^ b)):
+                counts[place] += len(some)
+    return Dropped(*counts)

@@ -1,0 +1,355 @@
+"""Who takes part in a run: the programs of every host, and what they are to receive."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from emu.foreign_program import Guest
+from experiments.running.composite import Lively, Role, Troupe, Visitor
+from experiments.running.content import Extent, Generated, digest_of
+from experiments.running.foreign_programs import by_content, claimed, guest_receiver, guest_sender
+from experiments.running.program import Job, Node, ReceiverProgram, SenderProgram, Sinks
+from experiments.running.result import Result, Row, combine, row_of
+from experiments.scenario.cross_traffic import FlowEnd, FlowSource, flow_row
+from experiments.scenario.foreign_nodes import NodeChoice
+from experiments.scenario.scenario import Scenario
+from experiments.scenario.workload import Attendance, FileWorkload
+from protocols.cross import Load, Receipt, is_cross
+from protocols.errors import ConfigError
+from protocols.machine import Content, Group, Message, Source
+from protocols.registry import protocol
+from topologies.addressing import node_id
+from topologies.spec import Topology
+from topologies.trees import in_scope
+
+__all__ = ["Cast", "Session", "World"]
+
+Key: TypeAlias = tuple[int, int]
+Sent: TypeAlias = tuple[int, str | None]
+
+SESSION_SHIFT = 24
+"""A host's id within the n-th session is its node id, with n above these bits: topologies have fewer hosts."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What the world itself counted: what all hosts sent by kind of message, and metrics of its own."""
+
+    fingerprint: str | None
+    packets: Mapping[str, int]
+    octets: Mapping[str, int]
+    metrics: dict[str, Any]
+
+
+class Session:
+    """One group: who sends to it and who receives it. `number` counts the groups of a scenario."""
+
+    def __init__(self, number: int, name: str, works: list[FileWorkload]) -> None:
+        self.number = number
+        self.name = name
+        self.works = works
+
+    @property
+    def senders(self) -> list[str]:
+        """Hosts that send to the group, each once."""
+        return list(dict.fromkeys(work.sender for work in self.works))
+
+    def members(self, topology: Topology, default: list[str]) -> list[str]:
+        """Hosts that receive the group, in the order of the topology."""
+        named = [host for work in self.works for name in work.members or () for host in topology.hosts_of(name)]
+        chosen = frozenset(named) if named else self._in_scope(topology, default)
+        return [name for name in topology.hosts if name in chosen and name not in self.senders]
+
+    def _in_scope(self, topology: Topology, default: list[str]) -> frozenset[str]:
+        scopes = [
+            frozenset(in_scope(topology, topology.member(work.sender).node, work.ttl))
+            for work in self.works
+            if work.ttl is not None
+        ]
+        return frozenset(host for host in default if all(topology.member(host).node in scope for scope in scopes))
+
+    def role(self, taken: bool) -> str:
+        """Names the dice of its programs: the host's own where it is the first."""
+        return f"session-{self.number}" if taken else ""
+
+    def id_of(self, topology: Topology, host: str) -> int:
+        """The 32-bit id of a host within this session."""
+        return node_id(topology, host) | self.number << SESSION_SHIFT
+
+
+def _sessions_of(scenario: Scenario) -> list[Session]:
+    """The sessions of a scenario, in the order in which it names their groups."""
+    groups = dict.fromkeys(work.group for work in scenario.workload)
+    return [
+        Session(number, group, [work for work in scenario.workload if work.group == group])
+        for number, group in enumerate(groups)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Enrolled:
+    """A sender or receiver of a session, and the place of its result among those of its host."""
+
+    host: str
+    session: Session
+    place: int
+    program: SenderProgram | ReceiverProgram | Guest
+
+    @property
+    def name(self) -> str:
+        """The host, with the group unless it is the first."""
+        return self.host if self.session.number == 0 else f"{self.host}@{self.session.name}"
+
+
+class Cast:
+    """Programs for every host. `bytes_travel`: contents are real, and so is their SHA-256.
+
+    `address` makes of a group's name what the world calls it.
+    """
+
+    def __init__(
+        self, scenario: Scenario, topology: Topology, address: Callable[[str], str], bytes_travel: bool, sinks: Sinks
+    ) -> None:
+        self.scenario = scenario
+        self.topology = topology
+        self.bytes_travel = bytes_travel
+        self._sinks = sinks
+        self._address = address
+        self._sources: dict[tuple[int, str], list[Source]] = {}
+        self._times: dict[tuple[int, str], list[float]] = {}
+        self._roles: dict[str, list[Role]] = {}
+        self._receivers: list[_Enrolled] = []
+        self._senders: list[_Enrolled] = []
+        self._guests: dict[str, Guest] = {}
+        self._foreign: dict[str, NodeChoice] = {
+            host: choice for name, choice in scenario.foreign.items() for host in topology.hosts_of(name)
+        }
+        self._attendance: dict[str, Attendance] = {
+            host: entry for entry in scenario.receivers for name in entry.hosts for host in topology.hosts_of(name)
+        }
+        sessions = _sessions_of(scenario)
+        bystanders = {name for name in topology.host_nodes if topology.node(name).bystander}
+        default = [
+            host for host in topology.hosts if host not in scenario.senders and topology.member(host).node not in bystanders
+        ]
+        for session in sessions:
+            self._enrol_receivers(session, session.members(topology, default))
+        if not self._receivers:
+            raise ConfigError(
+                "workload: has no receivers; somebody in the scope of a ttl who does not send, or the members named"
+            )
+        for number, spec in enumerate(scenario.traffic):
+            self._give(spec.sink, Role(f"sink-{number}", is_cross, FlowEnd(number, spec)))
+            self._give(spec.source, Role(f"source-{number}", is_cross, FlowSource(number, spec)))
+        for session in sessions:
+            self._enrol_senders(session)
+        self._check_guests()
+        self._programs = {name: self._program(roles) for name, roles in self._roles.items()}
+
+    def _give(self, host: str, role: Role) -> int:
+        """One more role for a host; its place among them."""
+        roles = self._roles.setdefault(host, [])
+        roles.append(role)
+        return len(roles) - 1
+
+    def _enrol_receivers(self, session: Session, members: list[str]) -> None:
+        for name in members:
+            if name in self._foreign:
+                guest = guest_receiver(self._foreign[name], self._node(session, name), self.scenario.seed)
+                self._receivers.append(_Enrolled(name, session, 0, self._invite(name, guest)))
+                continue
+            receiver = ReceiverProgram(self._node(session, name), self._sinks, one_run=True)
+            entry = self._attendance.get(name)
+            program: Lively = receiver if entry is None else Visitor(receiver, entry.join, entry.leave)
+            place = self._give(name, Role(session.role(name in self._roles), _is_session, program))
+            self._receivers.append(_Enrolled(name, session, place, receiver))
+
+    def _enrol_senders(self, session: Session) -> None:
+        for name in session.senders:
+            node, jobs = self._node(session, name), self._jobs(session, name)
+            if name in self._foreign:
+                guest = guest_sender(self._foreign[name], node, self.scenario.seed, jobs)
+                self._senders.append(_Enrolled(name, session, 0, self._invite(name, guest)))
+                continue
+            program = SenderProgram(node, jobs)
+            place = self._give(name, Role(session.role(name in self._roles), _is_session, program))
+            self._senders.append(_Enrolled(name, session, place, program))
+
+    def _invite(self, host: str, guest: Guest) -> Guest:
+        """A foreign program for a host; it has room for one."""
+        if host in self._guests:
+            raise ConfigError(f"nodes.{host}.run: a foreign program takes one role, and {host} has several in the workload")
+        self._guests[host] = guest
+        return guest
+
+    def _check_guests(self) -> None:
+        """Foreign programs are alone on their hosts, there all the time, and have something to do."""
+        for host in self._foreign:
+            if host not in self._guests:
+                raise ConfigError(f"nodes.{host}.run: {host} has nothing to do; it is in no workload")
+            if host in self._roles:
+                raise ConfigError(f"nodes.{host}.run: a foreign program is alone on its host, and {host} has other roles")
+            if host in self._attendance:
+                raise ConfigError(f"nodes.{host}.run: a foreign program stays, and receivers says that {host} comes or goes")
+
+    def _node(self, session: Session, name: str) -> Node:
+        choice = self.scenario.protocol
+        return Node(
+            protocol(choice.name), choice.config, session.id_of(self.topology, name), Group(self._address(session.name))
+        )
+
+    def _jobs(self, session: Session, sender: str) -> list[Job]:
+        sources = self._sources[session.number, sender] = []
+        times = self._times[session.number, sender] = []
+        name = sender if session.number == 0 else f"{sender}-{session.name}"
+        jobs = []
+        for work in (work for work in session.works if work.sender == sender):
+            for _ in range(work.count):
+                number = len(sources)
+                sources.append(self._source(work, name, number))
+                times.append(work.at)
+                jobs.append(Job(work.at, Content(sources[-1], f"{self.scenario.name}-{name}-{number}".encode())))
+        return jobs
+
+    def _source(self, work: FileWorkload, sender: str, number: int) -> Source:
+        return Generated(work.size, self.scenario.seed, sender, number) if self.bytes_travel else Extent(work.size)
+
+    @staticmethod
+    def _program(roles: list[Role]) -> Lively:
+        alone = roles[0].program if len(roles) == 1 and not roles[0].name else None
+        return Troupe(roles) if alone is None else alone
+
+    def programs(self) -> Iterator[tuple[str, Lively]]:
+        """The program of every host of ours, those that only receive first: they listen when the first packet leaves."""
+        senders = dict.fromkeys(enrolled.host for enrolled in self._senders)
+        for name, program in self._programs.items():
+            if name not in senders:
+                yield name, program
+        for name in senders:
+            if name in self._programs:
+                yield name, self._programs[name]
+
+    @property
+    def guests(self) -> set[str]:
+        """Hosts that run foreign programs."""
+        return set(self._guests)
+
+    def again(self, name: str, life: int) -> Lively | Guest:
+        """The program of a host that crashed so many times before, in other processes than this one."""
+        guest = self._guests.get(name)
+        if guest is not None:
+            guest.life = life
+            return guest
+        self._programs[name].reborn(life)
+        return self._programs[name]
+
+    def crew(self) -> dict[str, Lively | Guest]:
+        """What runs on every host, foreign programs too."""
+        return {**dict(self.programs()), **self._guests}
+
+    @property
+    def senders(self) -> set[str]:
+        """Hosts whose programs have to finish."""
+        return {enrolled.host for enrolled in self._senders}
+
+    def over(self) -> bool:
+        """Has every sender finished?"""
+        return all(self._programs[name].finished() for name in self.scenario.senders)
+
+    def groups(self) -> dict[str, list[str]]:
+        """The IPv4 address of every group, with the hosts that take part in it in any way."""
+        found: dict[str, dict[str, None]] = {}
+        for enrolled in (*self._receivers, *self._senders):
+            address = self._address(enrolled.session.name).rpartition(":")[0]
+            found.setdefault(address, {})[enrolled.host] = None
+        return {address: list(hosts) for address, hosts in found.items()}
+
+    def players(self) -> dict[str, SenderProgram | ReceiverProgram]:
+        """Every sender and receiver, by its host and, beyond the first group, `host@group`."""
+        everybody = (*self._receivers, *self._senders)
+        return {enrolled.name: enrolled.program for enrolled in everybody if not isinstance(enrolled.program, Guest)}
+
+    # Results
+
+    def parts(self, told: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+        """What each of `players` told, from what their hosts told."""
+        return {enrolled.name: self._told(enrolled, told) for enrolled in (*self._receivers, *self._senders)}
+
+    def _told(self, enrolled: _Enrolled, told: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+        """What one program of a host told; a host that died told why."""
+        found = told[enrolled.host]
+        parts: list[Mapping[str, Any]] | None = found.get("parts")
+        return found if parts is None else parts[enrolled.place]
+
+    def result(self, backend: str, told: Mapping[str, Mapping[str, Any]], world: World) -> Result:
+        """Put together what each host told."""
+        senders = [self._told(enrolled, told) for enrolled in self._senders]
+        expected, demanded_from = self._expected(senders)
+        whole = {key: value for each in expected.values() for key, value in each.items()}
+        rows = tuple(self._row(enrolled, told, expected, demanded_from) for enrolled in self._receivers)
+        submitted = len(whole) == sum(map(len, self._sources.values()))
+        metrics = combine(
+            rows=rows,
+            senders=senders,
+            packets=_of_session(world.packets),
+            octets=_of_session(world.octets),
+            expected=whole,
+            began_at=min(work.at for work in self.scenario.workload),
+            segment=self.scenario.protocol.config.segment,
+        )
+        return Result(
+            scenario=self.scenario.name,
+            digest=self.scenario.digest(),
+            backend=backend,
+            seed=self.scenario.seed,
+            completed=submitted and all(row.equal for row in rows),
+            fingerprint=world.fingerprint,
+            metrics=metrics | self._cross(told, world) | world.metrics,
+            receivers=rows,
+        )
+
+    def _expected(self, senders: list[Mapping[str, Any]]) -> tuple[dict[int, dict[Key, Sent]], dict[Key, float]]:
+        """What was sent in each session, and when each object was submitted."""
+        expected: dict[int, dict[Key, Sent]] = {}
+        times: dict[Key, float] = {}
+        for enrolled, told in zip(self._senders, senders, strict=True):
+            session, name = enrolled.session, enrolled.host
+            sent = expected.setdefault(session.number, {})
+            for object_id, number in told.get("sent", ()):
+                source = self._sources[session.number, name][number]
+                key = (session.id_of(self.topology, name), object_id)
+                sent[key] = (source.size, digest_of(source) if self.bytes_travel else None)
+                times[key] = self._times[session.number, name][number]
+        return expected, times
+
+    def _row(
+        self,
+        enrolled: _Enrolled,
+        told: Mapping[str, Mapping[str, Any]],
+        expected: dict[int, dict[Key, Sent]],
+        times: dict[Key, float],
+    ) -> Row:
+        sent = expected.get(enrolled.session.number, {})
+        owed: frozenset[Key] | None = None
+        entry = self._attendance.get(enrolled.host)
+        if entry is not None:
+            owed = frozenset(key for key in sent if times[key] >= entry.join and entry.leave is None)
+        found = self._told(enrolled, told)
+        if any(name in self._foreign and self._foreign[name].command for name in enrolled.session.senders):
+            found = by_content(found)
+        return row_of(enrolled.name, claimed(found, sent), sent, self.bytes_travel, owed)
+
+    def _cross(self, told: Mapping[str, Mapping[str, Any]], world: World) -> dict[str, Any]:
+        ends = [part for found in told.values() for part in found.get("parts", ()) if part["role"] == "cross"]
+        now = world.metrics["duration"]
+        rows = [flow_row(number, spec, ends, now) for number, spec in enumerate(self.scenario.traffic)]
+        return {"cross_traffic": rows} if rows else {}
+
+
+def _is_session(message: Message) -> bool:
+    return not is_cross(message)
+
+
+def _of_session(counts: Mapping[str, int]) -> dict[str, int]:
+    """Without cross traffic, which is no cost of the protocol."""
+    return {kind: count for kind, count in counts.items() if kind not in (Load.kind, Receipt.kind)}

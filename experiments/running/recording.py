@@ -1,0 +1,155 @@
+"""What is written down of a run: captures, and of a simulated one trace and time series; and where."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any, BinaryIO, TextIO, cast
+
+from emu.capture import CapturePoint
+from experiments.scenario.scenario import Scenario
+from protocols.errors import UnsupportedError, UsageError
+from protocols.registry import protocol
+from sim.series import MEASURES, Series
+from sim.sniffer import Encoder, Sniffer, check_point
+from sim.tracer import Tracer
+from sim.watch import Watcher
+from topologies.spec import Topology
+
+__all__ = ["Seeing", "check_pyarrow"]
+
+MOST_INTERVALS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Seeing:
+    """Which files a run writes: a pcapng per capture point into `captures`, a trace, a Parquet file of `interval` seconds."""
+
+    points: tuple[str, ...] = ()
+    captures: Path | None = None
+    trace: Path | None = None
+    traced: tuple[str, ...] | None = None
+    """The hosts in the trace; None for all."""
+    series: Path | None = None
+    interval: float = 0.1
+
+    @staticmethod
+    def of(scenario: Scenario, folder: Path | None, trace: Path | None = None) -> "Seeing | None":
+        """What the scenario asks for, in `folder`, and a trace elsewhere; None when nothing is asked for. Checks all of it."""
+        seeing = Seeing(trace=trace)
+        if isinstance(scenario.trace, tuple):
+            seeing = replace(seeing, traced=scenario.trace)
+        wanted = [key for key in ("capture", "trace", "series") if getattr(scenario, key) and not (key == "trace" and trace)]
+        if wanted and folder is None:
+            raise UsageError(f"{wanted[0]}: needs a folder to write to; give --out DIR")
+        if wanted and folder is not None:
+            seeing = replace(
+                seeing,
+                points=scenario.capture,
+                captures=folder / "captures" if scenario.capture else None,
+                trace=trace or (folder / "trace.jsonl" if scenario.trace else None),
+                series=folder / "series.parquet" if scenario.series else None,
+                interval=scenario.series or seeing.interval,
+            )
+        return seeing._checked(scenario) if wanted or trace else None
+
+    def _checked(self, scenario: Scenario) -> "Seeing":
+        if self.series is not None:
+            check_pyarrow()
+        topology = scenario.build_topology()
+        for point in self.points:
+            _named("capture", point, lambda name: check_point(topology, name))
+        for host in self.traced or ():
+            _named("trace", host, topology.member)
+        if self.series is not None and scenario.duration / self.interval > MOST_INTERVALS:
+            least = scenario.duration / MOST_INTERVALS
+            raise UsageError(f"series: value {self.interval!r} is not allowed; at least {least:g} s in a run of this duration")
+        return self
+
+    @contextmanager
+    def watchers(self, scenario: Scenario, topology: Topology) -> Iterator[Sequence[Watcher]]:
+        """Watchers with open files, which are closed, and the series written, at the end."""
+        with ExitStack() as stack:
+            found: list[Watcher] = []
+            encoder = Encoder(topology, protocol(scenario.protocol.name).codec())
+            for point, path in self._files():
+                file = cast(BinaryIO, stack.enter_context(_open(path, "wb")))
+                found.append(Sniffer(topology, point, file, encoder))
+            if self.trace is not None:
+                text = cast(TextIO, stack.enter_context(_open(self.trace, "w")))
+                found.append(Tracer(topology, text, _about(scenario), self.traced))
+            if self.series is not None:
+                series = Series(self.interval, sum(work.count for work in scenario.workload))
+                found.append(series)
+                stack.callback(_write_series, series, self.series, self.interval)
+            yield found
+
+    @contextmanager
+    def capture_points(self, topology: Topology) -> Iterator[list[CapturePoint]]:
+        """Capture points of an emulation with open files. UnsupportedError for what only the simulator writes."""
+        if self.trace is not None or self.series is not None:
+            key = "trace" if self.trace is not None else "series"
+            raise UnsupportedError(f"{key}: only the simulator writes it; leave it out, or use --on sim")
+        with ExitStack() as stack:
+            found = []
+            for point, path in self._files():
+                file = cast(BinaryIO, stack.enter_context(_open(path, "wb", buffering=0)))
+                found.append(CapturePoint(point, check_point(topology, point), file))
+            yield found
+
+    def _files(self) -> Iterator[tuple[str, Path]]:
+        """Each capture point with its file."""
+        for point in self.points:
+            assert self.captures is not None
+            yield point, self.captures / f"{point.replace('/', '_')}.pcapng"
+
+
+def _named(key: str, name: str, check: Callable[[str], object]) -> None:
+    try:
+        check(name)
+    except UsageError as error:
+        raise UsageError(f"{key}: {error}") from error
+
+
+def _open(path: Path, mode: str, buffering: int = -1) -> IO[Any]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open(mode, buffering, encoding=None if "b" in mode else "utf-8")
+    except OSError as error:
+        raise UsageError(f"{path}: can't be written ({error.strerror})") from error
+
+
+def _about(scenario: Scenario) -> dict[str, Any]:
+    return {
+        "scenario": scenario.name,
+        "digest": scenario.digest(),
+        "seed": scenario.seed,
+        "protocol": scenario.protocol.name,
+        "senders": scenario.senders,
+        "unit": "seconds",
+    }
+
+
+def check_pyarrow() -> None:
+    """UnsupportedError when Parquet files can't be written here."""
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError as error:
+        raise UnsupportedError("series: Parquet needs pyarrow; get it: pip install 'mcastlab[data]'") from error
+
+
+def _write_series(series: Series, path: Path, interval: float) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    times, measures, of, values = zip(*series.rows, strict=True) if series.rows else ((), (), (), ())
+    columns = {
+        "time": pa.array(times, pa.float64()),
+        "measure": pa.array(measures, pa.string()).dictionary_encode(),
+        "of": pa.array(of, pa.string()).dictionary_encode(),
+        "value": pa.array(values, pa.float64()),
+    }
+    about = {"interval": str(interval), "measures": json.dumps(MEASURES)}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(pa.table(columns).replace_schema_metadata(about), path)

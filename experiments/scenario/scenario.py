@@ -1,0 +1,213 @@
+"""Scenario: the only input of a run. Frozen, validated, with a digest that depends on its meaning alone."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from experiments.compare.twin.margins import Margins
+from experiments.scenario.cross_traffic import AnyTraffic
+from experiments.scenario.emulation_options import EmulationChoice
+from experiments.scenario.fault_schedule import Fault
+from experiments.scenario.fault_schedule import check as check_fault
+from experiments.scenario.files import override, read_yaml
+from experiments.scenario.foreign_nodes import NodeChoice, check_nodes
+from experiments.scenario.protocol_choice import ProtocolChoice
+from experiments.scenario.validation_errors import validated
+from experiments.scenario.workload import Attendance, Workloads
+from protocols.errors import ConfigError, UsageError
+from topologies.files import read_topology
+from topologies.generators import AnyTopology
+from topologies.spec import Topology
+from topologies.units import Duration
+
+__all__ = ["Scenario", "file_schema", "load", "parse", "read", "schema"]
+
+
+MEANINGLESS = ("engine", "capture", "trace", "series", "twin", "compare")
+"""Keys that say how to run and what to write down meanwhile, and change nothing in what comes out."""
+
+
+CaseName: TypeAlias = Annotated[str, Field(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9_-]*$")]
+
+
+class Scenario(BaseModel):
+    """Topology, protocol, workload, seed and duration of one run."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(min_length=1, description="what to call it in results")
+    seed: int = Field(default=1, ge=0, lt=2**64, strict=True, description="every random number follows from it")
+    topology: AnyTopology = Field(description="hosts, switches and links; or {file: net.yaml}")
+    protocol: ProtocolChoice = Field(description="protocol and parameters")
+    workload: Workloads = Field(description="what is sent: one workload or a list")
+    traffic: tuple[AnyTraffic, ...] = Field(default=(), description="cross traffic beside the session; simulator only")
+    receivers: tuple[Attendance, ...] = Field(default=(), description="receivers that join late or leave early")
+    nodes: dict[str, NodeChoice] = Field(
+        default_factory=dict, description="what runs on hosts: others' programs beside our own; emulation only"
+    )
+    duration: Duration = Field(default=60.0, gt=0.0, description="the run ends then at the latest")
+    faults: tuple[Fault, ...] = Field(default=(), description="what goes wrong, and when")
+    wire: Literal["objects", "bytes"] = Field(
+        default="objects", description="simulator: hand message objects on, or encode and decode them at each link"
+    )
+    emu: EmulationChoice = Field(default_factory=EmulationChoice, description="how Mininet does it; the simulator doesn't ask")
+    engine: Literal["auto", "strict", "fast"] = Field(
+        default="auto", description="simulator: one event per delivery, or grouped; the same comes out"
+    )
+    capture: tuple[str, ...] = Field(
+        default=(), description="pcapng of these nodes and links (like s1-r1) into the output folder; simulator only"
+    )
+    trace: bool | tuple[str, ...] = Field(
+        default=False, description="trace into the output folder: of everything, or of these hosts; simulator only"
+    )
+    series: Duration | None = Field(
+        default=None, gt=0.0, description="time series (Parquet) of this interval into the output folder; simulator only"
+    )
+
+    compare: dict[CaseName, dict[str, Any]] = Field(
+        default_factory=dict, description="cases by name, each with what it has other than this file; `run` runs them all"
+    )
+    twin: Margins | None = Field(default=None, description="margins of the equivalence of simulator and Mininet")
+
+    @model_validator(mode="after")
+    def _fits(self) -> "Scenario":
+        topology = self.build_topology()
+        for key, names in self._named():
+            for name in names:
+                try:
+                    topology.hosts_of(name)
+                except UsageError as error:
+                    raise ConfigError(f"{key}: value {name!r} is not allowed; {error}") from error
+        for n, fault in enumerate(self.faults):
+            try:
+                check_fault(fault, topology)
+            except ConfigError as error:
+                raise ConfigError(f"faults.{n}.{error}") from error
+        if len(self.senders) == sum(map(topology.size, topology.host_nodes)):
+            raise ConfigError(f"workload: value {self.senders!r} of all 'from' is not allowed; at least one host receives")
+        self._check_receivers(topology)
+        check_nodes(self.nodes, self.protocol.name, self.protocol.config)
+        return self
+
+    def _named(self) -> Iterator[tuple[str, Sequence[str]]]:
+        """Every key that names hosts, with the names."""
+        for n, work in enumerate(self.workload):
+            yield f"workload.{n}.from", (work.sender,)
+            yield f"workload.{n}.members", work.members or ()
+        for n, flow in enumerate(self.traffic):
+            yield f"traffic.{n}.from", (flow.source,)
+            yield f"traffic.{n}.to", (flow.sink,)
+        for n, entry in enumerate(self.receivers):
+            yield f"receivers.{n}.hosts", entry.hosts
+        for name in self.nodes:
+            yield f"nodes.{name}", (name,)
+
+    def _check_receivers(self, topology: Topology) -> None:
+        for n, entry in enumerate(self.receivers):
+            for name in (host for entry_name in entry.hosts for host in topology.hosts_of(entry_name)):
+                if name in self.senders:
+                    raise ConfigError(f"receivers.{n}.hosts: value {name!r} is not allowed; it sends, and stays")
+            if entry.leave is not None and entry.leave <= entry.join:
+                raise ConfigError(f"receivers.{n}.leave: value {entry.leave!r} is not allowed; later than join, {entry.join!r}")
+        for n, flow in enumerate(self.traffic):
+            if flow.source == flow.sink:
+                raise ConfigError(f"traffic.{n}.to: value {flow.sink!r} is not allowed; another host than 'from'")
+            if flow.end is not None and flow.end <= flow.begin:
+                raise ConfigError(f"traffic.{n}.end: value {flow.end!r} is not allowed; later than begin, {flow.begin!r}")
+
+    @property
+    def foreign(self) -> dict[str, NodeChoice]:
+        """Hosts and groups of hosts that run something that is not ours."""
+        return {name: choice for name, choice in self.nodes.items() if choice.foreign}
+
+    @property
+    def senders(self) -> list[str]:
+        """The hosts that send, each once, in the order of the workload."""
+        return list(dict.fromkeys(work.sender for work in self.workload))
+
+    def build_topology(self) -> Topology:
+        """The graph of this scenario."""
+        try:
+            return self.topology.build()
+        except ConfigError as error:
+            key, _, why = str(error).partition(": ")
+            if " " in key or " is not allowed; " not in why:
+                raise ConfigError(f"topology: {error}") from error
+            raise ConfigError(f"topology.{key}: value {why}") from error
+
+    def plain(self) -> dict[str, Any]:
+        """Every value, defaults included, in seconds, bytes and bytes per second."""
+        return self.model_dump(mode="python", by_alias=True)
+
+    def digest(self) -> str:
+        """SHA-256 over the canonical JSON of `plain`: equal for scenarios that mean the same, on every machine.
+
+        What changes nothing is left out: the engine, and what is only looked at.
+        """
+        meaning = {key: value for key, value in self.plain().items() if key not in MEANINGLESS}
+        if not self.foreign:
+            del meaning["nodes"]
+        if self.emu.trunk == "any":
+            del meaning["emu"]["trunk"]
+        text = json.dumps(meaning, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return sha256(text.encode()).hexdigest()
+
+
+def load(path: Path | str, sets: Iterable[str] = (), seed: int | None = None) -> Scenario:
+    """The scenario in a YAML file, with `key.path=value` replacements and another seed. ConfigError is one line."""
+    return parse(read(path, sets, seed), str(path))
+
+
+def read(path: Path | str, sets: Iterable[str] = (), seed: int | None = None) -> dict[str, Any]:
+    """The plain values of a scenario file, as `load` takes them."""
+    data = read_yaml(Path(path))
+    override(data, sets)
+    _read_topology(data, Path(path))
+    if seed is not None:
+        data["seed"] = seed
+    return data
+
+
+def _read_topology(data: dict[str, Any], path: Path) -> None:
+    """`topology: {file: net.yaml}` becomes what is in the file, whose name is relative to the scenario's folder."""
+    topology = data.get("topology")
+    if not isinstance(topology, dict) or "file" not in topology:
+        return
+    rest = {key: value for key, value in topology.items() if key != "file"}
+    if wrong := sorted(rest.keys() - {"multicast"}):
+        raise ConfigError(f"{path}: topology.{wrong[0]}: value {rest[wrong[0]]!r} is not allowed; beside file only multicast")
+    data["topology"] = read_topology(path.parent / str(topology["file"])) | rest
+
+
+def parse(data: dict[str, Any], origin: str) -> Scenario:
+    """The scenario in plain values; `origin` names them in errors."""
+    return validated(Scenario, data, origin, schema)
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """The JSON Schema of a scenario file."""
+    return Scenario.model_json_schema(by_alias=True)
+
+
+def file_schema() -> dict[str, Any]:
+    """The JSON Schema of a scenario file as users write it: a topology may also be named by its file."""
+    whole = deepcopy(schema())
+    topology = whole["properties"]["topology"]
+    description = topology.pop("description")
+    named = {
+        "type": "object",
+        "title": "File",
+        "description": "YAML, JSON or GraphML file of a topology, relative to the scenario's folder",
+        "properties": {"file": {"type": "string"}, "multicast": {"$ref": "#/$defs/Multicast"}},
+        "required": ["file"],
+        "additionalProperties": False,
+    }
+    whole["properties"]["topology"] = {"title": "Topology", "description": description, "anyOf": [named, topology]}
+    return whole

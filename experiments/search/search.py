@@ -1,0 +1,211 @@
+"""Looks for a plan of faults that breaks what must hold in every run, and makes it as small as it gets.
+
+Plans are plain entries as a user writes them, drawn from a key (seed, number of the run); so a finding is a scenario file.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from experiments.running.run import run
+from experiments.scenario.scenario import Scenario, parse
+from protocols.errors import LivelockError
+from protocols.rng import Rng, key_of
+from topologies.spec import Topology
+
+__all__ = ["Finding", "Verdict", "judge", "random_plan", "search", "shrink"]
+
+Plan = list[dict[str, Any]]
+MOST_FAULTS = 4
+RAISED = (LivelockError, AssertionError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What a broken machine may raise; the user's own mistakes are UsageError and are none of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The rule a run broke, in which words, and the fingerprint of the run (None when it did not come to its end)."""
+
+    rule: str
+    what: str
+    fingerprint: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A scenario (plain values, as in a file) that breaks a rule; `faults` in it is the smallest plan that was found."""
+
+    scenario: dict[str, Any]
+    verdict: Verdict
+    number: int
+    """Which run found it, from 1."""
+    tried: int
+    """Runs that shrinking took."""
+
+
+def judge(scenario: Scenario, complete: bool = False) -> Verdict | None:
+    """What the run breaks first, None for nothing. `complete`: receivers have to be complete where nobody crashed."""
+    try:
+        result = run(scenario)
+    except RAISED as error:
+        return Verdict("raises", f"{type(error).__name__}: {error}", None)
+    if result.violations:
+        first = result.violations[0]
+        return Verdict(
+            first["rule"], f"{first['what']} ({first['host'] or 'network'} at {first['at']:.6g} s)", result.fingerprint
+        )
+    if complete and not result.completed and not any(fault.crash for fault in scenario.faults):
+        lacking = [row.name for row in result.receivers if not row.equal]
+        return Verdict("complete", f"not everything came to {', '.join(lacking[:5])}", result.fingerprint)
+    return None
+
+
+def search(
+    data: dict[str, Any],
+    origin: str,
+    *,
+    runs: int,
+    seed: int,
+    complete: bool = False,
+    progress: Callable[[int], None] = lambda number: None,
+) -> Finding | None:
+    """Run the scenario with `runs` random plans beside the faults it has, each with another seed; the first finding, shrunk."""
+    base = parse(data, origin)
+    topology, fixed = base.build_topology(), list(data.get("faults", ()))
+    span = _span(base)
+    for number in range(1, runs + 1):
+        progress(number)
+        plan = random_plan(Rng(key_of(seed, "search", number)), topology, span) if number > 1 else []
+        drawn = {**data, "seed": (base.seed + number - 1) % 2**64}
+
+        def check(plan: Plan, drawn: dict[str, Any] = drawn) -> Verdict | None:
+            return judge(parse({**drawn, "faults": fixed + plan}, origin), complete)
+
+        verdict = check(plan)
+        if verdict is not None:
+            small, verdict, tried = shrink(plan, verdict, check)
+            return Finding({**drawn, "faults": fixed + small}, verdict, number, tried)
+    return None
+
+
+def _span(base: Scenario) -> float:
+    """How long a run takes without the search's faults."""
+    try:
+        return float(run(base).metrics["duration"])
+    except RAISED:
+        return base.duration
+
+
+# -- plans ----------------------------------------------------------------------------------------------------------------
+
+
+def random_plan(dice: Rng, topology: Topology, span: float) -> Plan:
+    """One to four faults within `span` seconds; a few are long, most are short."""
+    return [_random_fault(dice, topology, span) for _ in range(1 + _below(dice, MOST_FAULTS))]
+
+
+def _random_fault(dice: Rng, topology: Topology, span: float) -> dict[str, Any]:
+    verb = list(_DRAW)[_below(dice, len(_DRAW))]
+    fault: dict[str, Any] = {"at": round(dice.uniform() * span, 6)}
+    fault |= _DRAW[verb](dice, topology)
+    if verb != "step":
+        longest = 0.02 if verb == "storm" else 0.5
+        fault["for"] = round(span * longest * 10 ** (-3 * dice.uniform()), 9)
+    return fault
+
+
+def _below(dice: Rng, count: int) -> int:
+    return int(dice.uniform() * count)
+
+
+def _host(dice: Rng, topology: Topology) -> str:
+    return topology.hosts[_below(dice, len(topology.hosts))]
+
+
+def _some(dice: Rng, topology: Topology) -> list[str]:
+    """A few different hosts, never all."""
+    most = min(3, len(topology.hosts) - 1)
+    return list(dict.fromkeys(_host(dice, topology) for _ in range(1 + _below(dice, most))))
+
+
+def _divided(verb: str, dice: Rng, topology: Topology) -> dict[str, Any]:
+    return {verb: [_some(dice, topology), "rest"], "oneway": dice.uniform() < 0.5}
+
+
+def _flap(dice: Rng, topology: Topology) -> dict[str, Any]:
+    ends = list(topology.graph.edges)[_below(dice, topology.graph.number_of_edges())]
+    pair = [topology.member_name(end, _below(dice, topology.size(end))) if end in topology.host_nodes else end for end in ends]
+    return {"flap": pair, "times": 1 + _below(dice, 3)}
+
+
+def _pick(dice: Rng, values: list[Any]) -> Any:
+    return values[_below(dice, len(values))]
+
+
+_DRAW: dict[str, Callable[[Rng, Topology], dict[str, Any]]] = {
+    "partition": lambda dice, topology: _divided("partition", dice, topology),
+    "hold": lambda dice, topology: _divided("hold", dice, topology),
+    "flap": _flap,
+    "crash": lambda dice, topology: {"crash": _host(dice, topology)},
+    "slow": lambda dice, topology: {
+        "slow": _host(dice, topology),
+        "takes": _pick(dice, ["100us", "1ms", "10ms"]),
+        "room": _pick(dice, [1, 8, 64]),
+    },
+    "drift": lambda dice, topology: {"drift": _host(dice, topology), "factor": _pick(dice, [0.5, 0.99, 1.01, 2.0])},
+    "step": lambda dice, topology: {"step": _host(dice, topology), "forward": _pick(dice, ["10ms", "1s", "100s"])},
+    "storm": lambda dice, topology: {"storm": _host(dice, topology), "rate": _pick(dice, ["1Mbit", "10Mbit", "100Mbit"])},
+}
+
+
+# -- shrinking ------------------------------------------------------------------------------------------------------------
+
+
+def shrink(plan: Plan, verdict: Verdict, check: Callable[[Plan], Verdict | None]) -> tuple[Plan, Verdict, int]:
+    """A plan that breaks the same rule and of which nothing can be left out or made simpler; its verdict; runs it took."""
+    tried = 0
+    again = True
+    while again:
+        again = False
+        for candidate in _simpler(plan):
+            tried += 1
+            found = check(candidate)
+            if found is not None and found.rule == verdict.rule:
+                plan, verdict, again = candidate, found, True
+                break
+    return plan, verdict, tried
+
+
+def _simpler(plan: Plan) -> Iterator[Plan]:
+    """Plans a step simpler, the boldest first."""
+    for place in range(len(plan)):
+        yield plan[:place] + plan[place + 1 :]
+    for place, fault in enumerate(plan):
+        for simpler in _simpler_faults(fault):
+            yield [*plan[:place], simpler, *plan[place + 1 :]]
+
+
+def _simpler_faults(fault: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if fault.get("times", 1) > 1:
+        yield {**fault, "times": fault["times"] - 1}
+    if fault.get("oneway") is False:
+        # One direction is less than both.
+        yield {**fault, "oneway": True}
+    for verb in ("partition", "hold"):
+        if verb in fault and len(fault[verb][0]) > 1:
+            first, *others = fault[verb]
+            for name in first:
+                yield {**fault, verb: [[other for other in first if other != name], *others]}
+    for key in ("for", "at"):
+        for shorter in _rounder(fault.get(key)):
+            yield {**fault, key: shorter}
+
+
+def _rounder(value: float | None) -> Iterator[float]:
+    """Half as much while that is worth saying, then fewer digits."""
+    if value is None or value == 0:
+        return
+    if value > 1e-3:
+        yield round(value / 2, 9)
+    short = float(f"{value:.1g}")
+    if short != value:
+        yield short

@@ -1,0 +1,99 @@
+"""Conditions over the axes of a sweep, like `receivers >= 1000 and loss > 5%`: read once, never evaluated as Python."""
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from experiments.sweep.spec.quantities import Value, number_of
+from protocols.errors import ConfigError
+
+__all__ = ["Condition"]
+
+COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda value, items: value in items,
+    ast.NotIn: lambda value, items: value not in items,
+}
+ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+QUANTITY = re.compile(r"(?<![\w.'\"])(\d+(?:\.\d+)?)(%|[A-Za-z]+)(?![\w'\"])")
+
+
+class Condition:
+    """One condition; `names` are what may stand in it. ConfigError, without the key, when it can't be read."""
+
+    def __init__(self, text: str, names: Sequence[str]) -> None:
+        self.text = text
+        self._names = names
+        try:
+            # 5% and 10ms are quantities here, and no Python; as strings they are.
+            self._tree = ast.parse(QUANTITY.sub(r"'\1\2'", text), mode="eval").body
+        except SyntaxError as error:
+            raise self._wrong("it is no comparison, like receivers > 100 and loss <= 5%") from error
+        self._check(self._tree)
+
+    def holds(self, values: Mapping[str, Value]) -> bool:
+        """Does it hold at a point? ConfigError when the values can't be compared."""
+        try:
+            return bool(self._evaluate(self._tree, values))
+        except (TypeError, ZeroDivisionError) as error:
+            raise self._wrong(str(error)) from error
+
+    def _wrong(self, why: str) -> ConfigError:
+        return ConfigError(f"value {self.text!r} is not allowed; {why}")
+
+    def _check(self, node: ast.expr) -> None:
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            if ast.unparse(node) not in self._names:
+                raise self._wrong(f"{ast.unparse(node)!r} is no axis; one of {', '.join(self._names)}")
+            return
+        if not self._known(node):
+            raise self._wrong(f"{ast.unparse(node)!r} is not known here; comparisons, and, or, not, in, + - * /")
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                self._check(child)
+
+    @staticmethod
+    def _known(node: ast.expr) -> bool:
+        if isinstance(node, ast.Compare):
+            return all(type(op) in COMPARE for op in node.ops)
+        if isinstance(node, ast.BinOp):
+            return type(node.op) in ARITHMETIC
+        if isinstance(node, ast.UnaryOp):
+            return isinstance(node.op, (ast.Not, ast.USub))
+        return isinstance(node, (ast.BoolOp, ast.Constant, ast.List, ast.Tuple))
+
+    def _evaluate(self, node: ast.expr, values: Mapping[str, Value]) -> Any:
+        if isinstance(node, ast.Constant):
+            return number_of(node.value) if isinstance(node.value, str) else node.value
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            return values[ast.unparse(node)]
+        if isinstance(node, (ast.List, ast.Tuple)):
+            return [self._evaluate(item, values) for item in node.elts]
+        if isinstance(node, ast.BoolOp):
+            wanted = all if isinstance(node.op, ast.And) else any
+            return wanted(self._evaluate(part, values) for part in node.values)
+        if isinstance(node, ast.UnaryOp):
+            inner = self._evaluate(node.operand, values)
+            return not inner if isinstance(node.op, ast.Not) else -inner
+        if isinstance(node, ast.BinOp):
+            return ARITHMETIC[type(node.op)](self._evaluate(node.left, values), self._evaluate(node.right, values))
+        assert isinstance(node, ast.Compare)
+        left = self._evaluate(node.left, values)
+        for op, part in zip(node.ops, node.comparators, strict=True):
+            right = self._evaluate(part, values)
+            if not COMPARE[type(op)](left, right):
+                return False
+            left = right
+        return True

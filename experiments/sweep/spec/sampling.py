@@ -1,0 +1,22 @@
+"""Points spread evenly over a unit cube: Latin hypercube and Sobol."""
+
+from experiments.sweep.spec.sweep_file import Sample
+from protocols.errors import UnsupportedError
+
+__all__ = ["unit_points"]
+
+
+def unit_points(sample: Sample, dimensions: int) -> list[list[float]]:
+    """As many points as asked for, the same ones for the same seed. UnsupportedError without scipy."""
+    try:
+        from scipy.stats import qmc
+    except ImportError as error:
+        raise UnsupportedError("sample: needs scipy; get it: pip install 'mcastlab[spark]'") from error
+    if sample.method == "sobol":
+        # The sequence is balanced at powers of two; a beginning of it is still well spread.
+        power = max(0, (sample.points - 1).bit_length())
+        drawn = qmc.Sobol(d=dimensions, scramble=True, rng=sample.seed).random_base2(power)
+    else:
+        drawn = qmc.LatinHypercube(d=dimensions, rng=sample.seed).random(sample.points)
+    points: list[list[float]] = drawn[: sample.points].tolist()
+    return points

@@ -1,0 +1,46 @@
+"""The many small files of a sweep, put together to few: above a thousand, reading them takes longer than asking."""
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from experiments.sweep.run.execute import write_nested
+from experiments.sweep.store.datasets import NESTED, is_nested, location, parts, stored
+from experiments.sweep.store.folder import claim
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["compact"]
+
+ROWS_OF_FILE = 1_000_000
+
+
+def compact(spark: "SparkSession", folder: Path) -> tuple[int, int]:
+    """Rewrite every dataset as few files; returns how many files there were and are. UsageError while a sweep writes there.
+
+    The new files are complete before the old ones go; what is there twice after a crash in between is read once.
+    """
+    with claim(folder):
+        write_nested(spark, folder, [name for name in NESTED if is_nested(folder, name)])
+        before = _files(folder)
+        job = f"job={uuid4()}"
+        for dataset in ("receivers", "series", "runs"):
+            _rewrite(spark, folder, dataset, job)
+        return before, _files(folder)
+
+
+def _files(folder: Path) -> int:
+    return sum(len(parts(folder, dataset)) for dataset in ("runs", *NESTED))
+
+
+def _rewrite(spark: "SparkSession", folder: Path, dataset: str, job: str) -> None:
+    old = sorted({path.parent for path in parts(folder, dataset)})
+    if not old:
+        return
+    frame = stored(spark, folder, dataset)
+    files = max(1, frame.count() // ROWS_OF_FILE)
+    frame.coalesce(files).write.option("compression", "zstd").parquet(location(folder / dataset / job))
+    for part in old:
+        shutil.rmtree(part)

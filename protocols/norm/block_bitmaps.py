@@ -1,0 +1,71 @@
+"""Which symbols of which blocks are concerned: a mapping that weighs a quarter of a dict while there is one block."""
+
+from protocols.norm.small_dict import NONE
+
+__all__ = ["Masks"]
+
+
+class Masks:
+    """Block -> mask of its symbols, as much of a mapping as is used.
+
+    Who asks with every message looks at the parts itself: `key` and `item` are the lowest block and its mask, `NONE` and 0 when
+    there is none; `more` holds the others, and is None when there are none.
+    """
+
+    __slots__ = ("item", "key", "more")
+
+    def __init__(self) -> None:
+        self.key = NONE
+        self.item = 0
+        self.more: dict[int, int] | None = None
+
+    def add(self, block: int, mask: int) -> None:
+        """These symbols, too."""
+        if block == self.key:
+            self.item |= mask
+        elif self.more is not None and block > self.key:
+            self.more[block] = self.more.get(block, 0) | mask
+        else:
+            self[block] = mask
+
+    def get(self, block: int, default: int) -> int:
+        """As of a dict."""
+        if block == self.key:
+            return self.item
+        return default if self.more is None else self.more.get(block, default)
+
+    def __contains__(self, block: int) -> bool:
+        return block == self.key or (self.more is not None and block in self.more)
+
+    def __setitem__(self, block: int, mask: int) -> None:
+        if self.key in (NONE, block):
+            self.key, self.item = block, mask
+            return
+        if block < self.key:
+            block, self.key = self.key, block
+            mask, self.item = self.item, mask
+        if self.more is None:
+            self.more = {block: mask}
+        else:
+            self.more[block] = mask
+
+    def __delitem__(self, block: int) -> None:
+        more = self.more
+        if block != self.key:
+            if more is None:
+                raise KeyError(block)
+            del more[block]
+        elif more is None:
+            self.key, self.item = NONE, 0
+        else:
+            self.key = lowest = min(more)
+            self.item = more.pop(lowest)
+        if not more:
+            self.more = None
+
+    def items(self) -> list[tuple[int, int]]:
+        """What there is now, the lowest block first."""
+        if self.key == NONE:
+            return []
+        first = (self.key, self.item)
+        return [first] if self.more is None else [first, *self.more.items()]

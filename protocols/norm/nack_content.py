@@ -1,0 +1,215 @@
+"""What a receiver lacks, as repair requests (RFC 5740 4.3.1), and whether others have asked for it already."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from protocols.norm.bits import bit_runs, lowest, without_lowest
+from protocols.norm.messages import (
+    FORM_ITEMS,
+    FORM_RANGES,
+    LEVEL_BLOCK,
+    LEVEL_INFO,
+    LEVEL_OBJECT,
+    LEVEL_SEGMENT,
+    Item,
+    Request,
+)
+from protocols.norm.repair_requests import Demand
+from protocols.norm.rx_object import Incoming
+from protocols.norm.small_dict import NONE, Pending
+from protocols.serial import ahead
+
+__all__ = ["Need", "Place", "contents_for", "is_covered", "needs_before"]
+
+Place = tuple[int, int, int]
+"""(object id, block, symbol): everything before it in transmission order."""
+ITEM_SIZES = {0: 8, 2: 8, 5: 8, 129: 12}
+REQUEST_HEADER = 4
+MOST_NACKS = 4
+
+
+@dataclass(slots=True)
+class Need:
+    """Consecutive things missing: `count` objects, informations of objects, blocks of an object or symbols of a block."""
+
+    level: int
+    first: Item
+    last: Item
+    count: int = 1
+
+
+# Receivers that lack as much of a block name the same symbols: to look one up costs a third of making it.
+_item = lru_cache(maxsize=256)(Item)
+
+
+def needs_before(objects: Pending[Incoming | None], place: Place, fec_id: int) -> list[Need]:
+    """Everything missing before `place`, objects and blocks in order, objects of which nothing is known as a whole."""
+    needs: list[Need] = []
+    object_id, block, symbol = place
+    for key in (objects.key,) if objects.more is None else sorted(objects, key=lambda key: ahead(key, object_id)):
+        order = ahead(key, object_id)
+        if key == NONE or order > 0 or (order == 0 and not (block or symbol)):
+            break
+        item = objects[key]
+        if item is None:
+            _add_object(needs, LEVEL_OBJECT, key, fec_id)
+        elif order < 0:
+            _add_parts(needs, item, item.fti.partition.blocks, 0, fec_id)
+        else:
+            _add_parts(needs, item, block, symbol, fec_id)
+    return needs
+
+
+def _add_object(needs: list[Need], level: int, key: int, fec_id: int) -> None:
+    """An object or its information: one need together with that before, if it asks for the same of the object before."""
+    if needs and needs[-1].level == level and needs[-1].last.object_id == (key - 1) & 0xFFFF:
+        needs[-1].last = _item(fec_id, key)
+        needs[-1].count += 1
+    else:
+        needs.append(Need(level, _item(fec_id, key), _item(fec_id, key)))
+
+
+def _add_parts(needs: list[Need], item: Incoming, block: int, symbol: int, fec_id: int) -> None:
+    """What an object lacks before this symbol."""
+    key, length = item.object_id, item.fti.partition.length
+    if item.wants_info and item.info is None:
+        _add_object(needs, LEVEL_INFO, key, fec_id)
+    for first, last in item.absent or ():
+        if first < block:
+            last, size = min(last, block - 1), length(first)
+            needs.append(
+                Need(LEVEL_BLOCK, _item(fec_id, key, first, 0, size), _item(fec_id, key, last, 0, size), last - first + 1)
+            )
+    gaps = item.gaps
+    if gaps is None:
+        return
+    for number, missing in gaps.items() if gaps.more is None else sorted(gaps.items()):
+        if number < block:
+            _add_block(needs, item, number, missing, fec_id)
+        elif number == block and not item.fti.usable:
+            for start, end in bit_runs(missing & (1 << symbol) - 1):
+                _add_run(needs, item, number, start, end, fec_id)
+
+
+def _add_block(needs: list[Need], item: Incoming, block: int, missing: int, fec_id: int) -> None:
+    """Symbols of a block that was wholly sent: as many parity symbols as are short, or, beyond them, source symbols by name."""
+    length, parity, heard = item.fti.partition.length(block), item.fti.usable, item.parity_of(block)
+    short = missing.bit_count() - heard.bit_count()
+    if not heard and short <= parity:
+        # Nearly always.
+        _add_run(needs, item, block, length, length + short - 1, fec_id)
+        return
+    unheard = ~heard & (1 << parity) - 1
+    if short <= unheard.bit_count():
+        mask = lowest(unheard, short) << length
+    else:
+        mask = without_lowest(missing, parity) | unheard << length
+    for start, end in bit_runs(mask):
+        _add_run(needs, item, block, start, end, fec_id)
+
+
+def _add_run(needs: list[Need], item: Incoming, block: int, start: int, end: int, fec_id: int) -> None:
+    """Symbols of a block from `start` to `end`."""
+    key, length = item.object_id, item.fti.partition.length(block)
+    first = _item(fec_id, key, block, start, length)
+    last = first if end == start else _item(fec_id, key, block, end, length)
+    needs.append(Need(LEVEL_SEGMENT, first, last, end - start + 1))
+
+
+def is_covered(objects: Pending[Incoming | None], place: Place, asked: Demand) -> bool:
+    """Will the repair of what others asked for bring everything missing before `place`?"""
+    object_id, block, symbol = place
+    item = objects.item
+    if item is not None and objects.key == object_id and not asked.objects and (block or symbol):
+        # The object that is being sent: nearly always.
+        return _is_object_covered(item, place, asked)
+    for key, item in objects.items():
+        order = ahead(key, object_id)
+        if order > 0 or (order == 0 and not (block or symbol)):
+            continue
+        if asked.objects and asked.has_object(key):
+            continue
+        if item is None:
+            return False
+        limit = place if order == 0 else (key, item.fti.partition.blocks, 0)
+        if not _is_object_covered(item, limit, asked):
+            return False
+    return True
+
+
+def _is_object_covered(item: Incoming, place: Place, asked: Demand) -> bool:
+    key, end, symbol = place
+    if item.wants_info and item.info is None and not asked.has_info(key):
+        return False
+    if item.absent:
+        for first, last in item.absent:
+            if first < end and not asked.has_blocks(key, first, min(last, end - 1)):
+                return False
+    gaps, parity, usable = item.gaps, item.parity, item.fti.usable
+    if gaps is None:
+        return True
+    counts, whole = asked.counts(key, item.fti), asked.blocks
+    # As `items`, without a call where there is one block.
+    for block, missing in [(gaps.key, gaps.item)] if gaps.more is None else gaps.items():
+        if block < end:
+            count, lacking, heard = counts.get(block, 0), missing.bit_count(), 0
+            if parity is not None:
+                heard = parity.get(block, 0)
+                lacking -= heard.bit_count()
+            if count >= lacking and heard.bit_length() + count <= usable:
+                # Parity is asked for, and there is enough that was never sent: nearly always.
+                continue
+            covered = count >= lacking and _is_block_covered(item, block, missing, asked.symbols[key, block])
+            if not covered and not (whole and asked.has_blocks(key, block, block)):
+                return False
+        elif block == end and not usable and missing & (1 << symbol) - 1 & ~asked.symbols.get((key, block), 0):
+            return False
+    return True
+
+
+def _is_block_covered(item: Incoming, block: int, missing: int, mask: int) -> bool:
+    """Will as many useful symbols of a wholly sent block come as it lacks, when those of `mask` are asked for?"""
+    fti, heard = item.fti, item.parity_of(block)
+    length = fti.partition.length(block)
+    lacking, parity = missing.bit_count() - heard.bit_count(), mask >> length
+    if mask & (1 << length) - 1:
+        # Source symbols are named, so exactly what was asked for is sent.
+        return (missing & mask).bit_count() + (parity & ~heard).bit_count() >= lacking
+    # Parity is sent by count, from what was never sent; when that runs out, what was asked for is sent again.
+    spent = heard.bit_length()
+    left, count = fti.usable - spent, mask.bit_count()
+    if count > left:
+        count = left + (parity & ~heard & (1 << spent) - 1).bit_count()
+    return count >= lacking
+
+
+# -- as requests -------------------------------------------------------------------------------------------------------
+
+
+def contents_for(needs: Iterable[Need], fec_id: int, segment: int) -> list[tuple[Request, ...]]:
+    """The requests for the needs, oldest first, as the contents of at most four NACKs of at most `segment` bytes each.
+
+    Three and more consecutive things become a range, fewer become items; neighbours of one form share a request.
+    """
+    contents: list[list[tuple[int, int, list[Item]]]] = [[]]
+    size = 0
+    for need in needs:
+        level, count = need.level, need.count
+        form = FORM_RANGES if count > 2 else FORM_ITEMS
+        items = [need.first] if count == 1 else [need.first, need.last]
+        rows = contents[-1]
+        shared = bool(rows) and rows[-1][:2] == (form, level)
+        cost = len(items) * ITEM_SIZES[fec_id] + (0 if shared else REQUEST_HEADER)
+        if rows and size + cost > segment:
+            if len(contents) == MOST_NACKS:
+                break
+            contents.append([])
+            rows, size, shared = contents[-1], 0, False
+            cost = len(items) * ITEM_SIZES[fec_id] + REQUEST_HEADER
+        if shared:
+            rows[-1][2].extend(items)
+        else:
+            rows.append((form, level, items))
+        size += cost
+    return [tuple([Request(form, level, tuple(items)) for form, level, items in rows]) for rows in contents if rows]

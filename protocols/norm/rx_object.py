@@ -1,0 +1,190 @@
+"""One object on its way in: which part of what was sent is missing, and how it is filled (RFC 5740 5.3)."""
+
+from bisect import bisect_right
+
+from protocols.fec import decode
+from protocols.machine import Sink
+from protocols.norm.bits import bit_runs
+from protocols.norm.block_bitmaps import Masks
+from protocols.norm.messages import Fti
+from protocols.norm.small_dict import NONE
+
+__all__ = ["Incoming"]
+
+
+class Incoming:
+    """Missing symbols of an incomplete object. It holds what is *missing*, so an object without losses costs next to nothing.
+
+    `gaps` maps a block to the mask of its missing source symbols; `absent` lists sorted ranges [first, last] of blocks of
+    which nothing came at all. Where the sender stands within the object is known to its owner, the remote sender.
+    Content goes to the sink at once; only parity waits here for its block. A failing sink raises OSError out of any method.
+    """
+
+    __slots__ = ("_held", "_stored", "absent", "fti", "gaps", "info", "object_id", "parity", "sink", "wants_info")
+
+    def __init__(self, object_id: int, fti: Fti, sink: Sink, wants_info: bool) -> None:
+        self.object_id = object_id
+        self.fti = fti
+        self.sink = sink
+        self.wants_info = wants_info
+        self.info: bytes | None = None
+        self.gaps: Masks | None = None
+        self.absent: list[list[int]] | None = None
+        self.parity: Masks | None = None
+        """Block -> mask of the parity symbols received, bit 0 for the first; of blocks that are still incomplete."""
+        self._stored: dict[tuple[int, int], bytes] | None = None
+        self._held = 0
+
+    @property
+    def clean(self) -> bool:
+        """Is nothing missing of what was sent so far?"""
+        return self.gaps is None and not self.absent and not (self.wants_info and self.info is None)
+
+    def parity_of(self, block: int) -> int:
+        """The mask of one block."""
+        parity = self.parity
+        return 0 if parity is None else parity.get(block, 0)
+
+    def shortage(self, block: int) -> int:
+        """How many symbols more the block needs."""
+        return self.missing(block).bit_count() - self.parity_of(block).bit_count()
+
+    # -- what is missing ---------------------------------------------------------------------------------------------
+
+    def skip(self, block: int, symbol: int, to_block: int, to_symbol: int) -> None:
+        """Everything from (block, symbol) up to, but without, (to_block, to_symbol) was sent and did not come."""
+        if block == to_block:
+            if symbol < to_symbol:
+                self.lose(block, (1 << to_symbol) - (1 << symbol))
+            return
+        length = self.fti.partition.length
+        if symbol:
+            if symbol < length(block):
+                self.lose(block, (1 << length(block)) - (1 << symbol))
+            block += 1
+        if block < to_block:
+            if self.absent is None:
+                self.absent = []
+            self.absent.append([block, to_block - 1])
+        if to_symbol:
+            self.lose(to_block, (1 << to_symbol) - 1)
+
+    def lose(self, block: int, mask: int) -> None:
+        """These symbols of a block were sent and did not come."""
+        gaps = self.gaps
+        if gaps is None:
+            gaps = self.gaps = Masks()
+            gaps.key, gaps.item = block, mask
+        else:
+            gaps.add(block, mask)
+
+    def missing(self, block: int) -> int:
+        """Mask of the missing source symbols of a block; a block of which nothing came is brought among the gaps first."""
+        if self.absent:
+            place = bisect_right(self.absent, block, key=lambda span: span[0]) - 1
+            if place >= 0 and block <= self.absent[place][1]:
+                first, last = self.absent[place]
+                rest = [span for span in ([first, block - 1], [block + 1, last]) if span[0] <= span[1]]
+                self.absent[place : place + 1] = rest
+                self.lose(block, (1 << self.fti.partition.length(block)) - 1)
+        return 0 if self.gaps is None else self.gaps.get(block, 0)
+
+    def missing_before(self, block: int, symbol: int) -> bool:
+        """Is anything missing that comes before (block, symbol)? The object's information comes before everything."""
+        if self.wants_info and self.info is None:
+            return True
+        if self.absent and self.absent[0][0] < block:
+            return True
+        gaps = self.gaps
+        if gaps is None:
+            return False
+        if gaps.key < block:
+            return True
+        return symbol > 0 and bool(gaps.get(block, 0) & (1 << symbol) - 1)
+
+    # -- what comes in -------------------------------------------------------------------------------------------------
+
+    def write(self, block: int, symbol: int, payload: bytes | None) -> None:
+        """Store a source symbol; None is content that is only accounted for."""
+        if payload is not None:
+            partition = self.fti.partition
+            self.sink.write((partition.first(block) + symbol) * partition.segment, payload)
+
+    def fill(self, block: int, symbol: int, payload: bytes | None) -> bool:
+        """A source symbol that may be missing; True when it was."""
+        bit = 1 << symbol
+        mask = self.missing(block)
+        if not mask & bit:
+            return False
+        self.write(block, symbol, payload)
+        mask ^= bit
+        have = self.parity_of(block)
+        if mask.bit_count() > have.bit_count():
+            assert self.gaps is not None
+            self.gaps[block] = mask
+        else:
+            self._filled(block, mask, have)
+        return True
+
+    def fill_parity(self, block: int, number: int, payload: bytes | None, limit: int) -> bool:
+        """Parity symbol `number` of a block that was wholly sent; True when it is of use. Holds at most `limit` bytes."""
+        gaps, parity = self.gaps, self.parity
+        mask = gaps.item if gaps is not None and gaps.key == block else self.missing(block)
+        have = 0 if parity is None else parity.get(block, 0)
+        if not mask or have >> number & 1 or number >= self.fti.usable:
+            return False
+        if payload is not None:
+            if self._held + len(payload) > limit:
+                return False
+            if self._stored is None:
+                self._stored = {}
+            self._stored[block, number] = payload
+            self._held += len(payload)
+        have |= 1 << number
+        if have.bit_count() < mask.bit_count():
+            if parity is None:
+                parity = self.parity = Masks()
+            parity[block] = have
+        else:
+            self._filled(block, mask, have)
+        return True
+
+    @property
+    def held(self) -> int:
+        """Bytes of parity kept for decoding."""
+        return self._held
+
+    def _filled(self, block: int, mask: int, have: int) -> None:
+        """The parity `have` makes up for what the block misses."""
+        gaps, parity = self.gaps, self.parity
+        assert gaps is not None
+        if mask and self._stored is not None:
+            self._decode(block, mask, have)
+        # What is emptied goes, for it is most of what a receiver weighs.
+        if gaps.more is None:
+            self.gaps = None
+        else:
+            del gaps[block]
+        if parity is not None and block in parity:
+            del parity[block]
+            if parity.key == NONE:
+                self.parity = None
+        if self._stored is not None:
+            for number in range(have.bit_length()):
+                if have >> number & 1:
+                    self._held -= len(self._stored.pop((block, number)))
+
+    def _decode(self, block: int, mask: int, have: int) -> None:
+        assert self._stored is not None
+        fti, partition = self.fti, self.fti.partition
+        length, first = partition.length(block), partition.first(block)
+        sources: dict[int, bytes] = {}
+        for start, end in bit_runs(~mask & (1 << length) - 1):
+            size = (end - start) * partition.segment + partition.payload(first + end)
+            data = self.sink.read((first + start) * partition.segment, size)
+            for index in range(start, end + 1):
+                at = (index - start) * partition.segment
+                sources[index] = data[at : at + partition.segment]
+        parities = {number: self._stored[block, number] for number in range(have.bit_length()) if have >> number & 1}
+        for index, payload in decode(fti.block, fti.parity, length, sources, parities).items():
+            self.write(block, index, payload[: partition.payload(first + index)])

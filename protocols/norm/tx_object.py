@@ -1,0 +1,285 @@
+"""One object on its way out: what is still to be sent for the first time, and what is to be sent again."""
+
+from heapq import heapify, heappop
+
+from protocols.errors import UsageError
+from protocols.fec import encode
+from protocols.machine import Content
+from protocols.norm.config import NormConfig
+from protocols.norm.identity import PARITY_SYMBOL, SOURCE_SYMBOL, base_of
+from protocols.norm.messages import FLAG_FILE, FLAG_INFO, Fti
+from protocols.norm.repair_requests import Demand
+
+__all__ = ["Outgoing", "check_content"]
+
+MAX_BLOCKS = {0: 1 << 16, 5: 1 << 24, 129: 1 << 32}
+"""Blocks that a payload id can number, by fec_id (RFC 5445, RFC 5510)."""
+MAX_SIZE = (1 << 48) - 1
+"""Bytes of an object that EXT_FTI can tell."""
+
+
+def check_content(content: Content, config: NormConfig) -> None:
+    """Raise UsageError when NORM can't carry this content with these parameters."""
+    if len(content.info) > config.segment:
+        raise UsageError(f"information of {len(content.info)} bytes; at most one segment ({config.segment})")
+    most = min(MAX_BLOCKS[config.fec] * config.block * config.segment, MAX_SIZE)
+    if content.source.size > most:
+        allowed = f"at most {most} with fec {config.fec}, block {config.block} and segment {config.segment}"
+        raise UsageError(f"an object of {content.source.size} bytes; {allowed}")
+
+
+class Outgoing:
+    """An object in the sender's window.
+
+    First transmissions follow the cursor (`block`, `symbol`), with the block's own `auto_parity` symbols behind its source
+    symbols. What receivers ask for gathers in `wanted` and becomes `repairs` when the sender activates it; both map a block
+    to a bit mask of encoding symbol ids.
+    """
+
+    __slots__ = (
+        "_auto",
+        "_held",
+        "_held_block",
+        "_order",
+        "_parities",
+        "_pledged",
+        "_spent",
+        "_used",
+        "active_at",
+        "bases",
+        "block",
+        "content",
+        "counted",
+        "first",
+        "flags",
+        "fti",
+        "info_due",
+        "info_sent",
+        "info_wanted",
+        "length",
+        "object_id",
+        "packet",
+        "partition",
+        "repairs",
+        "symbol",
+        "wanted",
+    )
+
+    def __init__(self, object_id: int, content: Content, config: NormConfig, source_id: int) -> None:
+        self.object_id = object_id
+        self.content = content
+        self.fti = Fti(config.fec, content.source.size, config.segment, config.block, config.parity)
+        self.partition = self.fti.partition
+        # An empty object has no DATA message: NORM_INFO, even an empty one, is what tells of it.
+        self.info_due = bool(content.info) or not content.source.size
+        self.flags = (FLAG_FILE if content.is_file else 0) | (FLAG_INFO if self.info_due else 0)
+        self.bases = (base_of(SOURCE_SYMBOL, source_id, object_id), base_of(PARITY_SYMBOL, source_id, object_id))
+        self.counted = content.source.read(0, 0) is None
+        self.block = self.symbol = 0
+        self.packet = 0
+        """Bytes of the packet of a full segment, once known."""
+        self.length, self.first = self.partition.length(0), 0
+        """Source symbols of the cursor's block, and the index within the object of its first."""
+        self.active_at = 0.0
+        self.info_sent = self.info_wanted = False
+        self.wanted: dict[int, int] = {}
+        self.repairs: dict[int, int] = {}
+        self._auto = config.auto_parity
+        self._order: list[int] = []
+        self._pledged: dict[int, int] = {}
+        self._spent: dict[int, int] = {}
+        # Up to which symbol parity of a block was sent again.
+        self._used: dict[int, int] = {}
+        self._parities: dict[tuple[int, int], bytes] = {}
+        self._held = b""
+        self._held_block = -1
+
+    @property
+    def unsent(self) -> bool:
+        """Is anything left to be sent for the first time?"""
+        return self.block < self.partition.blocks or (self.info_due and not self.info_sent)
+
+    @property
+    def repairing(self) -> bool:
+        """Is anything to be sent again?"""
+        return bool(self.repairs) or (self.info_due and self.info_sent)
+
+    def step(self) -> tuple[int, int]:
+        """The next symbol never sent before, as (block, encoding symbol id); moves the cursor behind it."""
+        block, symbol = self.block, self.symbol
+        if symbol + 1 < self.partition.length(block) + self._auto:
+            self.symbol = symbol + 1
+        else:
+            self.block, self.symbol = block + 1, 0
+            self.length, self.first = self.partition.length(block + 1), self.partition.first(block + 1)
+        return block, symbol
+
+    def steady(self) -> int:
+        """How many source symbols come one after another from the cursor on, all in blocks of one length.
+
+        The last of the object is none of them, and 0 at its start: there every receiver has something to do.
+        """
+        partition, block, symbol = self.partition, self.block, self.symbol
+        if not (block or symbol):
+            return 0
+        end = block + 1 if self._auto else partition.large_blocks if block < partition.large_blocks else partition.blocks
+        return (end - block) * self.length - symbol - (end == partition.blocks)
+
+    def skip(self, count: int) -> None:
+        """So many of the `steady` symbols were sent."""
+        blocks, self.symbol = divmod(self.symbol + count, self.length + self._auto)
+        if blocks:
+            self.block = block = self.block + blocks
+            self.length, self.first = self.partition.length(block), self.partition.first(block)
+
+    def repair_step(self) -> tuple[int, int] | None:
+        """The lowest symbol to be sent again; None while the cursor's own symbols are lower, or when there is none."""
+        block = self._order[0]
+        mask = self.repairs[block]
+        low = mask & -mask
+        symbol = low.bit_length() - 1
+        if block == self.block and symbol >= self.symbol:
+            return None
+        if mask == low:
+            del self.repairs[block]
+            heappop(self._order)
+        else:
+            self.repairs[block] = mask ^ low
+        if symbol >= self._used.get(block, 0):
+            self._used[block] = symbol + 1
+        return block, symbol
+
+    def parity_rows(self) -> list[tuple[int, int, int]] | None:
+        """All that is to be sent as repairs, in order, when it is full parity never sent before of finished blocks.
+
+        A row for each block: (block, first symbol, how many). None when there is anything else among it.
+        """
+        rows = []
+        for block in sorted(self.repairs):
+            mask, length = self.repairs[block], self.partition.length(block)
+            first = (mask & -mask).bit_length() - 1
+            row, fresh = mask >> first, max(self._used.get(block, 0), length + self._auto)
+            if first < fresh or row & row + 1 or block >= self.block or self.partition.vector(block) < self.partition.segment:
+                return None
+            rows.append((block, first, row.bit_length()))
+        return None if self.info_due else rows
+
+    def parity_identity(self, block: int, symbol: int) -> int:
+        """The identity of a parity symbol; those of one block follow each other."""
+        return self.bases[1] | (block * self.fti.parity + symbol - self.partition.length(block)) & 0xFFFFFFFF
+
+    # -- content ---------------------------------------------------------------------------------------------------
+
+    def payload(self, block: int, symbol: int) -> tuple[bytes | None, int, int]:
+        """(payload, its length, its identity) of a symbol. Raises OSError when the source fails."""
+        partition = self.partition
+        length = partition.length(block)
+        if symbol >= length:
+            size = partition.vector(block)
+            identity = self.parity_identity(block, symbol)
+            return None if self.counted else self._parity(block, symbol - length), size, identity
+        index = partition.first(block) + symbol
+        identity = self.bases[0] | index & 0xFFFFFFFF
+        size = partition.segment
+        if index + 1 == partition.segments:
+            size = partition.payload(index)
+        if self.counted:
+            return None, size, identity
+        if block != self._held_block:
+            self._hold(block)
+        start = symbol * partition.segment
+        return self._held[start : start + size], size, identity
+
+    def _hold(self, block: int) -> None:
+        """Read one whole block; its symbols are slices of it."""
+        partition = self.partition
+        first = partition.first(block)
+        offset = first * partition.segment
+        size = min(partition.length(block) * partition.segment, partition.size - offset)
+        data = self.content.source.read(offset, size)
+        if data is None or len(data) != size:
+            raise OSError(f"the source of object {self.object_id} ended early: {size} bytes at {offset} are not there")
+        self._held, self._held_block = data, block
+
+    def _parity(self, block: int, number: int) -> bytes:
+        """Parity `number` of the block. All that is due now is computed in one go, and nothing that is not due."""
+        if (block, number) not in self._parities:
+            length, segment = self.partition.length(block), self.partition.segment
+            due = self.repairs.get(block, 0) >> length
+            numbers = {number, *(j for j in range(due.bit_length()) if due >> j & 1)}
+            if block == self.block or number < self._auto:
+                numbers.update(range(number, self._auto))
+            if block != self._held_block:
+                self._hold(block)
+            sources = [self._held[i * segment : (i + 1) * segment] for i in range(length)]
+            wanted = sorted(numbers)
+            made = encode(self.fti.block, self.fti.parity, sources, wanted)
+            self._parities = {(block, j): data for j, data in zip(wanted, made, strict=True)}
+        return self._parities[block, number]
+
+    # -- repair ----------------------------------------------------------------------------------------------------
+
+    def want(self, demand: Demand) -> bool:
+        """Note what `demand` asks of this object and was sent already. True when anything was that was not wanted before."""
+        key, news = self.object_id, False
+        if self.info_sent and not self.info_wanted and demand.has_info(key):
+            self.info_wanted = news = True
+        if demand.objects and demand.has_object(key):
+            news |= self._want_blocks(0, self.block)
+        for owner, first, last in demand.blocks:
+            if owner == key:
+                news |= self._want_blocks(first, min(last, self.block))
+        for (owner, block), mask in demand.symbols.items():
+            if owner == key and block <= self.block and block < self.partition.blocks:
+                news |= self._want_symbols(block, mask)
+        return news
+
+    def _want_blocks(self, first: int, last: int) -> bool:
+        news = False
+        for block in range(first, min(last + 1, self.partition.blocks)):
+            self._spent[block] = self._auto
+            self._pledged.pop(block, None)
+            news |= self._add(block, (1 << self.partition.length(block) + self._auto) - 1)
+        return news
+
+    def _want_symbols(self, block: int, mask: int) -> bool:
+        """Serve a request for symbols as NRL NORM does: parity by count from what was never sent, source symbols by name."""
+        length, parity = self.partition.length(block), self.fti.parity
+        if mask & (1 << length) - 1:
+            self._spent[block] = parity
+            self._pledged[block] = 0
+            return self._add(block, mask & (1 << length + parity) - 1)
+        count, news = mask.bit_count(), False
+        spent, pledged = self._spent.get(block, self._auto), self._pledged.get(block, 0)
+        fresh = min(count, parity - spent)
+        if fresh > pledged:
+            self._pledged[block] = fresh
+            news = self._add(block, (1 << length + spent + fresh) - (1 << length + spent + pledged))
+        if count > parity - spent:
+            news |= self._add(block, mask & (1 << length + parity) - 1)
+        return news
+
+    def _add(self, block: int, mask: int) -> bool:
+        """Want these symbols; True when one of them was not wanted before."""
+        if block == self.block:
+            # What the cursor has not passed goes out anyway; parity beyond the automatic one does not.
+            going = (1 << self.partition.length(block) + self._auto) - (1 << self.symbol)
+            mask &= ~going
+        wanted = self.wanted.get(block, 0)
+        if not mask & ~wanted:
+            return False
+        self.wanted[block] = wanted | mask
+        return True
+
+    def activate(self) -> None:
+        """What was wanted is now to be sent again."""
+        for block, mask in self.wanted.items():
+            self.repairs[block] = self.repairs.get(block, 0) | mask
+            pledged = self._pledged.pop(block, 0)
+            if pledged:
+                self._spent[block] = self._spent.get(block, self._auto) + pledged
+        self.wanted.clear()
+        self._order = list(self.repairs)
+        heapify(self._order)
+        if self.info_wanted:
+            self.info_wanted, self.info_due = False, True

@@ -1,0 +1,111 @@
+"""NORM messages as bytes and back, compatible with NRL NORM 1.5.9 (RFC 5740 4).
+
+`NormCodec` encodes and decodes, `size_of` knows a message's length without encoding it. The layouts are apart:
+`wire_content` DATA and INFO, `wire_commands` the flavours of CMD, `wire_feedback` NACK, ACK and REPORT, `wire_schemes` what
+depends on the fec_id, `wire_extensions` and `wire_requests` the parts of several messages.
+
+Where NRL NORM leaves the RFC, this codec
+* reads and writes the number of parity symbols in EXT_FTI, where RFC 5510 has max_n;
+* keeps the low half of NRL's 32-bit loss, in the reserved field of EXT_CC, as `CcFeedback.loss_low`;
+* keeps cc_sequence and loss of EXT_CC in REPAIR_ADV, which NRL does not initialise: machines must not use them;
+* keeps NRL's reserved byte of CMD(CC) (SYN) and flag 0x40 of DATA as they are, and unknown flags with them;
+* keeps header extensions it does not know, among them NRL's APP_ACK (65) with its uninitialised padding, as bytes;
+* takes fec_id 2 for 16-bit symbol elements until it has seen an FTI of the sender, as NRL does;
+* refuses a version other than 1, an extension of length 0 and a list that ends inside an entry; NRL accepts them.
+"""
+
+from collections.abc import Callable
+from struct import error as StructError
+from typing import Any
+
+from protocols.errors import UsageError, WireError
+from protocols.machine import Message
+from protocols.norm.messages import Data, Info, NormMessage
+from protocols.norm.wire.commands import COMMANDS, TYPE_CMD
+from protocols.norm.wire.content import TYPE_DATA, TYPE_INFO, ContentWire, content_size
+from protocols.norm.wire.feedback import FEEDBACK
+from protocols.norm.wire.frame import VERSION, Layout
+from protocols.norm.wire.schemes import Schemes
+
+__all__ = ["NormCodec", "size_of"]
+
+_FLAVOURS = {layout.flavour: layout for layout in COMMANDS.values()}
+_LAYOUTS: dict[type[Message], Layout[Any]] = dict(FEEDBACK.values())
+_LAYOUTS.update(COMMANDS)
+_SIZES: dict[type[Message], Callable[[Any], int]] = {kind: layout.size for kind, layout in _LAYOUTS.items()}
+_SIZES.update({Data: content_size, Info: content_size})
+
+
+def size_of(message: NormMessage) -> int:
+    """Bytes of UDP payload of a message: `len(encode(message))`, also where content is only accounted for."""
+    return _SIZES[type(message)](message)
+
+
+class NormCodec:
+    """The codec of one node. It remembers headers it saw, which makes it fast, and m of senders that use fec_id 2."""
+
+    def __init__(self) -> None:
+        self._schemes = Schemes()
+        self._content = ContentWire(self._schemes)
+        self._writers: dict[type[Message], Callable[[Any], bytes]] = {
+            Data: self._content.write_data,
+            Info: self._content.write_info,
+        }
+        self._readers: dict[int, Callable[[bytes, int], NormMessage]] = {
+            VERSION << 4 | TYPE_INFO: self._read_info,
+            VERSION << 4 | TYPE_DATA: self._read_data,
+            VERSION << 4 | TYPE_CMD: self._read_command,
+            **{VERSION << 4 | kind: self._read_feedback for kind in FEEDBACK},
+        }
+
+    def encode(self, message: Message) -> bytes:
+        """The UDP payload; UsageError for a message that does not fit the wire."""
+        try:
+            write = self._writers.get(type(message))
+            if write is not None:
+                return write(message)
+            return _LAYOUTS[type(message)].write(message, self._schemes)
+        except StructError as error:
+            raise UsageError(f"{message} does not fit the wire: {error}") from error
+
+    def decode(self, data: bytes) -> NormMessage:
+        """The message in a UDP payload; WireError for anything that is none."""
+        if len(data) < 8:
+            raise WireError(f"{len(data)} bytes; a NORM header has at least 8")
+        read = self._readers.get(data[0])
+        if read is None:
+            raise WireError(f"version {data[0] >> 4}, type {data[0] & 15}; known are version 1, types 1 to 6")
+        end = data[1] << 2
+        if end > len(data):
+            raise WireError(f"header of {end} bytes in a message of {len(data)}")
+        return read(data, end)
+
+    def _read_data(self, data: bytes, end: int) -> NormMessage:
+        _check_header(end, 20)
+        return self._content.read_data(data, end)
+
+    def _read_info(self, data: bytes, end: int) -> NormMessage:
+        _check_header(end, 16)
+        return self._content.read_info(data, end)
+
+    def _read_command(self, data: bytes, end: int) -> NormMessage:
+        _check_header(end, 16)
+        layout = _FLAVOURS.get(data[12])
+        if layout is None:
+            raise WireError(f"unknown flavour {data[12]} of CMD; known are 1 to 7")
+        _check_header(end, layout.base)
+        origin, sequence = self._content.origin(data), int.from_bytes(data[2:4])
+        message: NormMessage = layout.read(data, end, origin, sequence, self._schemes)
+        return message
+
+    def _read_feedback(self, data: bytes, end: int) -> NormMessage:
+        layout = FEEDBACK[data[0] & 15][1]
+        _check_header(end, layout.base)
+        source_id, sequence = int.from_bytes(data[4:8]), int.from_bytes(data[2:4])
+        message: NormMessage = layout.read(data, end, source_id, sequence, self._schemes)
+        return message
+
+
+def _check_header(end: int, base: int) -> None:
+    if end < base:
+        raise WireError(f"header of {end} bytes; this kind of message has at least {base}")

@@ -1,0 +1,68 @@
+"""Repair requests, the content of NACK and CMD(REPAIR_ADV) (RFC 5740 4.3.1)."""
+
+from struct import Struct
+
+from protocols.errors import WireError
+from protocols.norm.messages import FORM_ERASURES, FORM_ITEMS, FORM_RANGES, Item, Request
+from protocols.norm.wire.schemes import Schemes, id_size
+
+__all__ = ["pack_requests", "requests_size", "unpack_requests"]
+
+_HEAD = Struct(">BBH")
+_ITEM = Struct(">BxH")
+_FORMS = (FORM_ITEMS, FORM_RANGES, FORM_ERASURES)
+
+
+def requests_size(requests: tuple[Request, ...]) -> int:
+    """Bytes of `pack_requests` without packing."""
+    size = 4 * len(requests)
+    for request in requests:
+        for item in request.items:
+            size += 4 + id_size(item.fec_id)
+    return size
+
+
+def pack_requests(requests: tuple[Request, ...], schemes: Schemes, sender_id: int) -> bytes:
+    """The requests as bytes; `sender_id` is the sender they are for."""
+    parts = []
+    for request in requests:
+        items = b"".join([_pack_item(item, schemes, sender_id) for item in request.items])
+        parts.append(_HEAD.pack(request.form, request.level, len(items)) + items)
+    return b"".join(parts)
+
+
+def _pack_item(item: Item, schemes: Schemes, sender_id: int) -> bytes:
+    scheme = schemes.write(item.fec_id, sender_id)
+    return _ITEM.pack(item.fec_id, item.object_id) + scheme.pack_id(item.block, item.symbol, item.block_length)
+
+
+def unpack_requests(data: bytes, at: int, schemes: Schemes, sender_id: int) -> tuple[Request, ...]:
+    """The requests from offset `at` to the end."""
+    requests = []
+    while at < len(data):
+        if at + 4 > len(data):
+            raise WireError(f"repair request cut off after {len(data) - at} bytes")
+        form, level, length = _HEAD.unpack_from(data, at)
+        at += 4
+        if form not in _FORMS:
+            raise WireError(f"repair request of unknown form {form}")
+        if at + length > len(data):
+            raise WireError(f"repair request of {length} bytes where {len(data) - at} are left")
+        items = _unpack_items(data, at, at + length, schemes, sender_id)
+        if form == FORM_RANGES and len(items) % 2:
+            raise WireError(f"repair request with {len(items)} ends of ranges, which come in pairs")
+        requests.append(Request(form, level, items))
+        at += length
+    return tuple(requests)
+
+
+def _unpack_items(data: bytes, at: int, end: int, schemes: Schemes, sender_id: int) -> tuple[Item, ...]:
+    items = []
+    while at < end:
+        scheme = schemes.read(data[at], sender_id)
+        if at + 4 + scheme.id_size > end:
+            raise WireError(f"repair item cut off after {end - at} bytes")
+        fec_id, object_id = _ITEM.unpack_from(data, at)
+        items.append(Item(fec_id, object_id, *scheme.unpack_id(data, at + 4)))
+        at += 4 + scheme.id_size
+    return tuple(items)

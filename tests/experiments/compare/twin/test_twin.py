@@ -1,0 +1,129 @@
+"""`mcastlab twin`: what is the same passes, what is not does not, and the reason is named."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from experiments.cli import invoke
+from experiments.commands.twin import READY
+from experiments.compare.twin.page import page
+from experiments.compare.twin.runs import twin
+from experiments.compare.twin.worlds import observe
+from experiments.scenario.scenario import Scenario, load, parse
+
+SMALL: dict[str, Any] = {
+    "name": "small",
+    "topology": {"kind": "star", "receivers": 3, "link": {"rate": "100Mbit", "delay": "1ms", "down": {"loss": "5%"}}},
+    "protocol": {"name": "norm", "rate": "10Mbit", "grtt": "20ms", "robust": 5},
+    "workload": {"size": "300kB"},
+}
+
+
+def small(**changes: Any) -> Scenario:
+    return parse(SMALL | changes, "small")
+
+
+def test_the_simulator_is_its_own_twin_to_the_last_packet() -> None:
+    verdict = twin((small(), small(engine="strict")), ("sim", "sim"), 3)
+    assert verdict.equivalent
+    assert all(found is not None and found.gap.low == found.gap.high == 0.0 for found in verdict.metrics.values())
+    assert verdict.dropped is not None
+    assert verdict.dropped.first == verdict.dropped.second > 20
+
+
+def test_a_rate_changed_by_a_fifth_in_one_world_fails() -> None:
+    slower = small(protocol=SMALL["protocol"] | {"rate": "8Mbit"})
+    verdict = twin((small(), slower), ("sim", "sim"), 4)
+    assert {"completion_time", "goodput"} <= set(verdict.differing)
+    # The same packets are lost all the same: losses go by identity and not by time.
+    assert "dropped" not in verdict.differing
+
+
+def test_another_loss_in_one_world_fails_by_the_sets_of_lost_packets() -> None:
+    topology = {**SMALL["topology"], "link": {**SMALL["topology"]["link"], "down": {"loss": "10%"}}}
+    verdict = twin((small(), small(topology=topology)), ("sim", "sim"), 3)
+    assert {"dropped", "loss"} <= set(verdict.differing)
+
+
+@pytest.mark.emu
+def test_mininet_loses_what_the_simulator_loses_and_a_slower_sender_there_is_found() -> None:
+    # Times are for `make twin`, on a machine that does nothing else; what is lost and repaired is so on a busy one.
+    verdict = twin((small(), small()), runs=3)
+    assert not {"dropped", "repairs", "loss", "overhead"} & set(verdict.differing)
+    assert verdict.dropped is not None
+    assert verdict.dropped.first == verdict.dropped.second > 20
+    slower = small(protocol=SMALL["protocol"] | {"rate": "4Mbit"})
+    assert {"completion_time", "dropped"} & set(twin((small(), slower), runs=3).differing) == {"completion_time"}
+
+
+def test_a_scenario_says_how_much_its_worlds_may_differ() -> None:
+    slower = small(protocol=SMALL["protocol"] | {"rate": "9.6Mbit"})
+    tight = {"completion_time": "1%", "goodput": "1%", "runs": 2}
+    assert "goodput" not in twin((small(), slower), ("sim", "sim")).differing
+    assert "goodput" in twin((small(twin=tight), slower), ("sim", "sim")).differing
+
+
+def test_margins_change_nothing_in_what_a_scenario_means() -> None:
+    assert small().digest() == small(twin={"runs": 7, "goodput": "2%"}).digest()
+
+
+def test_a_receiver_that_completes_in_one_world_only_is_named() -> None:
+    cut = small(duration="100ms")
+    verdict = twin((small(), cut), ("sim", "sim"), 2)
+    assert {"completion_time", "completed"} <= set(verdict.differing)
+    assert "a value in one world only" in page([verdict])
+
+
+def test_lost_are_the_first_transmissions_a_link_lost() -> None:
+    # Every tenth packet of the trunk is lost: first transmissions and nothing else are counted by it.
+    topology = {"kind": "star", "receivers": 2, "trunk": {"down": {"loss": {"model": "periodic", "every": 10}}}}
+    seen = observe(small(topology=topology), "sim")
+    assert seen.lost is not None
+    assert set(seen.lost) == {"sender-s1"}
+    segments = -(-300_000 // 1400)
+    assert len(seen.lost["sender-s1"]) == pytest.approx(segments / 10, abs=1)
+
+
+def test_ready_scenarios_are_valid_and_cover_what_is_claimed() -> None:
+    names = [load(path).name for path in sorted(READY.glob("*.yaml"))]
+    assert names == sorted(path.stem for path in READY.glob("*.yaml"))
+    assert len(names) >= 13
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "small.yaml"
+    path.write_text(yaml.safe_dump(SMALL))
+    return path
+
+
+def test_the_command_prints_json_and_writes_a_page(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "fidelity.md"
+    assert invoke(["twin", str(file), "--worlds", "sim,sim", "--runs", "2", "--json", "--out", str(out)]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["equivalent"] is True
+    assert set(told["metrics"]) == {"completion_time", "goodput", "overhead", "nacks", "repairs", "loss"}
+    assert "1 of 1 scenarios agree" in out.read_text()
+
+
+def test_the_second_world_can_be_changed_from_the_command_line(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["twin", str(file), "--worlds", "sim,sim", "--runs", "2", "--second", "protocol.rate=8Mbit"]) == 1
+    assert "NOT equivalent: completion_time" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--worlds", "sim,moon"], "--worlds: value 'sim,moon' is not allowed; two of sim, emu"),
+        (["--table"], "twin: give a scenario file, or --table"),
+        (["--set", "twin.goodput=0"], "twin.goodput"),
+    ],
+)
+def test_mistakes_are_one_line(file: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["twin", str(file), *arguments]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1

@@ -1,0 +1,95 @@
+"""Strict, fast and bytes agree wherever packets wait in nodes, groups are several, and others use the network too."""
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from experiments.running.run import run
+from experiments.scenario.scenario import parse
+
+ROUTERS = st.sampled_from(
+    [
+        {},
+        {"kind": "router", "cpu": "50us"},
+        {"kind": "router", "cpu": "1ms", "cpu_byte": "1us", "queue": 3},
+        {"storm": "3Mbit", "burst": "6kB"},
+        {"pause": True},
+    ]
+)
+HOSTS = st.sampled_from([{}, {"cpu": "200us", "buffer": "4kB"}, {"cpu": "2ms"}, {"cpu": "100us", "filters": 0}])
+LINKS = st.fixed_dictionaries(
+    {
+        "rate": st.sampled_from([None, "5Mbit"]),
+        "delay": st.sampled_from(["0ms", "2ms"]),
+        "queue": st.sampled_from([None, 4]),
+        "down": st.fixed_dictionaries({"loss": st.sampled_from(["0%", "5%"])}),
+        "overhead": st.sampled_from([42, "ethernet"]),
+    }
+)
+FLOWS = st.sampled_from(
+    [
+        [],
+        [{"kind": "aimd", "from": "r1_1", "to": "r2_1", "end": "1s"}],
+        [{"kind": "poisson", "from": "sender", "to": "r1_2", "rate": "1Mbit", "end": "1s"}],
+        [{"kind": "on-off", "from": "r2_2", "to": "sender", "rate": "2Mbit", "end": "1s"}],
+    ]
+)
+RULES = st.sampled_from(
+    [{}, {"join": "30ms", "leave": "100ms"}, {"pruning": False}, {"tree": "shared", "core": "s2"}, {"metric": "delay"}]
+)
+GUESTS = st.sampled_from([[], [{"hosts": ["r1_2"], "join": "100ms"}, {"hosts": ["r2_1"], "leave": "200ms"}]])
+SECOND = {"kind": "file", "from": "r2_2", "size": "10kB", "group": "b", "at": "50ms"}
+
+
+@settings(deadline=None, max_examples=30, derandomize=True)
+@given(s1=ROUTERS, s2=ROUTERS, r=HOSTS, link=LINKS, traffic=FLOWS, rules=RULES, guests=GUESTS, two=st.booleans())
+def test_engines_and_wires_leave_the_same_fingerprint(
+    s1: Any, s2: Any, r: Any, link: Any, traffic: Any, rules: Any, guests: Any, two: bool
+) -> None:
+    written = {
+        "name": "x",
+        "topology": {
+            "kind": "chain",
+            "switches": 2,
+            "receivers": 3,
+            "trunk": {"rate": "10Mbit", "delay": "1ms"},
+            "link": link,
+            "nodes": {"s1": s1, "s2": s2, "r1_": r},
+            "multicast": rules,
+        },
+        "protocol": {"name": "norm", "rate": "3Mbit", "grtt": "20ms", "robust": 3},
+        "workload": [{"size": "40kB"}, *([SECOND] if two else [])],
+        "traffic": traffic,
+        "receivers": guests,
+        "duration": "6s",
+    }
+    runs = [{"engine": "fast"}, {"engine": "strict"}, {"wire": "bytes"}]
+    assert len({run(parse({**written, **how}, "test")).fingerprint for how in runs}) == 1
+
+
+@settings(deadline=None, max_examples=12, derandomize=True)
+@given(
+    receivers=st.integers(3, 12),
+    senders=st.integers(2, 4),
+    loss=st.sampled_from(["0%", "1%", "10%"]),
+    parity=st.sampled_from([0, 4]),
+    probing=st.sampled_from(["active", "none"]),
+    seed=st.integers(1, 1000),
+)
+def test_several_senders_of_one_group_leave_the_same_fingerprint(
+    receivers: int, senders: int, loss: str, parity: int, probing: str, seed: int
+) -> None:
+    names = ["sender", "r1", "r2", "r3"][:senders]
+    written = {
+        "name": "x",
+        "seed": seed,
+        "topology": {"kind": "lan", "receivers": receivers, "link": {"rate": "10Mbit", "delay": "2ms", "down": {"loss": loss}}},
+        "protocol": {"name": "norm", "rate": "2Mbit", "grtt": "50ms", "block": 16, "parity": parity, "probing": probing},
+        "workload": [{"from": name, "size": "60kB"} for name in names],
+        "duration": "20s",
+    }
+    # Messages made of bytes are taken the long way: they know no positions.
+    runs = [run(parse({**written, **how}, "test")) for how in ({"engine": "fast"}, {"engine": "strict"}, {"wire": "bytes"})]
+    assert all(result.completed for result in runs)
+    assert len({result.fingerprint for result in runs}) == 1

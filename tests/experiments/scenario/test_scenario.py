@@ -1,0 +1,293 @@
+"""Scenario files: what is accepted, what it means, and the one line that says what is wrong."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from experiments.cli import invoke
+from experiments.scenario.files import override
+from experiments.scenario.scenario import Scenario, load, parse, schema
+from protocols.errors import ConfigError, UsageError
+
+BASE: dict[str, Any] = {
+    "name": "x",
+    "topology": {"kind": "star", "receivers": 3, "link": {"rate": "10Mbit", "down": {"loss": "1%"}}},
+    "protocol": {"name": "norm"},
+    "workload": {"size": "4MB"},
+}
+
+
+def changed(*sets: str) -> Scenario:
+    data = copy.deepcopy(BASE)
+    override(data, sets)
+    return parse(data, "FILE")
+
+
+BAD = [
+    ("name=5", "FILE: name: value 5 is not allowed; it should be a valid string"),
+    ("seed=-1", "FILE: seed: value -1 is not allowed; it should be greater than or equal to 0"),
+    ("seed=1.5", "FILE: seed: value 1.5 is not allowed; it should be a valid integer"),
+    ("seed=true", "FILE: seed: value True is not allowed; it should be a valid integer"),
+    ("colour=red", "FILE: colour: value 'red' is not allowed; unknown key, known here: name, seed, topology, "),
+    ("topology=5", "FILE: topology: value 5 is not allowed; it should be a mapping of keys to values"),
+    ("topology={receivers: 3}", "FILE: topology.kind: is missing; one of "),
+    ("topology={kind: star}", "FILE: topology.receivers: is missing; it has no default"),
+    ("topology={kind: tree, depth: 20}", "FILE: topology.fanout: value 2 is not allowed; 1048575 switches"),
+    ("topology.kind=ring", "FILE: topology.kind: value 'ring' is not allowed; one of 'lan', 'star', 'chain', 'tree'"),
+    ("topology.receivers=0", "FILE: topology.receivers: value 0 is not allowed; it should be greater than or equal to 1"),
+    ("topology.reciever=8", "FILE: topology.reciever: value 8 is not allowed; unknown key, known here: nodes, multicast"),
+    ("topology.link=fast", "FILE: topology.link: value 'fast' is not allowed; it should be a mapping of keys to values"),
+    ("topology.link.rate=10 apples", "FILE: topology.link.rate: value '10 apples' is not allowed; it is not a rate; like"),
+    ("topology.link.loss=150%", "FILE: topology.link.loss: value '150%' is not allowed; it is not a fraction; like 1%"),
+    ("topology.link.loss={model: burst}", "FILE: topology.link.loss.model: value 'burst' is not allowed; one of 'perfect'"),
+    ("topology.link.loss={model: bernoulli}", "FILE: topology.link.loss.p: is missing; it has no default"),
+    ("topology.link.down.los=1%", "FILE: topology.link.down.los: value '1%' is not allowed; unknown key, known here: rate"),
+    ("topology.link.queue=-1", "FILE: topology.link.queue: value -1 is not allowed; it should be greater than or equal to 0"),
+    ("topology.link.delay=-5ms", "FILE: topology.link.delay: value '-5ms' is not allowed; it is not a duration; like 5ms"),
+    ("protocol=norm", "FILE: protocol: value 'norm' is not allowed; it names a protocol: a, n1, n2, norm, srm"),
+    ("protocol.name=tcp", "FILE: protocol.name: value 'tcp' is not allowed; one of "),
+    ("protocol.rate=10 apples", "FILE: protocol.rate: value '10 apples' is not allowed; a rate from 8bit to 8Tbit, like"),
+    ("protocol.rate=0.5", "FILE: protocol.rate: value 0.5 is not allowed; a rate from 8bit to 8Tbit"),
+    ("protocol.segment=4", "FILE: protocol.segment: value 4 is not allowed; a whole number from 8 to 65000"),
+    ("protocol.block='64'", "FILE: protocol.block: value '64' is not allowed; a whole number from 1 to 255"),
+    ("protocol.parity=250", "FILE: protocol.parity: value 250 is not allowed; block + parity is at most 255"),
+    ("protocol.fec=7", "FILE: protocol.fec: value 7 is not allowed; one of 0, 5, 129"),
+    ("protocol.blok=64", "FILE: protocol.blok: value 64 is not allowed; unknown key, known here: name, rate, segment, "),
+    ("protocol.grtt=5000", "FILE: protocol.grtt: value 5000 is not allowed; a number from 0.001 to 1000"),
+    ("workload=[]", "FILE: workload: value [] is not allowed; it should have at least 1 item"),
+    ("workload=5", "FILE: workload: value 5 is not allowed; it should be a mapping of keys to values"),
+    ("workload.size=four", "FILE: workload.size: value 'four' is not allowed; it is not a size; like 60kB"),
+    ("workload.from=nobody", "FILE: workload.0.from: value 'nobody' is not allowed; 'nobody' is no host of this topology"),
+    ("workload.kind=stream", "FILE: workload.kind: value 'stream' is not allowed; it should be 'file'"),
+    ("workload.color=red", "FILE: workload.color: value 'red' is not allowed; unknown key, known here: kind, from, size"),
+    ("workload=[{size: 1MB}, {size: x}]", "FILE: workload.1.size: value 'x' is not allowed; it is not a size; like"),
+    ("workload={size: 1, members: [r1, x]}", "FILE: workload.0.members: value 'x' is not allowed; 'x' is no host"),
+    ("receivers=[{hosts: [sender]}]", "FILE: receivers.0.hosts: value 'sender' is not allowed; it sends, and stays"),
+    ("receivers=[{hosts: [r], join: 2s, leave: 1s}]", "FILE: receivers.0.leave: value 1.0 is not allowed; later than join"),
+    ("traffic=[{kind: aimd, from: r1, to: r1}]", "FILE: traffic.0.to: value 'r1' is not allowed; another host than 'from'"),
+    ("traffic=[{kind: tcp, from: r1, to: r2}]", "FILE: traffic.0.kind: value 'tcp' is not allowed; one of 'constant'"),
+    ("topology.nodes={r: {mac: single}}", "FILE: topology.nodes.r.mac: value 'single' is not allowed; only for a router"),
+    ("topology.nodes={s9: {}}", "FILE: topology.nodes.s9: value 's9' is not allowed; no such node, nodes are sender, s1, r"),
+    ("topology.multicast={tree: [[s1, r]]}", "FILE: topology: multicast.tree: 'sender' is not on it by one link"),
+    (
+        "workload=[{size: 1}, {size: 1, from: r1}, {size: 1, from: r2}, {size: 1, from: r3}]",
+        "FILE: workload: value ['sender', 'r1', 'r2', 'r3'] of all 'from' is not allowed; at least one host receives",
+    ),
+    ("duration=0", "FILE: duration: value 0.0 is not allowed; it should be greater than 0"),
+    ("wire=packets", "FILE: wire: value 'packets' is not allowed; it should be 'objects' or 'bytes'"),
+]
+
+
+@pytest.mark.parametrize(("change", "line"), BAD, ids=[change for change, _ in BAD])
+def test_a_mistake_is_one_line_with_file_key_value_and_what_is_allowed(change: str, line: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        changed(change)
+    assert str(caught.value).startswith(line)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", BASE)
+def test_a_missing_key_is_named(key: str) -> None:
+    data = {name: value for name, value in BASE.items() if name != key}
+    with pytest.raises(ConfigError, match=f"FILE: {key}: is missing; it has no default"):
+        parse(data, "FILE")
+
+
+def complaint_about(data: dict[str, Any]) -> str:
+    try:
+        parse(data, "FILE").digest()
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["kind", "rate", "size", "p"]), inner, max_size=3)
+    ),
+    max_leaves=4,
+)
+PATHS = ["name", "seed", "topology", "topology.receivers", "topology.link", "topology.link.loss", "protocol", "protocol.rate"]
+PATHS += [
+    "protocol.fec",
+    "protocol.grtt",
+    "workload",
+    "workload.size",
+    "workload.count",
+    "duration",
+    "wire",
+    "new",
+    "workload.new",
+]
+
+
+@settings(deadline=None)
+@given(st.sampled_from(PATHS), VALUES)
+def test_any_value_anywhere_is_accepted_or_refused_in_one_line(path: str, value: object) -> None:
+    data = copy.deepcopy(BASE)
+    *parents, last = path.split(".")
+    inner = data
+    for key in parents:
+        inner = inner[key]
+    inner[last] = value
+    line = complaint_about(data)
+    assert line.startswith("FILE: ") or line == ""
+    assert "\n" not in line
+
+
+# -- meaning ------------------------------------------------------------------------------------------------------------
+
+
+def test_units_become_seconds_bytes_and_bytes_per_second() -> None:
+    scenario = changed("protocol.rate=20Mbit", "protocol.grtt=50ms", "protocol.segment=1kB", "duration=2min")
+    config = scenario.protocol.config
+    assert (config.rate, config.grtt, config.segment) == (2_500_000.0, 0.05, 1000)
+    assert (scenario.duration, scenario.workload[0].size) == (120.0, 4_000_000)
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        "topology.link.rate=10000kbit",
+        "topology.link.down.loss={model: bernoulli, p: 0.01}",
+        "topology.trunk={}",
+        "protocol.rate=1Mbit",
+        "protocol.block=64",
+        "workload=[{size: 4000kB, from: sender, at: 0s}]",
+        "duration=60",
+        "wire=objects",
+    ],
+)
+def test_scenarios_that_mean_the_same_have_the_same_digest(same: str) -> None:
+    assert changed(same).digest() == changed().digest()
+
+
+@pytest.mark.parametrize("look", ["capture=[r1]", "trace=true", "series=1s"])
+def test_what_is_only_looked_at_does_not_change_the_digest(look: str) -> None:
+    assert changed(look).digest() == changed().digest()
+
+
+@pytest.mark.parametrize(
+    "other",
+    ["seed=2", "topology.receivers=4", "topology.link.down.loss=2%", "protocol.rate=2Mbit", "workload.at=1s", "duration=61s"],
+)
+def test_scenarios_that_differ_have_different_digests(other: str) -> None:
+    assert changed(other).digest() != changed().digest()
+
+
+def test_the_digest_is_sha256_of_canonical_json() -> None:
+    from hashlib import sha256
+
+    plain = json.loads(json.dumps(changed().plain()))
+    # Both engines give the same, and looking on changes nothing; nor do our own programs where nothing else runs.
+    for key in ("engine", "capture", "trace", "series", "twin", "compare", "nodes"):
+        del plain[key]
+    # How a router's networks share a cable counts where somebody chose it.
+    del plain["emu"]["trunk"]
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    assert changed().digest() == changed("engine=strict").digest() == sha256(text.encode()).hexdigest()
+
+
+def test_a_scenario_can_not_be_changed() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        changed().seed = 2
+
+
+def test_the_schema_describes_every_parameter_of_the_protocol() -> None:
+    choices = schema()["properties"]["protocol"]["oneOf"]
+    (norm,) = [choice["properties"] for choice in choices if choice["properties"]["name"]["const"] == "norm"]
+    assert norm["fec"]["enum"] == [0, 5, 129]
+    assert norm["block"] == {
+        "description": "source symbols per FEC block (RFC 5052 9.1)",
+        "default": 64,
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 255,
+    }
+    json.dumps(schema())
+
+
+def test_the_printed_schema_knows_topologies_named_by_their_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["schema"]) == 0
+    named, kinds = json.loads(capsys.readouterr().out)["properties"]["topology"]["anyOf"]
+    assert (named["required"], set(named["properties"])) == (["file"], {"file", "multicast"})
+    assert "star" in kinds["discriminator"]["mapping"]
+
+
+# -- files --------------------------------------------------------------------------------------------------------------
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "s.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_values_from_the_command_line_replace_those_of_the_file(tmp_path: Path) -> None:
+    path = written(tmp_path, json.dumps(BASE))
+    scenario = load(path, ["topology.link.down.loss=5%", "workload.size=1kB"], seed=9)
+    assert (scenario.seed, scenario.workload[0].size) == (9, 1000)
+    assert scenario.build_topology().link("s1", "r").loss.model_dump() == {"model": "bernoulli", "p": 0.05}
+
+
+def test_items_of_a_list_are_replaced_by_number(tmp_path: Path) -> None:
+    path = written(tmp_path, json.dumps(BASE | {"workload": [{"size": 1}, {"size": 2}]}))
+    assert load(path, ["workload.1.size=5"]).workload[1].size == 5
+    with pytest.raises(
+        UsageError, match=r"--set: 'workload.2.size=5' is not allowed; '2' is not one of the list's items 0 to 1"
+    ):
+        load(path, ["workload.2.size=5"])
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("name: [", "line 1, column 8: expected the node content, but found '<stream end>'"),
+        ("name: a\nname: b\n", "line 2, column 1: key 'name' is there twice"),
+        ("- a\n", "a scenario is a mapping of keys to values, this is list"),
+        ("", "a scenario is a mapping of keys to values, this is NoneType"),
+        ("a: !!python/object:os.system x\n", "line 1, column 4: could not determine a constructor"),
+    ],
+)
+def test_bad_yaml_is_one_line_with_file_line_and_column(tmp_path: Path, text: str, line: str) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(ConfigError) as caught:
+        load(path)
+    assert str(caught.value).startswith(f"{path}: {line}")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there_or_not_text_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"missing.yaml: can't be read"):
+        load(tmp_path / "missing.yaml")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match=r"binary: is not UTF-8 text \(byte 0\)"):
+        load(tmp_path / "binary")
+
+
+@pytest.mark.parametrize(
+    ("item", "why"),
+    [
+        ("topology.kind", "it reads key.path=value"),
+        ("=5", "it reads key.path=value"),
+        ("name.x=5", "above 'x' stands the value 'x', which has no keys"),
+        ("name=[", r"the value is not YAML \(line 1"),
+    ],
+)
+def test_a_bad_replacement_is_one_line(item: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        changed(item)
+
+
+READY = sorted((Path(__file__).parents[2] / "experiments" / "scenarios").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", READY, ids=lambda path: path.stem)
+def test_every_ready_scenario_loads_and_is_called_like_its_file(path: Path) -> None:
+    assert load(path).name == path.stem

@@ -1,0 +1,95 @@
+"""The toy protocol with mistakes that only show when something goes wrong: what a search has to find."""
+
+from protocols.events import ObjectReceived
+from protocols.machine import Address, Message, Packet
+from protocols.spec import Protocol
+from tests.support.toy import TOY, ToyData, ToyEnd, ToyReceiver, ToySender
+
+__all__ = ["MUTANTS"]
+
+LONG = 0.3
+
+
+class Amnesiac(ToyReceiver):
+    """Forgets what it has when it hears nothing for a while."""
+
+    __slots__ = ("heard",)
+
+    def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """As always, but with holes in its memory."""
+        if now - getattr(self, "heard", now) > LONG:
+            self.objects.clear()
+        self.heard = now
+        super().receive(message, source, to, now)
+
+
+class Liar(ToyReceiver):
+    """After a silence it tells of an object nobody sent."""
+
+    __slots__ = ("heard",)
+
+    def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """As always, and sometimes more."""
+        if now - getattr(self, "heard", now) > LONG:
+            self.ports.notify(ObjectReceived(1, 999, 5, b""))
+        self.heard = now
+        super().receive(message, source, to, now)
+
+
+class Nervous(ToyReceiver):
+    """Can't bear its clock to jump."""
+
+    __slots__ = ("heard",)
+
+    def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """As always, as long as time passes slowly."""
+        assert now - getattr(self, "heard", now) < 5.0, "where was I?"
+        self.heard = now
+        super().receive(message, source, to, now)
+
+
+class Restless(ToySender):
+    """Who is asked more than twice never ends."""
+
+    __slots__ = ()
+
+    def wake(self, now: float) -> None:
+        """As always, but after the end it says END for ever."""
+        if self.current < len(self.contents):
+            super().wake(now)
+        if self.current == len(self.contents) and self.heard > 2:
+            end = self.contents[-1]
+            self._say_again(ToyEnd(self.node, self.current - 1, end.source.size, self.config.segment, end.info), now)
+
+    def _say_again(self, end: ToyEnd, now: float) -> None:
+        self.ports.send(Packet(end, len(TOY.codec().encode(end)), self.group))
+        self._due(now + 1.0)
+
+
+class Careless(ToyReceiver):
+    """Takes the first bytes of a segment from the one before it when that came out of order."""
+
+    __slots__ = ("index",)
+
+    def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """Spoils what comes after a gap."""
+        if isinstance(message, ToyData) and message.payload is not None:
+            if message.index > getattr(self, "index", -1) + 40:
+                message = ToyData(message.sender, message.object_id, message.index, b"?" * message.length, message.length)
+            else:
+                self.index = message.index
+        super().receive(message, source, to, now)
+
+
+def _mutant(name: str, receiver: type[ToyReceiver] = ToyReceiver, sender: type[ToySender] = ToySender) -> Protocol:
+    return Protocol(name, TOY.config, TOY.codec, sender, receiver)
+
+
+MUTANTS = {
+    "toy": TOY,
+    "amnesiac": _mutant("amnesiac", Amnesiac),
+    "liar": _mutant("liar", Liar),
+    "nervous": _mutant("nervous", Nervous),
+    "careless": _mutant("careless", Careless),
+    "restless": _mutant("restless", sender=Restless),
+}

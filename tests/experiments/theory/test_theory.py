@@ -1,0 +1,146 @@
+"""The closed forms agree with values computed elsewhere."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from experiments.theory import links as theory_links
+from experiments.theory import multicast as theory
+from experiments.validation.frame import Entry, read_entries
+
+Form = Callable[[Mapping[str, Any]], Mapping[str, float]]
+
+
+def _nacks(params: Mapping[str, Any]) -> Mapping[str, float]:
+    group = params["G"]
+    return {"value": theory.nacks(group, params["K"], params["d_over_GRTT"], params.get("losers", group))}
+
+
+def _first(params: Mapping[str, Any]) -> Mapping[str, float]:
+    return {"value": theory.first_nack(params["G"], params["K"], params.get("losers", params["G"]))}
+
+
+def _loss(params: Mapping[str, Any]) -> float:
+    return float(params["p"] if "p" in params else params["p_tail"])
+
+
+def _repetition(params: Mapping[str, Any]) -> Mapping[str, float]:
+    return {"value": theory.repetition(params["R"], _loss(params), params.get("p_shared", 0.0))}
+
+
+def _integrated(params: Mapping[str, Any]) -> Mapping[str, float]:
+    shared = params.get("p_shared", 0.0)
+    return {"value": theory.integrated(params["R"], _loss(params), params["k"], params.get("a", 0), shared)}
+
+
+def _first_pass(params: Mapping[str, Any]) -> Mapping[str, float]:
+    cost, fails = theory.first_pass(params["R"], params["p"], params["k"], params["n"])
+    return {"first_pass_cost": cost, "p_any_fail": fails}
+
+
+def _residual(params: Mapping[str, Any]) -> Mapping[str, float]:
+    k, n, p = params["k"], params["n"], params["p"]
+    return {"q": theory.residual_loss(k, n, p), "p_block_fail": theory.block_failure(k, n, p)}
+
+
+def _times(params: Mapping[str, Any]) -> Mapping[str, float]:
+    times = theory.tkp_times(params["R"], params["p"], params["costs"])
+    found: dict[str, float] = {}
+    for name, (sender, receiver) in times.items():
+        found |= {f"{name}.sender_time": sender, f"{name}.receiver_time": receiver}
+        found[f"{name}.throughput"] = 1 / max(sender, receiver)
+    return found
+
+
+def _srm(params: Mapping[str, Any]) -> Mapping[str, float]:
+    members, c2 = params["G"], params["C2"]
+    return {
+        "requests": theory.srm_requests(members, c2),
+        "first_request_delay": theory.srm_first_request(members, c2),
+    }
+
+
+def _ethernet(params: Mapping[str, Any]) -> Mapping[str, float]:
+    payload, rate, mtu = params["payload"], params["C_bps"], params["mtu"]
+    return {
+        "frames": len(theory_links.fragments(payload, mtu)),
+        "wire_bytes": theory_links.ethernet_wire_bytes(payload, mtu=mtu),
+        "goodput_bps": theory_links.ethernet_goodput(payload, rate, mtu=mtu),
+        "single_mac_vlan_bps": theory_links.ethernet_goodput(payload, rate, tagged=True, mtu=mtu) / 2,
+    }
+
+
+def _implosion(params: Mapping[str, Any]) -> Mapping[str, float]:
+    service = 8 * params["frame_wire_bytes"] / params["link_bps"]
+    drops, last = theory_links.implosion(params["G"], params["queue_limit"], service)
+    return {"drops": drops, "last_delay_s": last}
+
+
+FORMS: dict[str, Form] = {
+    "nack_count": _nacks,
+    "nack_count_delay": _nacks,
+    "nack_count_subset": _nacks,
+    "nack_count_unicast": _nacks,
+    "nack_latency": _first,
+    "nack_latency_subset": _first,
+    "arq_nofec": _repetition,
+    "arq_shared_loss": _repetition,
+    "goodput_arq": lambda params: {"value": 1 / theory.repetition(params["R"], params["p"])},
+    "arq_rounds": lambda params: {"value": theory.arq_rounds(params["R"], params["p"], params["k"])},
+    "fec_integrated_inf": _integrated,
+    "fec_integrated_proactive": _integrated,
+    "fec_shared_loss": _integrated,
+    "fec_layered": lambda params: {"value": theory.layered(params["R"], params["p"], params["k"], params["n"])},
+    "fec_finite_first_block": _first_pass,
+    "fec_residual": _residual,
+    "tkp_counts": lambda params: dict(
+        zip(("ACK_A", "NAK_N1", "NAK_N2"), theory.tkp_counts(params["R"], params["p"]), strict=True)
+    ),
+    "tkp_throughput": _times,
+    "srm_star": _srm,
+    "eth_limit": _ethernet,
+    "implosion_drop": _implosion,
+    "mm1": lambda params: {"value": theory_links.mm1_wait(params["rho"])},
+    "md1": lambda params: {"value": theory_links.md1_wait(params["rho"])},
+    "mm1k": lambda params: dict(zip(("p_drop", "mean_number"), theory_links.mm1k(params["rho"], params["K"]), strict=True)),
+    "md1k": lambda params: dict(
+        zip(("p_drop", "mean_number", "mean_wait"), theory_links.md1k(params["rho"], params["K"]), strict=True)
+    ),
+    "gilbert_elliott": lambda params: dict(
+        zip(
+            ("loss", "mean_burst", "mean_gap"),
+            theory_links.gilbert_elliott(params["p"], params["r"], params["loss_bad"], params["loss_good"]),
+            strict=True,
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("family", FORMS)
+def test_closed_forms_agree_with_values_computed_elsewhere(family: str) -> None:
+    entries = [entry for entry in read_entries() if entry.family == family]
+    assert entries
+    for entry in entries:
+        for name, value in FORMS[family](entry.params).items():
+            assert value == pytest.approx(entry.values[name], rel=2e-6, abs=1e-12), f"{entry.id} {name}"
+
+
+def _approximations() -> list[Entry]:
+    return [entry for entry in read_entries() if entry.family == "nack_rfc_approx"]
+
+
+def test_approximations_of_the_standards_are_as_printed() -> None:
+    for entry in _approximations():
+        unicast = "unicast" in entry.id
+        value = theory.nacks_approximate(entry.params["G"], entry.params["K"], unicast=unicast)
+        assert value == pytest.approx(entry.values["value"], rel=1e-6), entry.id
+
+
+def test_quantiles_and_distribution_of_the_back_off_are_inverse() -> None:
+    for entry in read_entries():
+        if entry.family == "nack_backoff_fn" and "u" in entry.params:
+            spread, group, u = entry.params["T"], entry.params["G"], entry.params["u"]
+            z = theory.backoff_quantile(u, spread, group)
+            assert z == pytest.approx(entry.values["value"], rel=1e-6, abs=1e-9)
+            assert theory.backoff_cdf(z, spread, group) == pytest.approx(u, abs=1e-9)

@@ -1,0 +1,136 @@
+"""One object on its way in: gaps, decoding, limits."""
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protocols.norm.messages import Fti
+from protocols.norm.rx_object import Incoming
+from tests.protocols.norm.scenes import Voice
+from tests.support.content import FailingSink, MemorySink, pattern
+
+PLENTY = 10**9
+
+
+def incoming(voice: Voice, *, wants_info: bool = False) -> tuple[Incoming, MemorySink]:
+    sink = MemorySink(len(voice.content))
+    return Incoming(0, voice.fti, sink, wants_info), sink
+
+
+def deliver(item: Incoming, voice: Voice, block: int, symbol: int, limit: int = PLENTY) -> bool:
+    length = voice.fti.partition.length(block)
+    payload = voice.payload(block, symbol)
+    return item.fill(block, symbol, payload) if symbol < length else item.fill_parity(block, symbol - length, payload, limit)
+
+
+@pytest.mark.parametrize("lost", list(combinations(range(5), 2)), ids=str)
+def test_any_parity_symbols_make_up_for_any_lost_ones(lost: tuple[int, ...]) -> None:
+    voice = Voice(pattern(460), block=5, parity=3)
+    for chosen in combinations(range(5, 8), 2):
+        item, sink = incoming(voice)
+        item.skip(0, 0, 1, 0)
+        for symbol in (*(s for s in range(5) if s not in lost), *chosen):
+            assert deliver(item, voice, 0, symbol)
+        assert item.clean
+        assert bytes(sink.content) == voice.content
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_symbols_in_any_order_give_the_content(data: st.DataObject) -> None:
+    size = data.draw(st.integers(1, 1500))
+    voice = Voice(pattern(size), segment=data.draw(st.integers(8, 120)), block=data.draw(st.integers(1, 9)), parity=4)
+    partition = voice.fti.partition
+    item, sink = incoming(voice)
+    item.skip(0, 0, partition.blocks, 0)
+    symbols = [(b, s) for b in range(partition.blocks) for s in range(partition.length(b) + 4)]
+    for block, symbol in data.draw(st.permutations(symbols)):
+        deliver(item, voice, block, symbol)
+    assert item.clean
+    assert bytes(sink.content) == voice.content
+
+
+def test_a_repeated_symbol_is_of_no_use() -> None:
+    voice = Voice(pattern(800))
+    item, _ = incoming(voice)
+    item.skip(0, 0, 1, 0)
+    assert deliver(item, voice, 0, 3)
+    assert not deliver(item, voice, 0, 3)
+    assert deliver(item, voice, 0, 9)
+    assert not deliver(item, voice, 0, 9)
+
+
+def test_a_block_of_which_nothing_came_costs_no_mask() -> None:
+    item, _ = incoming(Voice(pattern(80_000)))
+    item.skip(0, 0, 100, 0)
+    assert item.absent == [[0, 99]]
+    assert not item.gaps
+
+
+def test_a_symbol_in_the_middle_of_missing_blocks_splits_them() -> None:
+    voice = Voice(pattern(80_000))
+    item, _ = incoming(voice)
+    item.skip(0, 0, 100, 0)
+    deliver(item, voice, 40, 2)
+    assert item.absent == [[0, 39], [41, 99]]
+    assert dict(item.gaps.items() if item.gaps else ()) == {40: 0xFF ^ 1 << 2}
+
+
+def test_a_gap_that_crosses_a_block_has_a_part_in_each() -> None:
+    item, _ = incoming(Voice(pattern(80_000)))
+    item.skip(3, 6, 6, 2)
+    assert dict(item.gaps.items() if item.gaps else ()) == {3: 0b11000000, 6: 0b11}
+    assert item.absent == [[4, 5]]
+
+
+def test_held_parity_is_limited_and_given_back_when_its_block_is_whole() -> None:
+    voice = Voice(pattern(1600))
+    item, _ = incoming(voice)
+    item.skip(0, 0, 2, 0)
+    assert deliver(item, voice, 0, 8, limit=150)
+    assert not deliver(item, voice, 1, 8, limit=150)
+    for symbol in range(7):
+        deliver(item, voice, 0, symbol)
+    assert dict(item.gaps.items() if item.gaps else ()) == {1: 0xFF}
+    assert deliver(item, voice, 1, 8, limit=150)
+
+
+def test_content_that_is_only_counted_is_done_by_the_same_count() -> None:
+    item = Incoming(0, Voice(pattern(800)).fti, MemorySink(800), False)
+    item.skip(0, 0, 1, 0)
+    for symbol in range(5):
+        item.fill(0, symbol, None)
+    for number in range(2):
+        item.fill_parity(0, number, None, 0)
+    assert not item.clean
+    assert item.shortage(0) == 1
+    item.fill_parity(0, 2, None, 0)
+    assert item.clean
+
+
+def test_parity_of_the_large_field_is_not_counted_on() -> None:
+    item = Incoming(0, Fti(2, 10_000, 100, 100, 30, 16), MemorySink(10_000), False)
+    assert item.fti.usable == 0
+    item.skip(0, 0, 1, 0)
+    assert not item.fill_parity(0, 0, bytes(100), PLENTY)
+
+
+def test_an_object_without_its_information_is_not_done() -> None:
+    voice = Voice(pattern(100))
+    item, _ = incoming(voice, wants_info=True)
+    assert not item.clean
+    assert item.missing_before(0, 1)
+    item.info = b""
+    assert item.clean
+
+
+def test_the_error_of_a_sink_comes_out() -> None:
+    voice = Voice(pattern(800))
+    item = Incoming(0, voice.fti, FailingSink(800, "read"), False)
+    item.skip(0, 0, 1, 0)
+    for symbol in range(7):
+        deliver(item, voice, 0, symbol)
+    with pytest.raises(OSError, match="no space left"):
+        deliver(item, voice, 0, 8)
