@@ -3,7 +3,7 @@
 from typing import Any
 
 from benchmarks.yardsticks import Measure, bare_loop, best, timed
-from experiments.running.participants import Cast
+from experiments.running.participants import Participants
 from experiments.running.program import accounted
 from experiments.scenario.scenario import parse
 from sim.network import Network
@@ -79,7 +79,7 @@ def measure(name: str, data: dict[str, Any], size: int) -> Measure:
     common = {"name": name.replace(" ", "-"), "seed": 1, "protocol": _NORM, "duration": "600s"}
     scenario = parse({**common, **data, "workload": work}, name)
     topology = scenario.build_topology()
-    cast = Cast(scenario, topology, str, False, accounted)
+    cast = Participants(scenario, topology, str, False, accounted)
     network = Network(topology, seed=scenario.seed)
     for host, program in cast.programs():
         program.start(network.host(host))

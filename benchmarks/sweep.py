@@ -24,7 +24,7 @@ from pyarrow import parquet
 from experiments.sweep.run.conduct import Options, conduct, missing_runs
 from experiments.sweep.run.rounds import wanted
 from experiments.sweep.run.spark import cores_of, session, stop
-from experiments.sweep.spec.grid import Plan
+from experiments.sweep.spec.grid import SweepPlan
 from experiments.sweep.spec.sweep_file import load_sweep
 from experiments.sweep.store.datasets import known_runs, parts
 from experiments.sweep.store.schema import runs_schema
@@ -49,12 +49,12 @@ def spin(job: Mapping[str, Any]) -> dict[str, Any]:
     return {"fingerprint": None, "metrics": {}, "receivers": None, "series": None}
 
 
-def plan_in(folder: Path, runs: int) -> Plan:
+def plan_in(folder: Path, runs: int) -> SweepPlan:
     """A sweep of so many runs."""
     path = folder / "bench.yaml"
     keep = {"receivers": False}
     path.write_text(yaml.safe_dump({"name": "bench", "scenario": SCENARIO, "replications": runs, "keep": keep}))
-    return Plan(load_sweep(path), path)
+    return SweepPlan(load_sweep(path), path)
 
 
 def measure_job(runs: int) -> dict[str, float]:

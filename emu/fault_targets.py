@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from emu.doctor import run
 from emu.network import Network
-from emu.node_processes import Crew
+from emu.node_processes import NodeProcesses
 from emu.tc import Tc
 
 __all__ = ["Filter", "Stage"]
@@ -16,7 +16,7 @@ _LATER = 10_000
 class Stage:
     """What faults act on: the network, the processes of the nodes, and a waiting `tc` in every namespace concerned."""
 
-    def __init__(self, network: Network, crew: Crew) -> None:
+    def __init__(self, network: Network, crew: NodeProcesses) -> None:
         self.network = network
         self.crew = crew
         self._tcs: dict[int | None, Tc] = {}

@@ -18,7 +18,7 @@ from typing import Any
 from emu.doctor import LOSS
 from emu.fault_targets import Filter, Stage
 from emu.network import Network
-from emu.node_processes import Crew
+from emu.node_processes import NodeProcesses
 from emu.shaping import Shape
 from emu.tc import Tc
 from protocols.errors import UnsupportedError
@@ -245,7 +245,7 @@ class Slow(Fault):
 class Faults:
     """All faults of a run. `log` says what was done when, planned and really, in seconds of the run."""
 
-    def __init__(self, faults: Sequence[Fault], network: Network, crew: Crew) -> None:
+    def __init__(self, faults: Sequence[Fault], network: Network, crew: NodeProcesses) -> None:
         self._crew = crew
         self.log: list[dict[str, Any]] = []
         self.counts: Counter[str] = Counter()

@@ -17,13 +17,13 @@ from emu.udp import address_of
 from protocols.errors import UsageError
 from protocols.machine import Content
 
-__all__ = ["Guest", "Seat", "write_out"]
+__all__ = ["ForeignProgram", "ForeignContext", "write_out"]
 
 _PIECE = 1 << 20
 
 
 @dataclass(slots=True)
-class Seat:
+class ForeignContext:
     """Where a guest sits: its host's name, address and device, a folder of its own, and the time of the run."""
 
     loop: asyncio.AbstractEventLoop
@@ -70,13 +70,13 @@ class Seat:
         self._waiting.clear()
 
 
-class Guest(ABC):
+class ForeignProgram(ABC):
     """A foreign program. `life` counts the crashes of its host before this start."""
 
     life = 0
 
     @abstractmethod
-    def prepare(self, seat: Seat) -> None:
+    def prepare(self, seat: ForeignContext) -> None:
         """Get ready to begin at time 0 by `seat.later`, and call `seat.ready()` at once or later."""
 
     @abstractmethod

@@ -9,12 +9,12 @@ from typing import Any
 from emu.capture import Capture, CapturePoint
 from emu.doctor import check_kernel, check_tools, run
 from emu.faults import Fault, Faults
-from emu.foreign_program import Guest
+from emu.foreign_program import ForeignProgram
 from emu.health import judged, kernel_drops
 from emu.netem import examine_netem
 from emu.network import Network
 from emu.node import Node, Program, prefer
-from emu.node_processes import Crew, NodeReport, Watch
+from emu.node_processes import NodeProcesses, NodeReport, Watch
 from emu.plan import Plan, plan
 from emu.tap import check_tap
 from emu.trunk import TrunkChoice, choose_trunk
@@ -54,7 +54,7 @@ class Emulation:
 
 def emulate(
     topology: Topology,
-    programs: Mapping[str, Program | Guest],
+    programs: Mapping[str, Program | ForeignProgram],
     *,
     codec: Callable[[], Codec],
     port: int,
@@ -65,7 +65,7 @@ def emulate(
     ttls: Mapping[str, int] | None = None,
     keyed: bool = False,
     faults: Sequence[Fault] = (),
-    again: Callable[[str, int], Program | Guest] | None = None,
+    again: Callable[[str, int], Program | ForeignProgram] | None = None,
     captures: Sequence[CapturePoint] = (),
     watch: Watch | None = None,
     trunk: TrunkChoice = "any",
@@ -99,14 +99,14 @@ class _Script:
 
     topology: Topology
     planned: Plan
-    programs: Mapping[str, Program | Guest]
+    programs: Mapping[str, Program | ForeignProgram]
     codec: Callable[[], Codec]
     port: int
     duration: float
     over: Callable[[set[str]], bool]
     seed: int
     faults: Sequence[Fault]
-    again: Callable[[str, int], Program | Guest] | None
+    again: Callable[[str, int], Program | ForeignProgram] | None
     captures: Sequence[CapturePoint]
     watch: Watch | None
 
@@ -115,7 +115,7 @@ class _Script:
         began = time.monotonic()
         self._check_kernel()
         network = Network(self.planned, self.codec)
-        crew = Crew(self.programs, self.again)
+        crew = NodeProcesses(self.programs, self.again)
         capture = _open_capture(self.captures, network, self.programs)
         self._fork(crew, network)
         # Faults are to be in time, too.
@@ -140,9 +140,13 @@ class _Script:
         if self.planned.beyond_kernel:
             check_tap(self.planned.beyond_kernel)
 
-    def _fork(self, crew: Crew, network: Network) -> None:
+    def _fork(self, crew: NodeProcesses, network: Network) -> None:
         planned, joining = self.planned, self.topology.multicast.join
-        seen = bool(self.captures) or bool(self.faults) or any(isinstance(program, Guest) for program in self.programs.values())
+        seen = (
+            bool(self.captures)
+            or bool(self.faults)
+            or any(isinstance(program, ForeignProgram) for program in self.programs.values())
+        )
         # The children share this process's memory as long as nobody touches it, the collector included.
         gc.freeze()
         for name in self.programs:
@@ -152,12 +156,12 @@ class _Script:
             crew.fork(Node(name, network.pid(name), address, self.codec, self.port, ttl, burst, dice, joining=joining))
 
 
-def _check_programs(topology: Topology, programs: Mapping[str, Program | Guest]) -> None:
+def _check_programs(topology: Topology, programs: Mapping[str, Program | ForeignProgram]) -> None:
     for name in programs:
         topology.member(name)
     if not programs:
         raise UsageError("an emulation needs a program on at least one host")
-    if topology.multicast.join and any(isinstance(program, Guest) for program in programs.values()):
+    if topology.multicast.join and any(isinstance(program, ForeignProgram) for program in programs.values()):
         raise UnsupportedError("multicast.join: a foreign program can't be kept from what it joined; leave it out")
 
 

@@ -21,7 +21,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, Protocol
 
-from emu.foreign_program import Guest, Seat
+from emu.foreign_program import ForeignContext, ForeignProgram
 from emu.host import Loop, UdpHost, new_loop
 from emu.world import enter_network
 from protocols.errors import McastlabError
@@ -68,7 +68,7 @@ class Node:
     """Where the run began already: the loop's time that counts as 0."""
 
 
-def fork_node(node: Node, program: Program | Guest, line: socket.socket) -> int:
+def fork_node(node: Node, program: Program | ForeignProgram, line: socket.socket) -> int:
     """Start a process for the node and return its number. `line` is the node's end of the socket pair."""
     pid = os.fork()
     if pid == 0:
@@ -79,12 +79,12 @@ def fork_node(node: Node, program: Program | Guest, line: socket.socket) -> int:
     return pid
 
 
-def _run(node: Node, program: Program | Guest, line: socket.socket) -> None:
+def _run(node: Node, program: Program | ForeignProgram, line: socket.socket) -> None:
     """Be the node until the launcher says stop or goes away; then report."""
     try:
         enter_network(node.pid)
         prefer()
-        report = _lodge(node, program, line) if isinstance(program, Guest) else _live(node, program, line)
+        report = _lodge(node, program, line) if isinstance(program, ForeignProgram) else _live(node, program, line)
     except McastlabError as error:
         report = {"error": str(error)}
     except Exception as error:  # noqa: BLE001 - any error of a program or machine is this node's result, not the end of the run
@@ -131,11 +131,11 @@ def _live(node: Node, program: Program, line: socket.socket) -> dict[str, Any]:
         host.close()
 
 
-def _lodge(node: Node, guest: Guest, line: socket.socket) -> dict[str, Any]:
+def _lodge(node: Node, guest: ForeignProgram, line: socket.socket) -> dict[str, Any]:
     """Run a guest, whose files are gone with the world at the latest."""
     loop = new_loop()
     with tempfile.TemporaryDirectory(dir="/run") as folder:
-        seat = Seat(loop, node.name, node.address, Path(folder), lambda: _say(line, {"ready": True}), node.ttl)
+        seat = ForeignContext(loop, node.name, node.address, Path(folder), lambda: _say(line, {"ready": True}), node.ttl)
         before = _cpu()
         live = partial(_tell, loop, line, guest.census, lambda: seat.now)
         watch = _Watch(loop, line, node.epoch, guest.finished, {"begin": seat.begin, "live": live})

@@ -14,10 +14,10 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Any, TypeAlias
 
-from emu.foreign_program import Guest
+from emu.foreign_program import ForeignProgram
 from emu.node import Node, Program, fork_node
 
-__all__ = ["Crew", "NodeReport", "Watch"]
+__all__ = ["NodeProcesses", "NodeReport", "Watch"]
 
 _LEAD = 0.05
 """From the order to begin until the common time 0, so that every node has heard it."""
@@ -70,11 +70,13 @@ class _Child:
     """new, ready, finished, reported or dead; after a crash dying, then down."""
 
 
-class Crew:
+class NodeProcesses:
     """All nodes of an emulation, as the runner inside the world sees them: what they say comes through one selector."""
 
     def __init__(
-        self, programs: Mapping[str, Program | Guest], again: Callable[[str, int], Program | Guest] | None = None
+        self,
+        programs: Mapping[str, Program | ForeignProgram],
+        again: Callable[[str, int], Program | ForeignProgram] | None = None,
     ) -> None:
         self._programs = programs
         self._again = again
@@ -94,7 +96,7 @@ class Crew:
         self._nodes[node.name] = node
         self._start(node, self._programs[node.name], "new")
 
-    def _start(self, node: Node, program: Program | Guest, state: str) -> None:
+    def _start(self, node: Node, program: Program | ForeignProgram, state: str) -> None:
         ours, theirs = socket.socketpair()
         pid = fork_node(node, program, theirs)
         theirs.close()

@@ -2,7 +2,8 @@
 
 Plans are made before anything is started; after setting, everything is read back. In the kernel, loss sits at the ingress of
 the far end, behind the place where super-packets are cut, so each packet is lost on its own. A link that asks for more is left
-to netem where the kernel has it (`emu.netem`); else, and for losses that repeat, it is carried in user space (`emu.userspace_link`), both
+to netem where the kernel has it (`emu.netem`); else, and for losses that repeat, it is carried in user space
+(`emu.userspace_link`), both
 directions together.
 """
 

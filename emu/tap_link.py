@@ -12,7 +12,8 @@ __all__ = ["TapLink"]
 
 
 class TapLink(Link):  # type: ignore[misc]
-    """Two interfaces that nothing joins. `descriptors` are their far ends, for who carries the frames (`emu.userspace_link`)."""
+    """Two interfaces that nothing joins. `descriptors` are their far ends, for who carries the frames
+    (`emu.userspace_link`)."""
 
     descriptors: tuple[int, int]
 

@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 from mypy_extensions import mypyc_attr
 
 from protocols.events import Event
-from protocols.fast.contract import Seat
+from protocols.fast.contract import FastState
 from protocols.fast.lockstep import fan_out
 from protocols.rng import Rng
 
 if TYPE_CHECKING:
-    from protocols.fast.lookahead import Run
+    from protocols.fast.lookahead import Burst
 
 __all__ = [
     "Address",
@@ -78,17 +78,17 @@ class Message:
         return None
 
     @property
-    def token(self) -> Any:
-        """For a receiver's fast path: whoever is exactly in this state has nothing to do but to move to `after`."""
+    def expects(self) -> Any:
+        """For a receiver's fast path: whoever is exactly in this state has nothing to do but to move to `next_state`."""
         return None
 
     @property
-    def calm(self) -> Any:
+    def expects_if_complete(self) -> Any:
         """The same for whoever, besides, lacks nothing of what was sent."""
         return None
 
     @property
-    def after(self) -> Any:
+    def next_state(self) -> Any:
         """Where it moves them to."""
         return None
 
@@ -96,12 +96,13 @@ class Message:
     """Does it concern only senders, and receivers whose seat is attentive?"""
 
     @property
-    def spare(self) -> bool:
+    def redundant(self) -> bool:
         """Is it of no use to those who are calm?"""
         return False
 
-    def is_no_news(self, waits: Any) -> bool:
-        """Does a calm message do nothing more for an idle seat that waits for this (`Seat.waits_for`) than for a whole one?"""
+    def is_irrelevant_to(self, waits: Any) -> bool:
+        """Does a calm message do nothing more for an idle seat that waits for this (`FastState.waiting_for`) than for a
+        whole one?"""
         return False
 
     @property
@@ -201,7 +202,7 @@ class Ports(Protocol):
         """Where the object goes, or None when it is not wanted."""
 
 
-NOWHERE = Seat(object())
+NOWHERE = FastState(object())
 """The seat of machines that follow nobody; no message leads there."""
 
 
@@ -209,14 +210,14 @@ NOWHERE = Seat(object())
 class Machine(ABC):
     """One end of a protocol. Subclasses are slotted: there may be a million of them."""
 
-    __slots__ = ("deadline", "ports", "seat")
-    foresees: ClassVar[bool] = False
+    __slots__ = ("deadline", "fast_state", "ports")
+    plans_bursts: ClassVar[bool] = False
     """Does it say beforehand what it will send (`protocols.fast.lookahead`)?"""
 
     def __init__(self, ports: Ports) -> None:
         self.ports = ports
-        self.seat: Any = NOWHERE
-        """The `Seat`: where the machine stands among others, if it follows chains of messages."""
+        self.fast_state: Any = NOWHERE
+        """The `FastState`: where the machine stands among others, if it follows chains of messages."""
         self.deadline = inf
         """When `wake` is wanted; inf for never."""
 
@@ -237,7 +238,7 @@ class Machine(ABC):
         """A message from another node arrived."""
 
     @staticmethod
-    def receive_all(machines: "Iterable[Any]", message: Message, source: Address, to: Address, now: float) -> None:
+    def receive_batch(machines: "Iterable[Any]", message: Message, source: Address, to: Address, now: float) -> None:
         """`receive` of each of these machines, which are all of this class; a class may know a shorter way."""
         fan_out(machines, message, source, to, now)
 
@@ -245,19 +246,19 @@ class Machine(ABC):
     def wake(self, now: float) -> None:
         """The deadline has come, or nearly. Afterwards `deadline` is later than `now`."""
 
-    def alone(self) -> None:
+    def leave_lockstep(self) -> None:
         """Leave the crowd that moves this machine, before any input that does not come through the crowd."""
-        seat: Seat = self.seat
-        pace = seat.pace
-        if pace is not None:
-            pace.release(self)
+        fast_state: FastState = self.fast_state
+        coordinator = fast_state.coordinator
+        if coordinator is not None:
+            coordinator.release(self)
 
-    def rouse(self, now: float) -> None:
+    def wake_in_lockstep(self, now: float) -> None:
         """In a crowd when the deadline has come: leave it, or do what there is to do and move the deadline."""
         del now
-        self.alone()
+        self.leave_lockstep()
 
-    def foresee(self) -> "Sequence[Run]":
+    def plan_bursts(self) -> "Sequence[Burst]":
         """What it will send from its deadline on if it hears nothing until then, run after run; none if that is not simple."""
         return ()
 

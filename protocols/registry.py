@@ -2,7 +2,7 @@
 
 from protocols import arq, norm, srm
 from protocols.errors import ConfigError
-from protocols.spec import Protocol
+from protocols.spec import ProtocolSpec
 
 __all__ = ["PROTOCOLS", "names", "protocol"]
 
@@ -14,7 +14,7 @@ def names() -> list[str]:
     return sorted(PROTOCOLS)
 
 
-def protocol(name: str) -> Protocol:
+def protocol(name: str) -> ProtocolSpec:
     """The protocol called `name`; ConfigError when there is none."""
     if name not in PROTOCOLS:
         raise ConfigError(f"protocol: {name!r} is unknown; allowed: {', '.join(names())}")

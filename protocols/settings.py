@@ -1,6 +1,7 @@
 """Settings of a protocol: dataclass fields that know their unit, range and source.
 
-`experiments.scenario.scenario` reads the metadata to parse values with units, to refuse bad ones with one clear line and to write the
+`experiments.scenario.scenario` reads the metadata to parse values with units, to refuse bad ones with one clear line and to
+write the
 JSON Schema, so a protocol describes its parameters once, in its `config.py`.
 """
 

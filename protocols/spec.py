@@ -6,11 +6,11 @@ from typing import Any
 
 from protocols.machine import Codec, Group, Machine, Ports, Sender
 
-__all__ = ["Protocol"]
+__all__ = ["ProtocolSpec"]
 
 
 @dataclass(frozen=True, slots=True)
-class Protocol:
+class ProtocolSpec:
     """What hosts and experiments need to run a protocol.
 
     `config` is a frozen dataclass whose fields carry `metadata` (see `protocols.settings`). `node` is the 32-bit id of the

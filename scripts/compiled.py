@@ -19,16 +19,20 @@ __all__ = ["MODULES", "PACKAGES", "compile_into"]
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("protocols", "topologies", "sim", "emu", "experiments")
-PURE = {"__init__", "config", "dissector", "dissector_parts"}
-"""What of NORM is never on the way of a packet in the simulator."""
-NORM = sorted({path.stem for path in Path(ROOT, "protocols", "norm").glob("*.py")} - PURE)
+NORM = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in Path(ROOT, "protocols", "norm").rglob("*.py")
+    if path.stem not in {"__init__", "config"} and path.parent.name != "dissector"
+)
+"""All of NORM that a packet in the simulator meets."""
 SIM = (
-    *("capture", "engine", "express", "flight", "host", "leaf", "link", "membership", "network", "plan", "routes"),
-    *("schedule", "underway"),
+    *("endpoint", "engine", "fingerprint", "flight", "host", "kernel", "link", "membership", "network", "routes"),
+    *("fast/in_flight", "fast/lookahead", "fast/timetable"),
 )
 MODULES = [
-    *(f"protocols/{name}.py" for name in ("crowd", "debts", "foresight", "machine", "rng", "seat", "serial")),
-    *(f"protocols/norm/{name}.py" for name in NORM),
+    *(f"protocols/{name}.py" for name in ("machine", "rng", "serial")),
+    *(f"protocols/fast/{name}.py" for name in ("contract", "deferred", "lockstep", "lookahead")),
+    *NORM,
     *(f"sim/{name}.py" for name in SIM),
     "topologies/draws.py",
     "topologies/losses.py",

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from protocols.errors import UsageError
-from sim.link import Bundle
+from sim.link import LinkGroup
 from sim.network import Network
-from sim.separate_links import Strands
+from sim.separate_links import SeparateLinks
 from topologies.channels import Bernoulli
 from topologies.keys import loss_key, member_loss_key
 from topologies.spec import Topology
@@ -57,7 +57,7 @@ def _links(network: Network, near: str, far: str) -> list[Any]:
     found: Any = network.plain_link(near, far)
     # What stands before a link that is watched has the link itself.
     found = getattr(found, "link", found)
-    return found.links if isinstance(found, Strands) else [found]
+    return found.links if isinstance(found, SeparateLinks) else [found]
 
 
 def _set_rate(link: Any, rate: float) -> None:
@@ -67,6 +67,6 @@ def _set_rate(link: Any, rate: float) -> None:
 
 def _sampler(link: Any, key: int, place: int, links: int, loss: float) -> Any:
     channel = Bernoulli(p=loss)
-    if isinstance(link, Bundle):
+    if isinstance(link, LinkGroup):
         return channel.bundle(key, link.head.count)
     return channel.link(member_loss_key(key, place) if links > 1 else key)

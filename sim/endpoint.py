@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mypy_extensions import mypyc_attr
 
-from protocols.fast.lockstep import Crowd
+from protocols.fast.lockstep import LockstepGroup
 from protocols.machine import Address, Group, Machine, fan_out
 from protocols.rng import key_of
 from sim.host import SimHost
@@ -16,35 +16,35 @@ if TYPE_CHECKING:
     from sim.flight import Flight, Route
     from sim.network import Network
 
-CROWD = 4
+LOCKSTEP_MINIMUM = 4
 """So many machines are worth being moved together."""
 
-__all__ = ["Audience", "Leaf", "Switch"]
+__all__ = ["GroupMembers", "Endpoint", "Switch"]
 
 
-class Audience:
+class GroupMembers:
     """The machines of one leaf that listen to one group.
 
     `machines` is indexed by member while all members listen, as they usually do; else it is packed and `members` names them.
     """
 
-    __slots__ = ("_slots", "crowd", "machines", "members", "present")
+    __slots__ = ("_slots", "lockstep", "machines", "members", "present")
 
     def __init__(self, count: int) -> None:
         self._slots: list[Machine | None] = [None] * count
         self.present = 0
         self.machines: list[Machine] | None = None
         self.members: list[int] | None = None
-        self.crowd: Crowd | None = None
+        self.lockstep: LockstepGroup | None = None
 
     def put(self, member: int, machine: Machine | None) -> None:
         """The member's machine, or None when it does not listen any more.
 
         Safe while a message is being fanned out: a machine changes only its own entry, and packed lists are made anew.
         """
-        if self.crowd is not None:
-            self.crowd.dissolve()
-            self.crowd = None
+        if self.lockstep is not None:
+            self.lockstep.dissolve()
+            self.lockstep = None
         self.present += (machine is not None) - (self._slots[member] is not None)
         self._slots[member] = machine
         self.machines = self.members = None
@@ -72,7 +72,7 @@ class Audience:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Leaf:
+class Endpoint:
     """A graph node of kind host."""
 
     __slots__ = (
@@ -99,9 +99,9 @@ class Leaf:
         self.counted = counted
         self.dice_key = key_of(network.seed, "node", name)
         """See `topologies.keys.dice_key`, which extends it for a member of a group."""
-        self.audiences: dict[Address, Audience] = {}
+        self.audiences: dict[Address, GroupMembers] = {}
         # The address and audience, and below the route, of the packet before: hashing an address costs more than comparing.
-        self._latest: tuple[Address, Audience | None] = (None, None)
+        self._latest: tuple[Address, GroupMembers | None] = (None, None)
         self.route: Route | None = None
         self.routes: dict[Address, Route] = {}
         self.ttl: int | None = None
@@ -134,7 +134,7 @@ class Leaf:
         """The host listens from now on."""
         audience = self.audiences.get(group)
         if audience is None:
-            audience = self.audiences[group] = Audience(self.count)
+            audience = self.audiences[group] = GroupMembers(self.count)
             self._latest = group, audience
         if not audience.present:
             self.network.routes.forget(group)
@@ -180,11 +180,11 @@ class Leaf:
             out = audience.positions(out)
         self.network.delivered += len(machines) - len(out)
         message, source = flight.message, flight.source
-        crowd = audience.crowd
-        if crowd is None and len(machines) >= CROWD and message.after is not None:
-            crowd = audience.crowd = Crowd(machines)
-        if crowd is not None:
-            crowd.tell(message, source, to, now, out)
+        lockstep = audience.lockstep
+        if lockstep is None and len(machines) >= LOCKSTEP_MINIMUM and message.next_state is not None:
+            lockstep = audience.lockstep = LockstepGroup(machines)
+        if lockstep is not None:
+            lockstep.tell(message, source, to, now, out)
             return
         begin = 0
         for position in out:

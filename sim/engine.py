@@ -16,7 +16,7 @@ from protocols.errors import LivelockError
 
 if TYPE_CHECKING:
     from sim.host import SimHost
-    from sim.kernel import Schedule
+    from sim.kernel import Kernel
 
 __all__ = ["Occurrence", "Timers", "post"]
 
@@ -54,7 +54,7 @@ class Timers:
     SimPy is asked for an event, in bulk when there are many.
     """
 
-    def __init__(self, schedule: "Schedule", hosts: "list[SimHost | None]") -> None:
+    def __init__(self, schedule: "Kernel", hosts: "list[SimHost | None]") -> None:
         self._schedule = schedule
         self._env = schedule.env
         self._hosts = hosts
@@ -190,14 +190,14 @@ class Timers:
         host.armed = inf
         later: float = machine.deadline
         if later <= now:
-            if machine.seat.pace is not None:
-                machine.rouse(now)
-            if machine.foresees:
+            if machine.fast_state.coordinator is not None:
+                machine.wake_in_lockstep(now)
+            if machine.plans_bursts:
                 # It may go on as it did.
                 self._schedule.look_ahead(host)
             if machine.deadline <= now:
                 machine.wake(now)
-                if machine.foresees:
+                if machine.plans_bursts:
                     self._schedule.look_ahead(host)
             later = machine.deadline
             if later <= now:

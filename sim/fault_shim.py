@@ -12,7 +12,7 @@ from protocols.machine import Address, Machine, Message
 from sim.clock import Clock
 from sim.host import IDLE, SimHost
 
-__all__ = ["Gate", "Rule", "gate_of"]
+__all__ = ["FaultShim", "Rule", "gate_of"]
 
 Letter = tuple[Message, Address, Address]
 
@@ -30,7 +30,7 @@ class Rule:
         return (source in self.names) is not self.others
 
 
-class Gate(Machine):
+class FaultShim(Machine):
     """The machine a host with faults sees; `inner` is the one that runs, an idle one while the host is down."""
 
     __slots__ = ("clock", "dropped", "free_at", "host", "inner", "parked", "queue", "room", "rules", "takes")
@@ -132,12 +132,12 @@ class Gate(Machine):
         self.inner.receive(*self.queue.popleft(), self.clock.read(now))
 
 
-def gate_of(host: SimHost) -> Gate:
+def gate_of(host: SimHost) -> FaultShim:
     """The gate of a host, put before its machine if there is none yet."""
     network, leaf = host.leaf.network, host.leaf
     gate = network.gates.get(host.place)
     if gate is None:
-        gate = network.gates[host.place] = Gate(host)
+        gate = network.gates[host.place] = FaultShim(host)
         if host.machine is not IDLE:
             gate.inner, host.machine = host.machine, gate
             for audience in leaf.audiences.values():

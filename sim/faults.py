@@ -12,8 +12,8 @@ from typing import Any
 from protocols.errors import UsageError
 from protocols.machine import Machine, Packet
 from sim.changing import change
-from sim.endpoint import Audience
-from sim.fault_shim import Gate, Rule, gate_of
+from sim.endpoint import GroupMembers
+from sim.fault_shim import FaultShim, Rule, gate_of
 from sim.flight import Flight
 from sim.host import IDLE, SimHost
 from sim.network import Network
@@ -44,7 +44,7 @@ class Faults:
     @property
     def dropped(self) -> int:
         """Packets lost by partitions, links that are down and full buffers of slow readers."""
-        return self._cut_off + sum(gate.dropped for gate in self.network.gates.values() if isinstance(gate, Gate))
+        return self._cut_off + sum(gate.dropped for gate in self.network.gates.values() if isinstance(gate, FaultShim))
 
     # Who hears whom
 
@@ -211,12 +211,12 @@ class Faults:
         network = self.network
         for leaf in network.leaves:
             if NOISE_GROUP not in leaf.audiences:
-                audience = leaf.audiences[NOISE_GROUP] = Audience(leaf.count)
+                audience = leaf.audiences[NOISE_GROUP] = GroupMembers(leaf.count)
                 for member in range(leaf.count):
                     audience.put(member, IDLE)
         network.routes.forget(NOISE_GROUP)
 
-    def _gate(self, name: str) -> Gate:
+    def _gate(self, name: str) -> FaultShim:
         return gate_of(self.network.host(name))
 
     def _settle(self) -> None:

@@ -7,12 +7,12 @@ from protocols.machine import Address, Codec, Message
 from sim.engine import Occurrence
 
 if TYPE_CHECKING:
-    from sim.endpoint import Leaf
-    from sim.fast.lookahead import Express
+    from sim.endpoint import Endpoint
+    from sim.fast.lookahead import Lookahead
     from sim.host import SimHost
     from sim.link import Hop, Places
 
-__all__ = ["Flight", "Landing", "Route", "through_wire"]
+__all__ = ["Flight", "Arrival", "Route", "through_wire"]
 
 
 class Flight:
@@ -32,12 +32,12 @@ class Flight:
         """Orders arrivals of one instant; counts up with each that is posted."""
 
 
-class Landing(Occurrence):
+class Arrival(Occurrence):
     """Copies of a packet that arrive at one time: `content` is the flight."""
 
     __slots__ = ("places",)
 
-    def __init__(self, callbacks: "tuple[Callable[[Landing], None], ...]", flight: Flight, places: "Places") -> None:
+    def __init__(self, callbacks: "tuple[Callable[[Arrival], None], ...]", flight: Flight, places: "Places") -> None:
         self.callbacks = callbacks
         self.content = flight
         self.places = places
@@ -46,9 +46,9 @@ class Landing(Occurrence):
 class Route:
     """The way from one leaf to one address; `links` are the next links at each switch, found when first needed."""
 
-    __slots__ = ("explored", "express", "first", "home", "links", "root", "target", "to")
+    __slots__ = ("explored", "first", "home", "links", "lookahead", "root", "target", "to")
 
-    def __init__(self, home: "Leaf", to: Address, target: "SimHost | None", root: str, first: "Sequence[Hop]") -> None:
+    def __init__(self, home: "Endpoint", to: Address, target: "SimHost | None", root: str, first: "Sequence[Hop]") -> None:
         self.home = home
         self.to = to
         self.target = target
@@ -57,7 +57,7 @@ class Route:
         self.first = first
         """The links a plain host sends on."""
         self.links: dict[str, Sequence[Any]] = {}
-        self.express: Express | None = None
+        self.lookahead: Lookahead | None = None
         """Carries what a sender foresees, if this is a way for it; known when `explored`."""
         self.explored = False
 

@@ -12,8 +12,8 @@ from protocols.machine import Address, Group, Machine, Message, Offer, Packet, P
 from protocols.rng import Rng, extend
 
 if TYPE_CHECKING:
-    from sim.endpoint import Leaf
-    from sim.fault_shim import Gate
+    from sim.endpoint import Endpoint
+    from sim.fault_shim import FaultShim
     from sim.flight import Flight
 
 __all__ = ["IDLE", "Idle", "SimHost"]
@@ -58,7 +58,7 @@ class SimHost(Rng):
     __slots__ = ("accept", "armed", "events", "leaf", "machine", "on_event", "parked", "place")
     trace: Callable[[str, object], None] | None = None
 
-    def __init__(self, leaf: "Leaf", place: int) -> None:
+    def __init__(self, leaf: "Endpoint", place: int) -> None:
         super().__init__(extend(leaf.dice_key, place - leaf.base) if leaf.counted else leaf.dice_key)
         self.leaf = leaf
         self.place = place
@@ -124,7 +124,7 @@ class SimHost(Rng):
     def stop(self) -> None:
         """End the machine: it leaves its groups, and hears and says nothing any more."""
         leaf = self.leaf
-        self.machine.alone()
+        self.machine.leave_lockstep()
         for group in leaf.groups_of(self):
             leaf.leave(self, group)
         self.machine = IDLE
@@ -134,7 +134,7 @@ class SimHost(Rng):
         """Run `action()` at `when`, or now if that is past."""
         self.leaf.network.later(when, action)
 
-    def _gate(self) -> "Gate | None":
+    def _gate(self) -> "FaultShim | None":
         """What stands before the machine, if faults are at work here; the time of the machine is what its clock shows."""
         gates = self.leaf.network.gates
         return gates.get(self.place) if gates else None
@@ -145,7 +145,7 @@ class SimHost(Rng):
         nested = network.busy
         network.busy = True
         try:
-            self.machine.alone()
+            self.machine.leave_lockstep()
             gate, now = self._gate(), self.now
             result = verb(*args, now if gate is None else gate.clock.read(now))
             self.drain()
@@ -181,7 +181,7 @@ class SimHost(Rng):
         del out
         if self.hears(flight):
             self.leaf.network.delivered += 1
-            self.machine.alone()
+            self.machine.leave_lockstep()
             self.machine.receive(flight.message, flight.source, flight.route.to, now)
 
     def hears(self, flight: "Flight") -> bool:

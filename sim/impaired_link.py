@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from protocols.rng import extend
 from sim.engine import ARRIVAL, Occurrence, post
-from sim.link import Bundle, Landings, Link
+from sim.link import Arrivals as ArrivalsByTime
+from sim.link import Link, LinkGroup
 from topologies.line import Arrivals, Line
 from topologies.spec import LinkSpec
 
 if TYPE_CHECKING:
-    from sim.endpoint import Leaf
+    from sim.endpoint import Endpoint
     from sim.flight import Flight
     from sim.host import SimHost
     from sim.network import Network
 
-__all__ = ["LineBundle", "LineLink", "Member"]
+__all__ = ["ImpairedLinkGroup", "ImpairedLink", "Member"]
 
 
 class _Carrier:
@@ -60,7 +61,7 @@ class _Carrier:
             self._network.land(flight, when, self.place)
 
 
-class LineLink(Link):
+class ImpairedLink(Link):
     """One direction of such a link that stands alone."""
 
     __slots__ = ("_carrier",)
@@ -84,7 +85,7 @@ class LineLink(Link):
         """Packets lost on the line."""
         return self._carrier.line.lost
 
-    def carry(self, flight: "Flight", now: float, landings: Landings) -> None:
+    def carry(self, flight: "Flight", now: float, landings: ArrivalsByTime) -> None:
         """Take a packet at its near end."""
         for when in self._carrier.offer(flight, now):
             landings.setdefault(when, []).append((self.head, ()))
@@ -100,18 +101,18 @@ class LineLink(Link):
         return _counts([self._carrier])
 
 
-class LineBundle(Bundle):
+class ImpairedLinkGroup(LinkGroup):
     """Such last hops to a counted group of equal leaves: a line for each member."""
 
     __slots__ = ("_carriers",)
 
-    def __init__(self, spec: LinkSpec, head: "Leaf", key: int, network: "Network") -> None:
+    def __init__(self, spec: LinkSpec, head: "Endpoint", key: int, network: "Network") -> None:
         self.head = head
         self._carriers: list[_Carrier] = [
             _Carrier(Line(spec, extend(key, member), member), network, Member(head, member)) for member in range(head.count)
         ]
 
-    def carry(self, flight: "Flight", now: float, landings: Landings) -> None:
+    def carry(self, flight: "Flight", now: float, landings: ArrivalsByTime) -> None:
         """Take a packet at the near end of every link it is for."""
         route, head = flight.route, self.head
         members: Sequence[int] = range(head.count)
@@ -155,7 +156,7 @@ class Member:
 
     __slots__ = ("_leaf", "_number")
 
-    def __init__(self, leaf: "Leaf", number: int) -> None:
+    def __init__(self, leaf: "Endpoint", number: int) -> None:
         self._leaf = leaf
         self._number = number
 

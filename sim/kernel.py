@@ -14,10 +14,10 @@ from simpy import Environment
 from sim.engine import ARRIVAL, Occurrence, Timers, post
 
 if TYPE_CHECKING:
-    from sim.fast.lookahead import Express
+    from sim.fast.lookahead import Lookahead
     from sim.host import SimHost
 
-__all__ = ["Schedule"]
+__all__ = ["Kernel"]
 
 GC_THRESHOLD = 50_000
 
@@ -25,7 +25,7 @@ _place_of = attrgetter("place")
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Schedule(ABC):
+class Kernel(ABC):
     """Time of a network. `hosts` are those made so far, by place."""
 
     def __init__(self, environment: Environment, hosts: "list[SimHost | None]") -> None:
@@ -40,7 +40,7 @@ class Schedule(ABC):
         """Hosts with events their applications have not heard."""
         self.told = False
         """Has an application heard something since the last `settle`?"""
-        self.unsettled: list[Express] = []
+        self.unsettled: list[Lookahead] = []
         """Those that may have more to carry, or somebody to tell, when the present input is over."""
         self.timers = Timers(self, hosts)
         self._fresh = self.timers.fresh
@@ -71,8 +71,8 @@ class Schedule(ABC):
         if self.spoke:
             self.tell()
         if self.unsettled:
-            for express in self.unsettled:
-                express.settle()
+            for lookahead in self.unsettled:
+                lookahead.settle()
             self.unsettled.clear()
         if self._fresh:
             self.timers.flush()

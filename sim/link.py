@@ -13,20 +13,20 @@ from topologies.ethernet import wire_bytes
 from topologies.spec import LinkSpec
 
 if TYPE_CHECKING:
-    from sim.endpoint import Leaf
-    from sim.fast.lookahead import Express
+    from sim.endpoint import Endpoint
+    from sim.fast.lookahead import Lookahead
     from sim.flight import Flight
 
-__all__ = ["Bundle", "Carrier", "Fifo", "FramedFifo", "Hop", "Landings", "Link", "Places"]
+__all__ = ["LinkGroup", "Carrier", "Fifo", "FramedFifo", "Hop", "Arrivals", "Link", "Places"]
 
 Places: TypeAlias = list[tuple[Any, Sequence[int]]]
-Landings: TypeAlias = dict[float, Places]
+Arrivals: TypeAlias = dict[float, Places]
 
 
 class Carrier(Protocol):
     """Whatever takes a packet and says where and when it lands."""
 
-    def carry(self, flight: "Flight", now: float, landings: Landings) -> None:
+    def carry(self, flight: "Flight", now: float, landings: Arrivals) -> None:
         """Take a packet at its near end."""
 
 
@@ -114,7 +114,7 @@ def _port(spec: LinkSpec) -> Fifo:
 class Link:
     """One direction of a link that stands alone, to a switch or a plain host (`head`)."""
 
-    __slots__ = ("dropped", "express", "fifo", "fixed", "head", "lost", "offered", "sampler")
+    __slots__ = ("dropped", "fifo", "fixed", "head", "lookahead", "lost", "offered", "sampler")
 
     def __init__(self, spec: LinkSpec, head: Any, key: int) -> None:
         self.head = head
@@ -122,14 +122,14 @@ class Link:
         self.sampler = spec.loss.link(key)
         self.fixed = True
         """Will its rate and loss stay as they are, so that what comes can be worked out ahead of time?"""
-        self.express: Express | None = None
+        self.lookahead: Lookahead | None = None
         """Packets on their way that this link has not been offered one by one (`sim.fast.lookahead`)."""
         self.offered = self.dropped = self.lost = 0
 
-    def carry(self, flight: "Flight", now: float, landings: Landings) -> None:
+    def carry(self, flight: "Flight", now: float, landings: Arrivals) -> None:
         """Take a packet at its near end."""
-        if self.express is not None:
-            self.express.meet(self, flight)
+        if self.lookahead is not None:
+            self.lookahead.meet(self, flight)
         self.offered += 1
         lost = self.sampler is not None and self.sampler.lost(flight.identity)
         when = self.fifo.offer(flight.size, now)
@@ -161,7 +161,7 @@ class Link:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Bundle:
+class LinkGroup:
     """The last hops to a counted group of equal leaves: N links that share one state as long as they carry the same.
 
     A multicast does not come back to the member that sent it and a unicast goes to one member, so these see other traffic than
@@ -170,36 +170,36 @@ class Bundle:
 
     __slots__ = (
         "dropped",
-        "express",
         "fifo",
         "fixed",
         "head",
+        "lookahead",
         "losses",
         "lost",
         "member_drops",
         "offered",
         "sampler",
+        "separate_links",
         "shared_drops",
-        "strays",
     )
 
-    def __init__(self, spec: LinkSpec, head: "Leaf", key: int) -> None:
+    def __init__(self, spec: LinkSpec, head: "Endpoint", key: int) -> None:
         self.head = head
         self.fifo = _port(spec)
         self.sampler = spec.loss.bundle(key, head.count)
-        self.strays: dict[int, Fifo] = {}
+        self.separate_links: dict[int, Fifo] = {}
         self.fixed = True
-        self.express: Express | None = None
+        self.lookahead: Lookahead | None = None
         self.offered = self.dropped = self.lost = 0
         # Per member: losses in a table made when one is lost; drops as what all share and what differs.
         self.losses: list[int] | None = None
         self.shared_drops = 0
         self.member_drops: dict[int, int] = {}
 
-    def carry(self, flight: "Flight", now: float, landings: Landings) -> None:
+    def carry(self, flight: "Flight", now: float, landings: Arrivals) -> None:
         """Take a packet at the near end of every link it is for."""
-        if self.express is not None:
-            self.express.meet(self, flight)
+        if self.lookahead is not None:
+            self.lookahead.meet(self, flight)
         route, head = flight.route, self.head
         if route.target is not None:
             self._carry_one(flight, route.target.member, now, landings)
@@ -207,7 +207,7 @@ class Bundle:
         skip = flight.host.member if route.home is head else -1
         self.offered += head.count - (skip >= 0)
         losers: Sequence[int] = () if self.sampler is None else self.sampler.losers(flight.identity, skip)
-        if skip >= 0 or self.strays:
+        if skip >= 0 or self.separate_links:
             self._carry_apart(flight, skip, losers, now, landings)
             return
         when = self.fifo.offer(flight.size, now)
@@ -222,11 +222,11 @@ class Bundle:
 
     def free_at(self) -> float:
         """When all have sent all that was offered."""
-        return max([port.free_at for port in self.ports()]) if self.strays else self.fifo.free_at
+        return max([port.free_at for port in self.ports()]) if self.separate_links else self.fifo.free_at
 
     def ports(self) -> list[Fifo]:
         """The queues: the one that is shared, and those of strays."""
-        return [self.fifo, *self.strays.values()]
+        return [self.fifo, *self.separate_links.values()]
 
     def lost_by(self, member: int) -> int:
         """Packets that one member missed on its link, by loss or a full queue."""
@@ -246,17 +246,17 @@ class Bundle:
             losses[member] += 1
         self.lost += len(losers)
 
-    def _carry_one(self, flight: "Flight", member: int, now: float, landings: Landings) -> None:
+    def _carry_one(self, flight: "Flight", member: int, now: float, landings: Arrivals) -> None:
         self.offered += 1
         self.rejoin(now)
         lost = self.sampler is not None and self.sampler.lost(flight.identity, member)
-        if member not in self.strays:
-            self.strays[member] = self.fifo.fork()
+        if member not in self.separate_links:
+            self.separate_links[member] = self.fifo.fork()
         self._single(flight, member, lost, now, landings)
 
-    def _single(self, flight: "Flight", member: int, lost: bool, now: float, landings: Landings) -> None:
+    def _single(self, flight: "Flight", member: int, lost: bool, now: float, landings: Arrivals) -> None:
         """Send to one member through its own port."""
-        when = self.strays[member].offer(flight.size, now)
+        when = self.separate_links[member].offer(flight.size, now)
         if when < 0.0:
             self.dropped += 1
             self.member_drops[member] = self.member_drops.get(member, 0) + 1
@@ -267,15 +267,15 @@ class Bundle:
 
     def rejoin(self, now: float) -> None:
         """Strays that are idle while the others are idle are no strays any more."""
-        if self.strays and self.fifo.free_at <= now:
-            self.strays = {member: port for member, port in self.strays.items() if port.free_at > now}
+        if self.separate_links and self.fifo.free_at <= now:
+            self.separate_links = {member: port for member, port in self.separate_links.items() if port.free_at > now}
 
-    def _carry_apart(self, flight: "Flight", skip: int, losers: Sequence[int], now: float, landings: Landings) -> None:
+    def _carry_apart(self, flight: "Flight", skip: int, losers: Sequence[int], now: float, landings: Arrivals) -> None:
         """`carry` when some members are strays, or one is left out because it is the sender."""
         self.rejoin(now)
-        if skip >= 0 and skip not in self.strays:
-            self.strays[skip] = self.fifo.fork()
-        apart = sorted(self.strays)
+        if skip >= 0 and skip not in self.separate_links:
+            self.separate_links[skip] = self.fifo.fork()
+        apart = sorted(self.separate_links)
         if apart != [skip]:
             losers = self._send_apart(flight, apart, skip, losers, now, landings)
         when = self.fifo.offer(flight.size, now)
@@ -289,7 +289,7 @@ class Bundle:
             landings.setdefault(when, []).append((self.head, apart))
 
     def _send_apart(
-        self, flight: "Flight", apart: list[int], skip: int, losers: Sequence[int], now: float, landings: Landings
+        self, flight: "Flight", apart: list[int], skip: int, losers: Sequence[int], now: float, landings: Arrivals
     ) -> Sequence[int]:
         """Send to the strays but `skip`; which of the others lose the packet."""
         lost_apart = set(losers).intersection(apart)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from protocols.machine import Address, Group
 
 if TYPE_CHECKING:
-    from sim.endpoint import Leaf
+    from sim.endpoint import Endpoint
     from sim.host import SimHost
     from sim.network import Network
 
@@ -25,7 +25,7 @@ class Membership:
         self._wanted: dict[tuple[int, Group], float] = {}
         self._lingering: Counter[tuple[str, Address]] = Counter()
 
-    def join(self, leaf: "Leaf", host: "SimHost", group: Group) -> None:
+    def join(self, leaf: "Endpoint", host: "SimHost", group: Group) -> None:
         """A host wants to listen."""
         if not self._join:
             leaf.begin(host, group)
@@ -33,11 +33,11 @@ class Membership:
         since = self._wanted[host.place, group] = host.now
         self._network.later(host.now + self._join, partial(self._begin, leaf, host, group, since))
 
-    def _begin(self, leaf: "Leaf", host: "SimHost", group: Group, since: float) -> None:
+    def _begin(self, leaf: "Endpoint", host: "SimHost", group: Group, since: float) -> None:
         if self._wanted.get((host.place, group)) == since:
             leaf.begin(host, group)
 
-    def leave(self, leaf: "Leaf", host: "SimHost", group: Group) -> None:
+    def leave(self, leaf: "Endpoint", host: "SimHost", group: Group) -> None:
         """A host does not listen any more; what still comes is for nobody."""
         self._wanted.pop((host.place, group), None)
         audience = leaf.audiences.get(group)
@@ -46,11 +46,11 @@ class Membership:
             self._network.later(host.now + self._leave, partial(self._prune, leaf, group))
         leaf.end(host, group)
 
-    def _prune(self, leaf: "Leaf", group: Group) -> None:
+    def _prune(self, leaf: "Endpoint", group: Group) -> None:
         self._lingering[leaf.name, group] -= 1
         self._network.routes.forget(group)
 
-    def members(self, leaves: "Mapping[str, Leaf]", group: Address) -> list[str]:
+    def members(self, leaves: "Mapping[str, Endpoint]", group: Address) -> list[str]:
         """The graph nodes a multicast to the group is carried to."""
         if not self._pruning:
             return list(leaves)

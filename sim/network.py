@@ -10,28 +10,28 @@ from simpy import Environment
 from protocols.errors import UsageError
 from protocols.machine import Codec, Message, Packet
 from protocols.traffic import Traffic
-from sim.endpoint import Leaf
+from sim.endpoint import Endpoint
 from sim.engine import ARRIVAL
-from sim.fast.lookahead import Express, express_of
+from sim.fast.lookahead import Lookahead, lookahead_of
 from sim.fingerprint import Fingerprint
-from sim.flight import Flight, Landing, through_wire
+from sim.flight import Arrival, Flight, through_wire
 from sim.host import IDLE, SimHost
-from sim.impaired_link import LineBundle, LineLink
-from sim.kernel import Schedule
-from sim.link import Bundle, Carrier, Hop, Landings, Link, Places
+from sim.impaired_link import ImpairedLink, ImpairedLinkGroup
+from sim.kernel import Kernel
+from sim.link import Arrivals, Carrier, Hop, Link, LinkGroup, Places
 from sim.membership import Membership
 from sim.noise import Noise
 from sim.pause import PausedLink, Pausing
-from sim.receive_processor import LimitedHost, LimitedLeaf, find_pausing, make_leaf
+from sim.receive_processor import LimitedEndpoint, LimitedHost, find_pausing, make_leaf
 from sim.router import NodeCounts, Router, StormSwitch, make_switch
 from sim.routes import Routes
-from sim.separate_links import Strands
+from sim.separate_links import SeparateLinks
 from sim.stats import LinkCounts, Observer
 from topologies.keys import loss_key, member_loss_key
 from topologies.spec import LinkSpec, Topology
 
 if TYPE_CHECKING:
-    from sim.fault_shim import Gate
+    from sim.fault_shim import FaultShim
 
 __all__ = ["ENGINES", "Network", "OnDelivery"]
 
@@ -42,7 +42,7 @@ OnDelivery: TypeAlias = Callable[[float, str, Message], None]
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Network(Schedule):
+class Network(Kernel):
     """Runs machines on the hosts of a topology.
 
     With `codec` (a factory) every packet is encoded and decoded once on its way, and its size is checked; without, receivers
@@ -80,9 +80,9 @@ class Network(Schedule):
         self.fingerprinter = Fingerprint()
         self.delivered = 0
         """As `deliveries`, as far as made up for."""
-        self.expresses: list[Express] = []
+        self.lookaheads: list[Lookahead] = []
         """Where packets are under way that were foreseen."""
-        self.gates: dict[int, Gate] = {}
+        self.gates: dict[int, FaultShim] = {}
         """The gates of hosts with faults (`sim.fault_shim`), by place."""
         self.observers: list[Observer] = []
         """Who is told of every packet sent."""
@@ -118,9 +118,9 @@ class Network(Schedule):
         link: Hop
         if head is not None and head.counted:
             if self.strict:
-                link = Strands(spec, head, key)
+                link = SeparateLinks(spec, head, key)
             else:
-                link = Bundle(spec, head, key) if spec.plain else LineBundle(spec, head, key, self)
+                link = LinkGroup(spec, head, key) if spec.plain else ImpairedLinkGroup(spec, head, key, self)
         else:
             link = self._single_link(near, far, spec, key, 0)
         if leaf is not None:
@@ -136,9 +136,9 @@ class Network(Schedule):
         gate = self.pausing.get(far)
         if gate is not None:
             return PausedLink(self, near, spec, head, gate, key)
-        return Link(spec, head, key) if spec.plain else LineLink(spec, head, key, self, member)
+        return Link(spec, head, key) if spec.plain else ImpairedLink(spec, head, key, self, member)
 
-    def make_member_uplink(self, leaf: Leaf, member: int) -> Hop:
+    def make_member_uplink(self, leaf: Endpoint, member: int) -> Hop:
         """The link from one member of a counted group to its switch."""
         known = self._exits.get(leaf.name)
         if known is None:
@@ -153,7 +153,7 @@ class Network(Schedule):
         return self._leaves[node].host(member)
 
     @property
-    def leaves(self) -> list[Leaf]:
+    def leaves(self) -> list[Endpoint]:
         """The graph nodes that are hosts or groups of hosts."""
         return list(self._leaves.values())
 
@@ -167,7 +167,7 @@ class Network(Schedule):
         """The class of a host or leaf that would be a `plain` one; a network that is watched has others."""
         return plain
 
-    def host_at(self, place: int, leaf: Leaf) -> SimHost:
+    def host_at(self, place: int, leaf: Endpoint) -> SimHost:
         """The host at a place in `Topology.hosts`, made when first asked for."""
         host = self._hosts[place]
         if host is None:
@@ -182,7 +182,7 @@ class Network(Schedule):
 
     def transmit(self, host: SimHost, packet: Packet) -> None:
         """A machine sends: onto the first link, now."""
-        if self.observers and self.expresses:
+        if self.observers and self.lookaheads:
             self.catch_up()
         message, size, to = packet.message, packet.size, packet.to
         identity = message.identity
@@ -212,21 +212,21 @@ class Network(Schedule):
 
     def _forward_grouped(self, flight: Flight, links: Sequence[Carrier], now: float) -> None:
         """Offer a packet to links: one SimPy event for each distinct time at which copies arrive."""
-        landings: Landings = {}
+        landings: Arrivals = {}
         for link in links:
             link.carry(flight, now, landings)
         order, queue = flight.order, self._queue
         for when in landings:
             order += 1
-            heappush(queue, (when, ARRIVAL, order, Landing(self._landed, flight, landings[when])))
+            heappush(queue, (when, ARRIVAL, order, Arrival(self._landed, flight, landings[when])))
         flight.order = order
 
     def land(self, flight: Flight, when: float, place: Any) -> None:
         """A packet will come to `place`; for links that know so only after they took it."""
         flight.order = order = flight.order + 1
-        heappush(self._queue, (when, ARRIVAL, order, Landing(self._landed, flight, [(place, ())])))
+        heappush(self._queue, (when, ARRIVAL, order, Arrival(self._landed, flight, [(place, ())])))
 
-    def arrive(self, landing: Landing) -> None:
+    def arrive(self, landing: Arrival) -> None:
         """Copies of a packet arrive."""
         flight, spoke = landing.content, self.spoke
         now = self.env._now
@@ -245,19 +245,19 @@ class Network(Schedule):
         route = host.leaf.route
         if route is None or self.strict or self._codec is not None or self.forward != self._forward_grouped:
             return
-        express = express_of(self, host, route)
-        if express is not None:
-            express.depart(host.machine)
+        lookahead = lookahead_of(self, host, route)
+        if lookahead is not None:
+            lookahead.depart(host.machine)
 
     def catch_up(self) -> None:
         """Make up for what was foreseen and has happened."""
-        for express in self.expresses:
-            express.catch_up()
+        for lookahead in self.lookaheads:
+            lookahead.catch_up()
 
     def unfold(self) -> None:
         """Let what was foreseen and is under way go on as ordinary packets, before links become something else."""
-        for express in list(self.expresses):
-            express.unfold()
+        for lookahead in list(self.lookaheads):
+            lookahead.unfold()
 
     def take_serials(self, count: int) -> int:
         """The first of so many numbers of packets."""
@@ -270,27 +270,27 @@ class Network(Schedule):
         self._packets[kind] += packets
         self._octets[kind] += octets
 
-    def landing(self, flight: Flight, places: Places) -> Landing:
+    def landing(self, flight: Flight, places: Places) -> Arrival:
         """The arrival of copies of a packet at one time."""
-        return Landing(self._landed, flight, places)
+        return Arrival(self._landed, flight, places)
 
     # The strict engine
 
     def _forward_singly(self, flight: Flight, links: Sequence[Carrier], now: float) -> None:
         """Offer a packet to links: one SimPy event for each place a copy gets to."""
-        landings: Landings = {}
+        landings: Arrivals = {}
         for link in links:
             link.carry(flight, now, landings)
         for when, places in landings.items():
             for place in places:
                 flight.order = order = flight.order + 1
-                heappush(self._queue, (when, ARRIVAL, order, Landing(self._landed, flight, [place])))
+                heappush(self._queue, (when, ARRIVAL, order, Arrival(self._landed, flight, [place])))
 
-    def _on_delivered(self, landing: Landing) -> None:
+    def _on_delivered(self, landing: Arrival) -> None:
         flight, ((place, _),) = landing.content, landing.places
         now = self.env._now
         self.busy = True
-        host = place.host(0) if isinstance(place, Leaf) else place
+        host = place.host(0) if isinstance(place, Endpoint) else place
         if not isinstance(host, SimHost):
             host.arrive(flight, (), now)
         else:
@@ -333,7 +333,7 @@ class Network(Schedule):
     def nodes(self) -> list[NodeCounts]:
         """Counts of every node with a model, in the order of the topology."""
         things = (self._leaves.get(name) or self._switches[name] for name in self.topology.graph)
-        return [thing.counts() for thing in things if isinstance(thing, (Router, StormSwitch, LimitedLeaf))]
+        return [thing.counts() for thing in things if isinstance(thing, (Router, StormSwitch, LimitedEndpoint))]
 
     def _counts(self, near: str, far: str) -> LinkCounts:
         leaf = self._leaves.get(near)

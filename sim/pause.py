@@ -16,7 +16,7 @@ from topologies.spec import LinkSpec
 
 if TYPE_CHECKING:
     from sim.flight import Flight
-    from sim.link import Landings
+    from sim.link import Arrivals
     from sim.network import Network
 
 __all__ = ["PausedLink", "Pausing", "QueueRoom"]
@@ -127,7 +127,7 @@ class PausedLink:
         self._travelling = Stage(lambda flight, now: now + self._delay, self._arrived)
         self.offered = self.dropped = self.lost = 0
 
-    def carry(self, flight: "Flight", now: float, landings: "Landings") -> None:
+    def carry(self, flight: "Flight", now: float, landings: "Arrivals") -> None:
         """Take a packet at the near end."""
         del landings
         self.offered += 1

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import TYPE_CHECKING
 
-from sim.endpoint import Leaf, Switch
+from sim.endpoint import Endpoint, Switch
 from sim.host import SimHost
 from sim.pause import Pausing, QueueRoom
 from sim.router import NodeCounts
@@ -15,13 +15,13 @@ from topologies.spec import Topology
 
 if TYPE_CHECKING:
     from sim.flight import Flight
-    from sim.link import Landings
+    from sim.link import Arrivals
     from sim.network import Network
 
-__all__ = ["Intake", "LimitedHost", "LimitedLeaf", "find_pausing", "make_leaf"]
+__all__ = ["ReceiveProcessor", "LimitedHost", "LimitedEndpoint", "find_pausing", "make_leaf"]
 
 
-class Intake(Pausing):
+class ReceiveProcessor(Pausing):
     """One host's processor and its buffer. A packet waits in the buffer until the processor turns to it."""
 
     def __init__(self, model: HostModel) -> None:
@@ -78,9 +78,9 @@ class LimitedHost(SimHost):
     """A host with a `HostModel`."""
 
     __slots__ = ("intake",)
-    leaf: "LimitedLeaf"
+    leaf: "LimitedEndpoint"
 
-    def __init__(self, leaf: "LimitedLeaf", place: int) -> None:
+    def __init__(self, leaf: "LimitedEndpoint", place: int) -> None:
         super().__init__(leaf, place)
         self.intake = leaf.intake(place - leaf.base)
 
@@ -97,7 +97,7 @@ class LimitedHost(SimHost):
         SimHost.arrive(self, flight, (), now)
 
 
-class LimitedLeaf(Leaf):
+class LimitedEndpoint(Endpoint):
     """A graph node of hosts with a `HostModel`: every member has an intake of its own."""
 
     __slots__ = ("_intakes", "_model")
@@ -105,9 +105,9 @@ class LimitedLeaf(Leaf):
     def __init__(self, network: "Network", name: str, base: int, count: int, counted: bool, model: HostModel) -> None:
         super().__init__(network, name, base, count, counted)
         self._model = model
-        self._intakes = [Intake(model) for _ in range(count)]
+        self._intakes = [ReceiveProcessor(model) for _ in range(count)]
 
-    def intake(self, member: int) -> Intake:
+    def intake(self, member: int) -> ReceiveProcessor:
         """The intake of a member."""
         return self._intakes[member]
 
@@ -158,11 +158,11 @@ class _Ready:
 
     __slots__ = ("_done", "_leaf")
 
-    def __init__(self, leaf: LimitedLeaf, done: dict[float, list[int]]) -> None:
+    def __init__(self, leaf: LimitedEndpoint, done: dict[float, list[int]]) -> None:
         self._leaf = leaf
         self._done = done
 
-    def carry(self, flight: "Flight", now: float, landings: "Landings") -> None:
+    def carry(self, flight: "Flight", now: float, landings: "Arrivals") -> None:
         """As a link would."""
         del flight, now
         for when in self._done:
@@ -172,19 +172,19 @@ class _Ready:
         """The processors of some are done."""
         del out
         members = frozenset(self._done[now])
-        Leaf.arrive(self._leaf, flight, [member for member in range(self._leaf.count) if member not in members], now)
+        Endpoint.arrive(self._leaf, flight, [member for member in range(self._leaf.count) if member not in members], now)
 
 
-def make_leaf(network: "Network", name: str) -> Leaf:
+def make_leaf(network: "Network", name: str) -> Endpoint:
     """The running thing for a graph node that is a host or a counted group of hosts."""
     topology = network.topology
     spec, base, size = topology.node(name), topology.base(name), topology.size(name)
     if isinstance(spec.model, HostModel):
-        return network.kind(LimitedLeaf)(network, name, base, size, spec.count is not None, spec.model)
-    return network.kind(Leaf)(network, name, base, size, spec.count is not None)
+        return network.kind(LimitedEndpoint)(network, name, base, size, spec.count is not None, spec.model)
+    return network.kind(Endpoint)(network, name, base, size, spec.count is not None)
 
 
-def find_pausing(topology: Topology, switches: Mapping[str, Switch], leaves: Mapping[str, Leaf]) -> dict[str, Pausing]:
+def find_pausing(topology: Topology, switches: Mapping[str, Switch], leaves: Mapping[str, Endpoint]) -> dict[str, Pausing]:
     """The nodes that pause the links into them, by name."""
     found: dict[str, Pausing] = {}
     for name, switch in switches.items():
@@ -192,6 +192,6 @@ def find_pausing(topology: Topology, switches: Mapping[str, Switch], leaves: Map
         if isinstance(model, SwitchModel) and model.pause:
             found[name] = QueueRoom(switch.links)
     for name, leaf in leaves.items():
-        if isinstance(leaf, LimitedLeaf) and leaf.pauses:
+        if isinstance(leaf, LimitedEndpoint) and leaf.pauses:
             found[name] = leaf.intake(0)
     return found

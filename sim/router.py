@@ -15,7 +15,7 @@ from topologies.node_models import RouterModel, SwitchModel
 
 if TYPE_CHECKING:
     from sim.flight import Flight
-    from sim.link import Landings
+    from sim.link import Arrivals
     from sim.network import Network
 
 __all__ = ["NodeCounts", "Processor", "Router", "StormSwitch", "Wire", "make_switch"]
@@ -51,7 +51,7 @@ class Processor:
         self.free_at = self.busy = 0.0
         self.dropped = 0
 
-    def carry(self, flight: "Flight", now: float, landings: "Landings") -> None:
+    def carry(self, flight: "Flight", now: float, landings: "Arrivals") -> None:
         """Take a packet, or drop it when too many wait."""
         starts = self._starts
         while starts and starts[0] <= now:
@@ -107,7 +107,7 @@ class Wire:
             flight, self._then = self._queues[chosen].popleft()
             self._network.forward(flight, (self,), now)
 
-    def carry(self, flight: "Flight", now: float, landings: "Landings") -> None:
+    def carry(self, flight: "Flight", now: float, landings: "Arrivals") -> None:
         """The packet that was chosen goes over the wire."""
         landings.setdefault(now + wire_bytes(flight.size, _TAGGED) / self._rate, []).append((self, ()))
 
@@ -121,7 +121,8 @@ class Wire:
 
 
 class Router(Switch):
-    """Takes each packet in, has the processor look at it, and queues it for the next links (`topologies.node_models.RouterModel`)."""
+    """Takes each packet in, has the processor look at it, and queues it for the next links
+    (`topologies.node_models.RouterModel`)."""
 
     __slots__ = ("_inward", "_outward", "_outward_queue", "_processor", "offered")
 

@@ -8,7 +8,7 @@ from sim.flight import Route
 from topologies.trees import distribution, forwarding, group_tree
 
 if TYPE_CHECKING:
-    from sim.endpoint import Leaf, Switch
+    from sim.endpoint import Endpoint, Switch
     from sim.link import Hop
     from sim.network import Network
 
@@ -18,7 +18,7 @@ __all__ = ["Routes"]
 class Routes:
     """The routes of one network, found when first needed."""
 
-    def __init__(self, network: "Network", leaves: "Mapping[str, Leaf]") -> None:
+    def __init__(self, network: "Network", leaves: "Mapping[str, Endpoint]") -> None:
         self._network = network
         self._topology = network.topology
         self._leaves = leaves
@@ -26,7 +26,7 @@ class Routes:
         self._trees: dict[tuple[str, Address, int | None], dict[str, tuple[str, ...]]] = {}
         self._known: dict[Address, list[Route]] = {}
 
-    def find(self, leaf: "Leaf", to: Address) -> Route:
+    def find(self, leaf: "Endpoint", to: Address) -> Route:
         """The way from a leaf to an address, which the leaf keeps."""
         target = None if isinstance(to, Group) else self._network.host(str(to))
         neighbours = list(self._topology.graph.successors(leaf.name))
@@ -47,9 +47,9 @@ class Routes:
         for route in self._known.get(group, ()):
             route.links = {}
             route.explored = False
-            if route.express is not None:
-                route.express.unfold()
-                route.express = None
+            if route.lookahead is not None:
+                route.lookahead.unfold()
+                route.lookahead = None
 
     def next_links(self, route: Route, switch: "Switch") -> "Sequence[Hop]":
         """The links a packet takes from a switch; never back to the plain host that sent it."""

@@ -2,32 +2,32 @@
 
 from typing import TYPE_CHECKING
 
-from sim.impaired_link import LineLink
-from sim.link import Fifo, Landings, Link
+from sim.impaired_link import ImpairedLink
+from sim.link import Arrivals, Fifo, Link
 from topologies.keys import member_loss_key
 from topologies.spec import LinkSpec
 
 if TYPE_CHECKING:
-    from sim.endpoint import Leaf
+    from sim.endpoint import Endpoint
     from sim.flight import Flight
 
-__all__ = ["Strands"]
+__all__ = ["SeparateLinks"]
 
 
-class Strands:
-    """What a `Bundle` computes together, as N links that know nothing of each other."""
+class SeparateLinks:
+    """What a `LinkGroup` computes together, as N links that know nothing of each other."""
 
     __slots__ = ("_links", "head")
 
-    def __init__(self, spec: LinkSpec, head: "Leaf", key: int) -> None:
+    def __init__(self, spec: LinkSpec, head: "Endpoint", key: int) -> None:
         self.head = head
         self._links = [self._link(spec, key, member) for member in range(head.count)]
 
     def _link(self, spec: LinkSpec, key: int, member: int) -> Link:
         host, key = self.head.host(member), member_loss_key(key, member)
-        return Link(spec, host, key) if spec.plain else LineLink(spec, host, key, self.head.network, member)
+        return Link(spec, host, key) if spec.plain else ImpairedLink(spec, host, key, self.head.network, member)
 
-    def carry(self, flight: "Flight", now: float, landings: Landings) -> None:
+    def carry(self, flight: "Flight", now: float, landings: Arrivals) -> None:
         """Take a packet at the near end of every link it is for."""
         route = flight.route
         if route.target is not None:

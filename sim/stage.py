@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from sim.flight import Flight
-    from sim.link import Landings
+    from sim.link import Arrivals
 
 __all__ = ["Stage", "Then"]
 
@@ -22,7 +22,7 @@ class Stage:
         self._until = until
         self._then = then
 
-    def carry(self, flight: "Flight", now: float, landings: "Landings") -> None:
+    def carry(self, flight: "Flight", now: float, landings: "Arrivals") -> None:
         """The packet comes in; as a link would, for `Network.forward`."""
         landings.setdefault(self._until(flight, now), []).append((self, ()))
 

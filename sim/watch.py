@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from protocols.events import Event
 from protocols.machine import Packet
-from sim.endpoint import Leaf
+from sim.endpoint import Endpoint
 from sim.flight import Flight
 from sim.host import SimHost
-from sim.link import Hop, Landings
+from sim.link import Arrivals, Hop
 from sim.network import Network
 from sim.stats import LinkCounts
 
@@ -131,7 +131,7 @@ class _WatchedHost(SimHost):
         super().notify(event)
 
 
-class _WatchedLeaf(Leaf):
+class _WatchedEndpoint(Endpoint):
     """A leaf that tells of packets nobody knew when they would come."""
 
     __slots__ = ()
@@ -164,9 +164,9 @@ class _Tap:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.link, name)
 
-    def carry(self, flight: Flight, now: float, landings: Landings) -> None:
+    def carry(self, flight: Flight, now: float, landings: Arrivals) -> None:
         """Take a packet at the near end."""
-        network, mine = self._network, cast(Landings, {})
+        network, mine = self._network, cast(Arrivals, {})
         for watcher in network.watchers:
             watcher.offered(now)
         before, members = network.missed(self.ends), self._members(flight)
@@ -188,7 +188,7 @@ class _Tap:
     def _members(self, flight: Flight) -> Sequence[int]:
         """Whom the packet is for, by the places in the group the link leads to; 0 where it leads to a node alone."""
         head = self.link.head
-        if not isinstance(head, Leaf) or not head.counted:
+        if not isinstance(head, Endpoint) or not head.counted:
             return (0,)
         if flight.route.target is not None:
             return (flight.route.target.member,)
@@ -197,16 +197,16 @@ class _Tap:
 
     def _name(self, member: int) -> str:
         head, far = self.link.head, self.ends[1]
-        return head.network.topology.member_name(far, member) if isinstance(head, Leaf) else far
+        return head.network.topology.member_name(far, member) if isinstance(head, Endpoint) else far
 
-    def _arrivals(self, members: Sequence[int], mine: Landings) -> dict[int, list[float]]:
+    def _arrivals(self, members: Sequence[int], mine: Arrivals) -> dict[int, list[float]]:
         """When copies come to each member, as far as the link says."""
         came: dict[int, list[float]] = {member: [] for member in members}
-        grouped = isinstance(self.link.head, Leaf) and self.link.head.counted
+        grouped = isinstance(self.link.head, Endpoint) and self.link.head.counted
         for when, places in sorted(mine.items()):
             for place, out in places:
                 left_out = frozenset(out)
-                if not grouped or isinstance(place, Leaf):
+                if not grouped or isinstance(place, Endpoint):
                     here: Sequence[int] = members
                 else:
                     # Other places tell when the packet is there.
@@ -234,7 +234,7 @@ class WatchedNetwork(Network):
         if far in links:
             links[far] = _Tap(links[far], near, (near, far), self)
 
-    def make_member_uplink(self, leaf: Leaf, member: int) -> Hop:
+    def make_member_uplink(self, leaf: Endpoint, member: int) -> Hop:
         """The link from one member of a counted group to its switch."""
         link = super().make_member_uplink(leaf, member)
         (far,) = self.topology.graph.successors(leaf.name)
@@ -243,7 +243,7 @@ class WatchedNetwork(Network):
     def kind(self, plain: type[T]) -> type[T]:
         """The watched kind of a host or leaf."""
         if plain not in _KINDS:
-            mixin = _WatchedHost if issubclass(plain, SimHost) else _WatchedLeaf
+            mixin = _WatchedHost if issubclass(plain, SimHost) else _WatchedEndpoint
             bases = (mixin,) if issubclass(mixin, plain) else (mixin, plain)
             _KINDS[plain] = type(f"Watched{plain.__name__}", bases, {"__slots__": ()})
         return cast("type[T]", _KINDS[plain])

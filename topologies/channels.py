@@ -14,9 +14,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 
 from protocols.errors import ConfigError
 from topologies.channel_file import read_channel
-from topologies.content_loss import ContentBundleLoss, ContentLinkLoss
+from topologies.content_loss import ContentGroupLoss, ContentLinkLoss
 from topologies.draws import member_keys
-from topologies.losses import BundleLoss, LinkLoss, Siblings
+from topologies.losses import GroupLoss, LinkLoss, Siblings
 from topologies.memory import BurstLoss, OneLink, SequenceLoss
 from topologies.script import Drop, Script
 from topologies.units import Fraction, format_fraction
@@ -105,7 +105,7 @@ class Bernoulli(_Channel):
         return LinkLoss(key, self.p) if self.p else None
 
     def _siblings(self, keys: Any) -> Siblings | None:
-        return BundleLoss(keys, self.p) if self.p else None
+        return GroupLoss(keys, self.p) if self.p else None
 
     def __str__(self) -> str:
         return f"{format_fraction(self.p)} loss"
@@ -127,7 +127,7 @@ class ContentLoss(_Channel):
         return ContentLinkLoss(key, self.p) if self.p else None
 
     def _siblings(self, keys: Any) -> Siblings | None:
-        return ContentBundleLoss(keys, self.p) if self.p else None
+        return ContentGroupLoss(keys, self.p) if self.p else None
 
     def __str__(self) -> str:
         return f"{format_fraction(self.p)} loss of content"

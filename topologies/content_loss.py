@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from topologies.losses import BundleLoss, LinkLoss
+from topologies.losses import GroupLoss, LinkLoss
 
-__all__ = ["ContentBundleLoss", "ContentLinkLoss"]
+__all__ = ["ContentGroupLoss", "ContentLinkLoss"]
 
 
 class ContentLinkLoss(LinkLoss):
@@ -17,8 +17,8 @@ class ContentLinkLoss(LinkLoss):
         return identity is not None and super().lost(identity)
 
 
-class ContentBundleLoss(BundleLoss):
-    """`BundleLoss` for content; control packets pass."""
+class ContentGroupLoss(GroupLoss):
+    """`GroupLoss` for content; control packets pass."""
 
     __slots__ = ()
 

@@ -6,7 +6,7 @@ the next loss. The window length is part of every fingerprint. Later occurrences
 (link, identity, occurrence), and control packets (identity None) keyed (link, ordinal of the control packet on this link).
 So the same packets are lost whatever the timing, the protocol variant or the world (simulator, emulator).
 
-`LinkLoss` serves one link and counts in pure Python; `BundleLoss` serves N sibling links at once with numpy. Both give
+`LinkLoss` serves one link and counts in pure Python; `GroupLoss` serves N sibling links at once with numpy. Both give
 identical numbers, because every step is a 64-bit integer operation and no floating-point function takes part.
 """
 
@@ -22,7 +22,7 @@ from mypy_extensions import mypyc_attr
 from protocols.rng import extend
 from topologies.draws import BULK, WINDOW, Losers, Table, Words, draw_windows, extend_all, listed, lost_offsets, odds_of
 
-__all__ = ["TABLES", "BundleLoss", "LinkLoss", "Siblings"]
+__all__ = ["TABLES", "GroupLoss", "LinkLoss", "Siblings"]
 
 # Words below a link's key that no window number can have: identities have 64 bits, so windows have 56.
 _REPEAT = 0xFFFFFFFFFFFFFF01
@@ -216,7 +216,7 @@ class _Coming:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class BundleLoss(Siblings):
+class GroupLoss(Siblings):
     """Independent losses of N sibling links, drawn together: the answers of N `LinkLoss` with `keys[member]`."""
 
     __slots__ = ("_coming", "_odds", "_roots", "_tables")
@@ -282,7 +282,7 @@ class BundleLoss(Siblings):
         begin, end = starts[offset], starts[offset + 1]
         return listed(members[begin:end])
 
-    def foretell(self, identity: int, count: int, first: int) -> tuple[int, list[tuple[int, Losers]]]:
+    def predict_losses(self, identity: int, count: int, first: int) -> tuple[int, list[tuple[int, Losers]]]:
         """Which of `count` packets with consecutive identities that come now are lost, in order, and who loses them.
 
         They are numbered from `first`. Before that, of how many it tells: fewer where that is not simple. Counts nothing:

@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from emu.foreign_program import Guest, Seat, write_out
+from emu.foreign_program import ForeignContext, ForeignProgram, write_out
 from emu.peers.meter import Meter
 from emu.udp import endpoint_of
 from protocols.errors import UsageError
@@ -40,7 +40,7 @@ def _die_with_parent() -> None:
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
-class _Command(Guest):
+class _Command(ForeignProgram):
     """Runs processes on the host and keeps what they print."""
 
     role = ""
@@ -50,7 +50,7 @@ class _Command(Guest):
         self._process: subprocess.Popen[bytes] | None = None
         self._failures: list[str] = []
 
-    def prepare(self, seat: Seat) -> None:
+    def prepare(self, seat: ForeignContext) -> None:
         """Count what is sent and heard from now on."""
         self._seat = seat
         self._meter = Meter(seat.loop, seat.device, None)

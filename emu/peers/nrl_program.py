@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from emu.foreign_program import Guest, Seat, write_out
+from emu.foreign_program import ForeignContext, ForeignProgram, write_out
 from emu.peers.libnorm import NormEvent, content_of, load, name_of
 from emu.peers.meter import Meter
 from emu.udp import endpoint_of
@@ -20,7 +20,7 @@ from protocols.norm.config import NormConfig
 from protocols.norm.wire.codec import NormCodec
 from protocols.rng import key_of
 
-__all__ = ["NrlReceiver", "NrlSender"]
+__all__ = ["NrlReceiver", "NrlSenderProgram"]
 
 _SPACE = 64 << 20
 """Bytes the library may use for symbols."""
@@ -28,14 +28,14 @@ _SOCKET = 8 << 20
 _PROBING = {"none": 0, "passive": 1, "active": 2}
 
 
-class _Session(Guest):
+class _Session(ForeignProgram):
     """What sender and receiver have in common: the instance, its events, and the meter on the wire."""
 
     def __init__(self, config: NormConfig, node: int, group: Group, seed: int) -> None:
         self._config, self._node, self._group, self._seed = config, node, group, seed
         self._events: Counter[str] = Counter()
 
-    def prepare(self, seat: Seat) -> None:
+    def prepare(self, seat: ForeignContext) -> None:
         """Make the session on the host's device."""
         self._seat = seat
         self._lib = lib = load()
@@ -89,7 +89,7 @@ class _Session(Guest):
         return {"role": role, "counts": counts, "wire": self._meter.told(), "events": dict(self._events), **values}
 
 
-class NrlSender(_Session):
+class NrlSenderProgram(_Session):
     """Sends each content as a file at its time, one after the other."""
 
     def __init__(self, config: NormConfig, node: int, group: Group, seed: int, jobs: Sequence[tuple[float, Content]]) -> None:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from experiments.theory.links import ethernet_goodput
 from experiments.theory import multicast as theory
+from experiments.theory.links import ethernet_goodput
 from protocols.norm.quantise import gsize_code, gsize_value, rtt_code, rtt_seconds
 
 __all__ = ["FORMULAS", "Formula"]

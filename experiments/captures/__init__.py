@@ -1,0 +1,1 @@
+"""Capture files and traces of runs, read back."""

@@ -73,11 +73,11 @@ def run_command(
 
 def _run(wanted: Scenario, case: str, place: str, out: Path | None, trace: Path | None, live: bool) -> "Result":
     """One case, with its files in a folder of its own."""
-    from experiments.running.recording import Seeing
+    from experiments.running.recording import Recording
     from experiments.running.run import run
 
     folder = out / case if out is not None else None
-    seeing = Seeing.of(wanted, folder, trace)
+    seeing = Recording.of(wanted, folder, trace)
     if folder is not None:
         tables.prepare(folder)
     if live:

@@ -44,10 +44,10 @@ def sweep_command(
     # Spark's packages are loaded here alone.
     from experiments.sweep.run.conduct import Options, conduct
     from experiments.sweep.run.spark import check_java, check_pyspark
-    from experiments.sweep.spec.grid import Plan
+    from experiments.sweep.spec.grid import SweepPlan
     from experiments.sweep.spec.sweep_file import load_sweep
 
-    plan = Plan(load_sweep(file), file)
+    plan = SweepPlan(load_sweep(file), file)
     folder = out or Path("out", plan.sweep.name)
     if plan.most_runs > MANY and not yes:
         raise UsageError(f"{file}: up to {plan.most_runs:,} runs; --yes if that is meant, --limit N for the first ones")

@@ -1,0 +1,1 @@
+"""One scenario under several protocols or in two worlds, with paired differences."""

@@ -7,7 +7,7 @@ from typing import Any
 from experiments.inspection.objects import BlockView, ObjectView
 from protocols.norm.bits import bit_runs
 from protocols.norm.messages import Request
-from protocols.norm.repair_requests import Demand
+from protocols.norm.repair_requests import RequestedRepairs
 
 __all__ = ["Asked", "RequestRow", "Round", "Wish", "between", "demand_of_requests", "spoken", "wishes"]
 
@@ -15,9 +15,9 @@ _MOST_BLOCKS = 1 << 16
 _MOST_SAID = 12
 
 
-def demand_of_requests(requests: Iterable[Request], fec_id: int) -> Demand:
+def demand_of_requests(requests: Iterable[Request], fec_id: int) -> RequestedRepairs:
     """The requests of a NACK or REPAIR_ADV sorted by level."""
-    demand = Demand()
+    demand = RequestedRepairs()
     for request in requests:
         demand.add(request, fec_id)
     return demand
@@ -56,7 +56,7 @@ class Wish:
         return self.object.block(self.block).lacks(length) > 0
 
 
-def wishes(demand: Demand, objects: dict[int, ObjectView]) -> Iterator[Wish]:
+def wishes(demand: RequestedRepairs, objects: dict[int, ObjectView]) -> Iterator[Wish]:
     """The blocks a demand concerns, of objects known by id."""
     for (object_id, block), mask in demand.symbols.items():
         view = objects.get(object_id)
@@ -91,7 +91,7 @@ def _whole(view: ObjectView, low: int, high: int) -> Iterator[Wish]:
         yield Wish(view, block, whole=True)
 
 
-def spoken(demand: Demand, found: Iterable[Wish]) -> str:
+def spoken(demand: RequestedRepairs, found: Iterable[Wish]) -> str:
     """What is asked for in words, unknown objects included."""
     parts = [_object_range(low, high) for low, high in demand.objects]
     parts += [f"info of {_object_range(low, high)}" for low, high in demand.infos]

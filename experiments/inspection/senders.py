@@ -9,7 +9,7 @@ from experiments.inspection.requests import Asked, Round, Wish, between, wishes
 from experiments.inspection.sequence import SequenceView
 from protocols.norm.messages import EMPTY_OBJECT, FLAG_REPAIR, Data, Flush, Info, Origin, Squelch
 from protocols.norm.quantise import gsize_value, rate_value, rtt_seconds
-from protocols.norm.repair_requests import Demand
+from protocols.norm.repair_requests import RequestedRepairs
 from protocols.serial import ahead
 
 __all__ = ["SenderView"]
@@ -146,7 +146,7 @@ class SenderView:
 
     # -- what it is asked for ------------------------------------------------------------------------------------------
 
-    def asked(self, demand: Demand, packet: int, time: float, asker: int | None) -> tuple[Asked, list[Wish]]:
+    def asked(self, demand: RequestedRepairs, packet: int, time: float, asker: int | None) -> tuple[Asked, list[Wish]]:
         """A NACK of `asker`, or the sender's own REPAIR_ADV (None), which names what somebody asked for."""
         found = list(wishes(demand, self.by_id))
         # Every item of a request may ask for the information of its object again.

@@ -6,7 +6,7 @@ from experiments.inspection.findings import Findings
 from experiments.inspection.objects import ObjectView
 from experiments.inspection.senders import SenderView
 from protocols.norm.messages import EMPTY_OBJECT, Data, Flush, Fti, Request
-from protocols.norm.repair_requests import Demand
+from protocols.norm.repair_requests import RequestedRepairs
 from protocols.serial import ahead
 
 __all__ = ["Doubts", "content_fault", "fec_fault"]
@@ -60,7 +60,7 @@ class Doubts:
         self._findings = findings
         self._open: dict[tuple[int, int], list[tuple[int, float, str]]] = {}
 
-    def asked(self, sender: SenderView, demand: Demand, who: int, packet: int, time: float) -> None:
+    def asked(self, sender: SenderView, demand: RequestedRepairs, who: int, packet: int, time: float) -> None:
         """A request came by: note what in it was not seen."""
         for rule, what in _unseen(sender, demand):
             said = f"receiver {who} asks sender {sender.source_id} for {what}"
@@ -85,7 +85,7 @@ class Doubts:
                 self._findings.add("never-sent", packet, time, said)
 
 
-def _unseen(sender: SenderView, demand: Demand) -> Iterator[tuple[str, str]]:
+def _unseen(sender: SenderView, demand: RequestedRepairs) -> Iterator[tuple[str, str]]:
     """(rule, what) of each part of a demand that the sender did not send as far as seen."""
     if sender.newest is None:
         return

@@ -1,0 +1,1 @@
+"""Tables, result folders and progress lines."""

@@ -9,7 +9,7 @@ from experiments.running.program import ReceiverProgram, SenderProgram
 from protocols.machine import Host, Message
 from protocols.several import Several
 
-__all__ = ["Lively", "Role", "Troupe", "Visitor"]
+__all__ = ["Lively", "Role", "CompositeProgram", "PartTimeReceiver"]
 
 
 class Lively(Program, Protocol):
@@ -33,7 +33,7 @@ class Role:
         self.program = program
 
 
-class Troupe:
+class CompositeProgram:
     """Programs side by side on one host."""
 
     def __init__(self, roles: Sequence[Role]) -> None:
@@ -70,7 +70,7 @@ class _Stoppable(Host, Protocol):
         """The machine runs no more."""
 
 
-class Visitor:
+class PartTimeReceiver:
     """A receiver that starts at `join` and is stopped at `leave`."""
 
     def __init__(self, program: ReceiverProgram, join: float, leave: float | None) -> None:

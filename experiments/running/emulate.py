@@ -10,9 +10,9 @@ from emu.launch import Emulation, NodeReport, emulate
 from emu.node_processes import Watch
 from experiments.running.emulated_faults import emulated
 from experiments.running.foreign_programs import require
-from experiments.running.participants import Cast, World
+from experiments.running.participants import Participants, World
 from experiments.running.program import OnDisk
-from experiments.running.recording import Seeing
+from experiments.running.recording import Recording
 from experiments.running.result import Result
 from experiments.running.simulate import codec_of
 from experiments.scenario.scenario import Scenario
@@ -31,7 +31,7 @@ def _refuse(scenario: Scenario) -> None:
         raise UnsupportedError("traffic: can't be emulated yet; leave it out or run it in the simulator")
 
 
-def emulate_scenario(scenario: Scenario, seeing: Seeing | None = None, watch: Watch | None = None) -> Result:
+def emulate_scenario(scenario: Scenario, seeing: Recording | None = None, watch: Watch | None = None) -> Result:
     """Run it on Mininet hosts. UnsupportedError for what this machine or emulation can't do, before anything is started.
 
     `watch` is told every second what the hosts counted.
@@ -46,7 +46,7 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Watch | 
     _refuse(scenario)
     require(scenario.foreign)
     topology = scenario.build_topology()
-    cast = Cast(scenario, topology, partial(endpoint_of_group, port=PORT), True, OnDisk())
+    cast = Participants(scenario, topology, partial(endpoint_of_group, port=PORT), True, OnDisk())
     keyed = scenario.emu.losses == "keyed"
     happening = emulated(scenario.faults, topology, cast.guests)
     emulation = emulate(

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from emu.foreign_program import Guest
+from emu.foreign_program import ForeignProgram
 from emu.peers.command import CommandReceiver, CommandSender
 from emu.peers.libnorm import load
-from emu.peers.nrl_program import NrlReceiver, NrlSender
+from emu.peers.nrl_program import NrlReceiver, NrlSenderProgram
 from experiments.running.program import Job, Node
 from experiments.running.result import Expected
 from experiments.scenario.foreign_nodes import NodeChoice
@@ -18,16 +18,16 @@ from protocols.errors import ConfigError, UnsupportedError
 __all__ = ["by_content", "claimed", "guest_receiver", "guest_sender", "require"]
 
 
-def guest_sender(choice: NodeChoice, node: Node, seed: int, jobs: Sequence[Job]) -> Guest:
+def guest_sender(choice: NodeChoice, node: Node, seed: int, jobs: Sequence[Job]) -> ForeignProgram:
     """A foreign program that sends these. ConfigError for a command that had to send at several times."""
     if not choice.command:
-        return NrlSender(node.config, node.id, node.group, seed, [(job.at, job.content) for job in jobs])
+        return NrlSenderProgram(node.config, node.id, node.group, seed, [(job.at, job.content) for job in jobs])
     if len({job.at for job in jobs}) > 1:
         raise ConfigError(f"nodes: a command is run once, and {choice.command[0]!r} would have to send at several times")
     return CommandSender(_located(choice), node.id, node.group, jobs[0].at, [job.content for job in jobs])
 
 
-def guest_receiver(choice: NodeChoice, node: Node, seed: int) -> Guest:
+def guest_receiver(choice: NodeChoice, node: Node, seed: int) -> ForeignProgram:
     """A foreign program that receives the group."""
     if not choice.command:
         return NrlReceiver(node.config, node.id, node.group, seed)

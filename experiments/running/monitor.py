@@ -13,10 +13,10 @@ from experiments.scenario.scenario import Scenario
 from protocols.registry import protocol
 from sim.network import Network
 
-__all__ = ["Oversight"]
+__all__ = ["RunMonitor"]
 
 
-class Oversight:
+class RunMonitor:
     """Made before the programs start: those of hosts by the names of these, and within them `players` by the names of rows."""
 
     def __init__(

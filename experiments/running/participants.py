@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from emu.foreign_program import Guest
-from experiments.running.composite import Lively, Role, Troupe, Visitor
+from emu.foreign_program import ForeignProgram
+from experiments.running.composite import CompositeProgram, Lively, PartTimeReceiver, Role
 from experiments.running.content import Extent, Generated, digest_of
 from experiments.running.foreign_programs import by_content, claimed, guest_receiver, guest_sender
 from experiments.running.program import Job, Node, ReceiverProgram, SenderProgram, Sinks
@@ -22,7 +22,7 @@ from topologies.addressing import node_id
 from topologies.spec import Topology
 from topologies.trees import in_scope
 
-__all__ = ["Cast", "Session", "World"]
+__all__ = ["Participants", "Session", "World"]
 
 Key: TypeAlias = tuple[int, int]
 Sent: TypeAlias = tuple[int, str | None]
@@ -93,7 +93,7 @@ class _Enrolled:
     host: str
     session: Session
     place: int
-    program: SenderProgram | ReceiverProgram | Guest
+    program: SenderProgram | ReceiverProgram | ForeignProgram
 
     @property
     def name(self) -> str:
@@ -101,7 +101,7 @@ class _Enrolled:
         return self.host if self.session.number == 0 else f"{self.host}@{self.session.name}"
 
 
-class Cast:
+class Participants:
     """Programs for every host. `bytes_travel`: contents are real, and so is their SHA-256.
 
     `address` makes of a group's name what the world calls it.
@@ -120,7 +120,7 @@ class Cast:
         self._roles: dict[str, list[Role]] = {}
         self._receivers: list[_Enrolled] = []
         self._senders: list[_Enrolled] = []
-        self._guests: dict[str, Guest] = {}
+        self._guests: dict[str, ForeignProgram] = {}
         self._foreign: dict[str, NodeChoice] = {
             host: choice for name, choice in scenario.foreign.items() for host in topology.hosts_of(name)
         }
@@ -160,7 +160,7 @@ class Cast:
                 continue
             receiver = ReceiverProgram(self._node(session, name), self._sinks, one_run=True)
             entry = self._attendance.get(name)
-            program: Lively = receiver if entry is None else Visitor(receiver, entry.join, entry.leave)
+            program: Lively = receiver if entry is None else PartTimeReceiver(receiver, entry.join, entry.leave)
             place = self._give(name, Role(session.role(name in self._roles), _is_session, program))
             self._receivers.append(_Enrolled(name, session, place, receiver))
 
@@ -175,7 +175,7 @@ class Cast:
             place = self._give(name, Role(session.role(name in self._roles), _is_session, program))
             self._senders.append(_Enrolled(name, session, place, program))
 
-    def _invite(self, host: str, guest: Guest) -> Guest:
+    def _invite(self, host: str, guest: ForeignProgram) -> ForeignProgram:
         """A foreign program for a host; it has room for one."""
         if host in self._guests:
             raise ConfigError(f"nodes.{host}.run: a foreign program takes one role, and {host} has several in the workload")
@@ -217,7 +217,7 @@ class Cast:
     @staticmethod
     def _program(roles: list[Role]) -> Lively:
         alone = roles[0].program if len(roles) == 1 and not roles[0].name else None
-        return Troupe(roles) if alone is None else alone
+        return CompositeProgram(roles) if alone is None else alone
 
     def programs(self) -> Iterator[tuple[str, Lively]]:
         """The program of every host of ours, those that only receive first: they listen when the first packet leaves."""
@@ -234,7 +234,7 @@ class Cast:
         """Hosts that run foreign programs."""
         return set(self._guests)
 
-    def again(self, name: str, life: int) -> Lively | Guest:
+    def again(self, name: str, life: int) -> Lively | ForeignProgram:
         """The program of a host that crashed so many times before, in other processes than this one."""
         guest = self._guests.get(name)
         if guest is not None:
@@ -243,7 +243,7 @@ class Cast:
         self._programs[name].reborn(life)
         return self._programs[name]
 
-    def crew(self) -> dict[str, Lively | Guest]:
+    def crew(self) -> dict[str, Lively | ForeignProgram]:
         """What runs on every host, foreign programs too."""
         return {**dict(self.programs()), **self._guests}
 
@@ -267,7 +267,7 @@ class Cast:
     def players(self) -> dict[str, SenderProgram | ReceiverProgram]:
         """Every sender and receiver, by its host and, beyond the first group, `host@group`."""
         everybody = (*self._receivers, *self._senders)
-        return {enrolled.name: enrolled.program for enrolled in everybody if not isinstance(enrolled.program, Guest)}
+        return {enrolled.name: enrolled.program for enrolled in everybody if not isinstance(enrolled.program, ForeignProgram)}
 
     # Results
 

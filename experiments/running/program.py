@@ -14,7 +14,7 @@ from experiments.running.files import Hasher, ScratchSink
 from experiments.running.invariants import Invariants
 from protocols.events import FlushCompleted, ObjectAborted, ObjectOpened, ObjectReceived, ObjectSent, SenderReset
 from protocols.machine import Content, Event, Group, Host, Machine, Offer, Ports, Sender, Sink
-from protocols.spec import Protocol
+from protocols.spec import ProtocolSpec
 
 __all__ = ["Job", "Node", "OnDisk", "ReceiverProgram", "SenderProgram", "accounted", "in_memory"]
 
@@ -27,7 +27,7 @@ ACCOUNTED = Accounted()
 class Node:
     """What a program needs to make its machine; `id` is the 32-bit id of the node within the protocol."""
 
-    protocol: Protocol
+    protocol: ProtocolSpec
     config: Any
     id: int
     group: Group

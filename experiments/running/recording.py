@@ -17,13 +17,13 @@ from sim.tracer import Tracer
 from sim.watch import Watcher
 from topologies.spec import Topology
 
-__all__ = ["Seeing", "check_pyarrow"]
+__all__ = ["Recording", "check_pyarrow"]
 
 MOST_INTERVALS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Seeing:
+class Recording:
     """Which files a run writes: a pcapng per capture point into `captures`, a trace, a Parquet file of `interval` seconds."""
 
     points: tuple[str, ...] = ()
@@ -35,9 +35,9 @@ class Seeing:
     interval: float = 0.1
 
     @staticmethod
-    def of(scenario: Scenario, folder: Path | None, trace: Path | None = None) -> "Seeing | None":
+    def of(scenario: Scenario, folder: Path | None, trace: Path | None = None) -> "Recording | None":
         """What the scenario asks for, in `folder`, and a trace elsewhere; None when nothing is asked for. Checks all of it."""
-        seeing = Seeing(trace=trace)
+        seeing = Recording(trace=trace)
         if isinstance(scenario.trace, tuple):
             seeing = replace(seeing, traced=scenario.trace)
         wanted = [key for key in ("capture", "trace", "series") if getattr(scenario, key) and not (key == "trace" and trace)]
@@ -54,7 +54,7 @@ class Seeing:
             )
         return seeing._checked(scenario) if wanted or trace else None
 
-    def _checked(self, scenario: Scenario) -> "Seeing":
+    def _checked(self, scenario: Scenario) -> "Recording":
         if self.series is not None:
             check_pyarrow()
         topology = scenario.build_topology()

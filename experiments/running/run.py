@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from emu.node_processes import Watch
 from experiments.running.emulate import emulate_scenario
-from experiments.running.recording import Seeing
+from experiments.running.recording import Recording
 from experiments.running.result import Result
 from experiments.running.simulate import watched
 from experiments.scenario.scenario import Scenario
@@ -12,7 +12,7 @@ from protocols.errors import UsageError
 
 __all__ = ["BACKENDS", "home_of", "run"]
 
-BACKENDS: dict[str, Callable[[Scenario, Seeing | None], Result]] = {"sim": watched, "emu": emulate_scenario}
+BACKENDS: dict[str, Callable[[Scenario, Recording | None], Result]] = {"sim": watched, "emu": emulate_scenario}
 
 
 def home_of(scenarios: Iterable[Scenario]) -> str:
@@ -20,7 +20,7 @@ def home_of(scenarios: Iterable[Scenario]) -> str:
     return "emu" if any(scenario.foreign for scenario in scenarios) else "sim"
 
 
-def run(scenario: Scenario, backend: str = "sim", seeing: Seeing | None = None, watch: Watch | None = None) -> Result:
+def run(scenario: Scenario, backend: str = "sim", seeing: Recording | None = None, watch: Watch | None = None) -> Result:
     """Run the scenario and say what came out. It is over when every sender is finished, or at its `duration`.
 
     `seeing` says what is written down meanwhile; `watch` is told every second of an emulation what its hosts counted.

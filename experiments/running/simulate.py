@@ -6,10 +6,10 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from experiments.running.monitor import Oversight
-from experiments.running.participants import Cast, World
+from experiments.running.monitor import RunMonitor
+from experiments.running.participants import Participants, World
 from experiments.running.program import accounted, in_memory
-from experiments.running.recording import Seeing
+from experiments.running.recording import Recording
 from experiments.running.result import Result
 from experiments.scenario.scenario import Scenario
 from protocols.cross import Mixed
@@ -23,7 +23,7 @@ from topologies.impairments import impairment
 __all__ = ["codec_of", "simulate", "watched"]
 
 
-def watched(scenario: Scenario, seeing: Seeing | None = None) -> Result:
+def watched(scenario: Scenario, seeing: Recording | None = None) -> Result:
     """Run it in SimPy; `seeing` says what is written down meanwhile."""
     if seeing is None:
         return simulate(scenario)
@@ -39,14 +39,14 @@ def simulate(scenario: Scenario, watchers: Sequence[Watcher] = ()) -> Result:
         )
     topology = scenario.build_topology()
     real = scenario.wire == "bytes"
-    cast = Cast(scenario, topology, str, real, in_memory if real else accounted)
+    cast = Participants(scenario, topology, str, real, in_memory if real else accounted)
     began = time.process_time()
     make = partial(WatchedNetwork, watchers=watchers) if watchers else Network
     network = make(topology, seed=scenario.seed, codec=codec_of(scenario) if real else None, engine=scenario.engine)
     for work in scenario.workload:
         if work.ttl is not None:
             network.limit_scope(work.sender, work.ttl)
-    oversight = Oversight(scenario, network, dict(cast.programs()), cast.players())
+    oversight = RunMonitor(scenario, network, dict(cast.programs()), cast.players())
     for name, program in cast.programs():
         program.start(network.host(name))
     try:

@@ -1,0 +1,1 @@
+"""Scenarios: the one input of a run, read from YAML and validated."""

@@ -1,0 +1,1 @@
+"""Random search for faults that break what must hold in every run."""

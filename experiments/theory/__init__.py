@@ -1,0 +1,1 @@
+"""Closed forms of reliable multicast and of links."""

@@ -16,7 +16,7 @@ from experiments.validation.frame import Entry, Families, Measured, mean_of
 from protocols.rng import key_of
 from topologies.channels import ContentLoss
 from topologies.draws import member_keys
-from topologies.losses import BundleLoss
+from topologies.losses import GroupLoss
 
 __all__ = ["FAMILIES", "Layered"]
 
@@ -26,7 +26,7 @@ DRAWS = 2e7
 PACKETS = 5000
 
 
-class _LayeredBundle(BundleLoss):
+class _LayeredLinkGroup(GroupLoss):
     """The last hops of all receivers, behind the decoder."""
 
     __slots__ = ("_blocks", "_code", "_fresh", "_links", "_sent")
@@ -73,9 +73,9 @@ class Layered(ContentLoss):
     k: int
     n: int
 
-    def bundle(self, key: int, count: int) -> BundleLoss | None:
+    def bundle(self, key: int, count: int) -> GroupLoss | None:
         """The sampler of sibling links."""
-        return _LayeredBundle(member_keys(key, count), self.p, self.k, self.n)
+        return _LayeredLinkGroup(member_keys(key, count), self.p, self.k, self.n)
 
 
 def _layered(entry: Entry, effort: float) -> Mapping[str, Measured]:

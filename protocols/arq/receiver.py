@@ -5,7 +5,7 @@ from math import inf
 
 from protocols.arq.config import AConfig, N1Config, N2Config
 from protocols.arq.messages import Ack, Data, End, Nack
-from protocols.arq.sender_state import Key, RemoteSender, Want
+from protocols.arq.sender_state import Key, SenderState, Want
 from protocols.arq.wire import size_of
 from protocols.events import SenderHeard
 from protocols.machine import Address, Group, Machine, Message, Packet, Ports
@@ -34,7 +34,7 @@ class ArqReceiver(Machine):
         self.config = config
         self.node = node
         self._group = group
-        self._remotes: dict[int, RemoteSender] = {}
+        self._remotes: dict[int, SenderState] = {}
         self.data_received = self.data_lost = self.duplicates = self.ignored = 0
         self.objects_received = self.objects_aborted = 0
 
@@ -79,7 +79,7 @@ class ArqReceiver(Machine):
     def _on_data(self, message: Data, source: Address, now: float) -> None:
         """A unit came from `source`, new or not."""
 
-    def _on_nack(self, remote: RemoteSender, nack: Nack, now: float) -> None:
+    def _on_nack(self, remote: SenderState, nack: Nack, now: float) -> None:
         """Another receiver asks for a unit."""
 
     def on_unit(self, message: Data) -> None:
@@ -93,20 +93,20 @@ class ArqReceiver(Machine):
         return inf
 
     @abstractmethod
-    def want(self, remote: RemoteSender, key: Key, now: float) -> Want | None:
+    def want(self, remote: SenderState, key: Key, now: float) -> Want | None:
         """A unit is found missing; None when nothing is to be done about it."""
 
     @abstractmethod
-    def on_due(self, remote: RemoteSender, key: Key, want: Want, now: float) -> None:
+    def on_due(self, remote: SenderState, key: Key, want: Want, now: float) -> None:
         """The time of a missing unit has come."""
 
     @abstractmethod
-    def on_request(self, remote: RemoteSender, key: Key, want: Want, now: float) -> None:
+    def on_request(self, remote: SenderState, key: Key, want: Want, now: float) -> None:
         """Another receiver asked for what is missing here too."""
 
     # -- the rest --------------------------------------------------------------------------------------------------
 
-    def _remote_of(self, message: Data | End) -> RemoteSender:
+    def _remote_of(self, message: Data | End) -> SenderState:
         remote = self._remotes.get(message.sender)
         if remote is None:
             self.ports.notify(SenderHeard(message.sender))
@@ -114,10 +114,10 @@ class ArqReceiver(Machine):
             return remote
         else:
             remote.reset()
-        remote = self._remotes[message.sender] = RemoteSender(self, message.sender, message.instance, message.first)
+        remote = self._remotes[message.sender] = SenderState(self, message.sender, message.instance, message.first)
         return remote
 
-    def _settle(self, remote: RemoteSender) -> None:
+    def _settle(self, remote: SenderState) -> None:
         due = min(remote.due(), self._own_due()) if len(self._remotes) == 1 else self._soonest()
         if due != self.deadline:
             self._due(due)
@@ -146,13 +146,13 @@ class AckingReceiver(ArqReceiver):
         self._acks += 1
         self._say(Ack(message.sender, message.instance, message.object_id, message.unit, self.node), source)
 
-    def want(self, remote: RemoteSender, key: Key, now: float) -> Want | None:
+    def want(self, remote: SenderState, key: Key, now: float) -> Want | None:
         """The sender's timer takes care of it."""
 
-    def on_due(self, remote: RemoteSender, key: Key, want: Want, now: float) -> None:
+    def on_due(self, remote: SenderState, key: Key, want: Want, now: float) -> None:
         """There is nothing that could be due."""
 
-    def on_request(self, remote: RemoteSender, key: Key, want: Want, now: float) -> None:
+    def on_request(self, remote: SenderState, key: Key, want: Want, now: float) -> None:
         """Nobody asks."""
 
 
@@ -176,21 +176,21 @@ class NackingReceiver(ArqReceiver):
             self._home[message.sender] = source
         super().receive(message, source, to, now)
 
-    def want(self, remote: RemoteSender, key: Key, now: float) -> Want | None:
+    def want(self, remote: SenderState, key: Key, now: float) -> Want | None:
         """Ask at once."""
         want = Want()
         self._ask(remote, key, want, now)
         return want
 
-    def on_due(self, remote: RemoteSender, key: Key, want: Want, now: float) -> None:
+    def on_due(self, remote: SenderState, key: Key, want: Want, now: float) -> None:
         """The repair did not come: ask again."""
         self._timeouts += 1
         self._ask(remote, key, want, now)
 
-    def on_request(self, remote: RemoteSender, key: Key, want: Want, now: float) -> None:
+    def on_request(self, remote: SenderState, key: Key, want: Want, now: float) -> None:
         """Nobody asks the group."""
 
-    def _ask(self, remote: RemoteSender, key: Key, want: Want, now: float) -> None:
+    def _ask(self, remote: SenderState, key: Key, want: Want, now: float) -> None:
         want.asked = True
         want.tries += 1
         remote.plan(key, want, now + self.config.timeout)
@@ -215,17 +215,17 @@ class SuppressingReceiver(NackingReceiver):
         """What was received, heard and said."""
         return {**super().counts(), "nacks_suppressed": self._suppressed, "nacks_heard": self._nacks_heard}
 
-    def _on_nack(self, remote: RemoteSender, nack: Nack, now: float) -> None:
+    def _on_nack(self, remote: SenderState, nack: Nack, now: float) -> None:
         self._nacks_heard += 1
         remote.overhear(nack, now)
 
-    def want(self, remote: RemoteSender, key: Key, now: float) -> Want | None:
+    def want(self, remote: SenderState, key: Key, now: float) -> Want | None:
         """Ask after a random wait."""
         want = Want()
         self._wait(remote, key, want, now)
         return want
 
-    def on_due(self, remote: RemoteSender, key: Key, want: Want, now: float) -> None:
+    def on_due(self, remote: SenderState, key: Key, want: Want, now: float) -> None:
         """Time to ask, or time to think of asking again."""
         if want.asked:
             self._timeouts += 1
@@ -233,7 +233,7 @@ class SuppressingReceiver(NackingReceiver):
         else:
             self._ask(remote, key, want, now)
 
-    def on_request(self, remote: RemoteSender, key: Key, want: Want, now: float) -> None:
+    def on_request(self, remote: SenderState, key: Key, want: Want, now: float) -> None:
         """Another was first."""
         if not want.asked:
             self._suppressed += 1
@@ -241,7 +241,7 @@ class SuppressingReceiver(NackingReceiver):
             want.tries += 1
         remote.plan(key, want, now + self.config.timeout)
 
-    def _wait(self, remote: RemoteSender, key: Key, want: Want, now: float) -> None:
+    def _wait(self, remote: SenderState, key: Key, want: Want, now: float) -> None:
         want.asked = False
         remote.plan(key, want, now + self._window * self.ports.rng.uniform())
 

@@ -3,10 +3,10 @@
 from protocols.arq.messages import Data, units_of
 from protocols.machine import Sink
 
-__all__ = ["Incoming"]
+__all__ = ["RxObject"]
 
 
-class Incoming:
+class RxObject:
     """An object of which not everything came: the units that did, as bits."""
 
     __slots__ = ("_held", "_left", "info", "segment", "sink", "size", "units")

@@ -11,7 +11,7 @@ from math import inf
 
 from protocols.arq.config import AConfig, N1Config
 from protocols.arq.messages import Ack, Data, End, Nack
-from protocols.arq.tx_object import Outgoing, Store
+from protocols.arq.tx_object import Store, TxObject
 from protocols.arq.wire import size_of
 from protocols.events import FlushCompleted, ObjectAborted, ObjectPurged, ObjectSent
 from protocols.machine import Address, Content, Group, Message, Packet, Ports, Sender
@@ -174,14 +174,14 @@ class ArqSender(Sender):
             self._sent_first(item, unit)
         return message
 
-    def _sent_first(self, item: Outgoing, unit: int) -> None:
+    def _sent_first(self, item: TxObject, unit: int) -> None:
         if unit + 1 == item.units:
             self._objects_sent += 1
             self.ports.notify(ObjectSent(item.object_id))
         for object_id in self._store.purge():
             self.ports.notify(ObjectPurged(object_id))
 
-    def _fail(self, item: Outgoing, reason: str) -> None:
+    def _fail(self, item: TxObject, reason: str) -> None:
         """The source can't be read; receivers give up after asking in vain."""
         self._store.drop(item.object_id)
         self.ports.notify(ObjectAborted(self._node, item.object_id, reason))

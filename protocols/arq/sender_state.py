@@ -5,14 +5,14 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from protocols.arq.messages import Data, End, Nack
-from protocols.arq.rx_object import Incoming
+from protocols.arq.rx_object import RxObject
 from protocols.events import ObjectAborted, ObjectOpened, ObjectReceived, SenderReset, SenderSilent
 from protocols.machine import Offer
 
 if TYPE_CHECKING:
     from protocols.arq.receiver import ArqReceiver
 
-__all__ = ["Key", "RemoteSender", "Want"]
+__all__ = ["Key", "SenderState", "Want"]
 
 Key = tuple[int, int]
 """A unit: (object id, unit)."""
@@ -31,7 +31,7 @@ class Want:
         self.tries = 0
 
 
-class RemoteSender:
+class SenderState:
     """`at` is the unit that comes next. An object up to `at` that is not in `open` is done with, well or not."""
 
     __slots__ = ("_heap", "_object", "_quiet_at", "_receiver", "_unit", "heard", "instance", "node", "open", "wants")
@@ -41,7 +41,7 @@ class RemoteSender:
         self.node = node
         self.instance = instance
         self.heard = -inf
-        self.open: dict[int, Incoming | None] = {}
+        self.open: dict[int, RxObject | None] = {}
         """Objects not complete; None while nothing of them came."""
         self.wants: dict[Key, Want] = {}
         self._object, self._unit = first - 1, 0
@@ -148,7 +148,7 @@ class RemoteSender:
         else:
             self._take(item, message)
 
-    def _offer(self, message: Data, now: float) -> Incoming | None:
+    def _offer(self, message: Data, now: float) -> RxObject | None:
         """The object begins here; everything of it that was sent before is missing."""
         object_id, ports = message.object_id, self._receiver.ports
         self.wants.pop((object_id, 0), None)
@@ -157,14 +157,14 @@ class RemoteSender:
         if sink is None:
             self._close(object_id)
             return None
-        item = self.open[object_id] = Incoming(message, sink)
+        item = self.open[object_id] = RxObject(message, sink)
         sent = min(self._unit, item.units) if object_id == self._object else item.units
         for unit in range(sent):
             if unit != message.unit:
                 self._lack((object_id, unit), now)
         return item
 
-    def _take(self, item: Incoming, message: Data) -> None:
+    def _take(self, item: RxObject, message: Data) -> None:
         key = (message.object_id, message.unit)
         if self.wants:
             self.wants.pop(key, None)
@@ -199,7 +199,7 @@ class RemoteSender:
         if self._quiet_at == inf:
             self._quiet_at = now + self._patience()
 
-    def _advance(self, item: Incoming, unit: int, now: float) -> None:
+    def _advance(self, item: RxObject, unit: int, now: float) -> None:
         """Everything of the current object before `unit` was sent."""
         for missing in range(self._unit, unit):
             if not item.holds(missing):

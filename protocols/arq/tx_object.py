@@ -6,10 +6,10 @@ from protocols.arq.wire import MOST_UNITS
 from protocols.errors import UsageError
 from protocols.machine import Content
 
-__all__ = ["Outgoing", "Store"]
+__all__ = ["TxObject", "Store"]
 
 
-class Outgoing:
+class TxObject:
     """One object; its head is unit 0."""
 
     __slots__ = ("content", "object_id", "units")
@@ -32,18 +32,18 @@ class Store:
         self._node = node
         self._instance = instance & 0xFFFF
         self._next_id = 0
-        self.objects: dict[int, Outgoing] = {}
-        self.waiting: list[tuple[Outgoing, int]] = []
+        self.objects: dict[int, TxObject] = {}
+        self.waiting: list[tuple[TxObject, int]] = []
         """Objects not wholly sent, the first of them last; each with the unit to send next."""
 
     def add(self, content: Content) -> int:
         """Queue an object; its id."""
-        item = Outgoing(self._next_id, content, self._config.segment)
+        item = TxObject(self._next_id, content, self._config.segment)
         self._next_id += 1
         self.waiting.insert(0, (item, 0))
         return item.object_id
 
-    def take_next(self) -> tuple[Outgoing, int]:
+    def take_next(self) -> tuple[TxObject, int]:
         """The next unit that was never sent; there is one."""
         item, unit = self.waiting.pop()
         self.objects[item.object_id] = item
@@ -75,7 +75,7 @@ class Store:
             del self.objects[gone[-1]]
         return gone
 
-    def message(self, item: Outgoing, unit: int, repair: bool) -> Data:
+    def message(self, item: TxObject, unit: int, repair: bool) -> Data:
         """The packet of a unit. OSError when the source fails."""
         content, segment = item.content, self._config.segment
         size, payload, length = content.source.size, content.info or b"", len(content.info)

@@ -1,6 +1,7 @@
 """What machines that are moved together have missed, until each is told something and notes it.
 
-Messages of runs (`protocols.fast.lookahead`) are numbered in the order they come. Who misses one sees so only from a later one: what
+Messages of runs (`protocols.fast.lookahead`) are numbered in the order they come. Who misses one sees so only from a later one:
+what
 is missing at the very end of what came is not noticed yet.
 """
 
@@ -8,20 +9,20 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from protocols.fast.contract import Pace, Seat
-    from protocols.fast.lookahead import Run
+    from protocols.fast.contract import Coordinator, FastState
+    from protocols.fast.lookahead import Burst
     from protocols.machine import Machine
 
-__all__ = ["Debts", "Missed"]
+__all__ = ["DeferredLosses", "Missed"]
 
-Missed: TypeAlias = "tuple[Run, int, int, float | None, Sequence[int]]"
+Missed: TypeAlias = "tuple[Burst, int, int, float | None, Sequence[int]]"
 """A message that some do not hear: its run, which of it, its number, when the one before was heard, and their places.
 
 The time is None for the first after what all have heard.
 """
 
 
-class Debts:
+class DeferredLosses:
     """Who owes what: numbers of messages, ascending."""
 
     __slots__ = ("_messages", "following", "losses", "of")
@@ -31,29 +32,30 @@ class Debts:
         self.following = -1
         """The message that has not come yet."""
         self.losses: dict[int, Any] = {}
-        """Of each that somebody owes, what `Seat.skip` is to note."""
+        """Of each that somebody owes, what `FastState.skip` is to note."""
         # Of each: a run, which of it, and when who missed it had heard the sender before.
-        self._messages: dict[int, tuple[Run, int, float]] = {}
+        self._messages: dict[int, tuple[Burst, int, float]] = {}
 
-    def add(self, missed: "Iterable[Missed]", machines: "list[Machine]", pace: "Pace", heard: float) -> None:
-        """Messages miss some of the machines; who of these moves with `pace` owes them. All were heard last at `heard`."""
-        owed = self.of
+    def add(self, missed: "Iterable[Missed]", machines: "list[Machine]", coordinator: "Coordinator", heard: float) -> None:
+        """Messages miss some of the machines; who of these moves with `coordinator` owes them. All were heard last at
+        `heard`."""
+        deferred = self.of
         for run, nth, number, before, out in missed:
             self._messages[number] = run, nth, heard if before is None else before
             self.losses[number] = run.loss(nth)
             for place in out:
                 machine = machines[place]
-                if machine.seat.pace is pace:
-                    known = owed.get(machine)
+                if machine.fast_state.coordinator is coordinator:
+                    known = deferred.get(machine)
                     if known is None:
-                        owed[machine] = [number]
+                        deferred[machine] = [number]
                     else:
                         known.append(number)
 
     def take_all(self) -> "dict[Machine, list[int]]":
         """Who owes what, to be settled now; nobody owes anything from now on, but what is put back."""
-        owed, self.of = self.of, {}
-        return owed
+        deferred, self.of = self.of, {}
+        return deferred
 
     def forget(self) -> None:
         """What nobody owes any more is of no interest."""
@@ -61,7 +63,7 @@ class Debts:
             self._messages.clear()
             self.losses.clear()
 
-    def run_of(self, number: int) -> "Run | None":
+    def run_of(self, number: int) -> "Burst | None":
         """The run of a message that somebody may owe."""
         message = self._messages.get(number)
         return None if message is None else message[0]
@@ -74,7 +76,7 @@ class Debts:
             last -= 1
         return numbers[:end], numbers[end:]
 
-    def stand_before(self, seat: "Seat", number: int) -> None:
+    def stand_before(self, fast_state: "FastState", number: int) -> None:
         """The seat's owner has heard nothing since it missed this message."""
         run, nth, heard = self._messages[number]
-        seat.at, seat.heard = run.position(nth), heard
+        fast_state.at, fast_state.heard = run.position(nth), heard

@@ -1,7 +1,9 @@
 """Many machines that hear the same messages: those in step with the sender are moved together, and only the others are told.
 
-A sender's messages form a chain of positions (`Message.token`, `calm`, `after`). A machine that stands exactly where a message
-begins has nothing to do but to move its `Seat`; when thousands do, one shared `Pace` moves for all. What is told singly:
+A sender's messages form a chain of positions (`Message.expects`, `expects_if_complete`, `next_state`). A machine that stands
+exactly where a message
+begins has nothing to do but to move its `FastState`; when thousands do, one shared `Coordinator` moves for all. What is told
+singly:
 machines that missed something until they stand where the others stand, those that lack something whenever repairs come,
 those that may speak whenever others speak. The outcome is that of `fan_out`, which the strict engine proves.
 """
@@ -9,14 +11,14 @@ those that may speak whenever others speak. The outcome is that of `fan_out`, wh
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from protocols.fast.contract import Answers, Seat
-from protocols.fast.deferred import Debts, Missed
+from protocols.fast.contract import Answers, FastState
+from protocols.fast.deferred import DeferredLosses, Missed
 
 if TYPE_CHECKING:
-    from protocols.fast.lookahead import Run
+    from protocols.fast.lookahead import Burst
     from protocols.machine import Address, Machine, Message
 
-__all__ = ["Crowd", "Late", "fan_out"]
+__all__ = ["LockstepGroup", "Late", "fan_out"]
 
 
 def fan_out(machines: "Iterable[Machine]", message: "Message", source: "Address", to: "Address", now: float) -> None:
@@ -31,20 +33,20 @@ class Late(Protocol):
     def sync(self) -> None:
         """Move it as far as it has come by now."""
 
-    def rouse(self) -> None:
+    def wake_in_lockstep(self) -> None:
         """Not all may be where the next message begins: it has to be told at its time, then."""
 
     def unfold(self) -> None:
         """Go on without it."""
 
 
-class Crowd:
+class LockstepGroup:
     """The machines of one audience; made anew when the audience changes."""
 
     __slots__ = (
         "_at",
         "_attentive",
-        "_debts",
+        "_deferred",
         "_heard",
         "_lacking",
         "_machines",
@@ -59,7 +61,7 @@ class Crowd:
         self._machines = machines
         kind = type(machines[0])
         alike = all(type(machine) is kind for machine in machines)
-        self._receive_all = machines[0].receive_all if alike else fan_out
+        self._receive_all = machines[0].receive_batch if alike else fan_out
         self._at: object = object()
         self._heard = 0.0
         self._spare = 0
@@ -72,7 +74,7 @@ class Crowd:
         # May somebody be among the attentive twice?
         self._stale = False
         # What those in step have missed and not noted yet.
-        self._debts = Debts()
+        self._deferred = DeferredLosses()
         self.late: Late | None = None
         """Who moves the crowd later than messages arrive, and makes up for it before anything else happens here."""
 
@@ -81,62 +83,63 @@ class Crowd:
         return self._at is position and not self._strays
 
     def move(self, position: object, heard: float, following: int) -> None:
-        """Those in step got messages that lead there, and had nothing else to do, but for what they `owe`; which comes next."""
+        """Those in step got messages that lead there, and had nothing else to do, but for what they `defer`; which comes
+        next."""
         self._at = position
         self._heard = heard
-        self._debts.following = following
+        self._deferred.following = following
 
-    def owe(self, missed: Iterable[Missed]) -> None:
+    def defer(self, missed: Iterable[Missed]) -> None:
         """Inner messages of runs miss some, who stay in step; `move` has to follow. They are numbered as they come."""
-        self._debts.add(missed, self._machines, self, self._heard)
+        self._deferred.add(missed, self._machines, self, self._heard)
 
     def pass_on(
-        self, run: "Run", nth: int, number: int, source: "Address", to: "Address", now: float, out: Sequence[int]
+        self, run: "Burst", nth: int, number: int, source: "Address", to: "Address", now: float, out: Sequence[int]
     ) -> None:
         """A message of a run comes: tell it to those out of step, and at its turn to all it concerns; `out` are who miss it.
 
         Who is in step and misses an inner one owes it.
         """
-        before = self._debts.run_of(number - 1)
-        if before is not None and before is not run and not run.shows(before):
+        before = self._deferred.run_of(number - 1)
+        if before is not None and before is not run and not run.reveals_loss_of(before):
             self.call_in()
-        if self._at is not run.position(nth) or not run.is_inner(nth):
+        if self._at is not run.position(nth) or not run.is_deferrable(nth):
             self.deliver(run.message(nth), source, to, now, out)
-        elif run.turn(nth) == nth:
+        elif run.next_visible(nth) == nth:
             self._take_turn(run, nth, number, source, to, now, out)
         else:
-            strays = self._strays
-            self.owe([(run, nth, number, None, out)])
+            diverged = self._strays
+            self.defer([(run, nth, number, None, out)])
             self.move(run.position(nth + 1), now, number + 1)
-            if strays:
+            if diverged:
                 gone = set(self._at_places(out))
-                self._strays = [machine for machine in strays if machine in gone]
-                self._tell([machine for machine in strays if machine not in gone], run.message(nth), source, to, now)
+                self._strays = [machine for machine in diverged if machine in gone]
+                self._tell([machine for machine in diverged if machine not in gone], run.message(nth), source, to, now)
 
     def _take_turn(
-        self, run: "Run", nth: int, number: int, source: "Address", to: "Address", now: float, out: Sequence[int]
+        self, run: "Burst", nth: int, number: int, source: "Address", to: "Address", now: float, out: Sequence[int]
     ) -> None:
         """An inner message of a run concerns some. Who is in step and misses it owes it."""
-        debts = self._debts
+        deferred = self._deferred
         excused: list[Machine] = []
         gone: list[Machine] = []
         for machine in self._at_places(out):
-            seat: Seat = machine.seat
-            (excused if seat.pace is self else gone).append(machine)
-        if debts.of:
+            fast_state: FastState = machine.fast_state
+            (excused if fast_state.coordinator is self else gone).append(machine)
+        if deferred.of:
             self._collect(gone, excused)
         message, heard = run.message(nth), self._heard
         for machine in excused:
             # Passed over, until all others have heard it.
-            machine.seat.pace = None
-        debts.following = number + 1
+            machine.fast_state.coordinator = None
+        deferred.following = number + 1
         self._heed(message, source, to, now, gone)
         for machine in excused:
-            seat = machine.seat
-            seat.pace = self
-            seat.spare -= message.spare
+            fast_state = machine.fast_state
+            fast_state.coordinator = self
+            fast_state.redundant -= message.redundant
         self._list(excused)
-        self.owe([(run, nth, number, heard, out)])
+        self.defer([(run, nth, number, heard, out)])
 
     def _at_places(self, places: Sequence[int]) -> "list[Machine]":
         machines = self._machines
@@ -144,49 +147,49 @@ class Crowd:
 
     def _settle(self, machine: "Machine", numbers: list[int]) -> list[int]:
         """The machine notes what it owes. Returned is what it has not noticed yet."""
-        noticed, left = self._debts.split(numbers)
+        noticed, left = self._deferred.split(numbers)
         if self._note(machine, noticed):
             self._list([machine])
         return left
 
     def _note(self, machine: "Machine", numbers: list[int]) -> bool:
         """The machine, which is in step, notes that these are missing; True when it is to be listed for it."""
-        seat: Seat = machine.seat
-        known, losses = seat.attentive or not seat.whole, self._debts.losses
+        fast_state: FastState = machine.fast_state
+        known, losses = fast_state.attentive or not fast_state.whole, self._deferred.losses
         for number in numbers:
-            seat.skip(losses[number])
+            fast_state.skip(losses[number])
         return not known
 
     def _stray(self, machine: "Machine", numbers: list[int]) -> None:
         """The machine has not heard anything since it missed these, and something else happens."""
-        self._let_go(machine.seat)
-        self._debts.stand_before(machine.seat, numbers[0])
+        self._let_go(machine.fast_state)
+        self._deferred.stand_before(machine.fast_state, numbers[0])
         self._strays.append(machine)
 
-    def _collect(self, deaf: "list[Machine]", excused: "list[Machine]") -> None:
-        """The next message has come, but not to the `deaf`: the others note what they owe. The `excused` go on owing."""
-        debts, gone, spared = self._debts, set(deaf), set(excused)
+    def _collect(self, lost_by: "list[Machine]", excused: "list[Machine]") -> None:
+        """The next message has come, but not to the `lost_by`: the others note what they owe. The `excused` go on owing."""
+        deferred, gone, spared = self._deferred, set(lost_by), set(excused)
         noted: list[Machine] = []
-        for machine, numbers in debts.take_all().items():
+        for machine, numbers in deferred.take_all().items():
             if machine in spared:
-                debts.of[machine] = numbers
+                deferred.of[machine] = numbers
             elif machine not in gone:
                 if self._note(machine, numbers):
                     noted.append(machine)
             elif left := self._settle(machine, numbers):
                 self._stray(machine, left)
         self._list(noted)
-        debts.forget()
+        deferred.forget()
 
     def call_in(self) -> None:
         """Something else than the next message happens to all: nobody owes anything."""
-        debts = self._debts
-        if debts.of:
-            for machine, numbers in debts.take_all().items():
+        deferred = self._deferred
+        if deferred.of:
+            for machine, numbers in deferred.take_all().items():
                 left = self._settle(machine, numbers)
                 if left:
                     self._stray(machine, left)
-            debts.forget()
+            deferred.forget()
 
     def tell(self, message: "Message", source: "Address", to: "Address", now: float, out: Sequence[int]) -> None:
         """Deliver a message to all machines but those at the places `out`."""
@@ -198,65 +201,65 @@ class Crowd:
             if not message.is_feedback:
                 self.call_in()
                 self.deliver(message, source, to, now, out)
-                late.rouse()
+                late.wake_in_lockstep()
             elif self._attentive or self._strays:
                 # Who is in step stays so.
                 moved = bool(self._strays)
                 self._overhear(message, source, to, now, self._at_places(out))
                 if moved:
-                    late.rouse()
+                    late.wake_in_lockstep()
 
     def deliver(self, message: "Message", source: "Address", to: "Address", now: float, out: Sequence[int]) -> None:
         """As `tell`, while nothing is to be made up for and this is the next message to those who owe."""
-        deaf = self._at_places(out)
-        if self._debts.of:
-            self._collect(deaf, [])
+        lost_by = self._at_places(out)
+        if self._deferred.of:
+            self._collect(lost_by, [])
         at = self._at
-        if message.token is at:
-            strays = self._strays
+        if message.expects is at:
+            diverged = self._strays
             self._strays = []
-            if deaf:
-                strays = _without(strays, deaf)
-                self._leave_behind(deaf)
-            self._at = message.after
+            if lost_by:
+                diverged = _without(diverged, lost_by)
+                self._leave_behind(lost_by)
+            self._at = message.next_state
             self._heard = now
-            if strays:
-                self._tell(strays, message, source, to, now)
-        elif message.calm is at:
-            self._heed(message, source, to, now, deaf)
+            if diverged:
+                self._tell(diverged, message, source, to, now)
+        elif message.expects_if_complete is at:
+            self._heed(message, source, to, now, lost_by)
         elif message.is_feedback:
-            self._overhear(message, source, to, now, deaf)
+            self._overhear(message, source, to, now, lost_by)
         else:
-            self._tell_all(message, source, to, now, deaf)
+            self._tell_all(message, source, to, now, lost_by)
 
     def gather(self) -> None:
         """Who stands where the others stand, after an input that did not come through the crowd, is in step again."""
-        strays = self._strays
-        if strays:
+        diverged = self._strays
+        if diverged:
             self._strays = []
-            self._divide(strays)
+            self._divide(diverged)
 
     def release(self, machine: "Machine") -> None:
         """The machine will have an input of its own."""
         late = self.late
         if late is not None:
             late.sync()
-        numbers = self._debts.of.pop(machine, None)
+        numbers = self._deferred.of.pop(machine, None)
         left = None if numbers is None else self._settle(machine, numbers)
         if left:
             self._stray(machine, left)
-        elif machine.seat.pace is self:
-            self._let_go(machine.seat)
+        elif machine.fast_state.coordinator is self:
+            self._let_go(machine.fast_state)
             self._strays.append(machine)
         if late is not None:
-            late.rouse()
+            late.wake_in_lockstep()
 
     def heard(self, machine: "Machine") -> float | None:
         """When the sender was heard by a machine in step; None when it has missed the last of what came."""
         if self.late is not None:
             self.late.sync()
-        numbers = self._debts.of.get(machine)
-        return None if numbers is not None and self._debts.split(numbers)[1] else self._heard
+        numbers = self._deferred.of.get(machine)
+        return None if numbers is not None and self._deferred.split(numbers)[1] else self._heard
 
     def dissolve(self) -> None:
         """Every machine stands alone again; the crowd is not used any more."""
@@ -264,36 +267,36 @@ class Crowd:
             self.late.unfold()
         self.call_in()
         for machine in self._machines:
-            if machine.seat.pace is self:
-                self._let_go(machine.seat)
+            if machine.fast_state.coordinator is self:
+                self._let_go(machine.fast_state)
         self._at = object()
 
-    def _let_go(self, seat: Seat) -> None:
-        seat.at = self._at
-        seat.heard = self._heard
-        seat.spare += self._spare
-        seat.pace = None
-        if seat.attentive:
+    def _let_go(self, fast_state: FastState) -> None:
+        fast_state.at = self._at
+        fast_state.heard = self._heard
+        fast_state.redundant += self._spare
+        fast_state.coordinator = None
+        if fast_state.attentive:
             self._stale = True
 
-    def _leave_behind(self, deaf: "list[Machine]") -> None:
+    def _leave_behind(self, lost_by: "list[Machine]") -> None:
         """These did not get the message that moves the others."""
-        for machine in deaf:
-            if machine.seat.pace is self:
-                self._let_go(machine.seat)
-        self._strays += deaf
+        for machine in lost_by:
+            if machine.fast_state.coordinator is self:
+                self._let_go(machine.fast_state)
+        self._strays += lost_by
 
-    def _heed(self, message: "Message", source: "Address", to: "Address", now: float, deaf: "list[Machine]") -> None:
+    def _heed(self, message: "Message", source: "Address", to: "Address", now: float, lost_by: "list[Machine]") -> None:
         """A calm message moves all in step, and concerns some of those that lack something and the attentive."""
         told, self._strays = self._strays, []
-        if deaf:
-            told = _without(told, deaf)
-            self._leave_behind(deaf)
+        if lost_by:
+            told = _without(told, lost_by)
+            self._leave_behind(lost_by)
         before, lacking, attentive = (self._at, self._heard, self._spare), self._lacking, self._attentive
-        concerned = [waits for waits in lacking if waits is None or not message.is_no_news(waits)]
+        concerned = [waits for waits in lacking if waits is None or not message.is_irrelevant_to(waits)]
         groups = [lacking.pop(waits) for waits in concerned]
         self._attentive = []
-        self._at, self._heard, self._spare = message.after, now, self._spare + message.spare
+        self._at, self._heard, self._spare = message.next_state, now, self._spare + message.redundant
         for at, waits in enumerate(concerned):
             left = self._heed_group(groups[at], message, now, before, told)
             if left:
@@ -307,13 +310,13 @@ class Crowd:
         self, group: "list[Machine]", message: "Message", now: float, before: tuple[Any, float, int], told: "list[Machine]"
     ) -> "list[Machine]":
         """Who of a group has no more to do than a whole seat; who has to be told singly is added to `told`, out of step."""
-        answers: Answers = group[0].seat.heed(group, message, now, self)
+        answers: Answers = group[0].fast_state.apply_to_incomplete(group, message, now, self)
         left, attentive, followed, others = answers
         for machine in others:
-            seat: Seat = machine.seat
-            seat.at, seat.heard, spare = before
-            seat.spare += spare
-            seat.pace = None
+            fast_state: FastState = machine.fast_state
+            fast_state.at, fast_state.heard, redundant = before
+            fast_state.redundant += redundant
+            fast_state.coordinator = None
         told += others
         self._attentive += attentive
         self._list(followed)
@@ -323,11 +326,11 @@ class Crowd:
         """These are in step: note which of them are to be told singly of what."""
         lacking, attentive = self._lacking, self._attentive
         for machine in machines:
-            seat: Seat = machine.seat
-            if seat.attentive:
+            fast_state: FastState = machine.fast_state
+            if fast_state.attentive:
                 attentive.append(machine)
-            elif not seat.whole:
-                waits = seat.waits_for()
+            elif not fast_state.whole:
+                waits = fast_state.waiting_for()
                 group = lacking.get(waits)
                 if group is None:
                     lacking[waits] = [machine]
@@ -341,69 +344,69 @@ class Crowd:
 
     def _divide(self, machines: "list[Machine]") -> None:
         """Of these, who stands where the others stand is in step; the others are strays."""
-        at, spare, strays = self._at, self._spare, self._strays
+        at, redundant, diverged = self._at, self._spare, self._strays
         in_step: list[Machine] = []
         for machine in machines:
-            seat: Seat = machine.seat
-            if seat.at is at:
-                seat.pace = self
-                seat.spare -= spare
+            fast_state: FastState = machine.fast_state
+            if fast_state.at is at:
+                fast_state.coordinator = self
+                fast_state.redundant -= redundant
                 in_step.append(machine)
             else:
-                strays.append(machine)
+                diverged.append(machine)
         self._list(in_step)
 
-    def _overhear(self, message: "Message", source: "Address", to: "Address", now: float, deaf: "list[Machine]") -> None:
+    def _overhear(self, message: "Message", source: "Address", to: "Address", now: float, lost_by: "list[Machine]") -> None:
         """Feedback moves nobody, and the others need not hear it."""
-        gone = set(deaf)
-        for machine in _without(self._strays, deaf):
+        gone = set(lost_by)
+        for machine in _without(self._strays, lost_by):
             machine.receive(message, source, to, now)
         attentive = self._attentive
         if self._stale:
             attentive, self._stale = list(dict.fromkeys(attentive)), False
-        debts = self._debts.of
+        deferred = self._deferred.of
         told: list[Machine] = []
         self._attentive = []
         for machine in attentive:
-            if machine.seat.pace is not self:
+            if machine.fast_state.coordinator is not self:
                 continue
             if machine in gone:
                 self._attentive.append(machine)
-            elif machine in debts and self._looks_back(machine):
+            elif machine in deferred and self._looks_back(machine):
                 machine.receive(message, source, to, now)
                 self._list([machine])
             else:
                 told.append(machine)
         if told:
-            attentive, others = told[0].seat.overhear_all(told, message, source, to, now, self._at, self._heard)
+            attentive, others = told[0].fast_state.overhear_batch(told, message, source, to, now, self._at, self._heard)
             self._attentive += attentive
             self._list(others)
 
     def _looks_back(self, machine: "Machine") -> bool:
         """One that owes hears feedback: it notes what it has noticed. True when it stands before the rest."""
-        debts = self._debts
-        left = self._settle(machine, debts.of.pop(machine))
+        deferred = self._deferred
+        left = self._settle(machine, deferred.of.pop(machine))
         if left:
-            debts.of[machine] = left
-            debts.stand_before(machine.seat, left[0])
+            deferred.of[machine] = left
+            deferred.stand_before(machine.fast_state, left[0])
         return bool(left)
 
-    def _tell_all(self, message: "Message", source: "Address", to: "Address", now: float, deaf: "list[Machine]") -> None:
+    def _tell_all(self, message: "Message", source: "Address", to: "Address", now: float, lost_by: "list[Machine]") -> None:
         machines = self._machines
         for machine in machines:
-            if machine.seat.pace is self:
-                self._let_go(machine.seat)
+            if machine.fast_state.coordinator is self:
+                self._let_go(machine.fast_state)
             else:
-                machine.alone()
-        self._strays = list(deaf)
+                machine.leave_lockstep()
+        self._strays = list(lost_by)
         self._lacking, self._attentive = {}, []
-        self._at = message.after if message.after is not None else object()
+        self._at = message.next_state if message.next_state is not None else object()
         self._heard = now
-        self._tell(_without(list(machines), deaf), message, source, to, now)
+        self._tell(_without(list(machines), lost_by), message, source, to, now)
 
 
-def _without(machines: "list[Machine]", deaf: "list[Machine]") -> "list[Machine]":
-    if not deaf:
+def _without(machines: "list[Machine]", lost_by: "list[Machine]") -> "list[Machine]":
+    if not lost_by:
         return machines
-    gone = set(deaf)
+    gone = set(lost_by)
     return [machine for machine in machines if machine not in gone]

@@ -1,8 +1,11 @@
 """What a sender will say if nothing comes between: lets a host carry many messages at the cost of one wake-up.
 
-A machine that `foresees` promises a `Run` of messages after a wake-up. The host may carry them as if it had woken it for each,
-and tells it with `Run.note` how many were sent and with `Run.end` that these are all, before its next input, whatever that is.
-Before an input that may leave the promise as it is, a machine can ask its `Carrier` for the first alone. A host may also never
+A machine that `plans_bursts` promises a `Burst` of messages after a wake-up. The host may carry them as if it had woken it for
+each,
+and tells it with `Burst.note` how many were sent and with `Burst.end` that these are all, before its next input, whatever that
+is.
+Before an input that may leave the promise as it is, a machine can ask its `BurstCarrier` for the first alone. A host may also
+never
 ask.
 """
 
@@ -12,10 +15,10 @@ from typing import Any, Protocol
 
 from protocols.machine import Address, Message
 
-__all__ = ["Carrier", "Run"]
+__all__ = ["BurstCarrier", "Burst"]
 
 
-class Carrier(Protocol):
+class BurstCarrier(Protocol):
     """Who carries a run."""
 
     def report(self) -> None:
@@ -25,10 +28,10 @@ class Carrier(Protocol):
         """Do not send what is due at `until` or later; at least what was reported stays."""
 
 
-class Run(ABC):
+class Burst(ABC):
     """Messages of one size with consecutive identities never sent before, in one chain of positions, each calm.
 
-    They have a token, unless they are to be told at their time (`turn`).
+    They have a token, unless they are to be told at their time (`next_visible`).
 
     The first is due at `begin`; each of the others `interval` after the one before, added up one by one. What is due at `until`
     or later is not promised.
@@ -39,7 +42,7 @@ class Run(ABC):
     def __init__(self, begin: float, interval: float, count: int, identity: int, kind: str, size: int, to: Address) -> None:
         self.begin = begin
         self.until = inf
-        self.carrier: Carrier | None = None
+        self.carrier: BurstCarrier | None = None
         """Who has taken it."""
         self.interval = interval
         self.count = count
@@ -55,19 +58,19 @@ class Run(ABC):
         """Where who heard `number` of them stands: always the same object."""
 
     @abstractmethod
-    def turn(self, number: int) -> int:
+    def next_visible(self, number: int) -> int:
         """The first from this on that has no token, as far as the run goes; to be told at its time."""
 
     @abstractmethod
-    def is_inner(self, number: int) -> bool:
+    def is_deferrable(self, number: int) -> bool:
         """Does who misses it and hears something later only note so (`loss`), however late?"""
 
     @abstractmethod
     def loss(self, number: int) -> Any:
-        """What `Seat.skip` is to note of an inner one that did not come."""
+        """What `FastState.skip` is to note of an inner one that did not come."""
 
     @abstractmethod
-    def shows(self, other: "Run") -> bool:
+    def reveals_loss_of(self, other: "Burst") -> bool:
         """Does who missed the last of another run see from the first of this that it was sent?"""
 
     @abstractmethod

@@ -4,8 +4,8 @@ from protocols.norm.config import NormConfig
 from protocols.norm.receiver import NormReceiver
 from protocols.norm.sender import NormSender
 from protocols.norm.wire.codec import NormCodec
-from protocols.spec import Protocol
+from protocols.spec import ProtocolSpec
 
 __all__ = ["PROTOCOL", "NormCodec", "NormConfig", "NormReceiver", "NormSender"]
 
-PROTOCOL = Protocol("norm", NormConfig, NormCodec, NormSender, NormReceiver)
+PROTOCOL = ProtocolSpec("norm", NormConfig, NormCodec, NormSender, NormReceiver)

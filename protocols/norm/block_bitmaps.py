@@ -2,10 +2,10 @@
 
 from protocols.norm.small_dict import NONE
 
-__all__ = ["Masks"]
+__all__ = ["BlockBitmaps"]
 
 
-class Masks:
+class BlockBitmaps:
     """Block -> mask of its symbols, as much of a mapping as is used.
 
     Who asks with every message looks at the parts itself: `key` and `item` are the lowest block and its mask, `NONE` and 0 when

@@ -12,7 +12,7 @@ from protocols.norm.probe_response import NOTHING_HEARD
 from protocols.serial import ahead
 
 if TYPE_CHECKING:
-    from protocols.norm.sender_state import RemoteSender
+    from protocols.norm.sender_state import SenderState
 
 __all__ = ["HANDLERS"]
 
@@ -23,7 +23,7 @@ JUST_BEGUN = 64
 # -- joining -----------------------------------------------------------------------------------------------------------
 
 
-def _joined(remote: "RemoteSender", message: Data | Info) -> bool:
+def _joined(remote: "SenderState", message: Data | Info) -> bool:
     """Join at the first object whose beginning is heard (NRL's policy CURRENT), or with a sender that has just begun."""
     if remote.synced:
         return True
@@ -35,7 +35,7 @@ def _joined(remote: "RemoteSender", message: Data | Info) -> bool:
     return remote.synced
 
 
-def _joined_start(remote: "RemoteSender", message: Data | Info | Flush, part: int) -> bool:
+def _joined_start(remote: "SenderState", message: Data | Info | Flush, part: int) -> bool:
     """Join at object 0 if the sender's few messages so far can hold no more than this object's `part` and those before it.
 
     Otherwise a receiver that was there all the time, but lost the one INFO or DATA message it may join at, would miss a
@@ -43,13 +43,13 @@ def _joined_start(remote: "RemoteSender", message: Data | Info | Flush, part: in
     first probe. A FLUSH of one block of object 0 alone says as much.
     """
     sent = (message.sequence - remote.began) & 0xFFFF
-    alone = isinstance(message, Flush) and not message.object_id and not part
-    if alone or message.object_id + part <= sent < JUST_BEGUN:
+    leave_lockstep = isinstance(message, Flush) and not message.object_id and not part
+    if leave_lockstep or message.object_id + part <= sent < JUST_BEGUN:
         remote.join(0, message.fec_id)
     return remote.synced
 
 
-def _reached(remote: "RemoteSender", object_id: int) -> bool:
+def _reached(remote: "SenderState", object_id: int) -> bool:
     """Bring the front to this object if it is new; True when the object is at the front."""
     order = ahead(object_id, remote.at.object_id)
     if order > 0:
@@ -60,7 +60,7 @@ def _reached(remote: "RemoteSender", object_id: int) -> bool:
 # -- content -----------------------------------------------------------------------------------------------------------
 
 
-def _on_info(remote: "RemoteSender", message: Info, sequence: int, now: float) -> bool:
+def _on_info(remote: "SenderState", message: Info, sequence: int, now: float) -> bool:
     """NORM_INFO: the object's information, and the news that the object began."""
     if message.flags & FLAG_STREAM or not _joined(remote, message):
         return False
@@ -77,7 +77,7 @@ def _on_info(remote: "RemoteSender", message: Info, sequence: int, now: float) -
     return True
 
 
-def _on_data(remote: "RemoteSender", message: Data, sequence: int, now: float) -> bool:
+def _on_data(remote: "SenderState", message: Data, sequence: int, now: float) -> bool:
     """NORM_DATA: a symbol, and the news that everything before it was sent."""
     if message.flags & FLAG_STREAM or not _joined(remote, message):
         return False
@@ -129,7 +129,7 @@ def _fits(message: Data, fti: Fti) -> bool:
 # -- commands ----------------------------------------------------------------------------------------------------------
 
 
-def _on_flush(remote: "RemoteSender", message: Flush, sequence: int, now: float) -> bool:
+def _on_flush(remote: "SenderState", message: Flush, sequence: int, now: float) -> bool:
     """CMD(FLUSH): everything through the end of this block was sent."""
     empty = (message.block, message.symbol) == EMPTY_OBJECT.get(message.fec_id)
     if not remote.synced and not _joined_start(remote, message, 0 if empty else message.block):
@@ -158,7 +158,7 @@ def _on_flush(remote: "RemoteSender", message: Flush, sequence: int, now: float)
     return True
 
 
-def _on_squelch(remote: "RemoteSender", message: Squelch, sequence: int, now: float) -> bool:
+def _on_squelch(remote: "SenderState", message: Squelch, sequence: int, now: float) -> bool:
     """CMD(SQUELCH): what comes before this object will not be repaired, nor what is listed."""
     if not remote.synced:
         return False
@@ -168,7 +168,7 @@ def _on_squelch(remote: "RemoteSender", message: Squelch, sequence: int, now: fl
     return False
 
 
-def _on_probe(remote: "RemoteSender", message: Probe, sequence: int, now: float) -> bool:
+def _on_probe(remote: "SenderState", message: Probe, sequence: int, now: float) -> bool:
     """CMD(CC): note the sender's clock, and answer in time."""
     if not message.cc_sequence and not remote.synced:
         remote.began = message.sequence
@@ -178,7 +178,7 @@ def _on_probe(remote: "RemoteSender", message: Probe, sequence: int, now: float)
     return False
 
 
-HANDLERS: dict[type[NormMessage], Callable[["RemoteSender", Any, int, float], bool]] = {
+HANDLERS: dict[type[NormMessage], Callable[["SenderState", Any, int, float], bool]] = {
     Data: _on_data,
     Info: _on_info,
     Flush: _on_flush,

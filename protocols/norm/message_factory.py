@@ -1,16 +1,16 @@
-"""The messages of a sender, tied into the chain of positions that receivers follow by identity (`Message.token`)."""
+"""The messages of a sender, tied into the chain of positions that receivers follow by identity (`Message.expects`)."""
 
 from collections.abc import Iterable
 
 from protocols.norm.config import NormConfig
 from protocols.norm.identity import info_identity
-from protocols.norm.messages import EMPTY_OBJECT, Command, Data, Flush, Info, Origin, Position, Probe, Squelch
-from protocols.norm.tx_object import Outgoing
+from protocols.norm.messages import EMPTY_OBJECT, Command, Data, Flush, Info, Origin, Probe, Squelch, TransmitPosition
+from protocols.norm.tx_object import TxObject
 
-__all__ = ["Chain"]
+__all__ = ["MessageFactory"]
 
 
-class Chain:
+class MessageFactory:
     """Makes messages of one sender and numbers them."""
 
     __slots__ = ("_config", "ordinal", "origin", "place", "position", "said")
@@ -22,7 +22,7 @@ class Chain:
         """The origin of the message before: receivers have to look at a message with another."""
         self.ordinal = 0
         """How many messages were made; their sequence number comes from this."""
-        self.position: Position | None = None
+        self.position: TransmitPosition | None = None
         """Where who heard everything stands; None while there is no chain."""
         self.place: tuple[int, int, int] = (0, 0, 0)
         """Where the sender transmits."""
@@ -37,10 +37,10 @@ class Chain:
         self.ordinal = ordinal + 1
         return ordinal & 0xFFFF
 
-    def _known(self) -> Position | None:
+    def _known(self) -> TransmitPosition | None:
         return self.position if self.said is self.origin else None
 
-    def data(self, item: Outgoing, block: int, symbol: int, repair: int) -> Data:
+    def data(self, item: TxObject, block: int, symbol: int, repair: int) -> Data:
         """A symbol; `repair` is FLAG_REPAIR or 0. Raises OSError when the source can't be read."""
         payload, size, identity = item.payload(block, symbol)
         length = item.partition.length(block)
@@ -54,27 +54,27 @@ class Chain:
         known = self._known()
         if repair:
             self._link(message, None, self.place)
-            message.calm = known
+            message.expects_if_complete = known
             return message
         self._link(message, (key, block, symbol + 1) if symbol + 1 < length else (key, block + 1, 0))
         if (block or symbol) and (symbol + 1 != length or block + 1 < item.partition.blocks):
             # At both ends of an object every receiver has something to do; at the start of a block and with parity, those
             # that lack something.
-            message.calm = known
-            message.token = known if 0 < symbol < length else None
+            message.expects_if_complete = known
+            message.expects = known if 0 < symbol < length else None
         return message
 
-    def middle(self, item: Outgoing) -> Data:
+    def middle(self, item: TxObject) -> Data:
         """The symbol of counted content at the item's cursor, which is inside a block; moves the cursor.
 
         As `data`, without its questions: most messages of many simulated runs are made here.
         """
         position, block, symbol, fti, key = self.position, item.block, item.symbol, item.fti, item.object_id
-        after = item.symbol = symbol + 1
+        next_state = item.symbol = symbol + 1
         ordinal = self.ordinal
         self.ordinal = ordinal + 1
-        place = self.place = (key, block, after)
-        self.position = moved = Position(key, block, after, ordinal + 1, place)
+        place = self.place = (key, block, next_state)
+        self.position = moved = TransmitPosition(key, block, next_state, ordinal + 1, place)
         return Data(
             self.origin,
             ordinal & 0xFFFF,
@@ -104,9 +104,9 @@ class Chain:
         if front is None:
             front = (position.object_id, position.block, position.symbol) if position else self.place
         key, block, symbol = front
-        message.after = self.position = Position(key, block, symbol, self.ordinal, place or front)
+        message.next_state = self.position = TransmitPosition(key, block, symbol, self.ordinal, place or front)
 
-    def info(self, item: Outgoing, repair: int) -> Info:
+    def info(self, item: TxObject, repair: int) -> Info:
         """The object's information; `repair` as in `data`."""
         origin, key, fti = self.origin, item.object_id, item.fti
         identity = info_identity(origin.source_id, key)
@@ -118,7 +118,7 @@ class Chain:
             self.position = None
         return message
 
-    def flush(self, item: Outgoing) -> Flush:
+    def flush(self, item: TxObject) -> Flush:
         """Everything through the end of this object was sent."""
         fec = self._config.fec
         block, symbol, length = *EMPTY_OBJECT[fec], 0
@@ -129,7 +129,7 @@ class Chain:
         known = self._known()
         message = Flush(self.origin, self._number(), fec, item.object_id, block, symbol, length)
         self._link(message, None)
-        message.calm = known
+        message.expects_if_complete = known
         return message
 
     def squelch(self, first: int, length: int, invalid: Iterable[int]) -> Squelch:

@@ -1,7 +1,7 @@
 """The NORM messages (RFC 5740 4) as slotted objects. Fields hold what the wire holds: codes, not seconds.
 
 Three small immutable parts are shared by many messages, and receivers compare them by identity first:
-`Origin` (who sends, with which timing), `Fti` (how the object is coded) and `Position` (where the sender stands).
+`Origin` (who sends, with which timing), `Fti` (how the object is coded) and `TransmitPosition` (where the sender stands).
 """
 
 from dataclasses import dataclass, field
@@ -12,8 +12,8 @@ from protocols.machine import Message
 from protocols.norm.partition import Partition
 
 if TYPE_CHECKING:
-    from protocols.norm.probe_response import Feedback
-    from protocols.norm.repair_requests import Demand
+    from protocols.norm.probe_response import ProbeResponse
+    from protocols.norm.repair_requests import RequestedRepairs
 
 __all__ = [
     "EMPTY_OBJECT",
@@ -48,7 +48,7 @@ __all__ = [
     "Nack",
     "NormMessage",
     "Origin",
-    "Position",
+    "TransmitPosition",
     "Probe",
     "RepairAdv",
     "Report",
@@ -95,7 +95,7 @@ class Fti:
 
 
 @dataclass(slots=True)
-class Position:
+class TransmitPosition:
     """Where a sender stands after a message, and the sequence number that comes next.
 
     `object_id`, `block`, `symbol` name the next source symbol never sent before; a finished object ends at block = number of
@@ -193,9 +193,9 @@ class Data(NormMessage):
     length: int
     identity: int | None = None
     extensions: tuple[Extension, ...] = ()
-    token: Any = field(default=None, compare=False, repr=False)
-    calm: Any = field(default=None, compare=False, repr=False)
-    after: Any = field(default=None, compare=False, repr=False)
+    expects: Any = field(default=None, compare=False, repr=False)
+    expects_if_complete: Any = field(default=None, compare=False, repr=False)
+    next_state: Any = field(default=None, compare=False, repr=False)
 
     @property
     def repair(self) -> bool:
@@ -210,20 +210,20 @@ class Data(NormMessage):
         return f"{self.object_id}.{self.block}.{symbol}"
 
     @property
-    def spare(self) -> bool:
+    def redundant(self) -> bool:
         """A repair or parity, of which who lacks nothing has no use."""
         return bool(self.flags & FLAG_REPAIR) or self.symbol >= self.block_length
 
-    def gist(self) -> Gist:
+    def effect(self) -> Gist:
         """A repair or parity fills; a repair rewinds, too."""
         reach = (self.object_id, self.block, 0)
-        if self.flags & FLAG_REPAIR and self.after is not None:
-            return self.object_id, self.block, reach, self.after.place
-        return self.object_id, self.block if self.spare else -1, reach, None
+        if self.flags & FLAG_REPAIR and self.next_state is not None:
+            return self.object_id, self.block, reach, self.next_state.place
+        return self.object_id, self.block if self.redundant else -1, reach, None
 
-    def is_no_news(self, waits: tuple[int, int]) -> bool:
+    def is_irrelevant_to(self, waits: tuple[int, int]) -> bool:
         """It is when it comes before the first block of which something is missing, or is the first symbol of that block."""
-        return waits[0] == self.object_id and (waits[1] > self.block or (waits[1] == self.block and not self.spare))
+        return waits[0] == self.object_id and (waits[1] > self.block or (waits[1] == self.block and not self.redundant))
 
 
 @dataclass(slots=True)
@@ -240,7 +240,7 @@ class Info(NormMessage):
     payload: bytes
     identity: int | None = None
     extensions: tuple[Extension, ...] = ()
-    after: Any = field(default=None, compare=False, repr=False)
+    next_state: Any = field(default=None, compare=False, repr=False)
 
     @property
     def repair(self) -> bool:
@@ -259,8 +259,8 @@ class Command(NormMessage):
 
     origin: Origin
     sequence: int
-    calm: Any = field(default=None, compare=False, repr=False, kw_only=True)
-    after: Any = field(default=None, compare=False, repr=False, kw_only=True)
+    expects_if_complete: Any = field(default=None, compare=False, repr=False, kw_only=True)
+    next_state: Any = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(slots=True)
@@ -281,11 +281,11 @@ class Flush(Command):
         """The last symbol sent."""
         return f"{self.object_id}.{self.block}.{self.symbol}"
 
-    def gist(self) -> Gist:
+    def effect(self) -> Gist:
         """It goes through the end of its block."""
         return self.object_id, -1, (self.object_id, self.block + 1, 0), None
 
-    def is_no_news(self, waits: tuple[int, int]) -> bool:
+    def is_irrelevant_to(self, waits: tuple[int, int]) -> bool:
         """It is when it comes before the first block of which something is missing."""
         return waits[0] == self.object_id and waits[1] > self.block
 
@@ -328,7 +328,7 @@ class Probe(Command):
     nodes: tuple[CcNode, ...] = ()
     reserved: int = 0
     extensions: tuple[Extension, ...] = ()
-    resting: "Feedback | None" = field(default=None, compare=False, repr=False)
+    resting: "ProbeResponse | None" = field(default=None, compare=False, repr=False)
     """What those who heard it at one time and owe no answer share."""
 
 
@@ -378,7 +378,7 @@ class Nack(NormMessage):
     requests: tuple[Request, ...]
     cc: CcFeedback | None = None
     extensions: tuple[Extension, ...] = ()
-    demand: "Demand | None" = field(default=None, init=False, compare=False, repr=False)
+    demand: "RequestedRepairs | None" = field(default=None, init=False, compare=False, repr=False)
     """`requests` sorted by level, kept by the first who needs it (`protocols.norm.repair_requests`)."""
 
     @property

@@ -15,12 +15,12 @@ from protocols.norm.messages import (
     Item,
     Request,
 )
-from protocols.norm.repair_requests import Demand
-from protocols.norm.rx_object import Incoming
-from protocols.norm.small_dict import NONE, Pending
+from protocols.norm.repair_requests import RequestedRepairs
+from protocols.norm.rx_object import RxObject
+from protocols.norm.small_dict import NONE, SmallDict
 from protocols.serial import ahead
 
-__all__ = ["Need", "Place", "contents_for", "is_covered", "needs_before"]
+__all__ = ["MissingRange", "Place", "contents_for", "is_covered", "needs_before"]
 
 Place = tuple[int, int, int]
 """(object id, block, symbol): everything before it in transmission order."""
@@ -30,7 +30,7 @@ MOST_NACKS = 4
 
 
 @dataclass(slots=True)
-class Need:
+class MissingRange:
     """Consecutive things missing: `count` objects, informations of objects, blocks of an object or symbols of a block."""
 
     level: int
@@ -43,9 +43,9 @@ class Need:
 _item = lru_cache(maxsize=256)(Item)
 
 
-def needs_before(objects: Pending[Incoming | None], place: Place, fec_id: int) -> list[Need]:
+def needs_before(objects: SmallDict[RxObject | None], place: Place, fec_id: int) -> list[MissingRange]:
     """Everything missing before `place`, objects and blocks in order, objects of which nothing is known as a whole."""
-    needs: list[Need] = []
+    needs: list[MissingRange] = []
     object_id, block, symbol = place
     for key in (objects.key,) if objects.more is None else sorted(objects, key=lambda key: ahead(key, object_id)):
         order = ahead(key, object_id)
@@ -61,30 +61,32 @@ def needs_before(objects: Pending[Incoming | None], place: Place, fec_id: int) -
     return needs
 
 
-def _add_object(needs: list[Need], level: int, key: int, fec_id: int) -> None:
+def _add_object(needs: list[MissingRange], level: int, key: int, fec_id: int) -> None:
     """An object or its information: one need together with that before, if it asks for the same of the object before."""
     if needs and needs[-1].level == level and needs[-1].last.object_id == (key - 1) & 0xFFFF:
         needs[-1].last = _item(fec_id, key)
         needs[-1].count += 1
     else:
-        needs.append(Need(level, _item(fec_id, key), _item(fec_id, key)))
+        needs.append(MissingRange(level, _item(fec_id, key), _item(fec_id, key)))
 
 
-def _add_parts(needs: list[Need], item: Incoming, block: int, symbol: int, fec_id: int) -> None:
+def _add_parts(needs: list[MissingRange], item: RxObject, block: int, symbol: int, fec_id: int) -> None:
     """What an object lacks before this symbol."""
     key, length = item.object_id, item.fti.partition.length
     if item.wants_info and item.info is None:
         _add_object(needs, LEVEL_INFO, key, fec_id)
-    for first, last in item.absent or ():
+    for first, last in item.missing_blocks or ():
         if first < block:
             last, size = min(last, block - 1), length(first)
             needs.append(
-                Need(LEVEL_BLOCK, _item(fec_id, key, first, 0, size), _item(fec_id, key, last, 0, size), last - first + 1)
+                MissingRange(
+                    LEVEL_BLOCK, _item(fec_id, key, first, 0, size), _item(fec_id, key, last, 0, size), last - first + 1
+                )
             )
-    gaps = item.gaps
-    if gaps is None:
+    missing_symbols = item.missing_symbols
+    if missing_symbols is None:
         return
-    for number, missing in gaps.items() if gaps.more is None else sorted(gaps.items()):
+    for number, missing in missing_symbols.items() if missing_symbols.more is None else sorted(missing_symbols.items()):
         if number < block:
             _add_block(needs, item, number, missing, fec_id)
         elif number == block and not item.fti.usable:
@@ -92,7 +94,7 @@ def _add_parts(needs: list[Need], item: Incoming, block: int, symbol: int, fec_i
                 _add_run(needs, item, number, start, end, fec_id)
 
 
-def _add_block(needs: list[Need], item: Incoming, block: int, missing: int, fec_id: int) -> None:
+def _add_block(needs: list[MissingRange], item: RxObject, block: int, missing: int, fec_id: int) -> None:
     """Symbols of a block that was wholly sent: as many parity symbols as are short, or, beyond them, source symbols by name."""
     length, parity, heard = item.fti.partition.length(block), item.fti.usable, item.parity_of(block)
     short = missing.bit_count() - heard.bit_count()
@@ -109,15 +111,15 @@ def _add_block(needs: list[Need], item: Incoming, block: int, missing: int, fec_
         _add_run(needs, item, block, start, end, fec_id)
 
 
-def _add_run(needs: list[Need], item: Incoming, block: int, start: int, end: int, fec_id: int) -> None:
+def _add_run(needs: list[MissingRange], item: RxObject, block: int, start: int, end: int, fec_id: int) -> None:
     """Symbols of a block from `start` to `end`."""
     key, length = item.object_id, item.fti.partition.length(block)
     first = _item(fec_id, key, block, start, length)
     last = first if end == start else _item(fec_id, key, block, end, length)
-    needs.append(Need(LEVEL_SEGMENT, first, last, end - start + 1))
+    needs.append(MissingRange(LEVEL_SEGMENT, first, last, end - start + 1))
 
 
-def is_covered(objects: Pending[Incoming | None], place: Place, asked: Demand) -> bool:
+def is_covered(objects: SmallDict[RxObject | None], place: Place, asked: RequestedRepairs) -> bool:
     """Will the repair of what others asked for bring everything missing before `place`?"""
     object_id, block, symbol = place
     item = objects.item
@@ -138,20 +140,22 @@ def is_covered(objects: Pending[Incoming | None], place: Place, asked: Demand) -
     return True
 
 
-def _is_object_covered(item: Incoming, place: Place, asked: Demand) -> bool:
+def _is_object_covered(item: RxObject, place: Place, asked: RequestedRepairs) -> bool:
     key, end, symbol = place
     if item.wants_info and item.info is None and not asked.has_info(key):
         return False
-    if item.absent:
-        for first, last in item.absent:
+    if item.missing_blocks:
+        for first, last in item.missing_blocks:
             if first < end and not asked.has_blocks(key, first, min(last, end - 1)):
                 return False
-    gaps, parity, usable = item.gaps, item.parity, item.fti.usable
-    if gaps is None:
+    missing_symbols, parity, usable = item.missing_symbols, item.parity, item.fti.usable
+    if missing_symbols is None:
         return True
     counts, whole = asked.counts(key, item.fti), asked.blocks
     # As `items`, without a call where there is one block.
-    for block, missing in [(gaps.key, gaps.item)] if gaps.more is None else gaps.items():
+    for block, missing in (
+        [(missing_symbols.key, missing_symbols.item)] if missing_symbols.more is None else missing_symbols.items()
+    ):
         if block < end:
             count, lacking, heard = counts.get(block, 0), missing.bit_count(), 0
             if parity is not None:
@@ -168,7 +172,7 @@ def _is_object_covered(item: Incoming, place: Place, asked: Demand) -> bool:
     return True
 
 
-def _is_block_covered(item: Incoming, block: int, missing: int, mask: int) -> bool:
+def _is_block_covered(item: RxObject, block: int, missing: int, mask: int) -> bool:
     """Will as many useful symbols of a wholly sent block come as it lacks, when those of `mask` are asked for?"""
     fti, heard = item.fti, item.parity_of(block)
     length = fti.partition.length(block)
@@ -187,7 +191,7 @@ def _is_block_covered(item: Incoming, block: int, missing: int, mask: int) -> bo
 # -- as requests -------------------------------------------------------------------------------------------------------
 
 
-def contents_for(needs: Iterable[Need], fec_id: int, segment: int) -> list[tuple[Request, ...]]:
+def contents_for(needs: Iterable[MissingRange], fec_id: int, segment: int) -> list[tuple[Request, ...]]:
     """The requests for the needs, oldest first, as the contents of at most four NACKs of at most `segment` bytes each.
 
     Three and more consecutive things become a range, fewer become items; neighbours of one form share a request.

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 from protocols.norm.backoff import NEVER, backoff
 from protocols.norm.nack_content import Place, is_covered
 from protocols.norm.quantise import gsize_value, rtt_seconds
-from protocols.norm.repair_requests import Demand
+from protocols.norm.repair_requests import RequestedRepairs
 from protocols.serial import ahead
 
 if TYPE_CHECKING:
-    from protocols.norm.sender_state import RemoteSender
+    from protocols.norm.sender_state import SenderState
 
-__all__ = ["NackCycle", "is_before"]
+__all__ = ["NackProcess", "is_before"]
 
 
 def is_before(a: Place, b: Place) -> bool:
@@ -22,7 +22,7 @@ def is_before(a: Place, b: Place) -> bool:
     return ahead(a[0], b[0]) < 0
 
 
-class NackCycle:
+class NackProcess:
     """One receiver's NACK process towards one sender; exists from a loss until nothing is missing.
 
     Until `expiry` it is in back-off, then until `holdoff` it keeps silent; both are mere times, and only a back-off that may
@@ -32,7 +32,7 @@ class NackCycle:
 
     __slots__ = ("_remote", "asked", "covered", "due", "expiry", "holdoff", "noted")
 
-    def __init__(self, remote: "RemoteSender") -> None:
+    def __init__(self, remote: "SenderState") -> None:
         self._remote = remote
         self.noted: Place = (0, 0, 0)
         """Where the sender was when the process began, or where it went back to since."""
@@ -40,7 +40,7 @@ class NackCycle:
         """When the back-off is over."""
         self.holdoff = NEVER
         """Until then a back-off or hold-off is under way; after it no repair changes anything here."""
-        self.asked: Demand | None = None
+        self.asked: RequestedRepairs | None = None
         """What others have asked for during the back-off."""
         self.covered: Place | None = None
         """Up to where they have asked for everything; None while this receiver is not quiet."""
@@ -118,7 +118,7 @@ class NackCycle:
                 trace("nack_due", {"silent_until": self.holdoff})
             remote.send_nack(needs, now)
 
-    def overhear(self, demand: Demand, now: float) -> bool:
+    def overhear(self, demand: RequestedRepairs, now: float) -> bool:
         """Another receiver asked for this; True when there is nothing left to ask for."""
         if now >= self.expiry or self.covered is not None:
             return False

@@ -6,13 +6,13 @@ from protocols.norm.backoff import NEVER, backoff
 from protocols.norm.messages import Probe
 from protocols.rng import Rng
 
-__all__ = ["NOTHING_HEARD", "Feedback"]
+__all__ = ["NOTHING_HEARD", "ProbeResponse"]
 
 LEAST_FACTOR = 4
 """Answers to probes spread over at least this many GRTT, whatever the NACK back-off."""
 
 
-class Feedback:
+class ProbeResponse:
     """What one receiver owes one sender for its last probe. `due` is when an ACK(CC) is to be sent, inf for never.
 
     It does not change: what happens makes another. Receivers that owe nothing for the same probe share one.
@@ -27,12 +27,12 @@ class Feedback:
         self._hold = hold
         self.due = due
 
-    def probed(self, probe: Probe, now: float, grtt: float, factor: int, group_size: float, rng: Rng) -> "Feedback":
+    def probed(self, probe: Probe, now: float, grtt: float, factor: int, group_size: float, rng: Rng) -> "ProbeResponse":
         """A probe came; one with a rate wants an answer, unless one was given a moment ago."""
         due = self.due
         if probe.rate is not None and due == inf and now >= self._hold:
             due = now + backoff(rng.uniform(), grtt * max(factor, LEAST_FACTOR), group_size)
-        return Feedback(probe, now, self._hold, due)
+        return ProbeResponse(probe, now, self._hold, due)
 
     def echo(self, now: float) -> tuple[int, int]:
         """The sender's clock as this receiver knows it: seconds and microseconds for a NACK or ACK."""
@@ -41,21 +41,21 @@ class Feedback:
         seconds, microseconds = divmod(sent + round((now - self._heard) * 1e6), 1_000_000)
         return seconds & 0xFFFFFFFF, microseconds
 
-    def answered(self, now: float, grtt: float, factor: int) -> "Feedback":
+    def answered(self, now: float, grtt: float, factor: int) -> "ProbeResponse":
         """An answer went out, in an ACK or in a NACK."""
-        return Feedback(self._probe, self._heard, now + grtt * factor)
+        return ProbeResponse(self._probe, self._heard, now + grtt * factor)
 
-    def overheard(self) -> "Feedback":
+    def overheard(self) -> "ProbeResponse":
         """Another receiver answered the probe: one answer is enough to go on."""
         if self.due == inf:
             return self
         if self._hold != NEVER or self._probe is None:
-            return Feedback(self._probe, self._heard, self._hold)
+            return ProbeResponse(self._probe, self._heard, self._hold)
         resting = self._probe.resting
         if resting is None or resting._heard != self._heard:
-            resting = self._probe.resting = Feedback(self._probe, self._heard)
+            resting = self._probe.resting = ProbeResponse(self._probe, self._heard)
         return resting
 
 
-NOTHING_HEARD = Feedback()
+NOTHING_HEARD = ProbeResponse()
 """Before the first probe."""

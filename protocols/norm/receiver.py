@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from protocols.events import SenderHeard
-from protocols.fast.lockstep import Crowd
+from protocols.fast.lockstep import LockstepGroup
 from protocols.machine import Address, Group, Machine, Message, Packet, Ports, fan_out
 from protocols.norm.config import NormConfig
 from protocols.norm.messages import Ack, Command, Data, Flush, Info, Nack
-from protocols.norm.sender_state import RemoteSender
+from protocols.norm.sender_state import SenderState
 from protocols.norm.wire.codec import size_of
 
 __all__ = ["NormReceiver"]
@@ -40,8 +40,8 @@ class NormReceiver(Machine):
         self.node = node
         self._group = group
         # All that were heard, when there are several; the seat is the one heard last.
-        self._senders: dict[int, RemoteSender] | None = None
-        self.seat = RemoteSender(self, NOBODY)
+        self._senders: dict[int, SenderState] | None = None
+        self.fast_state = SenderState(self, NOBODY)
         self.nacks_suppressed = self.duplicates = self.objects_received = 0
         # Of a large group few ever speak.
         self._rare: dict[str, int] | None = None
@@ -52,51 +52,51 @@ class NormReceiver(Machine):
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """A message of a sender, or the feedback of another receiver."""
-        remote: RemoteSender = self.seat
+        remote: SenderState = self.fast_state
         if type(message) is Data:
             at = remote.at
-            if message.token is at:
-                remote.at = message.after
+            if message.expects is at:
+                remote.at = message.next_state
                 remote.heard = now
                 return
             if self._senders is not None and self._turn_to(message.origin.source_id):
                 self.receive(message, source, to, now)
                 return
-            if message.calm is not at:
-                if remote.leap(message, now):
+            if message.expects_if_complete is not at:
+                if remote.advance_over_gap(message, now):
                     return
-            elif remote.follow(message, now):
+            elif remote.advance(message, now):
                 return
         elif isinstance(message, (Nack, Ack)):
             self.overhear(message, now)
             return
         elif type(message) is Flush:
             if self._senders is not None and self._turn_to(message.origin.source_id):
-                remote = self.seat
-            if message.calm is remote.at and remote.follow(message, now):
+                remote = self.fast_state
+            if message.expects_if_complete is remote.at and remote.advance(message, now):
                 return
         if isinstance(message, (Data, Info, Command)) and message.origin.source_id != self.node:
             self._remote_of(message.origin.source_id).hear(message, now)
             self.settle()
 
     @staticmethod
-    def receive_all(machines: "Iterable[Any]", message: Message, source: Address, to: Address, now: float) -> None:
+    def receive_batch(machines: "Iterable[Any]", message: Message, source: Address, to: Address, now: float) -> None:
         """As `receive` of each, but straight to where it leads nearly all."""
-        calm = message.calm
+        expects_if_complete = message.expects_if_complete
         machine: NormReceiver
-        remote: RemoteSender
-        if isinstance(message, (Data, Flush)) and calm is not None and message.token is None:
+        remote: SenderState
+        if isinstance(message, (Data, Flush)) and expects_if_complete is not None and message.expects is None:
             for machine in machines:
-                remote = machine.seat
-                if remote.at is not calm or not remote.follow(message, now):
+                remote = machine.fast_state
+                if remote.at is not expects_if_complete or not remote.advance(message, now):
                     machine.receive(message, source, to, now)
         else:
             fan_out(machines, message, source, to, now)
 
     def overhear(self, message: Nack | Ack, now: float) -> None:
         """The feedback of another receiver."""
-        remote: RemoteSender | None = self.seat
-        if message.sender_id != self.seat.node:
+        remote: SenderState | None = self.fast_state
+        if message.sender_id != self.fast_state.node:
             remote = self._senders.get(message.sender_id) if self._senders else None
         if remote is not None and remote.attentive and remote.overhear(message, now):
             self.settle()
@@ -107,20 +107,20 @@ class NormReceiver(Machine):
             remote.wake(now)
         self.settle()
 
-    def rouse(self, now: float) -> None:
+    def wake_in_lockstep(self, now: float) -> None:
         """To see that the sender was heard takes only to know when."""
-        remote: RemoteSender = self.seat
-        pace = remote.pace
-        assert isinstance(pace, Crowd)
-        heard = None if remote.attentive or self._senders else pace.heard(self)
+        remote: SenderState = self.fast_state
+        coordinator = remote.coordinator
+        assert isinstance(coordinator, LockstepGroup)
+        heard = None if remote.attentive or self._senders else coordinator.heard(self)
         if heard is not None and remote.renew_activity(heard, now):
             self.settle()
         else:
-            self.alone()
+            self.leave_lockstep()
 
     def counts(self) -> dict[str, int]:
         """What was received and said."""
-        self.alone()
+        self.leave_lockstep()
         remotes, rare = self._remotes(), self._rare or {}
         return {
             "nacks_sent": rare.get("nacks_sent", 0),
@@ -128,7 +128,7 @@ class NormReceiver(Machine):
             "acks_sent": rare.get("acks_sent", 0),
             "data_received": sum(remote.received for remote in remotes),
             "data_lost": sum(remote.lost for remote in remotes),
-            "duplicates": self.duplicates + sum(remote.spare for remote in remotes),
+            "duplicates": self.duplicates + sum(remote.redundant for remote in remotes),
             "ignored": rare.get("ignored", 0),
             "objects_received": self.objects_received,
             "objects_aborted": rare.get("objects_aborted", 0),
@@ -155,43 +155,43 @@ class NormReceiver(Machine):
 
     # -- senders ---------------------------------------------------------------------------------------------------
 
-    def _remotes(self) -> list[RemoteSender]:
+    def _remotes(self) -> list[SenderState]:
         if self._senders is not None:
             return list(self._senders.values())
-        return [self.seat] if self.seat.node != NOBODY else []
+        return [self.fast_state] if self.fast_state.node != NOBODY else []
 
-    def _remote_of(self, node: int) -> RemoteSender:
+    def _remote_of(self, node: int) -> SenderState:
         """The sender `node`, which becomes the one heard last."""
-        if self.seat.node != node and not self._turn_to(node):
-            known = RemoteSender(self, node)
+        if self.fast_state.node != node and not self._turn_to(node):
+            known = SenderState(self, node)
             self.ports.notify(SenderHeard(node))
-            if self.seat.node != NOBODY:
+            if self.fast_state.node != NOBODY:
                 if self._senders is None:
-                    self._senders = {self.seat.node: self.seat}
+                    self._senders = {self.fast_state.node: self.fast_state}
                 self._senders[node] = known
-            self.seat = known
-        remote: RemoteSender = self.seat
+            self.fast_state = known
+        remote: SenderState = self.fast_state
         return remote
 
     def _turn_to(self, node: int) -> bool:
         """Is this another sender than the one heard last, and was it heard before? It is the one heard last, then."""
         known = self._senders.get(node) if self._senders is not None else None
-        if known is None or known is self.seat:
+        if known is None or known is self.fast_state:
             return False
         # What is said to others matters, too.
         known.attentive = True
-        self.seat = known
+        self.fast_state = known
         return True
 
     def settle(self) -> None:
         """After an input: when to be woken, and whether others matter."""
-        seat: RemoteSender = self.seat
+        fast_state: SenderState = self.fast_state
         if self._senders is None:
-            due = seat.settle()
+            due = fast_state.settle()
         else:
             due = min([remote.settle() for remote in self._senders.values()])
             # What is said to others than this one matters, too.
-            seat.attentive = True
+            fast_state.attentive = True
         if due < self.deadline:
             # As `_due`, without a call.
             self.deadline = due

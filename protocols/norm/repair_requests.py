@@ -12,18 +12,18 @@ from protocols.norm.messages import (
 )
 from protocols.serial import ahead, before
 
-__all__ = ["Demand", "demand_of"]
+__all__ = ["RequestedRepairs", "requested_repairs"]
 
 
-class Demand:
+class RequestedRepairs:
     """The content of one NACK. Ranges are inclusive; `symbols` maps (object, block) to a bit mask of encoding symbol ids."""
 
     __slots__ = ("_counted", "_counts", "_merged", "_owner", "_with", "blocks", "infos", "objects", "symbols")
 
     def __init__(self) -> None:
         # All who heard the same NACKs merge the same demands, so the last result is kept.
-        self._with: Demand | None = None
-        self._merged: Demand | None = None
+        self._with: RequestedRepairs | None = None
+        self._merged: RequestedRepairs | None = None
         self._counts: dict[int, int] = {}
         self._counted: Fti | None = None
         self._owner = 0
@@ -76,11 +76,11 @@ class Demand:
                 return True
         return False
 
-    def merged(self, other: "Demand") -> "Demand":
+    def merged(self, other: "RequestedRepairs") -> "RequestedRepairs":
         """What either asks for; shared, so not to be changed."""
         if self._with is other and self._merged is not None:
             return self._merged
-        both = Demand()
+        both = RequestedRepairs()
         both.objects = self.objects + other.objects
         both.infos = self.infos + other.infos
         both.blocks = self.blocks + other.blocks
@@ -117,10 +117,10 @@ class Demand:
                 self.infos += ((first.object_id, last.object_id),)
 
 
-def demand_of(nack: Nack, fec_id: int) -> Demand:
+def requested_repairs(nack: Nack, fec_id: int) -> RequestedRepairs:
     """The demand of a NACK to a sender that uses `fec_id`; worked out once per message, however many hear it."""
     if nack.demand is None:
-        nack.demand = Demand()
+        nack.demand = RequestedRepairs()
         for request in nack.requests:
             nack.demand.add(request, fec_id)
     return nack.demand

@@ -5,22 +5,34 @@ from bisect import bisect_right
 from protocols.fec import decode
 from protocols.machine import Sink
 from protocols.norm.bits import bit_runs
-from protocols.norm.block_bitmaps import Masks
+from protocols.norm.block_bitmaps import BlockBitmaps
 from protocols.norm.messages import Fti
 from protocols.norm.small_dict import NONE
 
-__all__ = ["Incoming"]
+__all__ = ["RxObject"]
 
 
-class Incoming:
+class RxObject:
     """Missing symbols of an incomplete object. It holds what is *missing*, so an object without losses costs next to nothing.
 
-    `gaps` maps a block to the mask of its missing source symbols; `absent` lists sorted ranges [first, last] of blocks of
+    `missing_symbols` maps a block to the mask of its missing source symbols; `missing_blocks` lists sorted ranges [first, last]
+    of blocks of
     which nothing came at all. Where the sender stands within the object is known to its owner, the remote sender.
     Content goes to the sink at once; only parity waits here for its block. A failing sink raises OSError out of any method.
     """
 
-    __slots__ = ("_held", "_stored", "absent", "fti", "gaps", "info", "object_id", "parity", "sink", "wants_info")
+    __slots__ = (
+        "_held",
+        "_stored",
+        "fti",
+        "info",
+        "missing_blocks",
+        "missing_symbols",
+        "object_id",
+        "parity",
+        "sink",
+        "wants_info",
+    )
 
     def __init__(self, object_id: int, fti: Fti, sink: Sink, wants_info: bool) -> None:
         self.object_id = object_id
@@ -28,17 +40,17 @@ class Incoming:
         self.sink = sink
         self.wants_info = wants_info
         self.info: bytes | None = None
-        self.gaps: Masks | None = None
-        self.absent: list[list[int]] | None = None
-        self.parity: Masks | None = None
+        self.missing_symbols: BlockBitmaps | None = None
+        self.missing_blocks: list[list[int]] | None = None
+        self.parity: BlockBitmaps | None = None
         """Block -> mask of the parity symbols received, bit 0 for the first; of blocks that are still incomplete."""
         self._stored: dict[tuple[int, int], bytes] | None = None
         self._held = 0
 
     @property
-    def clean(self) -> bool:
+    def has_no_gaps(self) -> bool:
         """Is nothing missing of what was sent so far?"""
-        return self.gaps is None and not self.absent and not (self.wants_info and self.info is None)
+        return self.missing_symbols is None and not self.missing_blocks and not (self.wants_info and self.info is None)
 
     def parity_of(self, block: int) -> int:
         """The mask of one block."""
@@ -63,44 +75,44 @@ class Incoming:
                 self.lose(block, (1 << length(block)) - (1 << symbol))
             block += 1
         if block < to_block:
-            if self.absent is None:
-                self.absent = []
-            self.absent.append([block, to_block - 1])
+            if self.missing_blocks is None:
+                self.missing_blocks = []
+            self.missing_blocks.append([block, to_block - 1])
         if to_symbol:
             self.lose(to_block, (1 << to_symbol) - 1)
 
     def lose(self, block: int, mask: int) -> None:
         """These symbols of a block were sent and did not come."""
-        gaps = self.gaps
-        if gaps is None:
-            gaps = self.gaps = Masks()
-            gaps.key, gaps.item = block, mask
+        missing_symbols = self.missing_symbols
+        if missing_symbols is None:
+            missing_symbols = self.missing_symbols = BlockBitmaps()
+            missing_symbols.key, missing_symbols.item = block, mask
         else:
-            gaps.add(block, mask)
+            missing_symbols.add(block, mask)
 
     def missing(self, block: int) -> int:
         """Mask of the missing source symbols of a block; a block of which nothing came is brought among the gaps first."""
-        if self.absent:
-            place = bisect_right(self.absent, block, key=lambda span: span[0]) - 1
-            if place >= 0 and block <= self.absent[place][1]:
-                first, last = self.absent[place]
+        if self.missing_blocks:
+            place = bisect_right(self.missing_blocks, block, key=lambda span: span[0]) - 1
+            if place >= 0 and block <= self.missing_blocks[place][1]:
+                first, last = self.missing_blocks[place]
                 rest = [span for span in ([first, block - 1], [block + 1, last]) if span[0] <= span[1]]
-                self.absent[place : place + 1] = rest
+                self.missing_blocks[place : place + 1] = rest
                 self.lose(block, (1 << self.fti.partition.length(block)) - 1)
-        return 0 if self.gaps is None else self.gaps.get(block, 0)
+        return 0 if self.missing_symbols is None else self.missing_symbols.get(block, 0)
 
     def missing_before(self, block: int, symbol: int) -> bool:
         """Is anything missing that comes before (block, symbol)? The object's information comes before everything."""
         if self.wants_info and self.info is None:
             return True
-        if self.absent and self.absent[0][0] < block:
+        if self.missing_blocks and self.missing_blocks[0][0] < block:
             return True
-        gaps = self.gaps
-        if gaps is None:
+        missing_symbols = self.missing_symbols
+        if missing_symbols is None:
             return False
-        if gaps.key < block:
+        if missing_symbols.key < block:
             return True
-        return symbol > 0 and bool(gaps.get(block, 0) & (1 << symbol) - 1)
+        return symbol > 0 and bool(missing_symbols.get(block, 0) & (1 << symbol) - 1)
 
     # -- what comes in -------------------------------------------------------------------------------------------------
 
@@ -120,16 +132,16 @@ class Incoming:
         mask ^= bit
         have = self.parity_of(block)
         if mask.bit_count() > have.bit_count():
-            assert self.gaps is not None
-            self.gaps[block] = mask
+            assert self.missing_symbols is not None
+            self.missing_symbols[block] = mask
         else:
             self._filled(block, mask, have)
         return True
 
     def fill_parity(self, block: int, number: int, payload: bytes | None, limit: int) -> bool:
         """Parity symbol `number` of a block that was wholly sent; True when it is of use. Holds at most `limit` bytes."""
-        gaps, parity = self.gaps, self.parity
-        mask = gaps.item if gaps is not None and gaps.key == block else self.missing(block)
+        missing_symbols, parity = self.missing_symbols, self.parity
+        mask = missing_symbols.item if missing_symbols is not None and missing_symbols.key == block else self.missing(block)
         have = 0 if parity is None else parity.get(block, 0)
         if not mask or have >> number & 1 or number >= self.fti.usable:
             return False
@@ -143,7 +155,7 @@ class Incoming:
         have |= 1 << number
         if have.bit_count() < mask.bit_count():
             if parity is None:
-                parity = self.parity = Masks()
+                parity = self.parity = BlockBitmaps()
             parity[block] = have
         else:
             self._filled(block, mask, have)
@@ -156,15 +168,15 @@ class Incoming:
 
     def _filled(self, block: int, mask: int, have: int) -> None:
         """The parity `have` makes up for what the block misses."""
-        gaps, parity = self.gaps, self.parity
-        assert gaps is not None
+        missing_symbols, parity = self.missing_symbols, self.parity
+        assert missing_symbols is not None
         if mask and self._stored is not None:
             self._decode(block, mask, have)
         # What is emptied goes, for it is most of what a receiver weighs.
-        if gaps.more is None:
-            self.gaps = None
+        if missing_symbols.more is None:
+            self.missing_symbols = None
         else:
-            del gaps[block]
+            del missing_symbols[block]
         if parity is not None and block in parity:
             del parity[block]
             if parity.key == NONE:

@@ -7,13 +7,13 @@ from collections import deque
 from math import inf
 
 from protocols.events import FlushCompleted, ObjectAborted, ObjectPurged, ObjectSent
-from protocols.fast.contract import Seat
-from protocols.fast.lookahead import Run
+from protocols.fast.contract import FastState
+from protocols.fast.lookahead import Burst
 from protocols.machine import Address, Content, Group, Message, Packet, Ports, Sender
 from protocols.norm.config import NormConfig
-from protocols.norm.fast.bursts import Start, Symbols, promise
+from protocols.norm.fast.bursts import Start, Symbols, plan_bursts
 from protocols.norm.grtt import GrttEstimator
-from protocols.norm.message_factory import Chain
+from protocols.norm.message_factory import MessageFactory
 from protocols.norm.messages import (
     FLAG_REPAIR,
     Ack,
@@ -24,8 +24,8 @@ from protocols.norm.messages import (
     Squelch,
 )
 from protocols.norm.quantise import gsize_code, rate_code
-from protocols.norm.repair_requests import demand_of
-from protocols.norm.tx_object import Outgoing, check_content
+from protocols.norm.repair_requests import requested_repairs
+from protocols.norm.tx_object import TxObject, check_content
 from protocols.norm.window import IDS, Window
 from protocols.norm.wire.codec import size_of
 
@@ -41,7 +41,7 @@ CLOCK_OFFSET = 1_000_000
 class NormSender(Sender):
     """Sends objects to a group. `node` is its 32-bit id, `instance` changes with every restart."""
 
-    foresees = True
+    plans_bursts = True
 
     __slots__ = (
         "_acks_received",
@@ -77,15 +77,15 @@ class NormSender(Sender):
 
     def __init__(self, ports: Ports, config: NormConfig, node: int, group: Group, instance: int = 1) -> None:
         super().__init__(ports)
-        self.seat = Seat(object())
+        self.fast_state = FastState(object())
         self._config = config
         self._group = group
         self._grtt = GrttEstimator(config)
-        self._chain = Chain(config, Origin(node, instance, self._grtt.code, config.backoff, gsize_code(config.gsize)))
+        self._chain = MessageFactory(config, Origin(node, instance, self._grtt.code, config.backoff, gsize_code(config.gsize)))
         self._window = Window(config)
-        self._unsent: deque[Outgoing] = deque()
-        self._repairs: list[Outgoing] = []
-        self._run: Run | None = None
+        self._unsent: deque[TxObject] = deque()
+        self._repairs: list[TxObject] = []
+        self._run: Burst | None = None
         self._next_id = 0
         self._clear = 0.0
         self._busy = self._full = False
@@ -112,7 +112,7 @@ class NormSender(Sender):
         """Queue an object; it is sent as soon as the window has room for it. UsageError when NORM can't carry it."""
         check_content(content, self._config)
         object_id, self._next_id = self._next_id, (self._next_id + 1) % IDS
-        self._window.backlog.append(Outgoing(object_id, content, self._config, self._chain.origin.source_id))
+        self._window.backlog.append(TxObject(object_id, content, self._config, self._chain.origin.source_id))
         self._admit(now)
         self._schedule()
         return object_id
@@ -143,7 +143,7 @@ class NormSender(Sender):
             self._transmit(now)
         self._schedule()
 
-    def foresee(self) -> list[Run]:
+    def plan_bursts(self) -> list[Burst]:
         """What was asked for again and the rest of the object, when that is simple and nothing else is to be done before."""
         chain, clear = self._chain, self._clear
         if not self._unsent or self._squelch is not None or self._full or self._window.backlog or self.ports.trace is not None:
@@ -154,9 +154,9 @@ class NormSender(Sender):
         if chain.position is None or chain.said is not chain.origin:
             return []
         start = Start(chain.position, chain.ordinal, clear, item.packet / self._config.rate, chain.origin, self._group)
-        return promise(self, item, self._repairs, start, until)
+        return plan_bursts(self, item, self._repairs, start, until)
 
-    def foreseen(self, run: Run, deadline: float) -> None:
+    def bursts_taken(self, run: Burst, deadline: float) -> None:
         """What was foreseen is sent without a wake-up for each: the next is due then."""
         self._run = run
         # As `_schedule`: a probe that is due waits until the rate allows it, and so does what comes after the probe.
@@ -176,13 +176,13 @@ class NormSender(Sender):
         """So many symbols were sent for the first time as foreseen."""
         self._data_sent += count
 
-    def repaired(self, item: Outgoing, count: int) -> None:
+    def repaired(self, item: TxObject, count: int) -> None:
         """So many repairs of this object were sent as foreseen."""
         self._repairs_sent += count
         if not item.repairing:
             self._repairs.pop(0)
 
-    def unforeseen(self) -> None:
+    def bursts_ended(self) -> None:
         """What is not sent yet of what was foreseen, is not: the host asks again."""
         self._run = None
         self._schedule()
@@ -195,7 +195,7 @@ class NormSender(Sender):
 
     def counts(self) -> dict[str, int]:
         """What was sent and heard."""
-        self.alone()
+        self.leave_lockstep()
         names = [f"{name}_sent" for name in SENT] + [f"{name}_received" for name in HEARD]
         return {name: getattr(self, f"_{name}") for name in names}
 
@@ -229,12 +229,12 @@ class NormSender(Sender):
         if message.response_sec or message.response_usec:
             sent = message.response_sec * 1_000_000 + message.response_usec
             if self._grtt.respond((_clock(now) - sent) / 1e6):
-                self.alone()
+                self.leave_lockstep()
                 self._chain.retime(self._grtt.code)
 
     def _on_nack(self, nack: Nack, now: float) -> None:
         self._nacks_received += 1
-        demand = demand_of(nack, self._config.fec)
+        demand = requested_repairs(nack, self._config.fec)
         held = now < self._holdoff
         if held or (self._unsent and demand.reaches(self._unsent[0].object_id, self._unsent[0].block)):
             self._report()
@@ -248,10 +248,10 @@ class NormSender(Sender):
         gone = self._window.refused(demand, self._next_id)
         if gone is not None:
             # What can't be repaired any more is squelched (RFC 5740 4.2.3.3).
-            self.alone()
+            self.leave_lockstep()
             self._squelch = gone | (self._squelch or set())
         if wanted and held:
-            self.alone()
+            self.leave_lockstep()
             self._repairs = self._window.activate()
         elif wanted and self._aggregate_at == inf:
             factor = self._config.backoff
@@ -306,12 +306,12 @@ class NormSender(Sender):
         chain = self._chain
         return chain.said is chain.origin and bool(self._unsent) and not self._repairs and self._squelch is None
 
-    def _is_flowing(self, item: Outgoing) -> bool:
+    def _is_flowing(self, item: TxObject) -> bool:
         """Is a symbol next, in the middle of a block of counted content? Elsewhere there is more to think of."""
         flowing = item.counted and 0 < item.symbol < item.length - 1 and not item.info_due
         return flowing and self._chain.position is not None and self._probe_at < inf
 
-    def _flow(self, item: Outgoing, now: float) -> Data:
+    def _flow(self, item: TxObject, now: float) -> Data:
         """What `_next` does then, without its questions."""
         item.active_at = now
         self._flushes, self._flush_at = 0, inf
@@ -343,7 +343,7 @@ class NormSender(Sender):
             self._fail(item, str(error))
             return None
 
-    def _repair(self, item: Outgoing) -> NormMessage | None:
+    def _repair(self, item: TxObject) -> NormMessage | None:
         """A repair of `item`, or something fresh when that comes first."""
         message: NormMessage | None = None
         if item.info_due and item.info_sent:
@@ -359,7 +359,7 @@ class NormSender(Sender):
         self._repairs_sent += message is not None
         return message
 
-    def _fresh(self, item: Outgoing) -> NormMessage:
+    def _fresh(self, item: TxObject) -> NormMessage:
         if item.info_due and not item.info_sent:
             item.info_sent, item.info_due = True, False
             message: NormMessage = self._chain.info(item, 0)
@@ -372,7 +372,7 @@ class NormSender(Sender):
             self.ports.notify(ObjectSent(item.object_id))
         return message
 
-    def _fail(self, item: Outgoing, reason: str) -> None:
+    def _fail(self, item: TxObject, reason: str) -> None:
         """The source can't be read: the object is gone, and receivers are told so when they ask."""
         self._window.drop(item.object_id)
         self._unsent = deque(other for other in self._unsent if other is not item)

@@ -5,10 +5,10 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from protocols.events import SenderReset, SenderSilent
-from protocols.fast.contract import Answers, Overheard, Pace
+from protocols.fast.contract import Answers, Coordinator, Overheard
 from protocols.machine import Address
 from protocols.norm.backoff import NEVER
-from protocols.norm.fast.batch import heed, overhear
+from protocols.norm.fast.batch import apply_to_incomplete, overhear
 from protocols.norm.hearing import HANDLERS
 from protocols.norm.messages import (
     FLAG_REPAIR,
@@ -21,24 +21,24 @@ from protocols.norm.messages import (
     Nack,
     NormMessage,
     Origin,
-    Position,
+    TransmitPosition,
 )
-from protocols.norm.nack_content import Need, Place, contents_for, needs_before
-from protocols.norm.nack_process import NackCycle
-from protocols.norm.probe_response import Feedback
+from protocols.norm.nack_content import MissingRange, Place, contents_for, needs_before
+from protocols.norm.nack_process import NackProcess
+from protocols.norm.probe_response import ProbeResponse
 from protocols.norm.quantise import gsize_value, rtt_seconds
 from protocols.norm.reception import Reception
-from protocols.norm.repair_requests import demand_of
+from protocols.norm.repair_requests import requested_repairs
 from protocols.serial import ahead
 
 if TYPE_CHECKING:
     from protocols.machine import Machine
     from protocols.norm.receiver import NormReceiver
 
-__all__ = ["RemoteSender"]
+__all__ = ["SenderState"]
 
 JOINED = -1
-"""`RemoteSender.began` of a receiver that takes part."""
+"""`SenderState.began` of a receiver that takes part."""
 
 
 @lru_cache(maxsize=8)
@@ -53,7 +53,7 @@ SILENCES = 20
 """Activity periods without a word after which a sender counts as silent (RFC 5740 5.3, NRL's robust factor)."""
 
 
-class RemoteSender(Reception):
+class SenderState(Reception):
     """One sender as one receiver sees it."""
 
     __slots__ = (
@@ -74,7 +74,7 @@ class RemoteSender(Reception):
         """The sequence number of the sender's first message, as far as known; `JOINED` once this does not matter any more."""
         self.lost = 0
         self._base = 0
-        self.feedback: Feedback | None = None
+        self.feedback: ProbeResponse | None = None
         self._idle_at = inf
         self._silences = 0
 
@@ -102,7 +102,7 @@ class RemoteSender(Reception):
         at = self.at
         self.move(message, (at.object_id, at.block, at.symbol), sequence)
 
-    def follow(self, message: Data | Flush, now: float) -> bool:
+    def advance(self, message: Data | Flush, now: float) -> bool:
         """A `Data` or `Flush` that has little to say to who stands where its sender stands; False: it takes more than this."""
         item, key = None, message.object_id
         if not self.whole:
@@ -111,8 +111,8 @@ class RemoteSender(Reception):
             if item is None and key in objects:
                 return False
         self.heard = now
-        after: Position = message.after
-        self.at = after
+        next_state: TransmitPosition = message.next_state
+        self.at = next_state
         block = message.block
         if type(message) is Data:
             length = message.block_length
@@ -123,7 +123,7 @@ class RemoteSender(Reception):
                 self.take(item, message, length, False)
             cycle = self.cycle
             if repair and cycle is not None:
-                cycle.rewind(after.place, now)
+                cycle.rewind(next_state.place, now)
         else:
             # A flush goes through the end of its block.
             block += 1
@@ -143,7 +143,7 @@ class RemoteSender(Reception):
             self.feedback = known = feedback.overheard()
         hushed = False
         if self.cycle is not None and type(message) is Nack:
-            hushed = self.cycle.overhear(message.demand or demand_of(message, self._fec_id), now)
+            hushed = self.cycle.overhear(message.demand or requested_repairs(message, self._fec_id), now)
         return hushed or known is not feedback
 
     def is_asked(self, message: Nack | Ack) -> bool:
@@ -170,47 +170,51 @@ class RemoteSender(Reception):
         self.attentive = due < inf
         return due if due < self._idle_at else self._idle_at
 
-    def waits_for(self) -> tuple[int, int] | None:
+    def waiting_for(self) -> tuple[int, int] | None:
         """(object, first incomplete block) when that is all that is missing, and no NACK process is under way."""
         objects, cycle = self.objects, self.cycle
         if cycle is not None and self.heard < cycle.holdoff:
             return None
         item = objects.item
-        if item is None or item.absent or item.gaps is None or (item.wants_info and item.info is None):
+        if item is None or item.missing_blocks or item.missing_symbols is None or (item.wants_info and item.info is None):
             return None
-        return objects.key, item.gaps.key
+        return objects.key, item.missing_symbols.key
 
     @staticmethod
-    def heed(machines: "list[Machine]", message: Any, now: float, pace: Pace) -> Answers:
+    def apply_to_incomplete(machines: "list[Machine]", message: Any, now: float, coordinator: Coordinator) -> Answers:
         """What a message of the sender does to receivers that stand where it stands, but lack something or may speak."""
-        return heed(machines, message, now, pace)
+        return apply_to_incomplete(machines, message, now, coordinator)
 
     @staticmethod
-    def overhear_all(
-        machines: "list[Machine]", message: Any, source: Address, to: Address, now: float, at: Position, heard: float
+    def overhear_batch(
+        machines: "list[Machine]", message: Any, source: Address, to: Address, now: float, at: TransmitPosition, heard: float
     ) -> Overheard:
         """What feedback does to receivers that stand where its sender stands, and may be about to speak themselves."""
         if type(message) is Nack:
             return overhear(machines, message, now, at, heard)
-        return Reception.overhear_all(machines, message, source, to, now, at, heard)
+        return Reception.overhear_batch(machines, message, source, to, now, at, heard)
 
-    def leap(self, message: Data, now: float) -> bool:
+    def advance_over_gap(self, message: Data, now: float) -> bool:
         """A message after others that were lost: the next where no symbol was, or a first transmission further on in the block.
 
         False: something else.
         """
-        at: Position = self.at
-        after: Position | None = message.after
-        calm: Position | None = message.calm
+        at: TransmitPosition = self.at
+        next_state: TransmitPosition | None = message.next_state
+        expects_if_complete: TransmitPosition | None = message.expects_if_complete
         gap = (message.sequence - at.sequence) & 0xFFFF
-        if after is None or message.origin is not self.origin or self._idle_at == inf or gap >= 0x8000:
+        if next_state is None or message.origin is not self.origin or self._idle_at == inf or gap >= 0x8000:
             return False
         block, symbol = message.block, message.symbol
-        if message.token is None:
+        if message.expects is None:
             # Only repairs were lost when it stands, but for them, where its sender stood.
-            if calm is None or (at.symbol, at.block, at.object_id) != (calm.symbol, calm.block, calm.object_id):
+            if expects_if_complete is None or (at.symbol, at.block, at.object_id) != (
+                expects_if_complete.symbol,
+                expects_if_complete.block,
+                expects_if_complete.object_id,
+            ):
                 return False
-            followed = self.follow(message, now)
+            followed = self.advance(message, now)
             self.lost += gap if followed else 0
             return followed
         # The last symbol of a block moves on to the next.
@@ -223,7 +227,7 @@ class RemoteSender(Reception):
         self.heard = now
         self.lost += gap
         item.lose(block, (1 << symbol) - (1 << at.symbol))
-        self.at = after
+        self.at = next_state
         if self.whole:
             # What comes before this block was all there, so there is nothing to ask for yet.
             self.whole = False
@@ -252,7 +256,7 @@ class RemoteSender(Reception):
     @property
     def received(self) -> int:
         """Messages of this sender that arrived, by their sequence numbers."""
-        at: Position = self.at
+        at: TransmitPosition = self.at
         return at.sequence - self._base - self.lost
 
     # -- the sender's timing ---------------------------------------------------------------------------------------
@@ -280,9 +284,9 @@ class RemoteSender(Reception):
             if known is not None:
                 self._reset()
             # Sequence numbers count from the first message heard; what an earlier instance sent stays counted.
-            sequence = message.after.sequence - 1 if message.after is not None else message.sequence
+            sequence = message.next_state.sequence - 1 if message.next_state is not None else message.sequence
             self._base += sequence - self.at.sequence
-            self.at = Position(0, 0, 0, sequence, (0, 0, 0))
+            self.at = TransmitPosition(0, 0, 0, sequence, (0, 0, 0))
         self.origin = origin
 
     def _reset(self) -> None:
@@ -325,7 +329,7 @@ class RemoteSender(Reception):
 
     def boundary(self) -> Place:
         """Up to where a NACK asks: where the sender transmits, but not into a block that parity can repair when it is over."""
-        at: Position = self.at
+        at: TransmitPosition = self.at
         object_id, block, symbol = at.place
         objects = self.objects
         item = objects.item if objects.key == object_id else objects.get(object_id)
@@ -334,22 +338,24 @@ class RemoteSender(Reception):
     def move(self, message: NormMessage, front: Place, sequence: int, place: Place | None = None) -> None:
         """Stand at this front, the sender transmitting at `place` (None: there too).
 
-        In the sender's own `Position` when it has the same front, so that the fast path fits again.
+        In the sender's own `TransmitPosition` when it has the same front, so that the fast path fits again.
         """
         # A receiver that has not joined takes no part in what is known of all that stand at the sender's position.
         # Nor does a message that came late (it leaves the sequence where it was): its position is one that is past.
-        after: Position | None = message.after if self.began == JOINED and sequence != self.at.sequence else None
+        next_state: TransmitPosition | None = (
+            message.next_state if self.began == JOINED and sequence != self.at.sequence else None
+        )
         object_id, block, symbol = front
-        if after is not None:
-            if after.symbol == symbol and after.block == block and after.object_id == object_id:
-                self.at = after
+        if next_state is not None:
+            if next_state.symbol == symbol and next_state.block == block and next_state.object_id == object_id:
+                self.at = next_state
                 return
-            sequence = after.sequence
-        self.at = Position(object_id, block, symbol, sequence, place or front)
+            sequence = next_state.sequence
+        self.at = TransmitPosition(object_id, block, symbol, sequence, place or front)
 
     def stand(self, object_id: int, block: int = 0, symbol: int = 0) -> None:
         """Stand at this front before the message under way has its say."""
-        self.at = Position(object_id, block, symbol, self.at.sequence, (object_id, block, symbol))
+        self.at = TransmitPosition(object_id, block, symbol, self.at.sequence, (object_id, block, symbol))
 
     def join(self, object_id: int, fec_id: int) -> None:
         """Begin with this object; what came before it is of no interest. Requests name the code, before any FTI is known."""
@@ -392,7 +398,7 @@ class RemoteSender(Reception):
             return cycle.check(now, place)
         if not self.lacks_before(place):
             return False
-        self.cycle = NackCycle(self)
+        self.cycle = NackProcess(self)
         self.cycle.begin(now)
         return True
 
@@ -401,11 +407,11 @@ class RemoteSender(Reception):
         if self.cycle is not None:
             self.cycle.rewind(place, now)
 
-    def needs_before(self, place: Place) -> list[Need]:
+    def needs_before(self, place: Place) -> list[MissingRange]:
         """What is missing before `place`."""
         return needs_before(self.objects, place, self._fec_id)
 
-    def send_nack(self, needs: list[Need], now: float) -> None:
+    def send_nack(self, needs: list[MissingRange], now: float) -> None:
         """Ask the sender, and tell all others, what is missing."""
         receiver = self.receiver
         assert self.origin is not None

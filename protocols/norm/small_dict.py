@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from typing import Generic, TypeVar, cast, overload
 
-__all__ = ["NONE", "Pending"]
+__all__ = ["NONE", "SmallDict"]
 
 T = TypeVar("T")
 NONE = -1
 """No object or block has this number."""
 
 
-class Pending(Generic[T]):
+class SmallDict(Generic[T]):
     """Object -> what is missing of it, in the order they were put in, as in a dict.
 
     As much of a mapping as is used: none of `collections.abc`, which mypyc compiles to something slow.

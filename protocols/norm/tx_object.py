@@ -8,9 +8,9 @@ from protocols.machine import Content
 from protocols.norm.config import NormConfig
 from protocols.norm.identity import PARITY_SYMBOL, SOURCE_SYMBOL, base_of
 from protocols.norm.messages import FLAG_FILE, FLAG_INFO, Fti
-from protocols.norm.repair_requests import Demand
+from protocols.norm.repair_requests import RequestedRepairs
 
-__all__ = ["Outgoing", "check_content"]
+__all__ = ["TxObject", "check_content"]
 
 MAX_BLOCKS = {0: 1 << 16, 5: 1 << 24, 129: 1 << 32}
 """Blocks that a payload id can number, by fec_id (RFC 5445, RFC 5510)."""
@@ -28,7 +28,7 @@ def check_content(content: Content, config: NormConfig) -> None:
         raise UsageError(f"an object of {content.source.size} bytes; {allowed}")
 
 
-class Outgoing:
+class TxObject:
     """An object in the sender's window.
 
     First transmissions follow the cursor (`block`, `symbol`), with the block's own `auto_parity` symbols behind its source
@@ -219,7 +219,7 @@ class Outgoing:
 
     # -- repair ----------------------------------------------------------------------------------------------------
 
-    def want(self, demand: Demand) -> bool:
+    def want(self, demand: RequestedRepairs) -> bool:
         """Note what `demand` asks of this object and was sent already. True when anything was that was not wanted before."""
         key, news = self.object_id, False
         if self.info_sent and not self.info_wanted and demand.has_info(key):

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from math import inf
 
 from protocols.norm.config import NormConfig
-from protocols.norm.repair_requests import Demand
-from protocols.norm.tx_object import Outgoing
+from protocols.norm.repair_requests import RequestedRepairs
+from protocols.norm.tx_object import TxObject
 from protocols.serial import ahead, before
 
 __all__ = ["IDS", "Window"]
@@ -22,11 +22,11 @@ class Window:
 
     def __init__(self, config: NormConfig) -> None:
         self._config = config
-        self.objects: dict[int, Outgoing] = {}
-        self.backlog: deque[Outgoing] = deque()
+        self.objects: dict[int, TxObject] = {}
+        self.backlog: deque[TxObject] = deque()
         self.octets = 0
 
-    def admit(self, now: float, rest: float) -> Iterator[tuple[Outgoing | None, Outgoing | None]]:
+    def admit(self, now: float, rest: float) -> Iterator[tuple[TxObject | None, TxObject | None]]:
         """Move objects from the backlog into the window while there is room: pairs (purged, admitted), one of them None.
 
         An object makes room when nothing of it is to be sent and it was neither sent nor asked for during `rest` seconds.
@@ -50,7 +50,7 @@ class Window:
         oldest = next(iter(self.objects.values()))
         return inf if oldest.unsent or oldest.repairing or oldest.wanted or oldest.info_wanted else oldest.active_at + rest
 
-    def asked(self, demand: Demand) -> list[Outgoing]:
+    def asked(self, demand: RequestedRepairs) -> list[TxObject]:
         """The objects that the demand names, lowest first."""
         objects, named = self.objects, demand.owners()
         if demand.objects or demand.infos:
@@ -61,7 +61,7 @@ class Window:
             return [] if item is None else [item]
         return [item for key, item in objects.items() if key in named]
 
-    def refused(self, demand: Demand, next_id: int) -> set[int] | None:
+    def refused(self, demand: RequestedRepairs, next_id: int) -> set[int] | None:
         """The objects asked for that are gone from amid the window; None when nothing at all is asked for that is gone."""
         objects, named = self.objects, demand.owners()
         if not demand.objects and not demand.infos and named <= objects.keys():
@@ -75,20 +75,20 @@ class Window:
             gone = {key for key in holes if any(ahead(low, key) <= 0 <= ahead(high, key) for low, high in ranges)}
         return gone if gone or any(before(low, first) for low, _ in ranges) else None
 
-    def activate(self) -> list[Outgoing]:
+    def activate(self) -> list[TxObject]:
         """What was wanted is now to be sent again: the objects with repairs."""
         for item in self.objects.values():
             if item.wanted or item.info_wanted:
                 item.activate()
         return [item for item in self.objects.values() if item.repairing]
 
-    def drop(self, object_id: int) -> Outgoing:
+    def drop(self, object_id: int) -> TxObject:
         """Forget an object."""
         item = self.objects.pop(object_id)
         self.octets -= item.partition.size
         return item
 
-    def _has_room(self, item: Outgoing) -> bool:
+    def _has_room(self, item: TxObject) -> bool:
         count = len(self.objects)
         if count < self._config.cache_min:
             return True

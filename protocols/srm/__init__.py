@@ -5,11 +5,11 @@ are a parameter here: the session messages by which SRM estimates them are left 
 """
 
 from protocols.arq.wire import ArqCodec
-from protocols.spec import Protocol
+from protocols.spec import ProtocolSpec
 from protocols.srm.config import SrmConfig
 from protocols.srm.receiver import SrmReceiver
 from protocols.srm.sender import SrmSender
 
 __all__ = ["PROTOCOL", "SrmConfig"]
 
-PROTOCOL = Protocol("srm", SrmConfig, ArqCodec, SrmSender, SrmReceiver)
+PROTOCOL = ProtocolSpec("srm", SrmConfig, ArqCodec, SrmSender, SrmReceiver)

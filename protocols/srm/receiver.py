@@ -5,7 +5,7 @@ from math import inf
 
 from protocols.arq.messages import Data, Nack
 from protocols.arq.receiver import ArqReceiver
-from protocols.arq.sender_state import Key, RemoteSender, Want
+from protocols.arq.sender_state import Key, SenderState, Want
 from protocols.arq.wire import size_of
 from protocols.machine import Address, Group, Packet, Ports
 from protocols.srm.config import SrmConfig
@@ -63,13 +63,13 @@ class SrmReceiver(ArqReceiver):
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
-    def want(self, remote: RemoteSender, key: Key, now: float) -> Want | None:
+    def want(self, remote: SenderState, key: Key, now: float) -> Want | None:
         """Ask after a random wait."""
         want = Want()
         self._wait(remote, key, want, now)
         return want
 
-    def on_due(self, remote: RemoteSender, key: Key, want: Want, now: float) -> None:
+    def on_due(self, remote: SenderState, key: Key, want: Want, now: float) -> None:
         """Ask, and wait twice as long before asking again."""
         self._nacks += 1
         self._nacks_repeated += want.tries > 0
@@ -78,7 +78,7 @@ class SrmReceiver(ArqReceiver):
         nack = Nack(remote.node, remote.instance, *key, self.node)
         self.ports.send(Packet(nack, size_of(nack), self._group))
 
-    def on_request(self, remote: RemoteSender, key: Key, want: Want, now: float) -> None:
+    def on_request(self, remote: SenderState, key: Key, want: Want, now: float) -> None:
         """Another asked: wait twice as long, once for all requests of one round."""
         if now < self._ignore.get((remote.node, *key), -inf):
             return
@@ -86,7 +86,7 @@ class SrmReceiver(ArqReceiver):
         want.tries += 1
         self._wait(remote, key, want, now)
 
-    def _wait(self, remote: RemoteSender, key: Key, want: Want, now: float) -> None:
+    def _wait(self, remote: SenderState, key: Key, want: Want, now: float) -> None:
         known = self._settings
         scale = known.distance * 2.0 ** min(want.tries, MOST_DOUBLINGS)
         wait = scale * (known.c1 + known.c2 * self.ports.rng.uniform())
@@ -112,7 +112,7 @@ class SrmReceiver(ArqReceiver):
             self._spared += self._planned.pop(key, None) is not None
             self._hold(key, now)
 
-    def _on_nack(self, remote: RemoteSender, nack: Nack, now: float) -> None:
+    def _on_nack(self, remote: SenderState, nack: Nack, now: float) -> None:
         self._nacks_heard += 1
         remote.overhear(nack, now)
         key = (nack.sender, nack.object_id, nack.unit)

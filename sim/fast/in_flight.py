@@ -3,25 +3,25 @@
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Any, cast
 
-from protocols.fast.lockstep import Crowd
+from protocols.fast.lockstep import LockstepGroup
 from sim.engine import ARRIVAL, TIMER
 from sim.fast.timetable import Segment
 from sim.flight import Route
 from sim.host import SimHost
-from sim.link import Bundle, Fifo
+from sim.link import Fifo, LinkGroup
 from topologies.draws import Losers, listed
-from topologies.losses import BundleLoss
+from topologies.losses import GroupLoss
 
 if TYPE_CHECKING:
     from sim.network import Network
 
-__all__ = ["Underway"]
+__all__ = ["InFlight"]
 
 PIECE = 512
 """Of so many at a time that lost packets a list is made."""
 
 
-class Underway:
+class InFlight:
     """What one host foresees for one route. Packets are numbered; those before `_passed[-1]` are done."""
 
     def __init__(self, network: "Network", host: SimHost, route: Route, path: list[Any]) -> None:
@@ -29,10 +29,10 @@ class Underway:
         self.host = host
         self._route = route
         self._path = path
-        self._bundle: Bundle = path[-1]
-        self._sampler = cast("BundleLoss | None", self._bundle.sampler)
+        self._bundle: LinkGroup = path[-1]
+        self._sampler = cast("GroupLoss | None", self._bundle.sampler)
         self._leaf = self._bundle.head
-        self._crowd: Crowd | None = None
+        self._lockstep: LockstepGroup | None = None
         self._segments: list[Segment] = []
         self._starts: list[int] = []
         self._base = 0
@@ -133,16 +133,16 @@ class Underway:
     def _land(self, begin: int, end: int) -> None:
         """These are there. All stand where the first begins, and who misses one has only to note so."""
         self._passed[-1] = end
-        crowd, missed, base, times = self._crowd, self._missed, self._base, self._times[-1]
-        assert crowd is not None
-        lost, segment, owed = 0, self._segment(end - 1), []
+        lockstep, missed, base, times = self._lockstep, self._missed, self._base, self._times[-1]
+        assert lockstep is not None
+        lost, segment, deferred = 0, self._segment(end - 1), []
         for number in missed[bisect_left(missed, begin) : bisect_left(missed, end)]:
             part = segment if number >= segment.start else self._segment(number)
             out = self._missed_by(number)
             lost += len(out)
-            owed.append((part.run, number - part.start, number, times[number - 1 - base] if number > begin else None, out))
-        crowd.owe(owed)
-        crowd.move(segment.run.position(end - segment.start), times[end - 1 - base], end)
+            deferred.append((part.run, number - part.start, number, times[number - 1 - base] if number > begin else None, out))
+        lockstep.defer(deferred)
+        lockstep.move(segment.run.position(end - segment.start), times[end - 1 - base], end)
         self._network.delivered += (end - begin) * self._leaf.count - lost
 
     def _occupy(self, hop: int, begin: int, end: int) -> None:
@@ -151,7 +151,7 @@ class Underway:
         fifo: Fifo = link.fifo
         if link is not self._bundle:
             link.offered += end - begin
-        elif link.strays:
+        elif link.separate_links:
             link.rejoin(self._times[hop][begin - self._base])
         fifo.free_at = self._times[hop][last - self._base] + self._segment(last).costs[hop]
         if fifo.departures is not None:

@@ -12,35 +12,35 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from protocols.fast.lockstep import Crowd
-from protocols.fast.lookahead import Run
+from protocols.fast.lockstep import LockstepGroup
+from protocols.fast.lookahead import Burst
 from protocols.machine import Machine
 from sim.engine import ARRIVAL, Occurrence, post
-from sim.fast.in_flight import Underway
-from sim.fast.timetable import Plan, Segment, make_plan, path_of
+from sim.fast.in_flight import InFlight
+from sim.fast.timetable import Segment, Timetable, make_plan, path_of
 from sim.flight import Flight, Route
 from sim.host import SimHost
 
 if TYPE_CHECKING:
     from sim.network import Network
 
-__all__ = ["Express", "express_of"]
+__all__ = ["Lookahead", "lookahead_of"]
 
 FORGET = 128
 SHORTEST = 4
 """So many packets are worth being carried this way."""
 
 
-def express_of(network: "Network", host: SimHost, route: Route) -> "Express | None":
+def lookahead_of(network: "Network", host: SimHost, route: Route) -> "Lookahead | None":
     """What carries what this host foresees for a route; None when that is not so simple."""
     if not route.explored:
         route.explored = True
         path = path_of(route) if type(host) is SimHost and host.place not in network.gates and route.target is None else None
-        route.express = None if path is None else Express(network, host, route, path)
-    return route.express
+        route.lookahead = None if path is None else Lookahead(network, host, route, path)
+    return route.lookahead
 
 
-class Express(Underway):
+class Lookahead(InFlight):
     """Takes what one host foresees for one route, and tells of arrivals that are more than arithmetic."""
 
     def __init__(self, network: "Network", host: SimHost, route: Route, path: list[Any]) -> None:
@@ -58,35 +58,35 @@ class Express(Underway):
 
     def depart(self, machine: Machine) -> None:
         """The machine just had an input: carry what it foresees."""
-        runs = machine.foresee()
+        runs = machine.plan_bursts()
         if not runs or runs[-1].count < SHORTEST or runs[-1].to is not self._route.to:
             return
-        crowd = self._find_crowd()
-        if crowd is None or not self._has_way():
+        lockstep = self._find_lockstep()
+        if lockstep is None or not self._has_way():
             return
         self._forget()
         free = [self._free_at(hop) for hop in range(len(self._path))]
         plan = make_plan(runs, self._path, free, self._end)
         if len(plan.times[0]) >= SHORTEST:
             self._take(machine, runs, plan)
-            self._crowd = crowd
-            crowd.late = self
-            self.rouse()
+            self._lockstep = lockstep
+            lockstep.late = self
+            self.wake_in_lockstep()
 
-    def _find_crowd(self) -> Crowd | None:
+    def _find_lockstep(self) -> LockstepGroup | None:
         audience = self._leaf.audiences.get(self._route.to)
-        if audience is None or audience.crowd is None or audience.members is not None:
+        if audience is None or audience.lockstep is None or audience.members is not None:
             return None
-        crowd = audience.crowd
-        return crowd if crowd.late in (None, self) else None
+        lockstep = audience.lockstep
+        return lockstep if lockstep.late in (None, self) else None
 
     def _has_way(self) -> bool:
         """Do the links let through what is offered, and does nobody else carry something over them this way?"""
-        if self._bundle.express is None:
+        if self._bundle.lookahead is None:
             for link in self._path[:-1]:
-                if link.sampler is not None or link.express is not None:
+                if link.sampler is not None or link.lookahead is not None:
                     return False
-        return self._bundle.express in (None, self)
+        return self._bundle.lookahead in (None, self)
 
     def _free_at(self, hop: int) -> float:
         """When a link has sent all that was offered, and all that is under way to it from here."""
@@ -95,7 +95,7 @@ class Express(Underway):
             free = max(free, self._times[hop][-1] + self._segments[-1].costs[hop])
         return free
 
-    def _take(self, machine: Machine, runs: Sequence[Run], plan: Plan) -> None:
+    def _take(self, machine: Machine, runs: Sequence[Burst], plan: Timetable) -> None:
         count, network, begin = len(plan.times[0]), self._network, self._end
         order = (self.host.place + 1) << 80 | (network.take_serials(count)) << 24
         self._missed += [number for number, _ in plan.losers]
@@ -104,7 +104,7 @@ class Express(Underway):
             column += more
         self._end += count
         self._aimed = -1
-        machine.seat.pace = self
+        machine.fast_state.coordinator = self
         for run in runs:
             share = min(run.count, self._end - begin)
             if share:
@@ -115,9 +115,9 @@ class Express(Underway):
                 run.carrier = self
                 run.take(share, self._times[0][begin - self._base - 1] + run.interval)
         for link in self._path:
-            link.express = self
-        if self not in network.expresses:
-            network.expresses.append(self)
+            link.lookahead = self
+        if self not in network.lookaheads:
+            network.lookaheads.append(self)
 
     def _forget(self) -> None:
         """What has landed is of no interest any more; a sender that never pauses would fill the memory with it."""
@@ -138,14 +138,14 @@ class Express(Underway):
         network, host = self._network, self.host
         # Not a `Machine` to the compiler: a gate computes its deadline (`sim.fault_shim`).
         machine: Any = host.machine
-        if machine.foresees and machine.seat.pace is not self and machine.deadline > network.env._now:
+        if machine.plans_bursts and machine.fast_state.coordinator is not self and machine.deadline > network.env._now:
             network.look_ahead(host)
         if self._passed[-1] < self._end:
-            assert self._crowd is not None
-            self._crowd.gather()
+            assert self._lockstep is not None
+            self._lockstep.gather()
             self._aim()
 
-    def rouse(self) -> None:
+    def wake_in_lockstep(self) -> None:
         """Who is where may have changed; see to the next arrival when the present input is over."""
         network = self._network
         if not network.busy:
@@ -155,13 +155,13 @@ class Express(Underway):
 
     def _aim(self) -> None:
         """Make the next arrival an event if it finds anybody out of step, else the next that takes one."""
-        landed, crowd = self._passed[-1], self._crowd
+        landed, lockstep = self._passed[-1], self._lockstep
         if landed == self._end:
             return
-        assert crowd is not None
+        assert lockstep is not None
         at = landed
         segment = self._segment(landed)
-        if crowd.stands_at(segment.run.position(landed - segment.start)):
+        if lockstep.stands_at(segment.run.position(landed - segment.start)):
             if self._aimed < landed:
                 self._aimed = self._next_turn()
             at = self._aimed
@@ -177,9 +177,9 @@ class Express(Underway):
         while True:
             segment = self._segment(number)
             start, run = segment.start, segment.run
-            turn = run.turn(number - start)
-            if turn < run.count:
-                return start + turn
+            next_visible = run.next_visible(number - start)
+            if next_visible < run.count:
+                return start + next_visible
             number = start + run.count
             if not self._is_followed(segment):
                 return number - 1
@@ -203,11 +203,11 @@ class Express(Underway):
 
     def _tell(self, number: int) -> None:
         """A packet is there."""
-        crowd, segment, out, now = self._crowd, self._segment(number), self._missed_by(number), self._network.env._now
-        assert crowd is not None
+        lockstep, segment, out, now = self._lockstep, self._segment(number), self._missed_by(number), self._network.env._now
+        assert lockstep is not None
         self._passed[-1] = number + 1
         self._network.delivered += self._leaf.count - len(out)
-        crowd.pass_on(segment.run, number - segment.start, number, self._source, self._route.to, now, out)
+        lockstep.pass_on(segment.run, number - segment.start, number, self._source, self._route.to, now, out)
 
     def _is_followed(self, segment: Segment) -> bool:
         """Is what comes after it under way, too?"""
@@ -234,7 +234,7 @@ class Express(Underway):
             network.unsettled.append(self)
 
     def _cut(self, machine: Machine) -> None:
-        machine.seat.pace = None
+        machine.fast_state.coordinator = None
         self._leave(self._passed[0])
         self._note()
         run = self._segments[-1].run
@@ -245,7 +245,7 @@ class Express(Underway):
         if self._passed[-1] == self._end:
             self._finish()
         else:
-            self.rouse()
+            self.wake_in_lockstep()
 
     def _note(self) -> None:
         """Tell the runs that are not over how many of them have been sent."""
@@ -288,17 +288,17 @@ class Express(Underway):
         offers, begin = self._times[0], self._passed[0] - self._base
         keep = bisect_left(offers, until, begin) + self._base
         if keep == self._passed[0]:
-            self.host.machine.alone()
+            self.host.machine.leave_lockstep()
             return
         if keep < self._end:
             self._leave(keep)
-            self.rouse()
+            self.wake_in_lockstep()
         run = self._segments[-1].run
         run.take(run.count, offers[-1] + run.interval)
 
     def _finish(self) -> None:
         """Nothing is under way."""
-        if self not in self._network.expresses or self.host.machine.seat.pace is self:
+        if self not in self._network.lookaheads or self.host.machine.fast_state.coordinator is self:
             # There was nothing; or the last has landed before the sender was woken for the next.
             return
         self.catch_up()
@@ -312,11 +312,11 @@ class Express(Underway):
             column.clear()
         self._posted, self._occurrence = -1, None
         for link in self._path:
-            link.express = None
-        assert self._crowd is not None
-        self._crowd.late = None
-        self._crowd.call_in()
-        self._network.expresses.remove(self)
+            link.lookahead = None
+        assert self._lockstep is not None
+        self._lockstep.late = None
+        self._lockstep.call_in()
+        self._network.lookaheads.remove(self)
 
     def meet(self, link: Any, flight: Flight) -> None:
         """Another packet is offered to one of the links: it goes behind those that came before, and before the rest."""
@@ -340,7 +340,7 @@ class Express(Underway):
         """What is under way goes on as ordinary packets."""
         self.catch_up()
         machine = self.host.machine
-        if machine.seat.pace is self:
+        if machine.fast_state.coordinator is self:
             self._cut(machine)
         for number in range(self._passed[-1], self._end):
             hop = next(hop for hop in range(len(self._path), 0, -1) if number < self._passed[hop - 1])

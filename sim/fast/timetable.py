@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from itertools import accumulate, repeat
 from typing import Any
 
-from protocols.fast.lookahead import Run
-from sim.endpoint import Leaf, Switch
+from protocols.fast.lookahead import Burst
+from sim.endpoint import Endpoint, Switch
 from sim.flight import Route
-from sim.link import Bundle, Fifo, Link
+from sim.link import Fifo, Link, LinkGroup
 from topologies.draws import Losers
-from topologies.losses import BundleLoss
+from topologies.losses import GroupLoss
 
-__all__ = ["Plan", "Segment", "foretell", "make_plan", "path_of"]
+__all__ = ["Timetable", "Segment", "predict_losses", "make_plan", "path_of"]
 
 MARGIN = 1e-6
 """Seconds, far more than what rounding makes of sums of times."""
@@ -28,14 +28,14 @@ def path_of(route: Route) -> list[Any] | None:
         if type(head) is not Switch:
             return None
         links = route.links.get(head.name) or head.network.routes.next_links(route, head)
-    if not path or len(links) != 1 or type(links[0]) is not Bundle or not _is_plain(links[0]):
+    if not path or len(links) != 1 or type(links[0]) is not LinkGroup or not _is_plain(links[0]):
         return None
     bundle = links[0]
-    simple = type(bundle.head) is Leaf and type(bundle.sampler) in (BundleLoss, type(None)) and bundle.head is not route.home
+    simple = type(bundle.head) is Endpoint and type(bundle.sampler) in (GroupLoss, type(None)) and bundle.head is not route.home
     return [*path, bundle] if simple else None
 
 
-def _is_plain(link: Link | Bundle) -> bool:
+def _is_plain(link: Link | LinkGroup) -> bool:
     return type(link.fifo) is Fifo and link.fixed
 
 
@@ -44,14 +44,14 @@ class Segment:
 
     __slots__ = ("costs", "order", "run", "start")
 
-    def __init__(self, run: Run, start: int, order: int, costs: list[float]) -> None:
+    def __init__(self, run: Burst, start: int, order: int, costs: list[float]) -> None:
         self.run = run
         self.start = start
         self.order = order
         self.costs = costs
 
 
-class Plan:
+class Timetable:
     """What becomes of packets: `times` when each is offered to each link and when it is there, `costs` the seconds it takes.
 
     `losers` has those somebody misses, by number, in order.
@@ -65,13 +65,13 @@ class Plan:
         self.costs = costs
 
 
-def make_plan(runs: Sequence[Run], path: list[Any], free: list[float], first: int) -> Plan:
+def make_plan(runs: Sequence[Burst], path: list[Any], free: list[float], first: int) -> Timetable:
     """As much of the runs as comes to anybody and finds all ports idle; `free` is when each of the `path` is.
 
     The runs follow each other and are of one size and interval; packets are numbered from `first`.
     """
     run = runs[0]
-    count, losers = foretell(runs, path[-1].sampler, path[-1].head.count, first)
+    count, losers = predict_losses(runs, path[-1].sampler, path[-1].head.count, first)
     offers = list(accumulate(repeat(run.interval, count - 1), initial=run.begin)) if count else []
     del offers[bisect_left(offers, run.until) :]
     costs, times = [], [offers]
@@ -95,15 +95,17 @@ def make_plan(runs: Sequence[Run], path: list[Any], free: list[float], first: in
         for column in times:
             del column[count:]
         losers = [pair for pair in losers if pair[0] < first + count]
-    return Plan(times, losers, costs)
+    return Timetable(times, losers, costs)
 
 
-def foretell(runs: Sequence[Run], sampler: BundleLoss | None, leaves: int, first: int) -> tuple[int, list[tuple[int, Losers]]]:
+def predict_losses(
+    runs: Sequence[Burst], sampler: GroupLoss | None, leaves: int, first: int
+) -> tuple[int, list[tuple[int, Losers]]]:
     """How many packets of the runs can be told of until one comes to nobody, and those somebody misses, from `first`."""
     total = first
     losers: list[tuple[int, Losers]] = []
     for run in runs:
-        count, found = (run.count, []) if sampler is None else sampler.foretell(run.identity, run.count, total)
+        count, found = (run.count, []) if sampler is None else sampler.predict_losses(run.identity, run.count, total)
         for end in [at for at, out in found if len(out) == leaves]:
             # A packet that comes to nobody has no arrival.
             return end - first, losers + [pair for pair in found if pair[0] < end]

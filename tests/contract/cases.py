@@ -5,7 +5,7 @@ from typing import Any
 
 from protocols.machine import Codec, Group, Machine, Ports, Sender
 from protocols.registry import names, protocol
-from protocols.spec import Protocol
+from protocols.spec import ProtocolSpec
 from tests.support.toy import TOY
 
 __all__ = ["CASES", "TOY_CASE", "Case"]
@@ -24,7 +24,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 class Case:
     """A protocol and the parameters to run it with. The sender is node 1, receivers are 2, 3, ..."""
 
-    protocol: Protocol
+    protocol: ProtocolSpec
     settings: dict[str, Any]
 
     def __str__(self) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from protocols.events import ObjectReceived
 from protocols.machine import Address, Group, Machine, Message, Offer, Packet, Ports, Sender, Sink
-from protocols.spec import Protocol
+from protocols.spec import ProtocolSpec
 from tests.contract import checks
 from tests.contract.cases import TOY_CASE, Case
 from tests.contract.worlds import WORLDS
@@ -30,7 +30,7 @@ def mutant(sender: type[Sender] = ToySender, receiver: type[Machine] = ToyReceiv
     def make_sender(ports: Ports, config: Any, node: int, group: Group, instance: int) -> Sender:
         return sender(ports, config, node, group, instance)  # type: ignore[call-arg]
 
-    protocol = Protocol("mutant", ToyConfig, ToyCodec, make_sender, receiver)
+    protocol = ProtocolSpec("mutant", ToyConfig, ToyCodec, make_sender, receiver)
     return Case(protocol, TOY_CASE.settings)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from experiments.captures.datagrams import read_capture
 from experiments.cli import invoke
-from experiments.running.recording import Seeing
+from experiments.running.recording import Recording
 from experiments.running.result import Result
 from experiments.running.run import run
 from experiments.scenario.scenario import parse
@@ -30,7 +30,7 @@ SCENARIO: dict[str, Any] = {
 def play(folder: Path, **changes: Any) -> Result:
     """Run it in Mininet, captures into the folder."""
     scenario = parse(SCENARIO | changes, "FILE")
-    return run(scenario, "emu", Seeing.of(scenario, folder))
+    return run(scenario, "emu", Recording.of(scenario, folder))
 
 
 def kinds(path: Path) -> Counter[str]:

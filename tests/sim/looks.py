@@ -6,7 +6,7 @@ from typing import Any
 from unittest.mock import patch
 
 from protocols.machine import Event, Packet
-from protocols.spec import Protocol
+from protocols.spec import ProtocolSpec
 from sim.watch import Fate, Passage, WatchedNetwork, Watcher
 from tests.sim import runs
 from tests.sim.runs import Session
@@ -53,7 +53,7 @@ class Notes(Watcher):
 
 def watched(
     topology: Topology,
-    protocol: Protocol,
+    protocol: ProtocolSpec,
     watchers: Sequence[Watcher],
     *,
     seed: int = 1,

@@ -6,7 +6,7 @@ from typing import Any, cast
 from experiments.running.content import Accounted
 from protocols.events import Event, FlushCompleted, ObjectReceived
 from protocols.machine import Content, Group, Offer, Ports
-from protocols.spec import Protocol
+from protocols.spec import ProtocolSpec
 from sim.network import Network
 from tests.support.content import Bytes, Extent, MemorySink, pattern
 from topologies.addressing import node_id
@@ -19,7 +19,14 @@ class Session:
     """One sender (the first host) and receivers on all other hosts."""
 
     def __init__(
-        self, topology: Topology, protocol: Protocol, config: Any, *, seed: int = 1, wire: bool = False, engine: str = "auto"
+        self,
+        topology: Topology,
+        protocol: ProtocolSpec,
+        config: Any,
+        *,
+        seed: int = 1,
+        wire: bool = False,
+        engine: str = "auto",
     ) -> None:
         self.wire = wire
         self.network = Network(topology, seed=seed, codec=protocol.codec if wire else None, engine=engine)

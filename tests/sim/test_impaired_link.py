@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from protocols.registry import protocol
-from sim.impaired_link import LineBundle, LineLink
-from sim.link import Bundle, Link
+from sim.impaired_link import ImpairedLink, ImpairedLinkGroup
+from sim.link import Link, LinkGroup
 from sim.network import Network
 from tests.sim.probes import GROUP, probe_on
 from tests.sim.runs import Session
@@ -55,8 +55,8 @@ def test_a_line_leaves_the_fingerprint_of_a_plain_link(monkeypatch: pytest.Monke
     plain = [fingerprint(written, name) for name in ("toy", "norm")]
     monkeypatch.setattr(LinkSpec, "plain", False)
     network = Network(ANY.validate_python(written).build(), seed=1)
-    assert isinstance(network.inlets("r1")[0], LineBundle)
-    assert isinstance(network.inlets("sender")[0], LineLink)
+    assert isinstance(network.inlets("r1")[0], ImpairedLinkGroup)
+    assert isinstance(network.inlets("sender")[0], ImpairedLink)
     assert [fingerprint(written, name) for name in ("toy", "norm")] == plain
 
 
@@ -100,9 +100,9 @@ def test_links_are_plain_until_something_else_is_asked_of_them() -> None:
         network = Network(star(3, **link), seed=1)
         return type(network.inlets("r1")[0]), type(network.host("r1").leaf.member_uplink(0))
 
-    assert kinds(rate=800, delay=1, queue=3, loss={"model": "gilbert-elliott", "burst": 2, "gap": 9}) == (Bundle, Link)
+    assert kinds(rate=800, delay=1, queue=3, loss={"model": "gilbert-elliott", "burst": 2, "gap": 9}) == (LinkGroup, Link)
     for other in ({"duplicate": 0.1}, {"loss": {"model": "scripted", "drops": []}}, {"queue": {"model": "red"}}):
-        assert kinds(**other) == (LineBundle, LineLink)
+        assert kinds(**other) == (ImpairedLinkGroup, ImpairedLink)
 
 
 def test_what_becomes_of_packets_is_counted() -> None:

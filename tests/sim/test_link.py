@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocols.machine import Address
-from sim.link import Bundle, Fifo
+from sim.link import Fifo, LinkGroup
 from sim.network import Network
 from tests.sim.probes import GROUP, probe_on
 from topologies.generators import Star
@@ -134,17 +134,17 @@ def test_a_counted_group_behaves_as_its_members_would_one_by_one(
 def test_members_that_saw_other_traffic_are_equal_again_when_idle() -> None:
     network = Network(star(3, rate=800, delay=0), seed=1)
     (bundle,) = network.inlets("r1")
-    assert isinstance(bundle, Bundle)
+    assert isinstance(bundle, LinkGroup)
     probes = [probe_on(network, name) for name in ("sender", "r1", "r2", "r3")]
     network.host("r2").call(lambda now: probes[2].say(1, 58))
     network.run(1.5)
-    assert list(bundle.strays) == [1]
+    assert list(bundle.separate_links) == [1]
     network.host("sender").call(lambda now: probes[0].say(2, 58))
     network.run(60.0)
     network.host("sender").call(lambda now: probes[0].say(3, 58))
     assert [len(probe.heard) for probe in probes] == [1, 2, 1, 2]
     network.run(90.0)
-    assert list(bundle.strays) == []
+    assert list(bundle.separate_links) == []
 
 
 def test_drops_and_losses_are_counted_per_link_and_per_member() -> None:

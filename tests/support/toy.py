@@ -13,7 +13,7 @@ from protocols.errors import WireError
 from protocols.events import FlushCompleted, ObjectAborted, ObjectPurged, ObjectReceived, ObjectSent
 from protocols.machine import Address, Content, Group, Machine, Message, Offer, Packet, Ports, Sender, Sink
 from protocols.settings import check, setting
-from protocols.spec import Protocol
+from protocols.spec import ProtocolSpec
 
 __all__ = ["TOY", "ToyCodec", "ToyConfig", "ToyData", "ToyEnd", "ToyNack", "ToyReceiver", "ToySender"]
 
@@ -308,4 +308,4 @@ def _sender(ports: Ports, config: Any, node: int, group: Group, instance: int) -
     return ToySender(ports, config, node, group, instance)
 
 
-TOY = Protocol("toy", ToyConfig, ToyCodec, _sender, ToyReceiver)
+TOY = ProtocolSpec("toy", ToyConfig, ToyCodec, _sender, ToyReceiver)

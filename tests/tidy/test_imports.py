@@ -64,8 +64,8 @@ def test_protocols_import_no_clock_no_dice_and_no_outside_world() -> None:
 
 
 def is_dissector(path: Path) -> bool:
-    """`dissector.py`, or a part of it: `dissector_<part>.py`."""
-    return path.stem.partition("_")[0] == "dissector"
+    """`dissector.py`, or a module of a `dissector` folder."""
+    return path.parent.name == "dissector" or path.stem == "dissector"
 
 
 def test_only_dissectors_import_scapy() -> None:

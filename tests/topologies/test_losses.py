@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from protocols.rng import extend, key_of
 from topologies.channels import Bernoulli, Channel, ContentLoss, Loss, Perfect
 from topologies.draws import WINDOW, Odds, member_keys
-from topologies.losses import BundleLoss, LinkLoss
+from topologies.losses import GroupLoss, LinkLoss
 
 KEY = key_of(1, "loss", "s1", "r")
 LOSS: TypeAdapter[Channel] = TypeAdapter(Loss)
@@ -32,7 +32,7 @@ def test_keys_of_members_are_those_of_the_pure_function() -> None:
 @pytest.mark.parametrize("p", [1e-12, 0.001, 0.01, 0.2, 0.5, 0.97, 1.0])
 @pytest.mark.parametrize("count", [1, 5, 40])
 def test_a_bundle_loses_what_its_links_lose_one_by_one(count: int, p: float) -> None:
-    bundle, single = BundleLoss(member_keys(KEY, count), p), links(count, p)
+    bundle, single = GroupLoss(member_keys(KEY, count), p), links(count, p)
     for identity in [*range(600), *range(1 << 40, (1 << 40) + 300), *range(100), None, None, 2**64 - 1, 2**64 - 1]:
         assert list(bundle.losers(identity)) == [m for m, link in enumerate(single) if link.lost(identity)]
 
@@ -50,7 +50,7 @@ STEPS = st.lists(
 @settings(deadline=None, max_examples=60)
 @given(STEPS, st.sampled_from([6, 30]))
 def test_links_that_saw_other_traffic_keep_their_own_count(steps: list[tuple[str, int | None, int]], count: int) -> None:
-    bundle, single = BundleLoss(member_keys(KEY, count), 0.4), links(count, 0.4)
+    bundle, single = GroupLoss(member_keys(KEY, count), 0.4), links(count, 0.4)
     for what, identity, member in steps:
         member %= count
         if what == "one":
@@ -71,9 +71,9 @@ def test_first_losses_do_not_depend_on_order_or_on_what_else_comes() -> None:
 
 
 def test_a_forgotten_window_is_drawn_to_the_same() -> None:
-    link, bundle = LinkLoss(KEY, 0.1), BundleLoss(member_keys(KEY, 30), 0.1)
+    link, bundle = LinkLoss(KEY, 0.1), GroupLoss(member_keys(KEY, 30), 0.1)
     even = [(link.lost(i), list(bundle.losers(i))) for i in range(0, 256 * 60, 256)]
-    again, other = LinkLoss(KEY, 0.1), BundleLoss(member_keys(KEY, 30), 0.1)
+    again, other = LinkLoss(KEY, 0.1), GroupLoss(member_keys(KEY, 30), 0.1)
     assert [(again.lost(i), list(other.losers(i))) for i in reversed(range(0, 256 * 60, 256))] == even[::-1]
     assert [link.lost(1 + i) for i in range(0, 256 * 60, 256)] == [again.lost(1 + i) for i in range(0, 256 * 60, 256)]
 
@@ -81,7 +81,7 @@ def test_a_forgotten_window_is_drawn_to_the_same() -> None:
 @pytest.mark.parametrize("p", [0.003, 0.01, 0.2, 0.7])
 def test_the_rate_of_first_losses_repeats_and_controls_is_p(p: float) -> None:
     count, packets = 200, 2560
-    bundle = BundleLoss(member_keys(KEY, count), p)
+    bundle = GroupLoss(member_keys(KEY, count), p)
     # Standard error of a share of n independent draws: sqrt(p (1 - p) / n).
     for identities in (range(packets), range(packets), [None] * packets):
         lost = sum(len(bundle.losers(identity)) for identity in identities)

@@ -17,7 +17,7 @@ from experiments.sweep.run.spark import cores_of, session, stop
 from experiments.sweep.run.task import Task
 from experiments.sweep.run.version import code_version
 from experiments.sweep.run.work import perform as make_run
-from experiments.sweep.spec.grid import Plan, Run
+from experiments.sweep.spec.grid import SweepPlan, SweepRun
 from experiments.sweep.store.datasets import Known, known_runs, metric_values, set_aside
 from experiments.sweep.store.folder import claim, new_job, prepare
 from protocols.errors import UsageError
@@ -73,13 +73,13 @@ class Summary:
         return {**told, **counts, "status": dict(sorted(self.status.items()))}
 
 
-def missing_runs(runs: Sequence[Run], known: Known, retry: bool = False) -> list[Run]:
+def missing_runs(runs: Sequence[SweepRun], known: Known, retry: bool = False) -> list[SweepRun]:
     """Those without a row; with `retry` also those whose row is not ok."""
     done = known.done
     return [run for run in runs if run.run_id not in done or (retry and done[run.run_id] != "ok")]
 
 
-def conduct(plan: Plan, folder: Path, options: Options, spark: "SparkSession | None" = None) -> Summary:
+def conduct(plan: SweepPlan, folder: Path, options: Options, spark: "SparkSession | None" = None) -> Summary:
     """Compute what is missing in the folder. A session that is given is used, and left as it is."""
     prepare(plan, folder, options.resume or options.retry)
     with claim(folder):
@@ -87,7 +87,7 @@ def conduct(plan: Plan, folder: Path, options: Options, spark: "SparkSession | N
 
 
 class _Conductor:
-    def __init__(self, plan: Plan, folder: Path, options: Options, spark: "SparkSession | None") -> None:
+    def __init__(self, plan: SweepPlan, folder: Path, options: Options, spark: "SparkSession | None") -> None:
         self.plan, self.folder, self.options = plan, folder, options
         self.spark = spark
         self.own = spark is None
@@ -105,7 +105,7 @@ class _Conductor:
                 stop(self.spark)
         return self.summary
 
-    def _go_on(self) -> Sequence[Run]:
+    def _go_on(self) -> Sequence[SweepRun]:
         """Compute until nothing more is asked for, or it is told to stop; returns all runs asked for."""
         metrics, asked = asked_metrics(self.plan), set[str]()
         while True:
@@ -121,7 +121,7 @@ class _Conductor:
         keep = self.plan.sweep.keep
         return [name for name, kept in (("receivers", keep.receivers), ("series", keep.series is not None)) if kept]
 
-    def _todo(self, runs: Sequence[Run], asked: Container[str]) -> Sequence[Run]:
+    def _todo(self, runs: Sequence[SweepRun], asked: Container[str]) -> Sequence[SweepRun]:
         """What is to be made of the runs, without those this invocation has been asked for."""
         known = known_runs(self.folder)
         set_aside(known.unreadable)
@@ -133,7 +133,7 @@ class _Conductor:
             todo = todo[: max(0, self.options.limit - self.summary.made)]
         return todo
 
-    def _make(self, todo: Sequence[Run]) -> None:
+    def _make(self, todo: Sequence[SweepRun]) -> None:
         sweep, options = self.plan.sweep, self.options
         if self.calibration is None:
             # The child is forked before Java and its threads are there.
@@ -178,7 +178,7 @@ class _Conductor:
             memory=sweep.memory,
         )
 
-    def _count(self, runs: Sequence[Run]) -> None:
+    def _count(self, runs: Sequence[SweepRun]) -> None:
         known = known_runs(self.folder)
         done = known.done
         self.summary.other_versions = sum(version != code_version() for version, _ in known.status.values())

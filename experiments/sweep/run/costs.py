@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from experiments.sweep.run.guard import Guard, Outcome
-from experiments.sweep.spec.grid import Run
+from experiments.sweep.spec.grid import SweepRun
 
 __all__ = ["GUESS", "Calibration", "calibrate"]
 
@@ -21,12 +21,12 @@ class Calibration:
     per_weight: float
     tried: int
 
-    def cost(self, run: Run) -> float:
+    def cost(self, run: SweepRun) -> float:
         """Seconds this run is thought to take."""
         return run.weight * self.per_weight
 
 
-def calibrate(guard: Guard, runs: Sequence[Run]) -> Calibration:
+def calibrate(guard: Guard, runs: Sequence[SweepRun]) -> Calibration:
     """Try a small, a middle and a large run. One that is not over in time counts with the time it had."""
     ordered = sorted(runs, key=lambda run: run.weight)
     chosen = [ordered[int(part * (len(ordered) - 1))] for part in (0.1, 0.5, 0.9)][:TRIED] if ordered else []
@@ -43,5 +43,5 @@ def _seconds(outcome: Outcome) -> float:
     return outcome.cpu if outcome.status == "ok" else outcome.duration
 
 
-def _job(run: Run) -> dict[str, object]:
+def _job(run: SweepRun) -> dict[str, object]:
     return {"scenario": run.scenario, "backend": run.backend, "receivers": False, "series": None, "captures": (), "folder": ""}

@@ -11,7 +11,7 @@ from experiments.sweep.run.guard import Guard
 from experiments.sweep.run.rounds import asked_metrics, wanted
 from experiments.sweep.run.version import code_version
 from experiments.sweep.run.work import perform
-from experiments.sweep.spec.grid import Plan
+from experiments.sweep.spec.grid import SweepPlan
 from experiments.sweep.store.datasets import known_runs, metric_values
 from topologies.units import format_duration, format_size
 
@@ -43,7 +43,7 @@ class Estimate:
         return asdict(self)
 
 
-def estimate(plan: Plan, folder: Path) -> Estimate:
+def estimate(plan: SweepPlan, folder: Path) -> Estimate:
     """Try three runs for at most three seconds each, and conclude from their size to all."""
     runs = wanted(plan, metric_values(folder, asked_metrics(plan)))
     todo = missing_runs(runs, known_runs(folder))

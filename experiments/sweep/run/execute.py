@@ -14,7 +14,7 @@ import pyarrow as pa
 from experiments.sweep.run.progress import Progress
 from experiments.sweep.run.task import WANTED_RUNS, Task
 from experiments.sweep.run.version import code_version
-from experiments.sweep.spec.grid import Run
+from experiments.sweep.spec.grid import SweepRun
 from experiments.sweep.spec.quantities import Value, number_of
 from experiments.sweep.store.datasets import location
 from experiments.sweep.store.schema import column_of, runs_schema
@@ -34,7 +34,7 @@ class SweepError(McastlabError):
     """Spark gave up on the job; what was finished is kept."""
 
 
-def todo_table(runs: Sequence[Run], tasks: Sequence[int], axes: Mapping[str, str]) -> Any:
+def todo_table(runs: Sequence[SweepRun], tasks: Sequence[int], axes: Mapping[str, str]) -> Any:
     """What Spark is given to do."""
     rows = [
         {

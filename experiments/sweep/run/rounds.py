@@ -10,7 +10,7 @@ from math import fsum, sqrt
 from typing import TypeAlias
 
 from experiments.compare.paired import student_quantile
-from experiments.sweep.spec.grid import Plan, Point, Run
+from experiments.sweep.spec.grid import Point, SweepPlan, SweepRun
 from experiments.sweep.spec.quantities import Value, number_of
 from experiments.sweep.spec.sweep_file import Refine, Until
 from protocols.errors import UsageError
@@ -23,12 +23,12 @@ FIRST, GROWTH = 5, 2
 """Replications before the first look, and their growth until the next: looking more often would stop by luck too often."""
 
 
-def asked_metrics(plan: Plan) -> list[str]:
+def asked_metrics(plan: SweepPlan) -> list[str]:
     """The metrics that decide how a sweep goes on."""
     return [rule.metric for rule in (plan.sweep.until, plan.sweep.refine) if rule is not None]
 
 
-def wanted(plan: Plan, values: Values) -> list[Run]:
+def wanted(plan: SweepPlan, values: Values) -> list[SweepRun]:
     """Every run the sweep asks for as far as results tell; all of them are there when it is over.
 
     Sets `plan.more`. UsageError when conditions leave no point.
@@ -45,7 +45,7 @@ def wanted(plan: Plan, values: Values) -> list[Run]:
     return runs
 
 
-def _of_point(plan: Plan, point: Point, values: Values) -> list[Run]:
+def _of_point(plan: SweepPlan, point: Point, values: Values) -> list[SweepRun]:
     """Its replications: as many as the file says, or as the interval needs."""
     until = plan.sweep.until
     if until is None:
@@ -72,7 +72,7 @@ def half_width(values: Sequence[float], confidence: float) -> float:
     return student_quantile(0.5 + confidence / 2, n - 1) * sqrt(fsum((value - mean) ** 2 for value in values) / (n - 1) / n)
 
 
-def _between(plan: Plan, refine: Refine, runs: Sequence[Run], values: Values) -> tuple[Value, ...]:
+def _between(plan: SweepPlan, refine: Refine, runs: Sequence[SweepRun], values: Values) -> tuple[Value, ...]:
     """New values in the middle of those neighbours between which the metric changes most, over everything else."""
     means = _means(refine, runs, values)
     axis = plan.sweep.axes[refine.axis]
@@ -87,7 +87,7 @@ def _between(plan: Plan, refine: Refine, runs: Sequence[Run], values: Values) ->
     return tuple(found)
 
 
-def _means(refine: Refine, runs: Sequence[Run], values: Values) -> dict[tuple[object, ...], dict[float, float]]:
+def _means(refine: Refine, runs: Sequence[SweepRun], values: Values) -> dict[tuple[object, ...], dict[float, float]]:
     """The metric's mean along the axis, for each combination of everything else."""
     found: dict[tuple[object, ...], dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
     for run in runs:

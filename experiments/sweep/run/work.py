@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.running.recording import Seeing
+from experiments.running.recording import Recording
 from experiments.running.run import run
 from experiments.scenario.scenario import Scenario, parse
 from experiments.sweep.store.catalog import metrics_of, receiver_metrics_of
@@ -41,7 +41,7 @@ def perform(job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class _Collecting(Seeing):
+class _Collecting(Recording):
     """Keeps the time series in memory instead of a file."""
 
     collected: Series | None = None

@@ -19,7 +19,7 @@ from experiments.sweep.spec.sampling import unit_points
 from experiments.sweep.spec.sweep_file import BACKEND, Axis, Sweep
 from protocols.errors import ConfigError, UsageError
 
-__all__ = ["Plan", "Point", "Run"]
+__all__ = ["SweepPlan", "Point", "SweepRun"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SweepRun:
     """One run: a point with a seed. `scenario` is JSON; `weight` is a guess of its cost, without unit."""
 
     run_id: str
@@ -51,7 +51,7 @@ class Run:
 
 
 @dataclass(slots=True)
-class Plan:
+class SweepPlan:
     """The points and runs of a sweep file that lies in `path`."""
 
     sweep: Sweep
@@ -127,7 +127,7 @@ class Plan:
             levels.append([dict(zip(group, values, strict=True)) for values in zip(*columns, strict=True)])
         return levels
 
-    def runs(self, point: Point, first: int, count: int) -> list[Run]:
+    def runs(self, point: Point, first: int, count: int) -> list[SweepRun]:
         """`count` runs of a point, from the `first` replication (from 0). ConfigError when the scenario is not allowed."""
         data = copy.deepcopy(self.base)
         for key, setting in (self.sweep.cases[point.case] if point.case is not None else {}).items():
@@ -143,7 +143,7 @@ class Plan:
         for seed in range(self.sweep.seed + first, self.sweep.seed + first + count):
             digest = scenario.model_copy(update={"seed": seed}).digest()
             text = json.dumps(data | {"seed": seed}, sort_keys=True, separators=(",", ":"))
-            made.append(Run(self._run_id(digest, backend), point, seed, text, weight, receivers, backend))
+            made.append(SweepRun(self._run_id(digest, backend), point, seed, text, weight, receivers, backend))
         return made
 
     def _keys(self, name: str) -> Sequence[str]:

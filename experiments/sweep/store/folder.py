@@ -17,7 +17,7 @@ from uuid import uuid4
 import yaml
 
 from experiments.sweep.run.version import code_version, commit
-from experiments.sweep.spec.grid import Plan
+from experiments.sweep.spec.grid import SweepPlan
 from experiments.sweep.store.datasets import parts
 from protocols.errors import UsageError
 
@@ -27,7 +27,7 @@ MAY_CHANGE = ("replications", "until", "refine", "keep", "theory", "time_limit",
 """What a resumed sweep may say differently: more of the same points, or how they are run."""
 
 
-def prepare(plan: Plan, folder: Path, resume: bool) -> None:
+def prepare(plan: SweepPlan, folder: Path, resume: bool) -> None:
     """Make the folder and put the sweep into it. UsageError when other results lie there."""
     if "://" in str(folder):
         raise UsageError(f"--out: value {str(folder)!r} is not allowed; a folder that this machine and all workers see")
@@ -44,17 +44,17 @@ def prepare(plan: Plan, folder: Path, resume: bool) -> None:
         raise UsageError(f"--out: value {str(folder)!r} is not allowed; it can't be written ({error.strerror})") from error
 
 
-def _base(plan: Plan) -> str:
+def _base(plan: SweepPlan) -> str:
     return yaml.safe_dump(plan.base, sort_keys=False, allow_unicode=True)
 
 
-def _identity(plan: Plan) -> dict[str, Any]:
+def _identity(plan: SweepPlan) -> dict[str, Any]:
     """What has to stay the same for the numbers of points to mean the same."""
     told = plan.sweep.model_dump(mode="json", by_alias=True, exclude=set(MAY_CHANGE) | {"scenario"})
     return {"sweep": told, "base": _base(plan)}
 
 
-def _check_same(plan: Plan, folder: Path) -> None:
+def _check_same(plan: SweepPlan, folder: Path) -> None:
     file = folder / "plan.json"
     known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
     if known != json.loads(json.dumps(_identity(plan))):

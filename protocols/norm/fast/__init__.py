@@ -1,0 +1,1 @@
+"""NORM for the fast engine of the simulator: subclasses with equal results."""

@@ -3,15 +3,15 @@
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
-from protocols.fast.lookahead import Run
-from protocols.norm.messages import FLAG_REPAIR, Data, Loss, Origin, Position
-from protocols.norm.tx_object import Outgoing
+from protocols.fast.lookahead import Burst
+from protocols.norm.messages import FLAG_REPAIR, Data, Loss, Origin, TransmitPosition
+from protocols.norm.tx_object import TxObject
 
 if TYPE_CHECKING:
     from protocols.machine import Group
     from protocols.norm.sender import NormSender
 
-__all__ = ["Flow", "Repairs", "Start", "Symbols", "promise"]
+__all__ = ["Flow", "Repairs", "Start", "Symbols", "plan_bursts"]
 
 
 class Start:
@@ -19,7 +19,9 @@ class Start:
 
     __slots__ = ("begin", "interval", "ordinal", "origin", "position", "to")
 
-    def __init__(self, position: Position, ordinal: int, begin: float, interval: float, origin: Origin, to: "Group") -> None:
+    def __init__(
+        self, position: TransmitPosition, ordinal: int, begin: float, interval: float, origin: Origin, to: "Group"
+    ) -> None:
         self.position = position
         self.ordinal = ordinal
         self.begin = begin
@@ -35,12 +37,12 @@ class Start:
             self.begin += self.interval
 
 
-class Symbols(Run):
+class Symbols(Burst):
     """Symbols of one object, of which `sender` is told how many were sent."""
 
     __slots__ = ("_noted", "_ordinal", "_positions", "_sender", "item", "key", "origin")
 
-    def __init__(self, sender: "NormSender", item: Outgoing, start: Start, count: int, identity: int) -> None:
+    def __init__(self, sender: "NormSender", item: TxObject, start: Start, count: int, identity: int) -> None:
         super().__init__(start.begin, start.interval, count, identity, Data.kind, item.packet, start.to)
         self._sender = sender
         self.item = item
@@ -48,7 +50,7 @@ class Symbols(Run):
         self.origin = start.origin
         self._ordinal = start.ordinal
         self._noted = 0
-        self._positions: dict[int, Position] = {0: start.position}
+        self._positions: dict[int, TransmitPosition] = {0: start.position}
 
     @abstractmethod
     def place(self, number: int) -> tuple[int, int, int]:
@@ -61,7 +63,7 @@ class Symbols(Run):
     def take(self, count: int, deadline: float) -> None:
         """The host carries so many."""
         self.count = count
-        self._sender.foreseen(self, deadline)
+        self._sender.bursts_taken(self, deadline)
 
     def note(self, sent: int, last: float, clear: float) -> None:
         """So many are sent by now."""
@@ -73,7 +75,7 @@ class Symbols(Run):
 
     def end(self) -> None:
         """These are all."""
-        self._sender.unforeseen()
+        self._sender.bursts_ended()
 
 
 class Flow(Symbols):
@@ -81,7 +83,7 @@ class Flow(Symbols):
 
     __slots__ = ("_block", "_first", "_length")
 
-    def __init__(self, sender: "NormSender", item: Outgoing, start: Start, count: int) -> None:
+    def __init__(self, sender: "NormSender", item: TxObject, start: Start, count: int) -> None:
         super().__init__(sender, item, start, count, item.bases[0] | (item.first + item.symbol) & 0xFFFFFFFF)
         # The item's cursor moves on while the last of them are still under way.
         self._block, self._length, self._first = item.block, item.length, item.symbol
@@ -91,19 +93,19 @@ class Flow(Symbols):
         blocks, symbol = divmod(self._first + number, self._length)
         return self.key, self._block + blocks, symbol
 
-    def position(self, number: int) -> Position:
+    def position(self, number: int) -> TransmitPosition:
         """Where who heard `number` of them stands: always the same object."""
         known = self._positions.get(number)
         if known is None:
             key, block, symbol = place = self.place(number)
-            known = self._positions[number] = Position(key, block, symbol, self._ordinal + number, place)
+            known = self._positions[number] = TransmitPosition(key, block, symbol, self._ordinal + number, place)
         return known
 
-    def turn(self, number: int) -> int:
+    def next_visible(self, number: int) -> int:
         """The first symbol of the next block: who lacks something of the block before begins to ask for it."""
         return number + -(self._first + number) % self._length
 
-    def is_inner(self, number: int) -> bool:
+    def is_deferrable(self, number: int) -> bool:
         """All but the first of a block: who misses the last begins to ask with the next, as all who lack something do."""
         return (self._first + number) % self._length > 0
 
@@ -112,7 +114,7 @@ class Flow(Symbols):
         blocks, symbol = divmod(self._first + number, self._length)
         return self.key, self._block + blocks, 1 << symbol
 
-    def shows(self, other: Run) -> bool:
+    def reveals_loss_of(self, other: Burst) -> bool:
         """All that comes before a fresh symbol was sent."""
         del other
         return True
@@ -121,7 +123,7 @@ class Flow(Symbols):
         """One of them, counted from 0."""
         item, fti = self.item, self.item.fti
         key, block, symbol = self.place(number)
-        before, after = self.position(number), self.position(number + 1)
+        before, next_state = self.position(number), self.position(number + 1)
         return Data(
             self.origin,
             self._ordinal + number & 0xFFFF,
@@ -138,7 +140,7 @@ class Flow(Symbols):
             (),
             before if symbol else None,
             before,
-            after,
+            next_state,
         )
 
     def settle(self, count: int) -> None:
@@ -152,7 +154,7 @@ class Repairs(Symbols):
 
     __slots__ = ("_block", "_first")
 
-    def __init__(self, sender: "NormSender", item: Outgoing, start: Start, block: int, first: int, count: int) -> None:
+    def __init__(self, sender: "NormSender", item: TxObject, start: Start, block: int, first: int, count: int) -> None:
         super().__init__(sender, item, start, count, item.parity_identity(block, first))
         self._block, self._first = block, first
 
@@ -160,21 +162,21 @@ class Repairs(Symbols):
         """Object, block and symbol of one of them."""
         return self.key, self._block, self._first + number
 
-    def position(self, number: int) -> Position:
+    def position(self, number: int) -> TransmitPosition:
         """Where who heard `number` of them stands: no symbol further, but the sender went back."""
         known = self._positions.get(number)
         if known is None:
             front = self._positions[0]
             place = self.place(number - 1)
-            known = Position(front.object_id, front.block, front.symbol, self._ordinal + number, place)
+            known = TransmitPosition(front.object_id, front.block, front.symbol, self._ordinal + number, place)
             self._positions[number] = known
         return known
 
-    def turn(self, number: int) -> int:
+    def next_visible(self, number: int) -> int:
         """Each."""
         return number
 
-    def is_inner(self, number: int) -> bool:
+    def is_deferrable(self, number: int) -> bool:
         """All are: who misses one is not even short of anything."""
         del number
         return True
@@ -182,14 +184,14 @@ class Repairs(Symbols):
     def loss(self, number: int) -> None:
         """None but that it was lost."""
 
-    def shows(self, other: Run) -> bool:
+    def reveals_loss_of(self, other: Burst) -> bool:
         """A repair leaves open how far the sender has come with what is new."""
         return isinstance(other, Repairs)
 
     def message(self, number: int) -> Data:
         """One of them, counted from 0."""
         item, fti = self.item, self.item.fti
-        before, after = self.position(number), self.position(number + 1)
+        before, next_state = self.position(number), self.position(number + 1)
         return Data(
             self.origin,
             self._ordinal + number & 0xFFFF,
@@ -206,7 +208,7 @@ class Repairs(Symbols):
             (),
             None,
             before,
-            after,
+            next_state,
         )
 
     def settle(self, count: int) -> None:
@@ -216,12 +218,12 @@ class Repairs(Symbols):
         self._sender.repaired(self.item, count)
 
 
-def promise(sender: "NormSender", item: Outgoing, repairs: list[Outgoing], start: Start, until: float) -> list[Run]:
+def plan_bursts(sender: "NormSender", item: TxObject, repairs: list[TxObject], start: Start, until: float) -> list[Burst]:
     """What is sent before `until`: the repairs of at most one object, and then the symbols of `item` from its cursor on.
 
     Nothing when there are other repairs.
     """
-    runs: list[Run] = []
+    runs: list[Burst] = []
     for other in repairs:
         rows = other.parity_rows() if len(repairs) == 1 and other.packet == item.packet else None
         if rows is None:

@@ -2,7 +2,7 @@
 
 from protocols.events import ObjectReceived
 from protocols.machine import Address, Message, Packet
-from protocols.spec import Protocol
+from protocols.spec import ProtocolSpec
 from tests.support.toy import TOY, ToyData, ToyEnd, ToyReceiver, ToySender
 
 __all__ = ["MUTANTS"]
@@ -81,8 +81,8 @@ class Careless(ToyReceiver):
         super().receive(message, source, to, now)
 
 
-def _mutant(name: str, receiver: type[ToyReceiver] = ToyReceiver, sender: type[ToySender] = ToySender) -> Protocol:
-    return Protocol(name, TOY.config, TOY.codec, sender, receiver)
+def _mutant(name: str, receiver: type[ToyReceiver] = ToyReceiver, sender: type[ToySender] = ToySender) -> ProtocolSpec:
+    return ProtocolSpec(name, TOY.config, TOY.codec, sender, receiver)
 
 
 MUTANTS = {

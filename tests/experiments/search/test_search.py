@@ -10,8 +10,8 @@ import yaml
 from experiments.cli import invoke
 from experiments.running.run import run
 from experiments.scenario.scenario import load, parse
-from experiments.search.search import Verdict, random_plan, search, shrink
 from experiments.search import search as searching
+from experiments.search.search import Verdict, random_plan, search, shrink
 from protocols import registry
 from protocols.errors import ConfigError
 from protocols.rng import Rng

@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from experiments.sweep.spec.grid import Plan
+from experiments.sweep.spec.grid import SweepPlan
 from experiments.sweep.spec.sweep_file import load_sweep
 
 __all__ = ["BASE", "plan_of", "write_sweep"]
@@ -25,7 +25,7 @@ def write_sweep(folder: Path, **keys: Any) -> Path:
     return path
 
 
-def plan_of(folder: Path, **keys: Any) -> Plan:
+def plan_of(folder: Path, **keys: Any) -> SweepPlan:
     """The plan of such a file."""
     path = write_sweep(folder, **keys)
-    return Plan(load_sweep(path), path)
+    return SweepPlan(load_sweep(path), path)

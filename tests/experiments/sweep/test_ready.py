@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from experiments.sweep.run.rounds import wanted
-from experiments.sweep.spec.grid import Plan
+from experiments.sweep.spec.grid import SweepPlan
 from experiments.sweep.spec.sweep_file import load_sweep
 from tests.tidy.tree import ROOT, label
 
@@ -14,7 +14,7 @@ READY = [*sorted((ROOT / "experiments" / "sweeps").glob("*.yaml")), ROOT / "exam
 
 @pytest.mark.parametrize("path", READY, ids=label)
 def test_every_point_of_a_ready_sweep_is_a_scenario(path: Path) -> None:
-    plan = Plan(load_sweep(path), path)
+    plan = SweepPlan(load_sweep(path), path)
     assert plan.sweep.name == path.stem
     assert len({run.run_id for run in wanted(plan, {})}) <= plan.most_runs
 

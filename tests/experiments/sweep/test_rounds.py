@@ -6,21 +6,21 @@ from typing import Any
 import pytest
 
 from experiments.sweep.run.rounds import half_width, wanted
-from experiments.sweep.spec.grid import Plan, Run
+from experiments.sweep.spec.grid import SweepPlan, SweepRun
 from experiments.sweep.spec.quantities import number_of
 from tests.experiments.sweep.files import plan_of
 
 LOSS = "topology.link.down.loss"
 
 
-def value(run: Run) -> dict[str, float | None]:
+def value(run: SweepRun) -> dict[str, float | None]:
     """A made-up metric: noisy at high loss, with a step at 5 %."""
     loss = float(number_of(run.point.values[LOSS]))
     noise = (run.seed * 7919 % 101 / 100 - 0.5) * loss * 10
     return {"completion_time": 1.0 + noise, "overhead": 1.0 if loss < 0.05 else 9.0, "loss": None}
 
 
-def played(plan: Plan, at_once: int = 10**9) -> tuple[list[Run], int]:
+def played(plan: SweepPlan, at_once: int = 10**9) -> tuple[list[SweepRun], int]:
     """All runs of a sweep whose rows come `at_once` at a time, and how often one looked."""
     rows: dict[str, dict[str, float | None]] = {}
     for looks in range(1, 1000):
@@ -32,7 +32,7 @@ def played(plan: Plan, at_once: int = 10**9) -> tuple[list[Run], int]:
     raise AssertionError("it never ends")
 
 
-def counts(runs: list[Run]) -> dict[Any, int]:
+def counts(runs: list[SweepRun]) -> dict[Any, int]:
     return {number_of(run.point.values[LOSS]): sum(other.point == run.point for other in runs) for run in runs}
 
 

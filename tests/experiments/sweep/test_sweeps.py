@@ -12,7 +12,7 @@ from experiments.analysis.overlay import Wanted, expect
 from experiments.analysis.points import flat
 from experiments.scenario.scenario import parse
 from experiments.sweep.run.work import perform
-from experiments.sweep.spec.grid import Plan, Point
+from experiments.sweep.spec.grid import Point, SweepPlan
 from experiments.sweep.spec.sweep_file import load_sweep
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "sweeps"
@@ -21,13 +21,13 @@ NEAR = 4.0
 """Standard errors."""
 
 
-def plan_of(name: str) -> Plan:
+def plan_of(name: str) -> SweepPlan:
     """The ready sweep of this name."""
     path = FOLDER / f"{name}.yaml"
-    return Plan(load_sweep(path), path)
+    return SweepPlan(load_sweep(path), path)
 
 
-def points(plan: Plan, case: str | None = None, **values: object) -> list[Point]:
+def points(plan: SweepPlan, case: str | None = None, **values: object) -> list[Point]:
     """Those of a case with these values on the axes; dots in names are written as double underscores."""
     wanted = {key.replace("__", "."): value for key, value in values.items()}
     found = [
@@ -39,14 +39,14 @@ def points(plan: Plan, case: str | None = None, **values: object) -> list[Point]
     return found
 
 
-def measure(plan: Plan, point: Point, metric: str, runs: int) -> list[float]:
+def measure(plan: SweepPlan, point: Point, metric: str, runs: int) -> list[float]:
     """A metric of the first runs of a point, made here and not on Spark."""
     rest = {"backend": "sim", "receivers": False, "series": None, "captures": (), "folder": ""}
     found = [perform({"scenario": run.scenario} | rest)["metrics"][metric] for run in plan.runs(point, 0, runs)]
     return [float(value) for value in found if value is not None]
 
 
-def theory(plan: Plan, point: Point, name: str) -> float:
+def theory(plan: SweepPlan, point: Point, name: str) -> float:
     """What a formula says of a point."""
     keys: Mapping[str, Any] = dict(flat(parse(json.loads(plan.runs(point, 0, 1)[0].scenario), "point").plain()))
     value = expect(Wanted(name, {}), keys)

@@ -8,7 +8,7 @@ from protocols.arq import N1, N2, A
 from protocols.arq.messages import Ack, Data, End, Nack, identity_of
 from protocols.events import FlushCompleted, ObjectAborted, ObjectReceived, SenderReset, SenderSilent
 from protocols.machine import Content, Group, Machine, Message, Sender
-from protocols.spec import Protocol
+from protocols.spec import ProtocolSpec
 from tests.support.content import Bytes, pattern
 from tests.support.recorder import Recorder
 
@@ -23,7 +23,7 @@ TIMES: dict[str, dict[str, Any]] = {
 }
 
 
-def receiver(kind: Protocol, **more: Any) -> tuple[Machine, Recorder]:
+def receiver(kind: ProtocolSpec, **more: Any) -> tuple[Machine, Recorder]:
     """A started receiver, node 2."""
     ports = Recorder()
     machine = kind.make_receiver(ports, kind.config(segment=SEGMENT, **(TIMES[kind.name] | more)), 2, GROUP)
@@ -31,7 +31,7 @@ def receiver(kind: Protocol, **more: Any) -> tuple[Machine, Recorder]:
     return machine, ports
 
 
-def sender(kind: Protocol, **more: Any) -> tuple[Sender, Recorder]:
+def sender(kind: ProtocolSpec, **more: Any) -> tuple[Sender, Recorder]:
     """A started sender, node 1, that has sent its one object."""
     ports = Recorder()
     config = kind.config(segment=SEGMENT, rate=1e9, **({"robust": 3} | TIMES[kind.name] | more))
@@ -120,7 +120,7 @@ def test_n2_learns_from_others_what_it_has_not_missed_yet() -> None:
 
 
 @pytest.mark.parametrize("kind", [N1, N2], ids=lambda kind: str(kind.name))
-def test_an_end_shows_what_was_lost_at_the_end(kind: Protocol) -> None:
+def test_an_end_shows_what_was_lost_at_the_end(kind: ProtocolSpec) -> None:
     machine, ports = receiver(kind)
     hear(machine, 0.0, unit(0), unit(1), unit(2), End(1, 7, 0, UNITS, 0))
     run(machine, 0.6)

@@ -7,7 +7,7 @@ from typing import Any, cast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.fast.lockstep import Crowd
+from protocols.fast.lockstep import LockstepGroup
 from protocols.machine import Address, Content, Group, Machine, Message, Ports, fan_out
 from protocols.norm import NormReceiver, NormSender
 from protocols.registry import protocol
@@ -28,14 +28,14 @@ class Side:
         self.machines: list[Machine] = [
             NormReceiver(cast(Ports, ports), CONFIG, node, GROUP) for node, ports in enumerate(self.ports, 2)
         ]
-        self.crowd = Crowd(self.machines) if together else None
+        self.lockstep = LockstepGroup(self.machines) if together else None
         for machine in self.machines:
             machine.start(0.0)
 
     def tell(self, message: Message, source: Address, now: float, out: Sequence[int]) -> None:
         """All but those at `out` hear the message."""
-        if self.crowd is not None:
-            self.crowd.tell(message, source, GROUP, now, out)
+        if self.lockstep is not None:
+            self.lockstep.tell(message, source, GROUP, now, out)
         else:
             fan_out([self.machines[n] for n in range(COUNT) if n not in out], message, source, GROUP, now)
 
@@ -43,7 +43,7 @@ class Side:
         """Who is due speaks: (place, message), and what was said before but not taken yet."""
         for machine in self.machines:
             if machine.deadline <= now:
-                machine.alone()
+                machine.leave_lockstep()
                 machine.wake(now)
         said = [(place, packet.message) for place, ports in enumerate(self.ports) for packet in ports.packets]
         for ports in self.ports:
@@ -105,21 +105,21 @@ def test_machines_in_step_are_not_called() -> None:
             super().receive(message, source, to, now)
 
     machines: list[Machine] = [Counting(cast(Ports, Recorder(seed)), CONFIG, seed + 2, GROUP) for seed in range(50)]
-    crowd, ports = Crowd(machines), Recorder()
+    lockstep, ports = LockstepGroup(machines), Recorder()
     sender = NormSender(cast(Ports, ports), CONFIG, 1, GROUP)
     sender.start(0.0)
     sender.submit(Content(Extent(60_000), b"", is_file=False), 0.0)
     while len(ports.packets) < 40:
         sender.wake(sender.deadline)
     for number, packet in enumerate(ports.packets):
-        crowd.tell(packet.message, "sender", GROUP, 0.01 * number, ())
+        lockstep.tell(packet.message, "sender", GROUP, 0.01 * number, ())
     # The probe and the first symbol, and who still has to answer the probe at every block.
     assert called.count("cc") == 50
     assert called.count("data") < 0.2 * 50 * 40
 
 
 def test_a_dissolved_crowd_leaves_everybody_where_the_sender_stands() -> None:
-    side, alone = Side(together=True), Side(together=False)
+    side, leave_lockstep = Side(together=True), Side(together=False)
     ports = Recorder()
     sender = NormSender(cast(Ports, ports), CONFIG, 1, GROUP)
     sender.start(0.0)
@@ -127,10 +127,12 @@ def test_a_dissolved_crowd_leaves_everybody_where_the_sender_stands() -> None:
     while len(ports.packets) < 20:
         sender.wake(sender.deadline)
     for number, packet in enumerate(ports.packets):
-        for each in (side, alone):
+        for each in (side, leave_lockstep):
             each.tell(packet.message, "sender", 0.01 * number, ())
-    assert side.crowd is not None
-    side.crowd.dissolve()
-    assert all(machine.seat.pace is None for machine in side.machines)
-    assert [machine.seat.at for machine in side.machines] == [machine.seat.at for machine in alone.machines]
-    assert side.state() == alone.state()
+    assert side.lockstep is not None
+    side.lockstep.dissolve()
+    assert all(machine.fast_state.coordinator is None for machine in side.machines)
+    assert [machine.fast_state.at for machine in side.machines] == [
+        machine.fast_state.at for machine in leave_lockstep.machines
+    ]
+    assert side.state() == leave_lockstep.state()

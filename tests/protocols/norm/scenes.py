@@ -28,7 +28,7 @@ from protocols.norm.messages import (
 )
 from protocols.norm.quantise import gsize_code, rtt_code, rtt_seconds
 from protocols.norm.receiver import NormReceiver
-from protocols.norm.repair_requests import Demand, demand_of
+from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.sender import NormSender
 from protocols.norm.wire.codec import size_of
 from tests.support.content import Bytes, Extent, MemorySink, pattern
@@ -166,9 +166,9 @@ class Listener:
         """The ACKs it sent."""
         return [message for _, message in self.said if isinstance(message, Ack)]
 
-    def demands(self) -> list[Demand]:
+    def demands(self) -> list[RequestedRepairs]:
         """What the NACKs asked for."""
-        return [demand_of(nack, 5) for nack in self.nacks]
+        return [requested_repairs(nack, 5) for nack in self.nacks]
 
     def told(self, kind: type[E]) -> list[E]:
         """The events of this kind."""
@@ -256,7 +256,7 @@ def ranges(*names: tuple[int, ...], level: int = LEVEL_SEGMENT, fec: int = 5) ->
     return Request(FORM_RANGES, level, tuple(Item(fec, *name) for name in names))
 
 
-def symbols(demand: Demand, object_id: int, block: int) -> list[int]:
+def symbols(demand: RequestedRepairs, object_id: int, block: int) -> list[int]:
     """The symbols of a block that are asked for."""
     mask = demand.symbols.get((object_id, block), 0)
     return [i for i in range(mask.bit_length()) if mask >> i & 1]

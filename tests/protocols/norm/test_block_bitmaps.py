@@ -3,13 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.norm.block_bitmaps import Masks
+from protocols.norm.block_bitmaps import BlockBitmaps
 from protocols.norm.small_dict import NONE
 
 
 @given(st.lists(st.tuples(st.sampled_from(["add", "set", "del"]), st.integers(0, 4), st.integers(1, 15))))
 def test_masks_are_added_to_and_the_lowest_block_comes_first(steps: list[tuple[str, int, int]]) -> None:
-    masks, like = Masks(), dict[int, int]()
+    masks, like = BlockBitmaps(), dict[int, int]()
     for what, block, mask in steps:
         if what == "add":
             masks.add(block, mask)

@@ -6,7 +6,7 @@ import pytest
 
 from protocols.events import SenderHeard, SenderSilent
 from protocols.norm.messages import FLAG_REPAIR
-from protocols.norm.repair_requests import demand_of
+from protocols.norm.repair_requests import requested_repairs
 from tests.protocols.norm.scenes import GROUP, GRTT, Listener, Voice, symbols
 from tests.support.content import pattern
 
@@ -94,7 +94,7 @@ def test_a_request_names_the_senders_code_before_any_content_came(fec: int, pari
     voice.whole(0)
     listener.hear(voice.flush(0))
     listener.at_expiry()
-    assert demand_of(listener.nacks[0], fec).objects == ((0, 0),)
+    assert requested_repairs(listener.nacks[0], fec).objects == ((0, 0),)
 
 
 @pytest.mark.parametrize("sequence", [LATE, 0x10000 - 3])

@@ -18,11 +18,11 @@ from protocols.norm.messages import (
     Nack,
     Request,
 )
-from protocols.norm.nack_content import Need, Place, contents_for, is_covered, needs_before
-from protocols.norm.repair_requests import Demand, demand_of
-from protocols.norm.rx_object import Incoming
-from protocols.norm.small_dict import Pending
-from protocols.norm.tx_object import Outgoing
+from protocols.norm.nack_content import MissingRange, Place, contents_for, is_covered, needs_before
+from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
+from protocols.norm.rx_object import RxObject
+from protocols.norm.small_dict import SmallDict
+from protocols.norm.tx_object import TxObject
 from protocols.norm.wire.codec import size_of
 from tests.protocols.norm.scenes import quick, symbols
 from tests.support.content import Extent, MemorySink
@@ -30,36 +30,36 @@ from tests.support.content import Extent, MemorySink
 END: Place = (100, 0, 0)
 
 
-def item(object_id: int = 0, blocks: int = 3, *, block: int = 30, parity: int = 8, wants_info: bool = False) -> Incoming:
+def item(object_id: int = 0, blocks: int = 3, *, block: int = 30, parity: int = 8, wants_info: bool = False) -> RxObject:
     size = 100 * block * blocks
-    return Incoming(object_id, Fti(5, size, 100, block, parity), MemorySink(size), wants_info)
+    return RxObject(object_id, Fti(5, size, 100, block, parity), MemorySink(size), wants_info)
 
 
-def lose(item: Incoming, block: int, *lost: int) -> Incoming:
+def lose(item: RxObject, block: int, *lost: int) -> RxObject:
     for symbol in lost:
         item.skip(block, symbol, block, symbol + 1)
     return item
 
 
-def pending(objects: Mapping[int, Incoming | None]) -> Pending[Incoming | None]:
-    found: Pending[Incoming | None] = Pending()
+def pending(objects: Mapping[int, RxObject | None]) -> SmallDict[RxObject | None]:
+    found: SmallDict[RxObject | None] = SmallDict()
     for key, item in objects.items():
         found[key] = item
     return found
 
 
-def asked(objects: Mapping[int, Incoming | None], place: Place = END) -> Demand:
+def asked(objects: Mapping[int, RxObject | None], place: Place = END) -> RequestedRepairs:
     nacks = contents_for(needs_before(pending(objects), place, 5), 5, 10_000)
-    return demand_of(Nack(9, 0, 1, 7, 0, 0, tuple(request for requests in nacks for request in requests)), 5)
+    return requested_repairs(Nack(9, 0, 1, 7, 0, 0, tuple(request for requests in nacks for request in requests)), 5)
 
 
-def covered(objects: Mapping[int, Incoming | None], place: Place, demand: Demand) -> bool:
+def covered(objects: Mapping[int, RxObject | None], place: Place, demand: RequestedRepairs) -> bool:
     return is_covered(pending(objects), place, demand)
 
 
-def by_name(*rows: tuple[int, int, int], fec: int = 5) -> list[Need]:
+def by_name(*rows: tuple[int, int, int], fec: int = 5) -> list[MissingRange]:
     """The needs of objects without parity that lack these (object, block, mask of symbols)."""
-    objects: dict[int, Incoming | None] = {}
+    objects: dict[int, RxObject | None] = {}
     for key, block, mask in rows:
         found = objects.setdefault(key, item(key, block + 1, parity=0))
         assert found is not None
@@ -67,7 +67,7 @@ def by_name(*rows: tuple[int, int, int], fec: int = 5) -> list[Need]:
     return needs_before(pending(objects), END, fec)
 
 
-def requests(needs: list[Need], segment: int = 10_000) -> list[tuple[Request, ...]]:
+def requests(needs: list[MissingRange], segment: int = 10_000) -> list[tuple[Request, ...]]:
     return contents_for(needs, 5, segment)
 
 
@@ -118,7 +118,7 @@ def test_lost_information_is_asked_for() -> None:
 
 
 def test_nothing_is_asked_for_from_the_place_on() -> None:
-    objects: dict[int, Incoming | None] = {0: lose(lose(lose(item(), 0, 1), 1, 1), 2, 1), 1: None}
+    objects: dict[int, RxObject | None] = {0: lose(lose(lose(item(), 0, 1), 1, 1), 2, 1), 1: None}
     assert set(asked(objects, (0, 2, 0)).symbols) == {(0, 0), (0, 1)}
     assert not asked(objects, (0, 2, 0)).objects
     assert not asked(objects, (0, 0, 0)).symbols
@@ -132,7 +132,7 @@ def test_of_a_block_under_way_only_what_parity_cannot_bring_is_asked_for() -> No
 
 
 def test_needs_are_asked_for_oldest_first_across_the_end_of_the_numbers() -> None:
-    objects: dict[int, Incoming | None] = {0: None, 65535: None, 65534: None, 65533: lose(item(65533), 0, 1)}
+    objects: dict[int, RxObject | None] = {0: None, 65535: None, 65534: None, 65533: lose(item(65533), 0, 1)}
     needs = needs_before(pending(objects), (1, 0, 0), 5)
     assert [(need.first.object_id, need.last.object_id) for need in needs] == [(65533, 65533), (65534, 0)]
     assert asked(objects, (1, 0, 0)).objects == ((65534, 0),)
@@ -174,9 +174,9 @@ def test_every_nack_fits_its_segment_and_nothing_is_lost_but_the_tail(
     nacks = [Nack(9, 0, 1, 7, 0, 0, content) for content in contents]
     assert all(size_of(nack) <= 24 + segment for nack in nacks)
     if len(nacks) < 4:
-        whole = Demand()
+        whole = RequestedRepairs()
         for nack in nacks:
-            whole = whole.merged(demand_of(nack, fec))
+            whole = whole.merged(requested_repairs(nack, fec))
         assert whole.symbols == {(i, block): mask for i, (block, mask) in enumerate(rows)}
 
 
@@ -190,7 +190,7 @@ def test_as_many_parity_symbols_will_do_whichever_symbols_are_missing() -> None:
 
 
 def test_a_whole_object_or_block_covers_its_symbols() -> None:
-    mine: dict[int, Incoming | None] = {0: lose(item(wants_info=True), 0, 1, 2)}
+    mine: dict[int, RxObject | None] = {0: lose(item(wants_info=True), 0, 1, 2)}
     other = item(wants_info=True)
     other.skip(0, 0, 3, 0)
     assert covered(mine, END, asked({0: None}))
@@ -198,7 +198,7 @@ def test_a_whole_object_or_block_covers_its_symbols() -> None:
 
 
 def test_information_has_to_be_asked_for_by_name_or_with_its_object() -> None:
-    mine: dict[int, Incoming | None] = {0: item(wants_info=True)}
+    mine: dict[int, RxObject | None] = {0: item(wants_info=True)}
     assert not covered(mine, END, asked({0: lose(item(), 0, 1)}))
     assert covered(mine, END, asked({0: item(wants_info=True)}))
 
@@ -213,7 +213,7 @@ def test_what_lies_behind_the_place_need_not_be_covered() -> None:
 MASKS = st.lists(st.integers(0, 2**6 - 1), min_size=3, max_size=3)
 
 
-def receiver(masks: list[int], parity: int) -> dict[int, Incoming | None]:
+def receiver(masks: list[int], parity: int) -> dict[int, RxObject | None]:
     found = item(blocks=3, block=6, parity=parity)
     for block, mask in enumerate(masks):
         if mask == 2**6 - 1:
@@ -223,15 +223,15 @@ def receiver(masks: list[int], parity: int) -> dict[int, Incoming | None]:
     return {0: found}
 
 
-def sent_source(parity: int) -> Outgoing:
+def sent_source(parity: int) -> TxObject:
     """An object of three blocks of six, every symbol of which was sent."""
-    source = Outgoing(0, Content(Extent(1800)), quick(block=6, parity=parity), 1)
+    source = TxObject(0, Content(Extent(1800)), quick(block=6, parity=parity), 1)
     while source.unsent:
         source.step()
     return source
 
 
-def serve(source: Outgoing, demand: Demand, *heard: tuple[dict[int, Incoming | None], int]) -> None:
+def serve(source: TxObject, demand: RequestedRepairs, *heard: tuple[dict[int, RxObject | None], int]) -> None:
     """The sender serves a demand: each (objects, mask) gets the n-th repair unless bit n of the mask is set."""
     source.want(demand)
     source.activate()

@@ -5,7 +5,7 @@ import pytest
 from protocols.events import InfoReceived, ObjectOpened, SenderHeard, SenderReset
 from protocols.machine import Offer, Sink
 from protocols.norm.messages import EMPTY_OBJECT, FLAG_REPAIR, Flush
-from protocols.norm.repair_requests import demand_of
+from protocols.norm.repair_requests import requested_repairs
 from tests.protocols.norm.scenes import Listener, Voice, symbols
 from tests.support.content import FailingSink, MemorySink, pattern
 
@@ -60,7 +60,7 @@ def test_of_an_object_whose_flush_says_it_is_empty_only_the_information_is_asked
     voice.info()
     listener.hear(Flush(voice.origin, 1, fec, 0, *EMPTY_OBJECT[fec]))
     listener.at_expiry()
-    demand = demand_of(listener.nacks[0], fec)
+    demand = requested_repairs(listener.nacks[0], fec)
     assert (demand.infos, demand.objects) == (((0, 0),), ())
     voice.sequence = 2
     listener.hear(voice.info(flags=FLAG_REPAIR))

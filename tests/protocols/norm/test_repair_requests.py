@@ -14,12 +14,12 @@ from protocols.norm.messages import (
     Nack,
     Request,
 )
-from protocols.norm.repair_requests import Demand, demand_of
+from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from tests.protocols.norm.scenes import items, ranges, symbols
 
 
-def demand(*requests: Request, fec: int = 5) -> Demand:
-    return demand_of(Nack(9, 0, 1, 7, 0, 0, requests), fec)
+def demand(*requests: Request, fec: int = 5) -> RequestedRepairs:
+    return requested_repairs(Nack(9, 0, 1, 7, 0, 0, requests), fec)
 
 
 def test_items_name_single_symbols_and_ranges_all_between() -> None:
@@ -95,4 +95,4 @@ def test_two_demands_together_ask_for_what_either_does() -> None:
 
 def test_a_demand_is_worked_out_once_however_many_hear_it() -> None:
     nack = Nack(9, 0, 1, 7, 0, 0, (items((0, 0, 1)),))
-    assert demand_of(nack, 5) is demand_of(nack, 5)
+    assert requested_repairs(nack, 5) is requested_repairs(nack, 5)

@@ -7,19 +7,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocols.norm.messages import Fti
-from protocols.norm.rx_object import Incoming
+from protocols.norm.rx_object import RxObject
 from tests.protocols.norm.scenes import Voice
 from tests.support.content import FailingSink, MemorySink, pattern
 
 PLENTY = 10**9
 
 
-def incoming(voice: Voice, *, wants_info: bool = False) -> tuple[Incoming, MemorySink]:
+def incoming(voice: Voice, *, wants_info: bool = False) -> tuple[RxObject, MemorySink]:
     sink = MemorySink(len(voice.content))
-    return Incoming(0, voice.fti, sink, wants_info), sink
+    return RxObject(0, voice.fti, sink, wants_info), sink
 
 
-def deliver(item: Incoming, voice: Voice, block: int, symbol: int, limit: int = PLENTY) -> bool:
+def deliver(item: RxObject, voice: Voice, block: int, symbol: int, limit: int = PLENTY) -> bool:
     length = voice.fti.partition.length(block)
     payload = voice.payload(block, symbol)
     return item.fill(block, symbol, payload) if symbol < length else item.fill_parity(block, symbol - length, payload, limit)
@@ -33,7 +33,7 @@ def test_any_parity_symbols_make_up_for_any_lost_ones(lost: tuple[int, ...]) -> 
         item.skip(0, 0, 1, 0)
         for symbol in (*(s for s in range(5) if s not in lost), *chosen):
             assert deliver(item, voice, 0, symbol)
-        assert item.clean
+        assert item.has_no_gaps
         assert bytes(sink.content) == voice.content
 
 
@@ -48,7 +48,7 @@ def test_symbols_in_any_order_give_the_content(data: st.DataObject) -> None:
     symbols = [(b, s) for b in range(partition.blocks) for s in range(partition.length(b) + 4)]
     for block, symbol in data.draw(st.permutations(symbols)):
         deliver(item, voice, block, symbol)
-    assert item.clean
+    assert item.has_no_gaps
     assert bytes(sink.content) == voice.content
 
 
@@ -65,8 +65,8 @@ def test_a_repeated_symbol_is_of_no_use() -> None:
 def test_a_block_of_which_nothing_came_costs_no_mask() -> None:
     item, _ = incoming(Voice(pattern(80_000)))
     item.skip(0, 0, 100, 0)
-    assert item.absent == [[0, 99]]
-    assert not item.gaps
+    assert item.missing_blocks == [[0, 99]]
+    assert not item.missing_symbols
 
 
 def test_a_symbol_in_the_middle_of_missing_blocks_splits_them() -> None:
@@ -74,15 +74,15 @@ def test_a_symbol_in_the_middle_of_missing_blocks_splits_them() -> None:
     item, _ = incoming(voice)
     item.skip(0, 0, 100, 0)
     deliver(item, voice, 40, 2)
-    assert item.absent == [[0, 39], [41, 99]]
-    assert dict(item.gaps.items() if item.gaps else ()) == {40: 0xFF ^ 1 << 2}
+    assert item.missing_blocks == [[0, 39], [41, 99]]
+    assert dict(item.missing_symbols.items() if item.missing_symbols else ()) == {40: 0xFF ^ 1 << 2}
 
 
 def test_a_gap_that_crosses_a_block_has_a_part_in_each() -> None:
     item, _ = incoming(Voice(pattern(80_000)))
     item.skip(3, 6, 6, 2)
-    assert dict(item.gaps.items() if item.gaps else ()) == {3: 0b11000000, 6: 0b11}
-    assert item.absent == [[4, 5]]
+    assert dict(item.missing_symbols.items() if item.missing_symbols else ()) == {3: 0b11000000, 6: 0b11}
+    assert item.missing_blocks == [[4, 5]]
 
 
 def test_held_parity_is_limited_and_given_back_when_its_block_is_whole() -> None:
@@ -93,25 +93,25 @@ def test_held_parity_is_limited_and_given_back_when_its_block_is_whole() -> None
     assert not deliver(item, voice, 1, 8, limit=150)
     for symbol in range(7):
         deliver(item, voice, 0, symbol)
-    assert dict(item.gaps.items() if item.gaps else ()) == {1: 0xFF}
+    assert dict(item.missing_symbols.items() if item.missing_symbols else ()) == {1: 0xFF}
     assert deliver(item, voice, 1, 8, limit=150)
 
 
 def test_content_that_is_only_counted_is_done_by_the_same_count() -> None:
-    item = Incoming(0, Voice(pattern(800)).fti, MemorySink(800), False)
+    item = RxObject(0, Voice(pattern(800)).fti, MemorySink(800), False)
     item.skip(0, 0, 1, 0)
     for symbol in range(5):
         item.fill(0, symbol, None)
     for number in range(2):
         item.fill_parity(0, number, None, 0)
-    assert not item.clean
+    assert not item.has_no_gaps
     assert item.shortage(0) == 1
     item.fill_parity(0, 2, None, 0)
-    assert item.clean
+    assert item.has_no_gaps
 
 
 def test_parity_of_the_large_field_is_not_counted_on() -> None:
-    item = Incoming(0, Fti(2, 10_000, 100, 100, 30, 16), MemorySink(10_000), False)
+    item = RxObject(0, Fti(2, 10_000, 100, 100, 30, 16), MemorySink(10_000), False)
     assert item.fti.usable == 0
     item.skip(0, 0, 1, 0)
     assert not item.fill_parity(0, 0, bytes(100), PLENTY)
@@ -120,15 +120,15 @@ def test_parity_of_the_large_field_is_not_counted_on() -> None:
 def test_an_object_without_its_information_is_not_done() -> None:
     voice = Voice(pattern(100))
     item, _ = incoming(voice, wants_info=True)
-    assert not item.clean
+    assert not item.has_no_gaps
     assert item.missing_before(0, 1)
     item.info = b""
-    assert item.clean
+    assert item.has_no_gaps
 
 
 def test_the_error_of_a_sink_comes_out() -> None:
     voice = Voice(pattern(800))
-    item = Incoming(0, voice.fti, FailingSink(800, "read"), False)
+    item = RxObject(0, voice.fti, FailingSink(800, "read"), False)
     item.skip(0, 0, 1, 0)
     for symbol in range(7):
         deliver(item, voice, 0, symbol)

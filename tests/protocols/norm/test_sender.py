@@ -258,8 +258,8 @@ def test_probes_come_at_growing_intervals_while_content_is_sent() -> None:
     talker.submit(40_000)
     talker.until(20.0)
     times = talker.times(Probe)[:7]
-    gaps = [b - a for a, b in pairwise(times)]
-    assert gaps == pytest.approx([1.0, 1.5, 2.25, 3.0, 3.0, 3.0], abs=0.1)
+    missing_symbols = [b - a for a, b in pairwise(times)]
+    assert missing_symbols == pytest.approx([1.0, 1.5, 2.25, 3.0, 3.0, 3.0], abs=0.1)
 
 
 def test_probing_ends_with_the_content() -> None:
@@ -334,5 +334,5 @@ def test_feedback_for_others_or_for_an_earlier_start_is_not_heard() -> None:
     talker.nack(items((0, 0, 8)), sender=2, echo=1)
     talker.nack(items((0, 0, 8)), instance=6, echo=1)
     talker.until(0.6)
-    after = talker.machine.counts()
-    assert (after["nacks_received"], len(talker.of(Data)), talker.machine.grtt) == (0, *before[1:])
+    next_state = talker.machine.counts()
+    assert (next_state["nacks_received"], len(talker.of(Data)), talker.machine.grtt) == (0, *before[1:])

@@ -4,17 +4,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocols.norm.messages import Fti
-from protocols.norm.rx_object import Incoming
-from protocols.norm.small_dict import Pending
+from protocols.norm.rx_object import RxObject
+from protocols.norm.small_dict import SmallDict
 from tests.support.content import MemorySink
 
-ITEMS = [None, *(Incoming(number, Fti(5, 1000, 100, 4, 2), MemorySink(1000), False) for number in range(2))]
+ITEMS = [None, *(RxObject(number, Fti(5, 1000, 100, 4, 2), MemorySink(1000), False) for number in range(2))]
 STEPS = st.lists(st.tuples(st.sampled_from(["set", "del", "pop"]), st.integers(0, 4), st.sampled_from(ITEMS)))
 
 
 @given(STEPS)
-def test_it_does_what_a_dict_does(steps: list[tuple[str, int, Incoming | None]]) -> None:
-    pending, like = Pending[Incoming | None](), dict[int, Incoming | None]()
+def test_it_does_what_a_dict_does(steps: list[tuple[str, int, RxObject | None]]) -> None:
+    pending, like = SmallDict[RxObject | None](), dict[int, RxObject | None]()
     for what, key, item in steps:
         if what == "set":
             pending[key] = like[key] = item

@@ -8,17 +8,17 @@ from protocols.fec import encode
 from protocols.machine import Content
 from protocols.norm import tx_object as outgoing
 from protocols.norm.messages import LEVEL_BLOCK, LEVEL_INFO, LEVEL_OBJECT, Nack, Request
-from protocols.norm.repair_requests import demand_of
-from protocols.norm.tx_object import Outgoing
+from protocols.norm.repair_requests import requested_repairs
+from protocols.norm.tx_object import TxObject
 from tests.protocols.norm.scenes import items, quick, ranges
 from tests.support.content import Bytes, Extent, pattern
 
 
-def make(size: int = 2400, info: bytes = b"", **settings: Any) -> Outgoing:
-    return Outgoing(0, Content(Bytes(pattern(size)), info), quick(**settings), 1)
+def make(size: int = 2400, info: bytes = b"", **settings: Any) -> TxObject:
+    return TxObject(0, Content(Bytes(pattern(size)), info), quick(**settings), 1)
 
 
-def sent(item: Outgoing) -> list[tuple[int, int]]:
+def sent(item: TxObject) -> list[tuple[int, int]]:
     """Everything is sent once."""
     steps = []
     while item.block < item.partition.blocks:
@@ -26,9 +26,9 @@ def sent(item: Outgoing) -> list[tuple[int, int]]:
     return steps
 
 
-def repairs(item: Outgoing, *requests: Request) -> list[tuple[int, int]]:
+def repairs(item: TxObject, *requests: Request) -> list[tuple[int, int]]:
     """What is sent for one NACK."""
-    item.want(demand_of(Nack(9, 0, 1, 7, 0, 0, requests), item.fti.fec_id))
+    item.want(requested_repairs(Nack(9, 0, 1, 7, 0, 0, requests), item.fti.fec_id))
     item.activate()
     steps: list[tuple[int, int]] = []
     while item.repairs:
@@ -97,7 +97,7 @@ def test_the_largest_count_of_several_requests_is_served() -> None:
     other = make()
     sent(other)
     for request in (parity(1, 0, 0), parity(1, 0, 2), parity(1, 0, 1)):
-        other.want(demand_of(Nack(9, 0, 1, 7, 0, 0, (request,)), 5))
+        other.want(requested_repairs(Nack(9, 0, 1, 7, 0, 0, (request,)), 5))
     assert repairs(other) == [(1, 8), (1, 9), (1, 10)]
 
 
@@ -137,9 +137,9 @@ def test_an_object_is_sent_again_whole() -> None:
 
 def test_information_is_sent_again_when_asked_for_after_it_was_sent() -> None:
     item = make(info=b"name")
-    assert not item.want(demand_of(Nack(9, 0, 1, 7, 0, 0, (items((0,), level=LEVEL_INFO),)), 5))
+    assert not item.want(requested_repairs(Nack(9, 0, 1, 7, 0, 0, (items((0,), level=LEVEL_INFO),)), 5))
     item.info_due, item.info_sent = False, True
-    assert item.want(demand_of(Nack(9, 0, 1, 7, 0, 0, (items((0,), level=LEVEL_INFO),)), 5))
+    assert item.want(requested_repairs(Nack(9, 0, 1, 7, 0, 0, (items((0,), level=LEVEL_INFO),)), 5))
     item.activate()
     assert item.info_due
     assert item.repairing
@@ -148,7 +148,7 @@ def test_information_is_sent_again_when_asked_for_after_it_was_sent() -> None:
 def test_the_same_request_twice_wants_nothing_new() -> None:
     item = make()
     sent(item)
-    demand = demand_of(Nack(9, 0, 1, 7, 0, 0, (parity(1, 0, 1),)), 5)
+    demand = requested_repairs(Nack(9, 0, 1, 7, 0, 0, (parity(1, 0, 1),)), 5)
     assert item.want(demand)
     assert not item.want(demand)
 
@@ -180,7 +180,7 @@ def test_parity_of_a_block_under_way_waits_for_the_rest_of_the_block() -> None:
     item = make()
     for _ in range(11):
         item.step()
-    item.want(demand_of(Nack(9, 0, 1, 7, 0, 0, (parity(1, 0, 0),)), 5))
+    item.want(requested_repairs(Nack(9, 0, 1, 7, 0, 0, (parity(1, 0, 0),)), 5))
     item.activate()
     assert item.repair_step() is None
     while item.block == 1:
@@ -191,7 +191,7 @@ def test_parity_of_a_block_under_way_waits_for_the_rest_of_the_block() -> None:
 def test_repairs_go_out_lowest_first_even_when_they_were_asked_for_late() -> None:
     item = make()
     sent(item)
-    item.want(demand_of(Nack(9, 0, 1, 7, 0, 0, (items((0, 2, 1), (0, 2, 2)),)), 5))
+    item.want(requested_repairs(Nack(9, 0, 1, 7, 0, 0, (items((0, 2, 1), (0, 2, 2)),)), 5))
     item.activate()
     assert item.repair_step() == (2, 1)
     assert repairs(item, items((0, 0, 5))) == [(0, 5), (2, 2)]
@@ -216,7 +216,7 @@ class Meter(Bytes):
 
 def test_a_source_is_read_one_block_at_a_time() -> None:
     source = Meter(pattern(2350))
-    item = Outgoing(0, Content(source), quick(), 1)
+    item = TxObject(0, Content(source), quick(), 1)
     for block, symbol in sent(item):
         payload, length, _ = item.payload(block, symbol)
         assert payload is not None
@@ -250,7 +250,7 @@ def test_parity_is_computed_only_when_it_is_sent_and_once_for_what_is_due(monkey
     for step in sent(item):
         item.payload(*step)
     assert calls == []
-    item.want(demand_of(Nack(9, 0, 1, 7, 0, 0, (parity(1, 0, 2),)), 5))
+    item.want(requested_repairs(Nack(9, 0, 1, 7, 0, 0, (parity(1, 0, 2),)), 5))
     item.activate()
     while item.repairs:
         item.payload(*(item.repair_step() or (-1, -1)))
@@ -259,7 +259,7 @@ def test_parity_is_computed_only_when_it_is_sent_and_once_for_what_is_due(monkey
 
 def test_content_without_bytes_is_never_read_and_never_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(outgoing, "encode")
-    item = Outgoing(0, Content(Extent(2350)), quick(), 1)
+    item = TxObject(0, Content(Extent(2350)), quick(), 1)
     for step in sent(item):
         assert item.payload(*step)[0] is None
     assert item.payload(2, 9) == (None, 100, item.payload(2, 9)[2])
@@ -270,7 +270,7 @@ def test_a_source_that_ends_early_is_an_error_of_reading() -> None:
         def read(self, offset: int, n: int) -> bytes:
             return super().read(offset, n)[: n // 2]
 
-    item = Outgoing(0, Content(Short(pattern(800))), quick(), 1)
+    item = TxObject(0, Content(Short(pattern(800))), quick(), 1)
     with pytest.raises(OSError, match="ended early"):
         item.payload(0, 0)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from protocols.machine import Content
 from protocols.norm.config import NormConfig
-from protocols.norm.tx_object import Outgoing
+from protocols.norm.tx_object import TxObject
 from protocols.norm.window import Window
 from tests.protocols.norm.scenes import quick
 from tests.support.content import Extent
@@ -20,8 +20,8 @@ def window(count: int, size: int = 1000, **settings: Any) -> Window:
     return made
 
 
-def outgoing(object_id: int, size: int, config: NormConfig) -> Outgoing:
-    return Outgoing(object_id, Content(Extent(size)), config, 1)
+def outgoing(object_id: int, size: int, config: NormConfig) -> TxObject:
+    return TxObject(object_id, Content(Extent(size)), config, 1)
 
 
 def admit(window: Window, now: float) -> tuple[list[int], list[int]]:

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from protocols.fast.lookahead import Run
+from protocols.fast.lookahead import Burst
 from protocols.norm.messages import Data
 from tests.protocols.norm.scenes import Talker, items, ranges
 
 
-class Carrier:
+class BurstCarrier:
     """Carries a run, of which so many were sent, and keeps what it is told."""
 
-    def __init__(self, run: Run, sent: int) -> None:
+    def __init__(self, run: Burst, sent: int) -> None:
         self.run, self.sent = run, sent
         self.shortened: list[float] = []
 
@@ -34,7 +34,7 @@ def talker(size: int = 9_600, **settings: Any) -> Talker:
     return made
 
 
-def promised(runs: list[Run]) -> list[tuple[float, Data]]:
+def promised(runs: list[Burst]) -> list[tuple[float, Data]]:
     """When each message is due."""
     rows, begin = [], runs[0].begin
     for run in runs:
@@ -42,9 +42,9 @@ def promised(runs: list[Run]) -> list[tuple[float, Data]]:
         for number in range(run.count):
             message = run.message(number)
             assert isinstance(message, Data)
-            assert message.calm is run.position(number)
-            assert message.token is (None if run.turn(number) == number else message.calm)
-            assert message.after is run.position(number + 1)
+            assert message.expects_if_complete is run.position(number)
+            assert message.expects is (None if run.next_visible(number) == number else message.expects_if_complete)
+            assert message.next_state is run.position(number + 1)
             assert message.identity == run.identity + number
             if begin < run.until:
                 rows.append((begin, message))
@@ -57,15 +57,15 @@ def sent(made: Talker, since: int) -> list[tuple[float, Data]]:
     return [(when, message) for when, _, message in made.said[since:] if isinstance(message, Data)]
 
 
-def assert_kept(made: Talker) -> list[Run]:
+def assert_kept(made: Talker) -> list[Burst]:
     """Nobody carries what is promised, so the sender does it itself."""
-    runs, since = made.machine.foresee(), len(made.said)
+    runs, since = made.machine.plan_bursts(), len(made.said)
     rows = promised(runs)
     made.until(rows[-1][0])
     told = sent(made, since)
     assert told == rows
-    assert [message.after for _, message in told] == [message.after for _, message in rows]
-    assert [message.token is None for _, message in told] == [message.token is None for _, message in rows]
+    assert [message.next_state for _, message in told] == [message.next_state for _, message in rows]
+    assert [message.expects is None for _, message in told] == [message.expects is None for _, message in rows]
     return runs
 
 
@@ -79,7 +79,7 @@ def test_repairs_by_parity_come_before_the_symbols_that_follow() -> None:
     made = talker(grtt=0.002, backoff=1)
     made.until(0.1, lambda: len(made.of(Data)) == 20)
     made.nack(ranges((0, 0, 8), (0, 0, 9)), items((0, 1, 8)))
-    made.until(1.0, lambda: made.machine.deadline > made.now and len(made.machine.foresee()) > 1)
+    made.until(1.0, lambda: made.machine.deadline > made.now and len(made.machine.plan_bursts()) > 1)
     runs = assert_kept(made)
     assert [run.count for run in runs[:-1]] == [2, 1]
 
@@ -87,18 +87,18 @@ def test_repairs_by_parity_come_before_the_symbols_that_follow() -> None:
 def test_nothing_is_promised_while_source_symbols_are_asked_for() -> None:
     made = talker(grtt=0.002, backoff=1)
     made.until(0.1, lambda: len(made.of(Data)) == 12)
-    assert made.machine.foresee()
+    assert made.machine.plan_bursts()
     before = len(made.of(Data))
     made.nack(items((0, 0, 3)))
-    made.until(1.0, lambda: not made.machine.foresee())
+    made.until(1.0, lambda: not made.machine.plan_bursts())
     made.until(1.0, lambda: any(data.repair for data in made.of(Data)[before:]))
     assert made.symbols()[-1] == (0, 0, 3)
 
 
 def test_a_nack_leaves_what_is_promised_until_the_repairs() -> None:
     made = talker(grtt=0.002, backoff=1)
-    (run,) = made.machine.foresee()
-    carrier = Carrier(run, 20)
+    (run,) = made.machine.plan_bursts()
+    carrier = BurstCarrier(run, 20)
     run.carrier = carrier
     run.take(run.count, run.begin + run.count * run.interval)
     assert made.machine.deadline > made.now + 80 * run.interval
@@ -110,5 +110,5 @@ def test_a_nack_leaves_what_is_promised_until_the_repairs() -> None:
     made.nack(items((0, 1, 8)), now=now)
     assert carrier.shortened == [until]
     run.end()
-    assert made.machine.foresee()[0].identity == run.identity + 20
+    assert made.machine.plan_bursts()[0].identity == run.identity + 20
     assert made.machine.counts()["data_sent"] == 23
