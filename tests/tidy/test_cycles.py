@@ -1,0 +1,66 @@
+"""Import cycles, imports for type checkers included: none across folders, and at most two files within one."""
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import networkx
+
+from tests.tidy.tree import PACKAGES, ROOT, modules, parsed
+
+MOST = 2
+"""Files that may import each other, if they lie in one folder."""
+
+
+def module_name(path: Path) -> str:
+    """The dotted name of a file; of `__init__.py` that of its package."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def targets(path: Path, known: set[str]) -> set[str]:
+    """The modules of ours that a file imports, wherever in the file."""
+    found = set()
+    for node in ast.walk(parsed(path)):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in names:
+            owner = name if name in known else name.rpartition(".")[0]
+            if owner in known:
+                found.add(owner)
+    return found
+
+
+@cache
+def imports() -> "networkx.DiGraph[str]":
+    """Every module of ours with an edge to each module it imports."""
+    paths = {module_name(path): path for path in modules(*PACKAGES)}
+    graph: networkx.DiGraph[str] = networkx.DiGraph()
+    for name, path in paths.items():
+        graph.add_node(name, folder=path.parent)
+        graph.add_edges_from((name, other) for other in targets(path, set(paths)) if other != name)
+    return graph
+
+
+def cycles(graph: "networkx.DiGraph[str]") -> list[list[str]]:
+    """Groups of modules that all import each other, directly or not."""
+    return sorted(sorted(group) for group in networkx.strongly_connected_components(graph) if len(group) > 1)
+
+
+def test_no_import_cycle_spans_folders() -> None:
+    graph = imports()
+    wrong = [group for group in cycles(graph) if len({graph.nodes[name]["folder"] for name in group}) > 1]
+    assert not wrong, "\n".join(" <-> ".join(group) for group in wrong)
+
+
+def test_at_most_two_files_of_a_folder_import_each_other() -> None:
+    wrong = [group for group in cycles(imports()) if len(group) > MOST]
+    assert not wrong, "\n".join(" <-> ".join(group) for group in wrong)
+
+
+def test_a_cycle_is_found() -> None:
+    graph: networkx.DiGraph[str] = networkx.DiGraph([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")])
+    assert cycles(graph) == [["a", "b", "c"]]
