@@ -15,10 +15,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from emu.doctor import check_tools
 from emu.launch import emulate
+from emu.namespaces import run_isolated
 from emu.peers.libnorm import load
-from emu.world import inside
+from emu.requirements import check_tools
 from experiments.running.program import Job, Node, ReceiverProgram, SenderProgram
 from protocols.errors import UnsupportedError
 from protocols.machine import Content, Group, Offer
@@ -119,7 +119,7 @@ def nrls(size: int, rate: float, parity: int) -> Measured:
         sender = lab.start("sender", [*NRL, "send", *common, lab.device("sender"), *speak])
         return [lab.end(receiver, 2 * LONGEST)[-1], lab.end(sender, 2 * LONGEST)[-1]]
 
-    receiver, sender = inside(work)
+    receiver, sender = run_isolated(work)
     goodput = receiver["bytes"] / receiver["seconds"] if receiver["ok"] else 0.0
     return Measured(rate, goodput, sender["cpu_tx"], receiver["cpu_rx"])
 

@@ -18,12 +18,12 @@ from contextlib import suppress
 from math import inf
 from typing import Any
 
-from emu.doctor import check_tools
-from emu.health import judged
-from emu.network import Network
-from emu.plan import plan
+from emu.health import assess
+from emu.namespaces import in_network_namespace, run_isolated
+from emu.network import EmulatedNetwork
+from emu.plan import plan_emulation
+from emu.requirements import check_tools
 from emu.tap import check_tap
-from emu.world import inside, visiting
 from protocols.errors import UnsupportedError
 from protocols.norm.messages import Data, Fti, Origin
 from protocols.norm.wire.codec import NormCodec
@@ -43,35 +43,35 @@ BUFFER = 64 << 20
 def measure(rate: float, delay: str, loss: str, seconds: float) -> dict[str, Any]:
     """One rate, in packets per second."""
     topology = Star.model_validate({"receivers": 1, "link": {"down": {"delay": delay, "loss": loss}}}).build()
-    planned = plan(topology, seed=1, keyed=True)
+    plan = plan_emulation(topology, seed=1, keyed=True)
 
     def work() -> dict[str, Any]:
-        check_tap(planned.beyond_kernel)
-        network = Network(planned, NormCodec)
+        check_tap(plan.unsupported_by_kernel)
+        network = EmulatedNetwork(plan, NormCodec)
         total = round(rate * seconds)
-        with visiting(network.pid("r1")):
+        with in_network_namespace(network.pid("r1")):
             ear = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         # Passes the system's limit, as root may.
         ear.setsockopt(socket.SOL_SOCKET, 33, BUFFER)
-        ear.bind((planned.addresses["r1"], PORT))
+        ear.bind((plan.addresses["r1"], PORT))
         ear.settimeout(seconds + 1)
         sender = os.fork()
         if sender == 0:
-            with visiting(network.pid("sender")):
+            with in_network_namespace(network.pid("sender")):
                 mouth = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-            mouth.connect((planned.addresses["r1"], PORT))
+            mouth.connect((plan.addresses["r1"], PORT))
             _send(mouth, total, rate)
             os._exit(0)
         _hurry()
         heard, first, last = _hear(ear)
         os.waitpid(sender, 0)
-        carried = network.collect()
-        counts = carried.counts["s1-r1"]
+        statistics = network.collect()
+        counts = statistics.counts["s1-r1"]
         span = max(last - first, TICK)
-        found = {"rate": rate, "sent": total, "heard": heard, "passed": heard / span, **counts, **judged(carried, 0, 0)}
+        found = {"rate": rate, "sent": total, "heard": heard, "passed": heard / span, **counts, **assess(statistics, 0, 0)}
         return found | {"cpu": found["cpu_s"] / span}
 
-    result: dict[str, Any] = inside(work)
+    result: dict[str, Any] = run_isolated(work)
     return result
 
 

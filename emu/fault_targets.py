@@ -2,31 +2,31 @@
 
 from dataclasses import dataclass
 
-from emu.doctor import run
-from emu.network import Network
+from emu.network import EmulatedNetwork
 from emu.node_processes import NodeProcesses
-from emu.tc import Tc
+from emu.requirements import run
+from emu.tc import TcProcess
 
-__all__ = ["Filter", "Stage"]
+__all__ = ["Filter", "FaultTargets"]
 
 _LATER = 10_000
 """Filters of links come after those of faults; the kernel gives places from 49152 on to filters that name none."""
 
 
-class Stage:
+class FaultTargets:
     """What faults act on: the network, the processes of the nodes, and a waiting `tc` in every namespace concerned."""
 
-    def __init__(self, network: Network, crew: NodeProcesses) -> None:
+    def __init__(self, network: EmulatedNetwork, processes: NodeProcesses) -> None:
         self.network = network
-        self.crew = crew
-        self._tcs: dict[int | None, Tc] = {}
+        self.processes = processes
+        self._tcs: dict[int | None, TcProcess] = {}
         self._used = 0
         self._guarded: dict[tuple[str, int | None], None] = {}
 
-    def tc(self, pid: int | None) -> Tc:
+    def tc(self, pid: int | None) -> TcProcess:
         """The `tc` in the namespace of a process; None for this one."""
         if pid not in self._tcs:
-            self._tcs[pid] = Tc(pid)
+            self._tcs[pid] = TcProcess(pid)
         return self._tcs[pid]
 
     def filter(self, device: str, pid: int | None, code: str, deciding: bool = False) -> "Filter":
@@ -50,7 +50,7 @@ class Stage:
 class Filter:
     """One filter of one device; those of lower `place` come first, and losses of links after all of them."""
 
-    tc: Tc
+    tc: TcProcess
     device: str
     place: int
     code: str

@@ -84,7 +84,7 @@ class ForeignProgram(ABC):
         """Is a sender done?"""
 
     @abstractmethod
-    def census(self) -> dict[str, int]:
+    def counters(self) -> dict[str, int]:
         """For who looks on, as `UdpHost.census`."""
 
     @abstractmethod

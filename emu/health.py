@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["COUNTS", "Carried", "Lateness", "carried", "judged", "kernel_drops"]
+__all__ = ["LINE_COUNTERS", "LinkStatistics", "Lateness", "merge_reports", "assess", "kernel_drops"]
 
-COUNTS = ("offered", "dropped", "lost", "corrupt", "marked", "duplicated")
+LINE_COUNTERS = ("offered", "dropped", "lost", "corrupt", "marked", "duplicated")
 """What a `topologies.line.Line` counts."""
 
 _STEP = 1e-5
@@ -54,7 +54,7 @@ class Lateness:
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class LinkStatistics:
     """What the links in user space of one emulation carried: counts by link, and how well they kept up.
 
     `counts` are those of `topologies.line.Line`. `dropped` and `queued` are identities of first transmissions, in ascending
@@ -67,10 +67,10 @@ class Carried:
     health: dict[str, Any] = field(default_factory=dict)
 
 
-def carried(reports: Sequence[Mapping[str, Any]], overflow: int) -> Carried:
+def merge_reports(reports: Sequence[Mapping[str, Any]], overflow: int) -> LinkStatistics:
     """Put the reports of all processes together; `overflow` packets were dropped since nobody read them in time."""
     ways = [way for report in reports for way in report["ways"]]
-    counts = {way["link"]: {name: way[name] for name in COUNTS} for way in ways}
+    counts = {way["link"]: {name: way[name] for name in LINE_COUNTERS} for way in ways}
     dropped, queued = ({way["link"]: sorted(way[key]) for way in ways if way[key]} for key in ("first_lost", "first_queued"))
     lateness = {key: max(report["lateness"][key] for report in reports) for key in ("p50", "p99", "max")}
     health = {
@@ -82,7 +82,7 @@ def carried(reports: Sequence[Mapping[str, Any]], overflow: int) -> Carried:
         "realtime": all(report["realtime"] for report in reports),
         "cpu_s": sum(report["cpu"] for report in reports),
     }
-    return Carried(counts, dropped, queued, health)
+    return LinkStatistics(counts, dropped, queued, health)
 
 
 def _complaints(health: Mapping[str, Any]) -> list[str]:
@@ -110,8 +110,8 @@ def kernel_drops() -> int:
     return sum(int(line.split()[1], 16) for line in Path("/proc/net/softnet_stat").read_text().splitlines())
 
 
-def judged(carried: Carried, receive_drops: int, kernel_drops: int) -> dict[str, Any]:
+def assess(merge_reports: LinkStatistics, receive_drops: int, kernel_drops: int) -> dict[str, Any]:
     """The health of an emulation for its result: what was measured, `healthy`, and the `reasons` if it is not."""
-    health = {**carried.health, "receive_drops": receive_drops, "kernel_drops": kernel_drops}
+    health = {**merge_reports.health, "receive_drops": receive_drops, "kernel_drops": kernel_drops}
     reasons = _complaints(health)
     return {"healthy": not reasons, "reasons": reasons, **health}

@@ -15,8 +15,17 @@ from ipaddress import IPv4Address
 from math import inf
 from typing import Any, TypeVar
 
-from emu.slow import SlowReader
-from emu.udp import SEGMENTS, Endpoint, Outbox, address_of, endpoint_of, open_receiver, open_transmitter, take
+from emu.slow_reader import SlowReader
+from emu.udp import (
+    SEGMENTS,
+    SendQueue,
+    SocketAddress,
+    address_of,
+    open_receiver,
+    open_transmitter,
+    receive_coalesced,
+    socket_address_of,
+)
 from protocols.errors import LivelockError, UsageError, WireError
 from protocols.machine import Address, Codec, Event, Group, Machine, Offer, Packet, Sink
 from protocols.rng import Rng
@@ -111,9 +120,9 @@ class UdpHost:
         self._joining = joining
         self._joins: dict[Group, float] = {}
         transmitter = open_transmitter(self.address, ttl, loopback, buffers)
-        self._own: Endpoint = transmitter.getsockname()
-        self._outbox = Outbox(transmitter, burst)
-        self._outbox.blocked = held
+        self._own: SocketAddress = transmitter.getsockname()
+        self._queue = SendQueue(transmitter, burst)
+        self._queue.blocked = held
         here = (self.address, port)
         self._sockets: dict[Address, socket.socket] = {self._own: transmitter, here: open_receiver(here, self.address, buffers)}
         self._drops: dict[Address, int] = {}
@@ -143,12 +152,12 @@ class UdpHost:
         """
         return {
             "malformed": self._malformed,
-            "send_errors": self._outbox.errors,
+            "send_errors": self._queue.errors,
             "receive_drops": sum(self._drops.values()),
             "slow_drops": 0 if self._reader is None else self._reader.dropped,
         }
 
-    def census(self) -> dict[str, int]:
+    def counters(self) -> dict[str, int]:
         """For who looks on: packets and bytes sent so far, and what the machine counts."""
         counts = {} if self._machine is None else self._machine.counts()
         return {**counts, "packets": sum(self.traffic.packets.values()), "octets": sum(self.traffic.octets.values())}
@@ -223,8 +232,8 @@ class UdpHost:
         to = packet.to
         data = self._encode(packet.message)
         self.traffic.count(packet.message, len(data))
-        self._outbox.push(data, endpoint_of(to.name) if type(to) is Group else to)  # type: ignore[arg-type]
-        return self._outbox.blocked
+        self._queue.push(data, socket_address_of(to.name) if type(to) is Group else to)  # type: ignore[arg-type]
+        return self._queue.blocked
 
     def notify(self, event: Event) -> None:
         """Queue an event for the application."""
@@ -249,7 +258,7 @@ class UdpHost:
             self._hear(group)
 
     def _hear(self, group: Group) -> None:
-        where = endpoint_of(group.name)
+        where = socket_address_of(group.name)
         if group in self._sockets:
             return
         if not IPv4Address(where[0]).is_multicast:
@@ -290,15 +299,15 @@ class UdpHost:
             self._on_event(events.popleft())
 
     def _flush(self) -> None:
-        outbox = self._outbox
-        outbox.flush()
-        if outbox.blocked and not self._writing:
+        queue = self._queue
+        queue.flush()
+        if queue.blocked and not self._writing:
             self._writing = True
             self._loop.add_writer(self._sockets[self._own], self._writable)
 
     def _writable(self) -> None:
-        self._outbox.retry()
-        if not self._outbox.blocked:
+        self._queue.retry()
+        if not self._queue.blocked:
             self._writing = False
             self._loop.remove_writer(self._sockets[self._own])
             # A host can begin before its machine does, and go on after it.
@@ -309,12 +318,12 @@ class UdpHost:
         taken = 0
         while taken < _AT_ONCE and sock.fileno() >= 0:
             try:
-                data, segment, source, drops = take(sock)
+                data, segment, source, drops = receive_coalesced(sock)
             except BlockingIOError:
                 break
             except OSError:
                 # An earlier unicast packet of ours was refused by its receiver's machine (ICMP).
-                self._outbox.errors += 1
+                self._queue.errors += 1
                 taken += 1
                 continue
             if drops:
@@ -323,7 +332,7 @@ class UdpHost:
                 self._deliver(data, segment, source, to)
             taken += -(-len(data) // segment) if segment else 1
 
-    def _deliver(self, data: bytes, segment: int, source: Endpoint, to: Address) -> None:
+    def _deliver(self, data: bytes, segment: int, source: SocketAddress, to: Address) -> None:
         """Every packet of one batch to the machine: the hot path."""
         machine, decode, events = self._machine, self._decode, self._events
         assert machine is not None

@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from emu.capture import Capture, CapturePoint
-from emu.doctor import check_kernel, check_tools, run
-from emu.faults import Fault, Faults
+from emu.fault_injection import FaultInjector, InjectedFault
 from emu.foreign_program import ForeignProgram
-from emu.health import judged, kernel_drops
-from emu.netem import examine_netem
-from emu.network import Network
-from emu.node import Node, Program, prefer
-from emu.node_processes import NodeProcesses, NodeReport, Watch
-from emu.plan import Plan, plan
+from emu.health import assess, kernel_drops
+from emu.namespaces import run_isolated
+from emu.netem_qdisc import examine_netem
+from emu.network import EmulatedNetwork
+from emu.node import NodeConfig, Program, raise_priority
+from emu.node_processes import NodeProcesses, NodeReport, ProgressCallback
+from emu.packet_capture import CapturePoint, PacketCapture
+from emu.plan import EmulationPlan, plan_emulation
+from emu.requirements import check_kernel, check_tools, run
 from emu.tap import check_tap
 from emu.trunk import TrunkChoice, choose_trunk
 from emu.udp import SEGMENTS
-from emu.world import inside
 from protocols.errors import UnsupportedError, UsageError
 from protocols.machine import Codec
 from topologies.keys import dice_key
@@ -64,10 +64,10 @@ def emulate(
     groups: Mapping[str, Sequence[str]] | None = None,
     ttls: Mapping[str, int] | None = None,
     keyed: bool = False,
-    faults: Sequence[Fault] = (),
-    again: Callable[[str, int], Program | ForeignProgram] | None = None,
+    faults: Sequence[InjectedFault] = (),
+    respawn: Callable[[str, int], Program | ForeignProgram] | None = None,
     captures: Sequence[CapturePoint] = (),
-    watch: Watch | None = None,
+    watch: ProgressCallback | None = None,
     trunk: TrunkChoice = "any",
 ) -> Emulation:
     """Run a program on each named host until `over` says so of the names that are finished, or for `duration` seconds.
@@ -83,65 +83,67 @@ def emulate(
     _check_programs(topology, programs)
     check_tools()
     way = choose_trunk(topology, trunk)
-    planned = plan(topology, groups, ttls, seed=seed, keyed=keyed, trunk=way)
-    if planned.beyond_kernel and not keyed and (netem := examine_netem()) != "none":
-        planned = plan(topology, groups, ttls, seed=seed, netem=netem, trunk=way)
+    plan = plan_emulation(topology, groups, ttls, seed=seed, keyed=keyed, trunk=way)
+    if plan.unsupported_by_kernel and not keyed and (netem := examine_netem()) != "none":
+        plan = plan_emulation(topology, groups, ttls, seed=seed, netem=netem, trunk=way)
 
-    script = _Script(topology, planned, programs, codec, port, duration, over, seed, faults, again, captures, watch)
-    answer = inside(script.play)
+    script = _IsolatedEmulation(topology, plan, programs, codec, port, duration, over, seed, faults, respawn, captures, watch)
+    answer = run_isolated(script.play)
     answer["nodes"] = {name: NodeReport(**report) for name, report in answer["nodes"].items()}
     return Emulation(**answer)
 
 
 @dataclass(frozen=True, slots=True)
-class _Script:
+class _IsolatedEmulation:
     """What happens within the private world."""
 
     topology: Topology
-    planned: Plan
+    plan: EmulationPlan
     programs: Mapping[str, Program | ForeignProgram]
     codec: Callable[[], Codec]
     port: int
     duration: float
     over: Callable[[set[str]], bool]
     seed: int
-    faults: Sequence[Fault]
-    again: Callable[[str, int], Program | ForeignProgram] | None
+    faults: Sequence[InjectedFault]
+    respawn: Callable[[str, int], Program | ForeignProgram] | None
     captures: Sequence[CapturePoint]
-    watch: Watch | None
+    watch: ProgressCallback | None
 
     def play(self) -> dict[str, Any]:
         """Build it, run it, and tell the fields of an Emulation."""
         began = time.monotonic()
         self._check_kernel()
-        network = Network(self.planned, self.codec)
-        crew = NodeProcesses(self.programs, self.again)
+        network = EmulatedNetwork(self.plan, self.codec)
+        processes = NodeProcesses(self.programs, self.respawn)
         capture = _open_capture(self.captures, network, self.programs)
-        self._fork(crew, network)
+        self._fork(processes, network)
         # Faults are to be in time, too.
-        prefer()
-        happening = Faults(self.faults, network, crew)
+        raise_priority()
+        happening = FaultInjector(self.faults, network, processes)
         if self.watch is not None:
-            crew.look_on(self.watch)
+            processes.report_progress(self.watch)
         before, setup = kernel_drops(), time.monotonic() - began
-        elapsed, ended = crew.run(self.duration, self.over, None if capture is None else capture.begin)
+        elapsed, ended = processes.run(self.duration, self.over, None if capture is None else capture.begin)
         crowded = kernel_drops() - before
         captured = {} if capture is None else capture.end()
-        carried = network.collect()
-        impairments = [{**row, **carried.counts.get(row.get("link", ""), {})} for row in self.planned.report()]
-        missed = sum(report.faults.get("receive_drops", 0) for report in crew.reports.values())
-        lost = (judged(carried, missed, crowded), carried.dropped, carried.queued)
+        statistics = network.collect()
+        impairments = [{**row, **statistics.counts.get(row.get("link", ""), {})} for row in self.plan.report()]
+        missed = sum(report.faults.get("receive_drops", 0) for report in processes.reports.values())
+        lost = (assess(statistics, missed, crowded), statistics.dropped, statistics.queued)
         return asdict(
-            Emulation(crew.reports, impairments, setup, elapsed, ended, *lost, dict(happening.counts), happening.log, captured)
+            Emulation(
+                processes.reports, impairments, setup, elapsed, ended, *lost, dict(happening.counts), happening.log, captured
+            )
         )
 
     def _check_kernel(self) -> None:
-        check_kernel([*self.planned.features, *(feature for fault in self.faults for feature in fault.needs)])
-        if self.planned.beyond_kernel:
-            check_tap(self.planned.beyond_kernel)
+        check_kernel([*self.plan.features, *(feature for fault in self.faults for feature in fault.needs)])
+        if self.plan.unsupported_by_kernel:
+            check_tap(self.plan.unsupported_by_kernel)
 
-    def _fork(self, crew: NodeProcesses, network: Network) -> None:
-        planned, joining = self.planned, self.topology.multicast.join
+    def _fork(self, processes: NodeProcesses, network: EmulatedNetwork) -> None:
+        plan, joining = self.plan, self.topology.multicast.join
         seen = (
             bool(self.captures)
             or bool(self.faults)
@@ -151,9 +153,11 @@ class _Script:
         gc.freeze()
         for name in self.programs:
             # What is captured, counted for a guest or lost by a fault has to be seen packet by packet.
-            burst = 1 if seen or planned.shaped(name) else SEGMENTS
-            address, ttl, dice = planned.addresses[name], planned.ttl(name), dice_key(self.topology, self.seed, name)
-            crew.fork(Node(name, network.pid(name), address, self.codec, self.port, ttl, burst, dice, joining=joining))
+            burst = 1 if seen or plan.shaped(name) else SEGMENTS
+            address, ttl, dice = plan.addresses[name], plan.ttl(name), dice_key(self.topology, self.seed, name)
+            processes.fork(
+                NodeConfig(name, network.pid(name), address, self.codec, self.port, ttl, burst, dice, joining=joining)
+            )
 
 
 def _check_programs(topology: Topology, programs: Mapping[str, Program | ForeignProgram]) -> None:
@@ -165,11 +169,11 @@ def _check_programs(topology: Topology, programs: Mapping[str, Program | Foreign
         raise UnsupportedError("multicast.join: a foreign program can't be kept from what it joined; leave it out")
 
 
-def _open_capture(points: Sequence[CapturePoint], network: Network, hosts: Iterable[str]) -> Capture | None:
+def _open_capture(points: Sequence[CapturePoint], network: EmulatedNetwork, hosts: Iterable[str]) -> PacketCapture | None:
     """Begin to listen, if there is anything to capture; hosts then compute the checksums of what they send."""
     if not points:
         return None
     for host in hosts:
         device, pid = network.port(host)
         run(f"ethtool -K {device} tx off", pid=pid)
-    return Capture(points, network)
+    return PacketCapture(points, network)

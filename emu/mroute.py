@@ -4,7 +4,7 @@ import socket
 import struct
 from collections.abc import Sequence
 
-from emu.world import visiting
+from emu.namespaces import in_network_namespace
 from protocols.errors import UnsupportedError
 
 __all__ = ["MulticastRouter"]
@@ -22,7 +22,7 @@ class MulticastRouter:
 
     def __init__(self, name: str, pid: int, devices: Sequence[str]) -> None:
         self._places = {device: place for place, device in enumerate(devices)}
-        with visiting(pid):
+        with in_network_namespace(pid):
             self._socket = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_IGMP)
             try:
                 self._set(_INIT, struct.pack("i", 1))

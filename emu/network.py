@@ -1,4 +1,4 @@
-"""A Plan as Mininet hosts and Linux bridges, with rates and losses. To be used inside a world (`emu.world`)."""
+"""A Plan as Mininet hosts and Linux bridges, with rates and losses. To be used inside a world (`emu.namespaces`)."""
 
 import os
 import time
@@ -6,24 +6,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from emu.doctor import run
-from emu.forwarding import Forwarding
-from emu.health import Carried, carried
+from emu.health import LinkStatistics, merge_reports
+from emu.link_processes import LinkProcesses
 from emu.mroute import MulticastRouter
-from emu.plan import Plan, Wire
-from emu.probe import probe
-from emu.router import apply_router
+from emu.plan import Cable, EmulationPlan
+from emu.reachability_check import check_reachability
+from emu.requirements import run
+from emu.router_shaping import apply_router
 from emu.routing import RouterTable, mac_of
-from emu.shaping import Shape, apply_loss, apply_rate
+from emu.shaping import LinkShape, apply_loss, apply_rate
 from emu.snooping import flood, prune
 from emu.tap import overflow
-from emu.trunk import Trunk, lay
-from emu.userspace_link import Way
+from emu.trunk import Trunk, build_trunk
+from emu.userspace_link import LinkDirection
 from protocols.errors import UnsupportedError
 from protocols.machine import Codec
 from topologies.addressing import PREFIX_LENGTH
 
-__all__ = ["Network"]
+__all__ = ["EmulatedNetwork"]
 
 _PATIENCE = 10.0
 _FORWARDING = "3"
@@ -35,44 +35,44 @@ _FORWARD = (
 """What makes a router of a node: packets may come from anywhere, whatever way back its routes would take."""
 
 
-class Network:
+class EmulatedNetwork:
     """The built network. Nothing is taken down: the kernel does that when the world ends.
 
     `codec` tells links in user space what a packet is; without, they lose all packets as control packets are lost.
     """
 
-    def __init__(self, planned: Plan, codec: Callable[[], Codec] | None = None) -> None:
+    def __init__(self, plan: EmulationPlan, codec: Callable[[], Codec] | None = None) -> None:
         # Mininet's import runs programs and costs 0.1 s, so only emulations pay for it.
         from mininet.log import setLogLevel
         from mininet.net import Mininet
         from mininet.nodelib import LinuxBridge
 
         setLogLevel("error")
-        self._plan = planned
+        self._plan = plan
         self._net = Mininet(switch=LinuxBridge, controller=None, build=False)
         # Kernel names have at most 15 letters, so nodes are numbered and only we know their real names.
         self._nodes: dict[str, Any] = {}
         # Links to a router with a trunk end where its cable does, in this namespace.
         self._beyond: dict[str, Any] = {}
-        for number, (host, address) in enumerate(planned.addresses.items(), 1):
+        for number, (host, address) in enumerate(plan.addresses.items(), 1):
             self._nodes[host] = self._net.addHost(f"h{number}", ip=f"{address}/{PREFIX_LENGTH}", mac=mac_of(address))
-        for number, switch in enumerate(planned.switches, 1):
+        for number, switch in enumerate(plan.switches, 1):
             self._nodes[switch] = self._net.addSwitch(f"s{number}", dpid=f"{number:x}")
-        for number, router in enumerate(planned.routers, 1):
+        for number, router in enumerate(plan.routers, 1):
             self._nodes[router.name] = self._net.addHost(f"g{number}", ip=None)
             if router.trunk != "ifb":
                 self._beyond[router.name] = self._net.addHost(f"t{number}", ip=None, inNamespace=False)
-        self._ways: list[Way] = []
-        self._links = [self._make_link(wire) for wire in planned.wires]
+        self._ways: list[LinkDirection] = []
+        self._links = [self._make_link(cable) for cable in plan.cables]
         self._net.build()
         self._net.start()
-        self._trunks = self._lay_trunks()
-        self._forwarding = Forwarding(self._ways, codec) if self._ways else None
+        self._trunks = self._build_trunks()
+        self._forwarding = LinkProcesses(self._ways, codec) if self._ways else None
         self._await_ports()
         self._guide_groups()
         self._prepare_hosts()
-        self._multicast = [self._prepare_router(name, table) for name, table in planned.routing.routers.items()]
-        probe(planned, self.pid)
+        self._multicast = [self._prepare_router(name, table) for name, table in plan.routing.routers.items()]
+        check_reachability(plan, self.pid)
         self._impair()
 
     def pid(self, host: str) -> int:
@@ -90,9 +90,9 @@ class Network:
     def devices(self, node: str) -> list[tuple[str, str, int | None]]:
         """The neighbours of a host, switch or router, with its device towards each and a process in the namespace of that."""
         found = []
-        for wire in self._plan.wires:
-            if node in (wire.near, wire.far):
-                other = wire.far if wire.near == node else wire.near
+        for cable in self._plan.cables:
+            if node in (cable.near, cable.far):
+                other = cable.far if cable.near == node else cable.near
                 found.append((other, *self.ends(node, other)[0]))
         return found
 
@@ -100,47 +100,47 @@ class Network:
         """The Ethernet devices of a router, in its namespace, and the MAC address of the first."""
         ports = self._plan.routing.routers[router].ports
         trunk = self._trunks.get(router)
-        return [self._port(router, wire) for wire in ports] if trunk is None else [trunk.device], next(iter(ports.values()))
+        return [self._port(router, cable) for cable in ports] if trunk is None else [trunk.device], next(iter(ports.values()))
 
     def ends(self, near: str, far: str) -> list[tuple[str, int | None]]:
         """The devices at both ends of a link, each with a process in its namespace; None for this one."""
-        number = next(n for n, wire in enumerate(self._plan.wires) if {wire.near, wire.far} == {near, far})
+        number = next(n for n, cable in enumerate(self._plan.cables) if {cable.near, cable.far} == {near, far})
         link = self._links[number]
-        ends = (link.intf1, link.intf2) if self._plan.wires[number].near == near else (link.intf2, link.intf1)
+        ends = (link.intf1, link.intf2) if self._plan.cables[number].near == near else (link.intf2, link.intf1)
         return [(end.name, self._where(end)) for end in ends]
 
-    def shape(self, near: str, far: str) -> Shape:
+    def shape(self, near: str, far: str) -> LinkShape:
         """What was planned for the direction of a link from `near` to `far`."""
-        wire = next(wire for wire in self._plan.wires if {wire.near, wire.far} == {near, far})
-        return wire.down if wire.near == near else wire.up
+        cable = next(cable for cable in self._plan.cables if {cable.near, cable.far} == {near, far})
+        return cable.down if cable.near == near else cable.up
 
-    def _make_link(self, wire: Wire) -> Any:
+    def _make_link(self, cable: Cable) -> Any:
         """The Mininet link of a wire: `intf1` at its near end, `intf2` at its far end."""
-        down, up = wire.down.user, wire.up.user
-        ends = [self._beyond.get(name, self._nodes[name]) for name in (wire.near, wire.far)]
+        down, up = cable.down.user, cable.up.user
+        ends = [self._beyond.get(name, self._nodes[name]) for name in (cable.near, cable.far)]
         if down is None or up is None:
             return self._net.addLink(*ends)
         from emu.tap_link import TapLink
 
         link = self._net.addLink(*ends, cls=TapLink)
         near, far = link.descriptors
-        self._ways.append(Way(wire.down.link, near, far, down.spec, down.key, down.member))
-        self._ways.append(Way(wire.up.link, far, near, up.spec, up.key, up.member))
+        self._ways.append(LinkDirection(cable.down.link, near, far, down.spec, down.key, down.member))
+        self._ways.append(LinkDirection(cable.up.link, far, near, up.spec, up.key, up.member))
         return link
 
-    def collect(self) -> Carried:
+    def collect(self) -> LinkStatistics:
         """End the links in user space; what they carried."""
         if self._forwarding is None:
-            return Carried()
+            return LinkStatistics()
         # The devices, and what they have counted, go with the processes.
         overflow = self._overflow()
-        return carried(self._forwarding.collect(), overflow)
+        return merge_reports(self._forwarding.collect(), overflow)
 
     def _overflow(self) -> int:
         """Packets dropped in front of links in user space."""
         dropped = 0
-        for wire, link in zip(self._plan.wires, self._links, strict=True):
-            if wire.down.user is not None:
+        for cable, link in zip(self._plan.cables, self._links, strict=True):
+            if cable.down.user is not None:
                 dropped += sum(overflow(self._where(end) or os.getpid(), end.name) for end in (link.intf1, link.intf2))
         return dropped
 
@@ -150,7 +150,7 @@ class Network:
         if self._plan.pruned:
             tables = self._plan.routing.switches
             entries = {
-                switch: {group: [self._port(switch, wire) for wire in wires] for group, wires in tables[switch].items()}
+                switch: {group: [self._port(switch, cable) for cable in cables] for group, cables in tables[switch].items()}
                 for switch in bridges
             }
             prune(bridges, entries)
@@ -194,11 +194,11 @@ class Network:
     def _prepare_router(self, name: str, table: RouterTable) -> MulticastRouter:
         """Forwarding between its ports, none of which has an address, with a route for each host; groups as planned."""
         pid = self.pid(name)
-        devices = {wire: self._port(name, wire) for wire in table.ports}
+        devices = {cable: self._port(name, cable) for cable in table.ports}
         batch = [f"address replace {table.address}/32 dev lo"]
-        batch += [f"link set {devices[wire]} address {mac} up" for wire, mac in table.ports.items()]
+        batch += [f"link set {devices[cable]} address {mac} up" for cable, mac in table.ports.items()]
         for route in table.routes:
-            device = devices[route.wire]
+            device = devices[route.cable]
             batch += [
                 f"neigh replace {route.address} lladdr {route.mac} dev {device}",
                 f"route replace {route.address}/32 dev {device}",
@@ -206,35 +206,35 @@ class Network:
         run(f"set -e; ip link set lo up; {_FORWARD}; ip -batch -", pid=pid, stdin="\n".join(batch))
         router = MulticastRouter(name, pid, list(devices.values()))
         for group in table.groups:
-            router.add(group.source, group.group, devices[group.inward], [devices[wire] for wire in group.outward])
+            router.add(group.source, group.group, devices[group.inward], [devices[cable] for cable in group.outward])
         return router
 
-    def _lay_trunks(self) -> dict[str, Trunk]:
+    def _build_trunks(self) -> dict[str, Trunk]:
         """Give routers that have one adapter their one cable."""
         trunks = {}
         for number, router in enumerate(self._plan.routers, 1):
             if router.name in self._beyond:
                 ports = self._plan.routing.routers[router.name].ports
                 (mac,) = set(ports.values())
-                links = tuple(self._end(router.name, wire) for wire in ports)
+                links = tuple(self._end(router.name, cable) for cable in ports)
                 trunks[router.name] = Trunk(router.trunk, router.name, number, self.pid(router.name), mac, links)
-                lay(trunks[router.name])
+                build_trunk(trunks[router.name])
         return trunks
 
-    def _port(self, node: str, wire: int) -> str:
+    def _port(self, node: str, cable: int) -> str:
         """The name of a node's device for what goes over a wire."""
         if node not in self._trunks:
-            return self._end(node, wire)
-        return self._trunks[node].ports[list(self._plan.routing.routers[node].ports).index(wire)]
+            return self._end(node, cable)
+        return self._trunks[node].ports[list(self._plan.routing.routers[node].ports).index(cable)]
 
-    def _end(self, node: str, wire: int) -> str:
+    def _end(self, node: str, cable: int) -> str:
         """The name of the device at a node's end of a wire."""
-        link = self._links[wire]
-        return str(link.intf1.name if self._plan.wires[wire].near == node else link.intf2.name)
+        link = self._links[cable]
+        return str(link.intf1.name if self._plan.cables[cable].near == node else link.intf2.name)
 
     def _impair(self) -> None:
-        for wire, link in zip(self._plan.wires, self._links, strict=True):
-            for shape, out, into in ((wire.down, link.intf1, link.intf2), (wire.up, link.intf2, link.intf1)):
+        for cable, link in zip(self._plan.cables, self._links, strict=True):
+            for shape, out, into in ((cable.down, link.intf1, link.intf2), (cable.up, link.intf2, link.intf1)):
                 apply_rate(shape, out.name, self._where(out))
                 apply_loss(shape, into.name, self._where(into))
         for router in self._plan.routers:

@@ -23,12 +23,12 @@ from typing import Any, Protocol
 
 from emu.foreign_program import ForeignContext, ForeignProgram
 from emu.host import Loop, UdpHost, new_loop
-from emu.world import enter_network
+from emu.namespaces import enter_network_namespace
 from protocols.errors import McastlabError
 from protocols.machine import Codec, Host
 from protocols.rng import Rng
 
-__all__ = ["Node", "Program", "fork_node", "prefer"]
+__all__ = ["NodeConfig", "Program", "fork_node", "raise_priority"]
 
 _PRIORITY = -10
 _POLL = 0.02
@@ -49,7 +49,7 @@ class Program(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NodeConfig:
     """All a node's process needs: where it lives and how its host is made."""
 
     name: str
@@ -68,7 +68,7 @@ class Node:
     """Where the run began already: the loop's time that counts as 0."""
 
 
-def fork_node(node: Node, program: Program | ForeignProgram, line: socket.socket) -> int:
+def fork_node(node: NodeConfig, program: Program | ForeignProgram, line: socket.socket) -> int:
     """Start a process for the node and return its number. `line` is the node's end of the socket pair."""
     pid = os.fork()
     if pid == 0:
@@ -79,12 +79,12 @@ def fork_node(node: Node, program: Program | ForeignProgram, line: socket.socket
     return pid
 
 
-def _run(node: Node, program: Program | ForeignProgram, line: socket.socket) -> None:
+def _run(node: NodeConfig, program: Program | ForeignProgram, line: socket.socket) -> None:
     """Be the node until the launcher says stop or goes away; then report."""
     try:
-        enter_network(node.pid)
-        prefer()
-        report = _lodge(node, program, line) if isinstance(program, ForeignProgram) else _live(node, program, line)
+        enter_network_namespace(node.pid)
+        raise_priority()
+        report = _run_foreign(node, program, line) if isinstance(program, ForeignProgram) else _run_own(node, program, line)
     except McastlabError as error:
         report = {"error": str(error)}
     except Exception as error:  # noqa: BLE001 - any error of a program or machine is this node's result, not the end of the run
@@ -95,13 +95,13 @@ def _run(node: Node, program: Program | ForeignProgram, line: socket.socket) -> 
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def prefer() -> None:
+def raise_priority() -> None:
     """Let this process come before what else the machine does, where that is allowed."""
     with suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, _PRIORITY)
 
 
-def _live(node: Node, program: Program, line: socket.socket) -> dict[str, Any]:
+def _run_own(node: NodeConfig, program: Program, line: socket.socket) -> dict[str, Any]:
     loop = new_loop()
     host = UdpHost(
         loop,
@@ -116,29 +116,29 @@ def _live(node: Node, program: Program, line: socket.socket) -> dict[str, Any]:
         joining=node.joining,
     )
     try:
-        live = partial(_tell, loop, line, host.census, lambda: host.now)
+        live = partial(_tell, loop, line, host.counters, lambda: host.now)
         orders: dict[str, Callable[[Any], None]] = {"begin": host.begin, "slow": lambda how: host.read_at(*how), "live": live}
-        watch = _Watch(loop, line, node.epoch, program.finished, orders)
+        watch = _LauncherConnection(loop, line, node.epoch, program.finished, orders)
         program.start(host)
         before = _cpu()
         _say(line, {"ready": True})
         loop.run()
         used = _cpu() - before
         traffic = {"packets": host.traffic.packets, "octets": host.traffic.octets}
-        told = {"result": program.result(), "traffic": traffic, "faults": host.faults, "cpu": used, "memory": _peak()}
-        return told | {"killed": watch.killed}
+        report = {"result": program.result(), "traffic": traffic, "faults": host.faults, "cpu": used, "memory": _peak()}
+        return report | {"killed": watch.killed}
     finally:
         host.close()
 
 
-def _lodge(node: Node, guest: ForeignProgram, line: socket.socket) -> dict[str, Any]:
+def _run_foreign(node: NodeConfig, guest: ForeignProgram, line: socket.socket) -> dict[str, Any]:
     """Run a guest, whose files are gone with the world at the latest."""
     loop = new_loop()
     with tempfile.TemporaryDirectory(dir="/run") as folder:
         seat = ForeignContext(loop, node.name, node.address, Path(folder), lambda: _say(line, {"ready": True}), node.ttl)
         before = _cpu()
-        live = partial(_tell, loop, line, guest.census, lambda: seat.now)
-        watch = _Watch(loop, line, node.epoch, guest.finished, {"begin": seat.begin, "live": live})
+        live = partial(_tell, loop, line, guest.counters, lambda: seat.now)
+        watch = _LauncherConnection(loop, line, node.epoch, guest.finished, {"begin": seat.begin, "live": live})
         guest.prepare(seat)
         loop.run()
         if watch.killed:
@@ -146,8 +146,8 @@ def _lodge(node: Node, guest: ForeignProgram, line: socket.socket) -> dict[str, 
         else:
             guest.close()
         result = guest.result()
-        told = {"result": result, **result.pop("wire"), "cpu": _cpu() - before, "memory": _peak()}
-        return told | {"killed": watch.killed}
+        report = {"result": result, **result.pop("wire"), "cpu": _cpu() - before, "memory": _peak()}
+        return report | {"killed": watch.killed}
 
 
 _WHO = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
@@ -168,15 +168,15 @@ def _say(line: socket.socket, message: dict[str, Any]) -> None:
 
 
 def _tell(
-    loop: Loop, line: socket.socket, census: Callable[[], dict[str, int]], clock: Callable[[], float], period: float
+    loop: Loop, line: socket.socket, counters: Callable[[], dict[str, int]], clock: Callable[[], float], period: float
 ) -> None:
     """Say now, and whenever another `period` of the run is over, what was counted so far."""
     now = clock()
-    _say(line, {"census": {**census(), "at": now}})
-    loop.call_later(period - now % period, _tell, loop, line, census, clock, period)
+    _say(line, {"census": {**counters(), "at": now}})
+    loop.call_later(period - now % period, _tell, loop, line, counters, clock, period)
 
 
-class _Watch:
+class _LauncherConnection:
     """Obeys the launcher and tells it when the program is finished. `orders` are done with what comes with them."""
 
     def __init__(

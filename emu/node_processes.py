@@ -15,9 +15,9 @@ from math import inf
 from typing import Any, TypeAlias
 
 from emu.foreign_program import ForeignProgram
-from emu.node import Node, Program, fork_node
+from emu.node import NodeConfig, Program, fork_node
 
-__all__ = ["NodeProcesses", "NodeReport", "Watch"]
+__all__ = ["NodeProcesses", "NodeReport", "ProgressCallback"]
 
 _LEAD = 0.05
 """From the order to begin until the common time 0, so that every node has heard it."""
@@ -55,12 +55,12 @@ class NodeReport:
                 mine[key] = mine.get(key, 0) + count
 
 
-Watch: TypeAlias = Callable[[float, Mapping[str, Mapping[str, float]]], None]
+ProgressCallback: TypeAlias = Callable[[float, Mapping[str, Mapping[str, float]]], None]
 """Told the second of the run, and what every node counted until `at`: packets, octets, and what its machine counts."""
 
 
 @dataclass(slots=True)
-class _Child:
+class _NodeProcess:
     """A node as the launcher sees it."""
 
     pid: int
@@ -76,31 +76,31 @@ class NodeProcesses:
     def __init__(
         self,
         programs: Mapping[str, Program | ForeignProgram],
-        again: Callable[[str, int], Program | ForeignProgram] | None = None,
+        respawn: Callable[[str, int], Program | ForeignProgram] | None = None,
     ) -> None:
         self._programs = programs
-        self._again = again
-        self._nodes: dict[str, Node] = {}
+        self._respawn = respawn
+        self._nodes: dict[str, NodeConfig] = {}
         self._lives: Counter[str] = Counter()
-        self._children: dict[str, _Child] = {}
+        self._processes: dict[str, _NodeProcess] = {}
         self.reports = {name: NodeReport() for name in programs}
         self._selector = selectors.DefaultSelector()
         self._acts: list[tuple[float, int, Callable[[], None]]] = []
         self._planned = 0
-        self._census: dict[str, dict[str, float]] = {}
+        self._counters: dict[str, dict[str, float]] = {}
         self.epoch = inf
         """The monotonic clock's time 0 of the run."""
 
-    def fork(self, node: Node) -> None:
+    def fork(self, node: NodeConfig) -> None:
         """Start the process of a node; it gets ready and waits."""
         self._nodes[node.name] = node
         self._start(node, self._programs[node.name], "new")
 
-    def _start(self, node: Node, program: Program | ForeignProgram, state: str) -> None:
+    def _start(self, node: NodeConfig, program: Program | ForeignProgram, state: str) -> None:
         ours, theirs = socket.socketpair()
         pid = fork_node(node, program, theirs)
         theirs.close()
-        self._children[node.name] = _Child(pid, ours, state=state)
+        self._processes[node.name] = _NodeProcess(pid, ours, state=state)
         self._selector.register(ours, selectors.EVENT_READ, node.name)
 
     def at(self, when: float, action: Callable[[], None]) -> None:
@@ -110,21 +110,21 @@ class NodeProcesses:
 
     def crash(self, name: str) -> None:
         """Kill the process of a node, which tells before what it has; nothing happens to one that is not there."""
-        child = self._children.get(name)
+        child = self._processes.get(name)
         if child is not None and child.state in ("ready", "finished"):
             child.state = "dying"
             self._say(name, {"die": True})
 
     def restart(self, name: str) -> None:
         """Start a process for a node that crashed, which knows nothing; nothing happens to one that runs."""
-        child = self._children.get(name)
+        child = self._processes.get(name)
         if child is None or child.state not in ("dying", "down"):
             return
         if child.state == "dying":
             self._bury(name, "did not die in time")
-        assert self._again is not None
+        assert self._respawn is not None
         self._lives[name] += 1
-        program = self._again(name, self._lives[name])
+        program = self._respawn(name, self._lives[name])
         self._start(replace(self._nodes[name], epoch=self.epoch), program, "ready")
 
     def tell(self, name: str, order: dict[str, Any]) -> None:
@@ -132,14 +132,14 @@ class NodeProcesses:
         if name in self._living():
             self._say(name, order)
 
-    def look_on(self, watch: Watch) -> None:
+    def report_progress(self, watch: ProgressCallback) -> None:
         """Have all nodes say every second of the run what they counted, and tell `watch`."""
 
         def look(second: int = 0) -> None:
             if second == 0:
                 self._order({"live": 1.0})
             else:
-                watch(float(second), self._census)
+                watch(float(second), self._counters)
             self.at(second + 1 + _DELAY, partial(look, second + 1))
 
         self.at(0.0, look)
@@ -163,10 +163,10 @@ class NodeProcesses:
         return elapsed, ended
 
     def _named(self, state: str) -> set[str]:
-        return {name for name, child in self._children.items() if child.state == state}
+        return {name for name, child in self._processes.items() if child.state == state}
 
     def _living(self) -> set[str]:
-        return {name for name, child in self._children.items() if child.state not in ("reported", "dead", "down")}
+        return {name for name, child in self._processes.items() if child.state not in ("reported", "dead", "down")}
 
     def _listen(self, until: float, done: Callable[[], bool]) -> bool:
         """Hear the nodes, and act when it is time, until `done()` or the time `until`; was it `done`?"""
@@ -188,17 +188,17 @@ class NodeProcesses:
 
     def _order(self, order: dict[str, Any]) -> None:
         for name in sorted(self._living()):
-            if self._children[name].state != "dying":
+            if self._processes[name].state != "dying":
                 self._say(name, order)
 
     def _say(self, name: str, order: dict[str, Any]) -> None:
         try:
-            self._children[name].line.sendall(json.dumps(order).encode() + b"\n")
+            self._processes[name].line.sendall(json.dumps(order).encode() + b"\n")
         except (BrokenPipeError, ConnectionResetError):
             self._bury(name, "died")
 
     def _hear(self, name: str) -> None:
-        child = self._children[name]
+        child = self._processes[name]
         data = child.line.recv(1 << 16)
         if not data:
             self._bury(name, "died")
@@ -208,11 +208,11 @@ class NodeProcesses:
             self._understand(name, json.loads(line))
 
     def _understand(self, name: str, message: dict[str, Any]) -> None:
-        child = self._children[name]
+        child = self._processes[name]
         if "ready" in message:
             child.state = "ready" if child.state == "new" else child.state
         elif "census" in message:
-            self._census[name] = message["census"]
+            self._counters[name] = message["census"]
         elif "finished" in message:
             child.state = "finished" if child.state == "ready" else child.state
         else:
@@ -224,7 +224,7 @@ class NodeProcesses:
 
     def _bury(self, name: str, what: str) -> None:
         """A node that did not end as agreed: make sure that it ended, and note how."""
-        child = self._children[name]
+        child = self._processes[name]
         child.state = "dead"
         self._selector.unregister(child.line)
         os.kill(child.pid, signal.SIGKILL)

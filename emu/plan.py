@@ -8,18 +8,18 @@ from typing import Any
 
 import networkx as nx
 
-from emu.netem import NetemKind, NetemLink, beyond_netem
-from emu.router import RouterShape, router_shape
+from emu.netem_qdisc import NetemKind, NetemLink, unsupported_by_netem
+from emu.router_shaping import RouterShape, router_shape
 from emu.routing import Routing
-from emu.shaping import Shape, UserLink, beyond_kernel, kernel_shape, netem_shape
-from emu.trunk import TrunkWay
+from emu.shaping import LinkShape, UserSpaceLink, kernel_shape, netem_shape, unsupported_by_kernel
+from emu.trunk import TrunkKind
 from protocols.errors import UnsupportedError
 from topologies.addressing import host_address
 from topologies.keys import line_key
 from topologies.node_models import RouterModel
 from topologies.spec import LinkSpec, Topology
 
-__all__ = ["Plan", "Wire", "plan"]
+__all__ = ["EmulationPlan", "Cable", "plan_emulation"]
 
 _MOST_HOSTS = 1000
 """A Linux bridge has at most 1024 ports, and much earlier this machine's memory ends."""
@@ -27,17 +27,17 @@ _MOST_HOPS = 255
 
 
 @dataclass(frozen=True, slots=True)
-class Wire:
+class Cable:
     """One link between two nodes by name, with the shape of each direction."""
 
     near: str
     far: str
-    down: Shape
-    up: Shape
+    down: LinkShape
+    up: LinkShape
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class EmulationPlan:
     """What will be built: every host with its address, every switch, router and wire.
 
     `groups` are addresses of groups with the hosts that take part, `ttls` those of hosts whose multicasts don't go everywhere.
@@ -47,7 +47,7 @@ class Plan:
     addresses: dict[str, str]
     switches: tuple[str, ...]
     routers: tuple[RouterShape, ...]
-    wires: tuple[Wire, ...]
+    cables: tuple[Cable, ...]
     routing: Routing
     groups: Mapping[str, Sequence[str]]
     ttls: Mapping[str, int]
@@ -62,13 +62,13 @@ class Plan:
         return bool(self.groups) and self.topology.multicast.pruning
 
     @property
-    def shapes(self) -> list[Shape]:
+    def shapes(self) -> list[LinkShape]:
         """Both directions of every wire."""
-        return [shape for wire in self.wires for shape in (wire.down, wire.up)]
+        return [shape for cable in self.cables for shape in (cable.down, cable.up)]
 
     @property
     def features(self) -> list[str]:
-        """The kernel features it takes, as `emu.doctor` calls them."""
+        """The kernel features it takes, as `emu.requirements` calls them."""
         needed = ["veth", "bridge"]
         needed += ["rate"] if any(shape.rate < inf for shape in self.shapes) else []
         needed += ["loss"] if any(shape.threshold for shape in self.shapes) else []
@@ -76,10 +76,10 @@ class Plan:
 
     def shaped(self, host: str) -> bool:
         """Does the host's own link limit its rate, or look at its packets one by one?"""
-        return any(host in (wire.near, wire.far) and (wire.down.single or wire.up.single) for wire in self.wires)
+        return any(host in (cable.near, cable.far) and (cable.down.single or cable.up.single) for cable in self.cables)
 
     @property
-    def beyond_kernel(self) -> str:
+    def unsupported_by_kernel(self) -> str:
         """The first link that user space has to carry, and why; "" if the kernel can do all."""
         for shape in self.shapes:
             if shape.user is not None and shape.user.why:
@@ -92,7 +92,7 @@ class Plan:
         return [row for row in rows if len(row) > 1]
 
 
-def plan(
+def plan_emulation(
     topology: Topology,
     groups: Mapping[str, Sequence[str]] | None = None,
     ttls: Mapping[str, int] | None = None,
@@ -100,8 +100,8 @@ def plan(
     seed: int = 0,
     keyed: bool = False,
     netem: NetemKind = "none",
-    trunk: TrunkWay = "ifb",
-) -> Plan:
+    trunk: TrunkKind = "ifb",
+) -> EmulationPlan:
     """Work out what to build; UnsupportedError naming link, node and key for what can't be emulated.
 
     `seed` is that of the losses in user space, which with `keyed` are all losses. `netem` is what the kernel has of it.
@@ -112,29 +112,29 @@ def plan(
             f"topology: {len(topology.hosts)} hosts can't be emulated; {_MOST_HOSTS} at most, or the simulator"
         )
     _refuse(topology)
-    wires = []
+    cables = []
     for near, far in topology.graph.to_undirected().edges:
-        shape = partial(_shapes, topology, near, far, _Means(seed, keyed, netem))
+        shape = partial(_shapes, topology, near, far, _Impairers(seed, keyed, netem))
         # One of the two ends is a single node, since members of groups hang on switches.
         for i, a in enumerate(_members(topology, near)):
             for j, b in enumerate(_members(topology, far)):
-                wires.append(Wire(a, b, *shape(a, b, max(i, j))))
+                cables.append(Cable(a, b, *shape(a, b, max(i, j))))
     kinds = {name: topology.node(name).kind for name in topology.switches}
     routers = [name for name, kind in kinds.items() if kind == "router"]
-    return Plan(
+    return EmulationPlan(
         topology,
         {host: host_address(topology, host) for host in topology.hosts},
         tuple(name for name, kind in kinds.items() if kind == "switch"),
         tuple(router_shape(name, _router_model(topology, name), trunk) for name in routers),
-        tuple(wires),
-        Routing(topology, [(wire.near, wire.far) for wire in wires], groups or {}),
+        tuple(cables),
+        Routing(topology, [(cable.near, cable.far) for cable in cables], groups or {}),
         groups or {},
         ttls or {},
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Means:
+class _Impairers:
     """What there is to impair links with, and the seed of what has one."""
 
     seed: int
@@ -143,27 +143,29 @@ class _Means:
 
     def netem_does(self, specs: Sequence[LinkSpec]) -> bool:
         """Is all of this left to netem? Not keyed losses, whose point is that they are the simulator's."""
-        return self.netem != "none" and not self.keyed and not any(map(beyond_netem, specs))
+        return self.netem != "none" and not self.keyed and not any(map(unsupported_by_netem, specs))
 
     def netem_link(self, spec: LinkSpec, key: int) -> NetemLink:
         """A direction of a link by netem."""
         return NetemLink(spec, key >> 32 if self.netem == "seeded" else None)
 
 
-def _shapes(topology: Topology, near: str, far: str, means: _Means, a: str, b: str, place: int) -> tuple[Shape, Shape]:
+def _shapes(
+    topology: Topology, near: str, far: str, impairers: _Impairers, a: str, b: str, place: int
+) -> tuple[LinkShape, LinkShape]:
     """Both directions of the link between the nodes `a` of `near` and `b` of `far`; user space carries both or none."""
     ways = ((near, far, f"{a}-{b}"), (far, near, f"{b}-{a}"))
     specs = [topology.link(source, target) for source, target, _ in ways]
-    reasons = [beyond_kernel(spec, means.keyed) for spec in specs]
-    keys = [line_key(topology, means.seed, source, target, place) for source, target, _ in ways]
+    reasons = [unsupported_by_kernel(spec, impairers.keyed) for spec in specs]
+    keys = [line_key(topology, impairers.seed, source, target, place) for source, target, _ in ways]
     shapes = []
     for (_, _, link), spec, key, why in zip(ways, specs, keys, reasons, strict=True):
-        if not any(reasons) or (means.netem_does(specs) and not why):
+        if not any(reasons) or (impairers.netem_does(specs) and not why):
             shapes.append(kernel_shape(link, spec))
-        elif means.netem_does(specs):
-            shapes.append(netem_shape(link, means.netem_link(spec, key)))
+        elif impairers.netem_does(specs):
+            shapes.append(netem_shape(link, impairers.netem_link(spec, key)))
         else:
-            shapes.append(Shape(link, user=UserLink(spec, key, place, why)))
+            shapes.append(LinkShape(link, user=UserSpaceLink(spec, key, place, why)))
     return shapes[0], shapes[1]
 
 

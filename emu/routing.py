@@ -14,23 +14,23 @@ from topologies.node_models import RouterModel
 from topologies.spec import Topology
 from topologies.trees import forwarding, group_tree, next_hops
 
-__all__ = ["GroupRoute", "Route", "RouterTable", "Routing", "mac_of"]
+__all__ = ["MulticastRoute", "UnicastRoute", "RouterTable", "Routing", "mac_of"]
 
 _MOST_PORTS = 32
 """The kernel's multicast router counts interfaces in 32 bits (MAXVIFS)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class UnicastRoute:
     """Packets to `address` leave by the router's port on wire number `wire`, for whoever has `mac`."""
 
     address: str
-    wire: int
+    cable: int
     mac: str
 
 
 @dataclass(frozen=True, slots=True)
-class GroupRoute:
+class MulticastRoute:
     """What `source` sends to `group` comes in by wire `inward` and goes on by the wires `outward`."""
 
     source: str
@@ -48,8 +48,8 @@ class RouterTable:
 
     address: str
     ports: dict[int, str] = field(default_factory=dict)
-    routes: list[Route] = field(default_factory=list)
-    groups: list[GroupRoute] = field(default_factory=list)
+    routes: list[UnicastRoute] = field(default_factory=list)
+    groups: list[MulticastRoute] = field(default_factory=list)
 
 
 class Routing:
@@ -57,7 +57,7 @@ class Routing:
 
     def __init__(self, topology: Topology, ends: Collection[tuple[str, str]], groups: Mapping[str, Collection[str]]) -> None:
         self._topology = topology
-        self._wires = {pair: number for number, (near, far) in enumerate(ends) for pair in ((near, far), (far, near))}
+        self._cables = {pair: number for number, (near, far) in enumerate(ends) for pair in ((near, far), (far, near))}
         self._addresses = {host: host_address(topology, host) for host in topology.hosts}
         self._graph = forwarding(topology)
         self._hops = {node: next_hops(topology, node, self._graph) for node in topology.switches}
@@ -81,13 +81,13 @@ class Routing:
         return {address: self._mac(host, beyond, far) for far, address in self._addresses.items()}
 
     def _table(self, name: str, number: int) -> RouterTable:
-        wires = [wire for (near, _), wire in self._wires.items() if near == name]
-        if len(wires) > _MOST_PORTS:
-            raise UnsupportedError(f"node {name}: {len(wires)} links can't be emulated; {_MOST_PORTS} at most for a router")
+        cables = [cable for (near, _), cable in self._cables.items() if near == name]
+        if len(cables) > _MOST_PORTS:
+            raise UnsupportedError(f"node {name}: {len(cables)} links can't be emulated; {_MOST_PORTS} at most for a router")
         model = self._topology.node(name).model
         single = isinstance(model, RouterModel) and model.mac == "single"
         prefix = f"02:01:{number >> 8:02x}:{number & 255:02x}:00"
-        ports = {wire: f"{prefix}:{0 if single else place:02x}" for place, wire in enumerate(wires)}
+        ports = {cable: f"{prefix}:{0 if single else place:02x}" for place, cable in enumerate(cables)}
         return RouterTable(f"10.255.{255 - number // 254}.{254 - number % 254}", ports)
 
     def _mac(self, near: str, node: str, host: str) -> str:
@@ -95,12 +95,12 @@ class Routing:
         target = self._topology.member(host).node
         while node in self._hops and node not in self.routers:
             near, node = node, self._hops[node][target]
-        return self.routers[node].ports[self._wires[near, node]] if node in self.routers else mac_of(self._addresses[host])
+        return self.routers[node].ports[self._cables[near, node]] if node in self.routers else mac_of(self._addresses[host])
 
-    def _route(self, router: str, host: str) -> Route:
+    def _route(self, router: str, host: str) -> UnicastRoute:
         hop = self._hops[router][self._topology.member(host).node]
         beyond = host if self._topology.node(hop).kind == "host" else hop
-        return Route(self._addresses[host], self._wires[router, beyond], self._mac(router, hop, host))
+        return UnicastRoute(self._addresses[host], self._cables[router, beyond], self._mac(router, hop, host))
 
     def _route_group(self, group: str, hosts: Collection[str]) -> None:
         topology = self._topology
@@ -118,10 +118,10 @@ class Routing:
         for name, beyond in tree.items():
             if name not in self._hops:
                 continue
-            outward = [self._wires[name, far] for node in beyond for far in self._ends(node, hosts)]
+            outward = [self._cables[name, far] for node in beyond for far in self._ends(node, hosts)]
             if name in self.routers:
-                inward = self._wires[source if name == root else parents[name], name]
-                route = GroupRoute(self._addresses[source], group, inward, tuple(w for w in outward if w != inward))
+                inward = self._cables[source if name == root else parents[name], name]
+                route = MulticastRoute(self._addresses[source], group, inward, tuple(w for w in outward if w != inward))
                 self.routers[name].groups.append(route)
             else:
                 self.switches[name].setdefault(group, {}).update(dict.fromkeys(outward))

@@ -2,7 +2,7 @@
 
 Plans are made before anything is started; after setting, everything is read back. In the kernel, loss sits at the ingress of
 the far end, behind the place where super-packets are cut, so each packet is lost on its own. A link that asks for more is left
-to netem where the kernel has it (`emu.netem`); else, and for losses that repeat, it is carried in user space
+to netem where the kernel has it (`emu.netem_qdisc`); else, and for losses that repeat, it is carried in user space
 (`emu.userspace_link`), both
 directions together.
 """
@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
-from emu.doctor import LOSS, run
-from emu.framing import check_sizes, size_table
-from emu.netem import NetemLink, apply_netem
+from emu.netem_qdisc import NetemLink, apply_netem
+from emu.requirements import LOSS, run
+from emu.size_tables import check_sizes, size_table
 from protocols.errors import UnsupportedError
 from topologies.channels import Bernoulli, Channel, Perfect
 from topologies.impairments import impairment
 from topologies.spec import LinkSpec
 from topologies.units import format_duration, format_fraction
 
-__all__ = ["Shape", "UserLink", "apply_loss", "apply_rate", "beyond_kernel", "kernel_shape", "netem_shape"]
+__all__ = ["LinkShape", "UserSpaceLink", "apply_loss", "apply_rate", "unsupported_by_kernel", "kernel_shape", "netem_shape"]
 
 _UNLIMITED = 1_000_000
 _CHANCES = ("duplicate", "corrupt", "bit_errors")
@@ -31,7 +31,7 @@ _TWO_PACKETS, _EIGHT_PACKETS = 3100, 12_500
 
 
 @dataclass(frozen=True, slots=True)
-class UserLink:
+class UserSpaceLink:
     """One direction of a link that user space carries: its `Line` has this key and this place in a counted group."""
 
     spec: LinkSpec
@@ -42,10 +42,10 @@ class UserLink:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class LinkShape:
     """One direction of one link. `rate` in bytes per second (inf: untouched), `queue` in packets, `threshold` p * 2**32.
 
-    `sizes` is how the bucket counts bytes, as `emu.framing.size_table` writes it; `least_burst` is two packets, counted so.
+    `sizes` is how the bucket counts bytes, as `emu.size_tables.size_table` writes it; `least_burst` is two packets, counted so.
     With `user` the kernel does nothing of it; with `netem` netem does all but the rate.
     """
 
@@ -54,7 +54,7 @@ class Shape:
     queue: int = _UNLIMITED
     threshold: int = 0
     sizes: str = ""
-    user: UserLink | None = None
+    user: UserSpaceLink | None = None
     netem: NetemLink | None = None
     least_burst: int = _TWO_PACKETS
 
@@ -88,7 +88,7 @@ class Shape:
         return report
 
 
-def beyond_kernel(spec: LinkSpec, keyed: bool) -> str:
+def unsupported_by_kernel(spec: LinkSpec, keyed: bool) -> str:
     """The first attribute that no bucket and no filter can bring about, as a user wrote it; "" if there is none.
 
     With `keyed` losses these are never the kernel's, whose random numbers can't be repeated.
@@ -102,10 +102,10 @@ def beyond_kernel(spec: LinkSpec, keyed: bool) -> str:
     for key in _CHANCES:
         if value := getattr(spec, key):
             return f"{key} {format_fraction(value)}"
-    return _loss_beyond_kernel(spec.loss, keyed)
+    return _loss_unsupported_by_kernel(spec.loss, keyed)
 
 
-def _loss_beyond_kernel(loss: Channel, keyed: bool) -> str:
+def _loss_unsupported_by_kernel(loss: Channel, keyed: bool) -> str:
     if isinstance(loss, Perfect) or (isinstance(loss, Bernoulli) and not loss.p):
         return ""
     if not isinstance(loss, Bernoulli):
@@ -115,20 +115,20 @@ def _loss_beyond_kernel(loss: Channel, keyed: bool) -> str:
     return f"loss {loss.p:g}" if loss.p < _LEAST_LOSS else ""
 
 
-def kernel_shape(link: str, spec: LinkSpec) -> Shape:
+def kernel_shape(link: str, spec: LinkSpec) -> LinkShape:
     """One direction of a link that the kernel can do alone."""
     p = spec.loss.p if isinstance(spec.loss, Bernoulli) else 0.0
     # A random word is at most 2**32 - 1: "always" is one in four milliards short of always.
     threshold = min(round(p * 2**32), 2**32 - 1)
-    return Shape(link, spec.rate, _UNLIMITED if spec.queue is None else spec.queue, threshold, size_table(spec.overhead))
+    return LinkShape(link, spec.rate, _UNLIMITED if spec.queue is None else spec.queue, threshold, size_table(spec.overhead))
 
 
-def netem_shape(link: str, impaired: NetemLink) -> Shape:
+def netem_shape(link: str, impaired: NetemLink) -> LinkShape:
     """One direction of a link that the kernel can do with netem."""
     return replace(kernel_shape(link, impaired.spec), threshold=0, netem=impaired)
 
 
-def apply_rate(shape: Shape, device: str, pid: int | None) -> None:
+def apply_rate(shape: LinkShape, device: str, pid: int | None) -> None:
     """Limit what leaves by `device` (in the namespace of process `pid`), and make sure that the kernel took it; netem too."""
     if shape.netem is not None:
         apply_netem(shape.link, shape.netem, shape.bucket, shape.queue, device, pid)
@@ -147,7 +147,7 @@ def apply_rate(shape: Shape, device: str, pid: int | None) -> None:
         check_sizes(shape.link, shape.sizes, device, pid)
 
 
-def apply_loss(shape: Shape, device: str, pid: int | None) -> None:
+def apply_loss(shape: LinkShape, device: str, pid: int | None) -> None:
     """Lose what arrives at `device` (in the namespace of process `pid`), and make sure that the kernel took it."""
     if not shape.threshold:
         return

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from emu.doctor import run
+from emu.requirements import run
 from protocols.errors import UnsupportedError
 
 __all__ = ["flood", "prune"]

@@ -5,8 +5,8 @@ from typing import Any
 
 from mininet.link import Link
 
+from emu.namespaces import in_network_namespace
 from emu.tap import QUEUE, open_tap
-from emu.world import visiting
 
 __all__ = ["TapLink"]
 
@@ -26,5 +26,5 @@ class TapLink(Link):  # type: ignore[misc]
 
 def _end(name: str, node: Any) -> int:
     """Made where it is to live: moving an interface between networks takes the kernel much longer."""
-    with visiting(node.pid) if node.inNamespace else nullcontext():
+    with in_network_namespace(node.pid) if node.inNamespace else nullcontext():
         return open_tap(name, QUEUE)

@@ -7,12 +7,12 @@ import time
 
 from protocols.errors import UnsupportedError
 
-__all__ = ["Tc"]
+__all__ = ["TcProcess"]
 
 _PATIENCE = 5.0
 
 
-class Tc:
+class TcProcess:
     """A `tc` that waits for commands in the network namespace of a process, or in this one for None. It ends with its input."""
 
     def __init__(self, pid: int | None) -> None:

@@ -13,22 +13,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from emu.doctor import check_kernel, run
-from emu.world import inside
+from emu.namespaces import run_isolated
+from emu.requirements import check_kernel, run
 from protocols.errors import UnsupportedError
 from topologies.ethernet import HEADER, IPV4, MTU, UDP
 from topologies.node_models import RouterModel
 from topologies.spec import Topology
 
-__all__ = ["FEATURES", "WRAPPING", "Trunk", "TrunkChoice", "TrunkWay", "choose_trunk", "lay"]
+__all__ = ["FEATURES", "WRAPPING", "Trunk", "TrunkChoice", "TrunkKind", "choose_trunk", "build_trunk"]
 
-TrunkWay: TypeAlias = Literal["vlan", "vxlan", "ifb"]
+TrunkKind: TypeAlias = Literal["vlan", "vxlan", "ifb"]
 """802.1Q; VXLAN; no cable in common, only the rate of one, which an `ifb` device gives to all ports together."""
 TrunkChoice: TypeAlias = Literal["any", "vlan", "vxlan", "ifb"]
 """`any`: the first of these that this kernel has."""
-FEATURES: dict[TrunkWay, list[str]] = {"vlan": ["802.1Q"], "vxlan": ["vxlan"], "ifb": []}
-"""The kernel features that each way takes, as `emu.doctor.TRUNKS` calls them."""
-WRAPPING: dict[TrunkWay, int] = {"vlan": 0, "vxlan": HEADER + IPV4 + UDP + 8, "ifb": 0}
+FEATURES: dict[TrunkKind, list[str]] = {"vlan": ["802.1Q"], "vxlan": ["vxlan"], "ifb": []}
+"""The kernel features that each way takes, as `emu.requirements.TRUNKS` calls them."""
+WRAPPING: dict[TrunkKind, int] = {"vlan": 0, "vxlan": HEADER + IPV4 + UDP + 8, "ifb": 0}
 """Bytes by which a frame is longer in the router's bucket than it would be without a tag; the kernel does not count tags."""
 
 _VXLAN_PORT = 4789
@@ -44,7 +44,7 @@ class Trunk:
     `links` are the devices, in this namespace, by which the router's networks come to the other end of the cable.
     """
 
-    way: TrunkWay
+    way: TrunkKind
     name: str
     number: int
     pid: int
@@ -93,7 +93,7 @@ class Trunk:
         return f"169.254.{last >> 8}.{last & 255}", f"169.254.{last >> 8}.{last & 255 | 1}"
 
 
-def choose_trunk(topology: Topology, wanted: TrunkChoice = "any") -> TrunkWay:
+def choose_trunk(topology: Topology, wanted: TrunkChoice = "any") -> TrunkKind:
     """How the trunks of this network are made on this machine, in a world of its own.
 
     UnsupportedError for a way that was asked for and that this kernel lacks.
@@ -101,12 +101,12 @@ def choose_trunk(topology: Topology, wanted: TrunkChoice = "any") -> TrunkWay:
     models = [topology.node(name).model for name in topology.switches]
     if wanted == "ifb" or not any(isinstance(model, RouterModel) and model.mac == "single" for model in models):
         return "ifb"
-    way: TrunkWay = inside(lambda: _first(wanted))
+    way: TrunkKind = run_isolated(lambda: _first(wanted))
     return way
 
 
-def _first(wanted: TrunkChoice) -> TrunkWay:
-    ways: tuple[TrunkWay, ...] = ("vlan", "vxlan") if wanted == "any" else (wanted,)
+def _first(wanted: TrunkChoice) -> TrunkKind:
+    ways: tuple[TrunkKind, ...] = ("vlan", "vxlan") if wanted == "any" else (wanted,)
     for way in ways:
         try:
             check_kernel(FEATURES[way])
@@ -118,7 +118,7 @@ def _first(wanted: TrunkChoice) -> TrunkWay:
     return "ifb"
 
 
-def lay(trunk: Trunk) -> None:
+def build_trunk(trunk: Trunk) -> None:
     """Make the cable, its sub-interfaces and the bridges; UnsupportedError naming the router when they did not come about."""
     near, far = trunk.device, trunk.far_device
     near_address, far_address = trunk.addresses

@@ -15,9 +15,18 @@ from typing import TypeAlias
 
 from protocols.errors import UsageError
 
-__all__ = ["SEGMENTS", "Endpoint", "Outbox", "address_of", "endpoint_of", "open_receiver", "open_transmitter", "take"]
+__all__ = [
+    "SEGMENTS",
+    "SocketAddress",
+    "SendQueue",
+    "address_of",
+    "socket_address_of",
+    "open_receiver",
+    "open_transmitter",
+    "receive_coalesced",
+]
 
-Endpoint: TypeAlias = tuple[str, int]
+SocketAddress: TypeAlias = tuple[str, int]
 
 SEGMENTS = 46
 """Most packets in one batch; 46 packets of 1424 bytes still fit into the largest UDP datagram."""
@@ -34,7 +43,7 @@ _REFUSED = {errno.EINVAL, errno.EIO, errno.EMSGSIZE, errno.EOPNOTSUPP, errno.ENO
 
 
 @lru_cache(maxsize=256)
-def endpoint_of(name: str) -> Endpoint:
+def socket_address_of(name: str) -> SocketAddress:
     """ "239.1.2.3:6003" as ("239.1.2.3", 6003); UsageError when it is neither."""
     host, _, port = name.rpartition(":")
     try:
@@ -89,7 +98,7 @@ def _socket(buffers: int) -> socket.socket:
     return sock
 
 
-def _bind(sock: socket.socket, where: Endpoint) -> None:
+def _bind(sock: socket.socket, where: SocketAddress) -> None:
     try:
         sock.bind(where)
     except OSError as error:
@@ -110,7 +119,7 @@ def open_transmitter(address: str, ttl: int, loopback: bool, buffers: int) -> so
     return sock
 
 
-def open_receiver(where: Endpoint, address: str, buffers: int) -> socket.socket:
+def open_receiver(where: SocketAddress, address: str, buffers: int) -> socket.socket:
     """A socket that hears only what is sent to `where`; a multicast address is joined on the interface with `address`."""
     sock = _socket(buffers)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -126,7 +135,7 @@ def open_receiver(where: Endpoint, address: str, buffers: int) -> socket.socket:
     return sock
 
 
-def take(sock: socket.socket) -> tuple[bytes, int, Endpoint, int]:
+def receive_coalesced(sock: socket.socket) -> tuple[bytes, int, SocketAddress, int]:
     """Receive once: the bytes of one or several packets, the length of each but the last, the source, and the kernel's drops.
 
     The drops are the total of this socket so far, 0 when unknown. Raises BlockingIOError when nothing is there.
@@ -141,7 +150,7 @@ def take(sock: socket.socket) -> tuple[bytes, int, Endpoint, int]:
     return data, segment, source, drops
 
 
-class Outbox:
+class SendQueue:
     """Packets on their way into one socket: gathered into batches, kept while the kernel is full.
 
     `burst` is the most packets in one system call; 1 sends each alone. `blocked` is true from the moment the kernel takes no
@@ -154,14 +163,14 @@ class Outbox:
         self._sock = sock
         self._burst = burst
         self._batch: list[bytes] = []
-        self._to: Endpoint = ("", 0)
+        self._to: SocketAddress = ("", 0)
         self._size = 0
         self._full = 0
-        self._queue: deque[tuple[list[bytes], Endpoint]] = deque()
+        self._queue: deque[tuple[list[bytes], SocketAddress]] = deque()
         self.blocked = False
         self.errors = 0
 
-    def push(self, data: bytes, to: Endpoint) -> None:
+    def push(self, data: bytes, to: SocketAddress) -> None:
         """Take one packet; a batch that can't grow any more is sent."""
         size = len(data)
         batch = self._batch
@@ -203,7 +212,7 @@ class Outbox:
         else:
             self.blocked = False
 
-    def _transmit(self, batch: list[bytes], to: Endpoint) -> None:
+    def _transmit(self, batch: list[bytes], to: SocketAddress) -> None:
         if len(batch) > 1 and self._burst > 1:
             segment = [(socket.IPPROTO_UDP, _UDP_SEGMENT, _SHORT.pack(len(batch[0])))]
             try:

@@ -21,13 +21,13 @@ from math import inf
 from typing import Any, TypeAlias
 
 from emu.frames import Datagram, Frames, Reassembly
-from emu.health import COUNTS, Lateness
+from emu.health import LINE_COUNTERS, Lateness
 from protocols.errors import WireError
 from protocols.machine import Codec
 from topologies.line import Arrivals, Line
 from topologies.spec import LinkSpec
 
-__all__ = ["Forwarder", "Way", "serve"]
+__all__ = ["FrameForwarder", "LinkDirection", "serve"]
 
 _FRAME = 2048
 """More than any frame of a device with the usual MTU of 1500."""
@@ -39,7 +39,7 @@ _WAITED = 20e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class LinkDirection:
     """One direction of a link: frames read from descriptor `source` are written to `target`.
 
     `key` and `member` are those of the simulator's link (`topologies.keys`).
@@ -57,12 +57,12 @@ _Item: TypeAlias = tuple[Frames, int | None]
 """A datagram's frames, and its identity if it is a first transmission."""
 
 
-class _Carriage:
+class _DirectionState:
     """A way in motion."""
 
     __slots__ = ("armed", "inside", "line", "lost", "others", "reassembly", "since", "target", "way")
 
-    def __init__(self, way: Way) -> None:
+    def __init__(self, way: LinkDirection) -> None:
         self.way = way
         self.line = Line(way.spec, way.key, way.member)
         self.line.missed = self._missed
@@ -85,19 +85,19 @@ class _Carriage:
             self.lost.append(news)
 
 
-_Due: TypeAlias = tuple[float, int, _Carriage, Frames | None]
+_Due: TypeAlias = tuple[float, int, _DirectionState, Frames | None]
 """When, order among equals, on what, and the frames to write; None wakes the line."""
 
 
-class Forwarder:
+class FrameForwarder:
     """Carries frames for several ways. `turn` does all that is to be done at one time; times come from `clock`.
 
     Before `begin` everything passes at once and is not counted.
     """
 
-    def __init__(self, ways: Sequence[Way], codec: Codec, clock: Callable[[], float] = time.monotonic) -> None:
-        self._everything = [_Carriage(way) for way in ways]
-        self._carriages = {carriage.way.source: carriage for carriage in self._everything}
+    def __init__(self, ways: Sequence[LinkDirection], codec: Codec, clock: Callable[[], float] = time.monotonic) -> None:
+        self._all = [_DirectionState(way) for way in ways]
+        self._states = {state.way.source: state for state in self._all}
         self._decode = codec.decode
         self._clock = clock
         self._due: list[_Due] = []
@@ -112,7 +112,7 @@ class Forwarder:
     @property
     def sources(self) -> list[int]:
         """The descriptors to wait for."""
-        return list(self._carriages)
+        return list(self._states)
 
     @property
     def deadline(self) -> float:
@@ -126,36 +126,36 @@ class Forwarder:
     def turn(self, readable: Sequence[int], since: float) -> None:
         """Read what has come, and write what is due. At the time `since` nothing was unread but what the last turn left."""
         for source in readable:
-            self._read(self._carriages[source], since)
+            self._read(self._states[source], since)
             self._release()
         self._release()
 
-    def _read(self, carriage: _Carriage, since: float) -> None:
-        source, clock, take = carriage.way.source, self._clock, self._take
-        since = min(since, carriage.since)
-        waited, before = clock() - since, carriage.line.offered
-        carriage.since = inf
+    def _read(self, state: _DirectionState, since: float) -> None:
+        source, clock, take = state.way.source, self._clock, self._take
+        since = min(since, state.since)
+        waited, before = clock() - since, state.line.offered
+        state.since = inf
         try:
             for _ in range(_AT_ONCE):
-                take(carriage, os.read(source, _FRAME), clock())
-            carriage.since = since
+                take(state, os.read(source, _FRAME), clock())
+            state.since = since
         except BlockingIOError:
             # Everything is read.
             pass
         except OSError:
             # The device is gone, with the network of its host.
-            del self._carriages[source]
-        if carriage.line.offered > before:
+            del self._states[source]
+        if state.line.offered > before:
             self.unread = max(self.unread, waited)
 
-    def _take(self, carriage: _Carriage, frame: bytes, now: float) -> None:
+    def _take(self, state: _DirectionState, frame: bytes, now: float) -> None:
         if not self._begun:
-            self._write(carriage, frame)
+            self._write(state, frame)
             return
-        found = carriage.reassembly.take(frame)
+        found = state.reassembly.take(frame)
         if not isinstance(found, Datagram):
             for other in found:
-                self._push(now + carriage.others, carriage, other)
+                self._push(now + state.others, state, other)
             return
         payload, frames = found
         identity, kind, news = None, "other", None
@@ -167,21 +167,21 @@ class Forwarder:
             identity, kind = message.identity, message.kind
             if identity is not None and not message.repair:
                 news = identity
-                carriage.inside.add(identity)
-        self._land(carriage, carriage.line.offer((frames, news), len(payload), identity, kind, now))
+                state.inside.add(identity)
+        self._land(state, state.line.offer((frames, news), len(payload), identity, kind, now))
 
-    def _land(self, carriage: _Carriage, arrivals: Arrivals) -> None:
+    def _land(self, state: _DirectionState, arrivals: Arrivals) -> None:
         for (frames, news), when in arrivals:
             if news is not None:
-                carriage.inside.discard(news)
-            self._push(when, carriage, frames)
-        if carriage.line.deadline < carriage.armed:
-            carriage.armed = carriage.line.deadline
-            self._push(carriage.armed, carriage, None)
+                state.inside.discard(news)
+            self._push(when, state, frames)
+        if state.line.deadline < state.armed:
+            state.armed = state.line.deadline
+            self._push(state.armed, state, None)
 
-    def _push(self, when: float, carriage: _Carriage, frames: Frames | None) -> None:
+    def _push(self, when: float, state: _DirectionState, frames: Frames | None) -> None:
         self._serial += 1
-        heappush(self._due, (when, self._serial, carriage, frames))
+        heappush(self._due, (when, self._serial, state, frames))
 
     def _release(self) -> None:
         due, clock, note = self._due, self._clock, self.lateness.note
@@ -190,28 +190,28 @@ class Forwarder:
             when = due[0][0]
             if when > now:
                 return
-            _, _, carriage, frames = heappop(due)
+            _, _, state, frames = heappop(due)
             if frames is None:
-                carriage.armed = inf
-                self._land(carriage, carriage.line.wake(now))
+                state.armed = inf
+                self._land(state, state.line.wake(now))
                 continue
             note(now - when)
             for frame in (frames,) if isinstance(frames, bytes) else frames:
-                self._write(carriage, frame)
+                self._write(state, frame)
 
-    def _write(self, carriage: _Carriage, frame: bytes) -> None:
+    def _write(self, state: _DirectionState, frame: bytes) -> None:
         try:
-            os.write(carriage.target, frame)
+            os.write(state.target, frame)
         except OSError:
             self.refused += 1
 
     def report(self) -> dict[str, Any]:
         """What became of the packets, way by way, and how well the process kept up; JSON-able."""
         ways = []
-        for carriage in self._everything:
-            line = carriage.line
-            counts = {name: getattr(line, name) for name in COUNTS}
-            ways.append({"link": carriage.way.link, **counts, "first_lost": carriage.lost, "first_queued": [*carriage.inside]})
+        for state in self._all:
+            line = state.line
+            counts = {name: getattr(line, name) for name in LINE_COUNTERS}
+            ways.append({"link": state.way.link, **counts, "first_lost": state.lost, "first_queued": [*state.inside]})
         return {
             "ways": ways,
             "released": self.lateness.total,
@@ -221,11 +221,11 @@ class Forwarder:
         }
 
 
-def serve(ways: Sequence[Way], codec: Codec, line: socket.socket) -> None:
+def serve(ways: Sequence[LinkDirection], codec: Codec, line: socket.socket) -> None:
     """Carry frames, impaired from a byte on `line` on, which is answered, until its end, which is answered by the report."""
     realtime = _hurry()
     gc.freeze()
-    forwarder = Forwarder(ways, codec)
+    forwarder = FrameForwarder(ways, codec)
     before = _cpu()
     began = looked = time.monotonic()
     end = line.fileno()

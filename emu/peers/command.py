@@ -19,7 +19,7 @@ from typing import Any
 
 from emu.foreign_program import ForeignContext, ForeignProgram, write_out
 from emu.peers.meter import Meter
-from emu.udp import endpoint_of
+from emu.udp import socket_address_of
 from protocols.errors import UsageError
 from protocols.machine import Content, Group
 
@@ -62,17 +62,17 @@ class _Command(ForeignProgram):
         """Start, or plan what is to be started."""
 
     def _environment(self, **more: str) -> dict[str, str]:
-        group, port = endpoint_of(self._group.name)
-        told = {"ROLE": self.role, "HOST": self._seat.name, "NODE": str(self._node), "GROUP": group, "PORT": str(port)}
-        told |= {"ADDRESS": self._seat.address, "DEVICE": self._seat.device, "FOLDER": str(self._received)}
-        told |= {"TTL": str(self._seat.ttl), **more}
-        return {f"MCASTLAB_{key}": value for key, value in told.items()}
+        group, port = socket_address_of(self._group.name)
+        variables = {"ROLE": self.role, "HOST": self._seat.name, "NODE": str(self._node), "GROUP": group, "PORT": str(port)}
+        variables |= {"ADDRESS": self._seat.address, "DEVICE": self._seat.device, "FOLDER": str(self._received)}
+        variables |= {"TTL": str(self._seat.ttl), **more}
+        return {f"MCASTLAB_{key}": value for key, value in variables.items()}
 
     def _run(self, **more: str) -> None:
         """Start the command; the run goes on beside it."""
-        told = self._environment(**more)
-        words = [new for word in self._command for new in _expanded(word, told)]
-        folder, environment = self._seat.folder, os.environ | told
+        variables = self._environment(**more)
+        words = [new for word in self._command for new in _expanded(word, variables)]
+        folder, environment = self._seat.folder, os.environ | variables
         with self._log.open("ab") as log:
             try:
                 # A node has one thread, and a command must not outlive it.
@@ -99,9 +99,9 @@ class _Command(ForeignProgram):
         last = next((line.strip() for line in reversed(lines) if line.strip()), "it printed nothing")
         self._failures.append(f"{self._command[0]} {how}: {last[:200]}")
 
-    def _told(self, **values: Any) -> dict[str, Any]:
+    def _report(self, **values: Any) -> dict[str, Any]:
         fault = "; ".join(self._failures) or None
-        return {"role": self.role, "counts": {}, "wire": self._meter.told(), "fault": fault, **values}
+        return {"role": self.role, "counts": {}, "wire": self._meter.report(), "fault": fault, **values}
 
     def close(self) -> None:
         """End what still runs."""
@@ -114,9 +114,9 @@ class _Command(ForeignProgram):
                 self._process.wait()
         self._meter.close()
 
-    def census(self) -> dict[str, int]:
+    def counters(self) -> dict[str, int]:
         """What the meter counted."""
-        return self._meter.census()
+        return self._meter.counters()
 
     def kill(self) -> None:
         """Kill the process."""
@@ -126,11 +126,11 @@ class _Command(ForeignProgram):
         self._meter.close()
 
 
-def _expanded(word: str, told: dict[str, str]) -> list[str]:
+def _expanded(word: str, variables: dict[str, str]) -> list[str]:
     """A word with the variables of ours in it replaced; all files are a word each."""
     if word in _FILES:
-        return told.get("MCASTLAB_FILES", "").split("\n")
-    return [_VARIABLE.sub(lambda found: told.get(found[1] or found[2], found[0]), word)]
+        return variables.get("MCASTLAB_FILES", "").split("\n")
+    return [_VARIABLE.sub(lambda found: variables.get(found[1] or found[2], found[0]), word)]
 
 
 class CommandSender(_Command):
@@ -174,7 +174,7 @@ class CommandSender(_Command):
 
     def result(self) -> dict[str, Any]:
         """As a sender of ours; files are numbered as they were given."""
-        return self._told(ended_at=self._ended_at, sent=self._sent, failures=self._failures)
+        return self._report(ended_at=self._ended_at, sent=self._sent, failures=self._failures)
 
 
 class CommandReceiver(_Command):
@@ -188,7 +188,7 @@ class CommandReceiver(_Command):
 
     def _await_joining(self, until: float) -> None:
         assert self._process is not None
-        address, _ = endpoint_of(self._group.name)
+        address, _ = socket_address_of(self._group.name)
         # The kernel lists groups as numbers in the order of the machine's bytes.
         number = f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}"
         if number in Path("/proc/self/net/igmp").read_text():
@@ -222,7 +222,7 @@ class CommandReceiver(_Command):
         # Files have the time of day.
         shift = time.time() - self._seat.now
         times = [path.stat().st_mtime - shift for path in files]
-        return self._told(
+        return self._report(
             files=[[path.stat().st_size, sha256(path.read_bytes()).hexdigest()] for path in files],
             first_at=min(times, default=None),
             last_at=max(times, default=None),

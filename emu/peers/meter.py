@@ -48,7 +48,7 @@ class Meter:
         """What our own machines count: `data_sent`, `repairs_sent`, `nacks_sent`, `nacks_received`."""
         self.malformed = self._unseen = 0
         self._codec = codec
-        self._heard: dict[bytes, _Stretch] = {}
+        self._heard: dict[bytes, _SequenceRange] = {}
         self._leaving = _open_leaving(device)
         self._coming = _open_coming()
         loop.add_reader(self._leaving, self._leave)
@@ -60,12 +60,12 @@ class Meter:
         heard = self._heard.values()
         return {"data_received": sum(one.came for one in heard), "data_lost": sum(one.missing for one in heard)}
 
-    def told(self) -> dict[str, dict[str, int] | dict[str, dict[str, int]]]:
+    def report(self) -> dict[str, dict[str, int] | dict[str, dict[str, int]]]:
         """For the report of a node: traffic, and faults; `unseen` packets had no room in the kernel and are in no count."""
         traffic = {"packets": self.traffic.packets, "octets": self.traffic.octets}
         return {"traffic": traffic, "faults": {"malformed": self.malformed, "unseen": self._unseen}}
 
-    def census(self) -> dict[str, int]:
+    def counters(self) -> dict[str, int]:
         """For who looks on: everything that was counted so far."""
         totals = {"packets": sum(self.traffic.packets.values()), "octets": sum(self.traffic.octets.values())}
         return {**self.counts, **self.losses, **totals}
@@ -105,7 +105,7 @@ class Meter:
         elif not message.is_feedback and (sequence := getattr(message, "sequence", None)) is not None:
             stretch = self._heard.get(source)
             if stretch is None:
-                self._heard[source] = _Stretch(sequence)
+                self._heard[source] = _SequenceRange(sequence)
             else:
                 stretch.add(sequence)
 
@@ -119,7 +119,7 @@ class Meter:
         self._coming.close()
 
 
-class _Stretch:
+class _SequenceRange:
     """The sequence numbers (16 bits) of one sender from the first to the highest that came."""
 
     def __init__(self, first: int) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from emu.foreign_program import ForeignContext, ForeignProgram, write_out
 from emu.peers.libnorm import NormEvent, content_of, load, name_of
 from emu.peers.meter import Meter
-from emu.udp import endpoint_of
+from emu.udp import socket_address_of
 from protocols.errors import UsageError
 from protocols.machine import Content, Group
 from protocols.norm.config import NormConfig
@@ -41,7 +41,7 @@ class _Session(ForeignProgram):
         self._lib = lib = load()
         # The library draws back-off times from rand() and never seeds it.
         ctypes.CDLL(None).srand(ctypes.c_uint(key_of(self._seed, "libnorm", seat.name) & 0xFFFFFFFF))
-        address, port = endpoint_of(self._group.name)
+        address, port = socket_address_of(self._group.name)
         device = seat.device
         self._meter = Meter(seat.loop, device, NormCodec())
         self._instance = lib.NormCreateInstance(False)
@@ -75,18 +75,18 @@ class _Session(ForeignProgram):
         self._lib.NormDestroyInstance(self._instance)
         self._meter.close()
 
-    def census(self) -> dict[str, int]:
+    def counters(self) -> dict[str, int]:
         """What the meter counted."""
-        return self._meter.census()
+        return self._meter.counters()
 
     def kill(self) -> None:
         """The library's threads are killed with this process in a moment."""
         self._look()
         self._meter.close()
 
-    def _told(self, role: str, **values: Any) -> dict[str, Any]:
+    def _report(self, role: str, **values: Any) -> dict[str, Any]:
         counts = {**self._meter.counts, **(self._meter.losses if role == "receiver" else {})}
-        return {"role": role, "counts": counts, "wire": self._meter.told(), "events": dict(self._events), **values}
+        return {"role": role, "counts": counts, "wire": self._meter.report(), "events": dict(self._events), **values}
 
 
 class NrlSenderProgram(_Session):
@@ -153,7 +153,7 @@ class NrlSenderProgram(_Session):
     def result(self) -> dict[str, Any]:
         """As a sender of ours; the library numbers its objects from 0."""
         sent = [[number, number] for number in range(self._given)]
-        return self._told("sender", ended_at=self._ended_at, sent=sent, failures=[])
+        return self._report("sender", ended_at=self._ended_at, sent=sent, failures=[])
 
 
 class NrlReceiver(_Session):
@@ -186,7 +186,7 @@ class NrlReceiver(_Session):
     def result(self) -> dict[str, Any]:
         """As a receiver of ours, objects named by their content."""
         aborted = self._events["RX_OBJECT_ABORTED"]
-        return self._told(
+        return self._report(
             "receiver",
             files=self._files,
             first_at=self._first_at,

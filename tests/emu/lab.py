@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from emu.network import Network
-from emu.plan import plan
+from emu.network import EmulatedNetwork
+from emu.plan import plan_emulation
 from topologies.spec import Topology
 
 __all__ = ["MCASTLAB", "NRL", "Lab"]
@@ -22,7 +22,7 @@ class Lab:
     """A network with processes on its hosts. They end with the world at the latest."""
 
     def __init__(self, topology: Topology) -> None:
-        self.network = Network(plan(topology))
+        self.network = EmulatedNetwork(plan_emulation(topology))
         self._running: list[subprocess.Popen[str]] = []
 
     def device(self, host: str) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from emu.health import Carried, Lateness, carried, judged, kernel_drops
+from emu.health import Lateness, LinkStatistics, assess, kernel_drops, merge_reports
 
 WELL = {"lateness": {"p50": 0.0001, "p99": 0.002, "max": 0.01}, "unread": 0.001, "overflow": 0, "refused": 0}
 
@@ -19,8 +19,8 @@ def test_quantiles_are_those_of_what_was_noted() -> None:
 
 
 def test_the_kernel_alone_is_healthy_unless_receivers_or_the_kernel_were_too_slow() -> None:
-    assert judged(Carried(), 0, 0) == {"healthy": True, "reasons": [], "receive_drops": 0, "kernel_drops": 0}
-    health = judged(Carried(), 3, 5)
+    assert assess(LinkStatistics(), 0, 0) == {"healthy": True, "reasons": [], "receive_drops": 0, "kernel_drops": 0}
+    health = assess(LinkStatistics(), 3, 5)
     assert not health["healthy"]
     assert [reason.split(" by ")[0] for reason in health["reasons"]] == ["3 packets dropped", "5 packets dropped"]
 
@@ -40,7 +40,7 @@ def test_the_kernels_drops_are_counted_by_the_kernel() -> None:
     ],
 )
 def test_links_that_did_not_keep_up_are_named_with_the_reason(changed: dict[str, object], words: str | None) -> None:
-    health = judged(Carried(health={**WELL, **changed}), 0, 0)
+    health = assess(LinkStatistics(health={**WELL, **changed}), 0, 0)
     assert health["healthy"] is (words is None)
     assert len(health["reasons"]) == (words is not None)
     assert all(words in reason for reason in health["reasons"] if words is not None)
@@ -55,7 +55,7 @@ def test_of_several_processes_the_worst_counts_and_packets_add_up() -> None:
         rest = {"released": 5, "lateness": late_all, "unread": late, "refused": 1, "realtime": realtime, "cpu": 0.5}
         return {"ways": [way], **rest}
 
-    found = carried([report("a-b", 0.001, True), report("c-d", 0.004, False)], overflow=7)
+    found = merge_reports([report("a-b", 0.001, True), report("c-d", 0.004, False)], overflow=7)
     assert found.counts == {"a-b": counts, "c-d": counts}
     assert (found.dropped, found.queued) == ({"a-b": [3, 9], "c-d": [3, 9]}, {})
     assert found.health["lateness"] == {"p50": 0.004, "p99": 0.004, "max": 0.004}

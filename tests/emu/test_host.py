@@ -7,13 +7,13 @@ from math import inf
 import pytest
 
 from emu.host import Loop, UdpHost, new_loop
-from emu.network import Network
-from emu.plan import plan
-from emu.world import enter_network, inside
+from emu.namespaces import enter_network_namespace, run_isolated
+from emu.network import EmulatedNetwork
+from emu.plan import plan_emulation
 from protocols.errors import LivelockError, UsageError
 from protocols.machine import Address, Event, Group, Machine, Message, Ports
 from protocols.rng import Rng
-from tests.emu.plain import GROUP, PORT, Done, Listener, NumberCodec, Numbers
+from tests.emu.number_protocol import GROUP, PORT, AllSent, NumberCodec, NumberReceiver, NumberSender
 from topologies.generators import Star
 
 
@@ -34,9 +34,9 @@ class Hosts:
 
     def __call__(self, *, held: bool = False) -> UdpHost:
         """One more host, on a port of its own."""
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as check_reachability:
+            check_reachability.bind(("127.0.0.1", 0))
+            port = check_reachability.getsockname()[1]
         rng = Rng(len(self.made))
         self.made.append(UdpHost(self.loop, NumberCodec(), interface="lo", port=port, ttl=0, rng=rng, held=held))
         return self.made[-1]
@@ -66,10 +66,10 @@ def stopping(loop: Loop) -> Callable[[Event], None]:
 
 def test_a_group_hears_every_packet_once_and_the_sender_does_not_hear_itself(loop: Loop, make: Hosts) -> None:
     hosts = [make() for _ in range(3)]
-    ears = [Listener(host) for host in hosts[1:]]
+    ears = [NumberReceiver(host) for host in hosts[1:]]
     for host, ear in zip(hosts[1:], ears, strict=True):
         host.run(ear, ignore)
-    voice = Numbers(hosts[0], total=500, rate=20_000, burst=5)
+    voice = NumberSender(hosts[0], total=500, rate=20_000, burst=5)
     hosts[0].run(voice, stopping(loop))
     loop.run(5)
     for ear in ears:
@@ -85,13 +85,13 @@ def test_a_group_hears_every_packet_once_and_the_sender_does_not_hear_itself(loo
 
 def test_an_answer_to_the_source_of_a_packet_arrives(loop: Loop, make: Hosts) -> None:
     asking, answering = make(), make()
-    ear = Listener(answering)
+    ear = NumberReceiver(answering)
     answering.run(ear, ignore)
-    voice = Numbers(asking, total=1, rate=1000)
+    voice = NumberSender(asking, total=1, rate=1000)
     asking.run(voice, stopping(loop))
     loop.run(5)
     third = make()
-    third.run(Numbers(third, total=3, rate=1000, to=ear.sources[0]), stopping(loop))
+    third.run(NumberSender(third, total=3, rate=1000, to=ear.sources[0]), stopping(loop))
     loop.run(5)
     assert voice.heard == [0, 1, 2]
 
@@ -99,9 +99,9 @@ def test_an_answer_to_the_source_of_a_packet_arrives(loop: Loop, make: Hosts) ->
 def test_unicast_to_a_hosts_own_port_arrives_there(loop: Loop, make: Hosts) -> None:
     speaking, hearing = make(), make()
     (own,) = [where for where in hearing._sockets if where != hearing._own]
-    ear = Listener(hearing, Group(f"127.0.0.1:{own[1]}"))  # type: ignore[index]
+    ear = NumberReceiver(hearing, Group(f"127.0.0.1:{own[1]}"))  # type: ignore[index]
     hearing.run(ear, ignore)
-    speaking.run(Numbers(speaking, total=3, rate=1000, to=own), stopping(loop))
+    speaking.run(NumberSender(speaking, total=3, rate=1000, to=own), stopping(loop))
     loop.run(5)
     assert ear.numbers == [0, 1, 2]
     assert set(ear.destinations) == {own}
@@ -109,10 +109,10 @@ def test_unicast_to_a_hosts_own_port_arrives_there(loop: Loop, make: Hosts) -> N
 
 def test_a_group_left_is_heard_no_more(loop: Loop, make: Hosts) -> None:
     speaking, hearing = make(), make()
-    ear = Listener(hearing)
+    ear = NumberReceiver(hearing)
     hearing.run(ear, ignore)
     hearing.leave(GROUP)
-    speaking.run(Numbers(speaking, total=10, rate=10_000), stopping(loop))
+    speaking.run(NumberSender(speaking, total=10, rate=10_000), stopping(loop))
     loop.run(5)
     assert ear.numbers == []
     hearing.join(GROUP)
@@ -123,7 +123,7 @@ def test_a_group_left_is_heard_no_more(loop: Loop, make: Hosts) -> None:
 
 def test_garbage_is_counted_and_dropped(loop: Loop, make: Hosts) -> None:
     host = make()
-    ear = Listener(host, None)
+    ear = NumberReceiver(host, None)
     host.run(ear, ignore)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
         for data in (b"", b"nonsense", b"x" * 2000):
@@ -151,13 +151,13 @@ class Script(Machine):
     def wake(self, now: float) -> None:
         """Say two things and sleep for ever."""
         self.woken.append(now)
-        self.ports.notify(Done())
-        self.ports.notify(Done())
+        self.ports.notify(AllSent())
+        self.ports.notify(AllSent())
         self._due(inf)
 
     def poke(self, word: str, now: float) -> str:
         """A verb for applications."""
-        self.ports.notify(Done())
+        self.ports.notify(AllSent())
         return word
 
     def counts(self) -> dict[str, int]:
@@ -246,9 +246,9 @@ def test_an_error_of_an_application_ends_the_run(loop: Loop, make: Hosts) -> Non
 
 def test_a_held_host_says_nothing_and_stays_at_time_zero_until_it_begins(loop: Loop, make: Hosts) -> None:
     speaking, hearing = make(held=True), make()
-    ear = Listener(hearing)
+    ear = NumberReceiver(hearing)
     hearing.run(ear, ignore)
-    voice = Numbers(speaking, total=3, rate=1000)
+    voice = NumberSender(speaking, total=3, rate=1000)
     times: list[float] = []
     speaking.run(voice, stopping(loop))
     speaking.later(0.001, lambda: times.append(speaking.now))
@@ -264,18 +264,18 @@ def test_a_held_host_says_nothing_and_stays_at_time_zero_until_it_begins(loop: L
 def slow_link(total: int) -> tuple[int, list[int], dict[str, int]]:
     """A sender with a small buffer on a slow link, and a listener at its other end, both in one process."""
     star = Star.model_validate({"receivers": 1, "trunk": {"rate": "20Mbit"}})
-    planned = plan(star.build())
-    network, loop = Network(planned), new_loop()
+    plan = plan_emulation(star.build())
+    network, loop = EmulatedNetwork(plan), new_loop()
     # A socket stays in the network it was made in, wherever its process goes.
-    enter_network(network.pid("r1"))
-    hearing = UdpHost(loop, NumberCodec(), interface=planned.addresses["r1"], port=PORT, rng=Rng(1))
-    ear = Listener(hearing)
+    enter_network_namespace(network.pid("r1"))
+    hearing = UdpHost(loop, NumberCodec(), interface=plan.addresses["r1"], port=PORT, rng=Rng(1))
+    ear = NumberReceiver(hearing)
     hearing.run(ear, ignore)
-    enter_network(network.pid("sender"))
-    address = planned.addresses["sender"]
+    enter_network_namespace(network.pid("sender"))
+    address = plan.addresses["sender"]
     # It does not hear itself, since nobody would empty that small a buffer in time on a busy machine.
     speaking = UdpHost(loop, NumberCodec(), interface=address, port=PORT, rng=Rng(2), buffers=100_000, burst=1, loopback=False)
-    voice = Numbers(speaking, total, rate=50_000, burst=10)
+    voice = NumberSender(speaking, total, rate=50_000, burst=10)
     speaking.run(voice, stopping(loop))
     loop.run(10)
     return voice.fulls, ear.numbers, speaking.faults
@@ -283,7 +283,7 @@ def slow_link(total: int) -> tuple[int, list[int], dict[str, int]]:
 
 @pytest.mark.emu
 def test_a_sender_that_is_faster_than_its_link_is_told_and_loses_nothing() -> None:
-    fulls, heard, faults = inside(lambda: slow_link(500))
+    fulls, heard, faults = run_isolated(lambda: slow_link(500))
     assert fulls > 0
     assert heard == list(range(500))
     assert not any(faults.values())

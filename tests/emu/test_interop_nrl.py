@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from emu.namespaces import run_isolated
 from emu.peers.nrl_norm import content
-from emu.world import inside
 from tests.emu.lab import MCASTLAB, NRL, Lab
 from topologies.generators import Star
 
@@ -73,7 +73,7 @@ def transfer(lab: Lab, sender: str, port: int, code: tuple[int, int], folder: Pa
 def test_files_arrive_at_our_receiver_and_at_nrls(sender: str, loss: float) -> None:
     files = contents(sender, loss)
     digests = {name: sha256(data).hexdigest() for name, data in files.items()}
-    for code, result in zip(CODES, inside(lambda: transfers(sender, loss, files)), strict=True):
+    for code, result in zip(CODES, run_isolated(lambda: transfers(sender, loss, files)), strict=True):
         assert result["sender"]["ok"], (code, result["sender"])
         assert result["on disk"] == digests, code
         assert result["nrls"] == digests, code
@@ -104,7 +104,7 @@ def small_transfers(loss: float) -> list[dict[str, Any]]:
 
 
 def test_a_tiny_file_alone_arrives_from_nrls_sender_although_its_only_packets_may_be_lost() -> None:
-    for said in inside(lambda: small_transfers(0.2)):
+    for said in run_isolated(lambda: small_transfers(0.2)):
         assert (said["code"], said["sender"], said["bytes"]) == (0, 0, said["asked"]), said
         expected = sha256(content("1", 0, said["asked"])).hexdigest()
         assert [row["sha256"] for row in said["files"]] == [expected]

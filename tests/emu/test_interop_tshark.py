@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from emu.world import inside
+from emu.namespaces import run_isolated
 from tests.emu.lab import MCASTLAB, Lab
 from topologies.generators import Star
 
@@ -38,7 +38,7 @@ def capture(folder: str) -> None:
 
 def test_every_message_of_a_session_is_well_formed_for_tshark() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        inside(lambda: capture(folder))
+        run_isolated(lambda: capture(folder))
         lines = read(f"{folder}/captured.pcapng")
     kinds = Counter(kind for kind, _ in lines)
     assert all(not malformed for _, malformed in lines)

@@ -13,11 +13,11 @@ import pytest
 
 from emu.launch import Emulation, NodeReport, emulate
 from emu.node import Program
-from emu.plan import plan
+from emu.plan import plan_emulation
 from protocols.errors import UsageError
 from protocols.machine import Host
-from tests.emu.nobody import NOBODY, as_nobody
-from tests.emu.plain import PORT, Hearing, NumberCodec, Patient, Speaking
+from tests.emu.number_protocol import PORT, NumberCodec, QuiescentReceiver, ReceivingProgram, SendingProgram
+from tests.emu.unprivileged import NOBODY, run_unprivileged
 from topologies.generators import Chain, Lan, Star, Tree
 from topologies.spec import Topology
 
@@ -53,7 +53,7 @@ def numbers(report: NodeReport) -> list[int]:
 
 
 def test_every_host_hears_the_group_and_results_come_back() -> None:
-    programs: dict[str, Program] = {"sender": Speaking(300, 2000), "r1": Hearing(), "r3": Hearing()}
+    programs: dict[str, Program] = {"sender": SendingProgram(300, 2000), "r1": ReceivingProgram(), "r3": ReceivingProgram()}
     began = time.monotonic()
     run = play(star(3), programs)
     assert time.monotonic() - began < 10
@@ -80,8 +80,8 @@ def test_every_host_hears_the_group_and_results_come_back() -> None:
     ids=["chain", "tree", "lan"],
 )
 def test_several_switches_carry_the_group_everywhere(topology: Topology) -> None:
-    programs: dict[str, Program] = {name: Hearing() for name in topology.hosts if name != "sender"}
-    run = play(topology, programs | {"sender": Speaking(50, 2000)})
+    programs: dict[str, Program] = {name: ReceivingProgram() for name in topology.hosts if name != "sender"}
+    run = play(topology, programs | {"sender": SendingProgram(50, 2000)})
     for name in programs:
         assert numbers(run.nodes[name]) == list(range(50))
 
@@ -90,7 +90,10 @@ def test_several_switches_carry_the_group_everywhere(topology: Topology) -> None
 def lossy() -> Emulation:
     """20,000 packets of a sender that hands the kernel 40 at a time, over links with different losses."""
     topology = Star.model_validate({"receivers": 3, "link": {"down": {"loss": "10%"}}}).build()
-    programs: dict[str, Program] = {"sender": Speaking(20_000, 20_000, burst=40), **{f"r{i}": Patient() for i in (1, 2, 3)}}
+    programs: dict[str, Program] = {
+        "sender": SendingProgram(20_000, 20_000, burst=40),
+        **{f"r{i}": QuiescentReceiver() for i in (1, 2, 3)},
+    }
     return play(topology, programs, until=programs)
 
 
@@ -130,7 +133,7 @@ def test_what_does_the_impairing_is_told(lossy: Emulation) -> None:
 def test_the_rate_of_a_link_is_kept_and_its_queue_drops_what_is_too_much() -> None:
     rate, queue, total = 20e6 / 8, 50, 2000
     topology = star(1, trunk={"rate": "20Mbit", "queue": queue})
-    run = play(topology, {"sender": Speaking(total, 2500), "r1": Hearing()}, duration=3)
+    run = play(topology, {"sender": SendingProgram(total, 2500), "r1": ReceivingProgram()}, duration=3)
     heard = numbers(run.nodes["r1"])
     result = run.nodes["r1"].result
     assert result is not None
@@ -149,13 +152,13 @@ def test_the_rate_of_a_link_is_kept_and_its_queue_drops_what_is_too_much() -> No
 
 
 def test_a_run_ends_at_its_duration() -> None:
-    run = play(star(1), {"sender": Speaking(10_000, 100), "r1": Hearing()}, duration=0.3)
+    run = play(star(1), {"sender": SendingProgram(10_000, 100), "r1": ReceivingProgram()}, duration=0.3)
     assert not run.over
     assert 0.3 <= run.elapsed < 2
     assert 20 <= len(numbers(run.nodes["r1"])) <= 35
 
 
-class Fragile(Hearing):
+class Fragile(ReceivingProgram):
     """A program that comes to grief a moment after the beginning."""
 
     def __init__(self, how: str) -> None:
@@ -177,7 +180,7 @@ class Fragile(Hearing):
 
 def test_a_node_that_dies_is_named_and_the_others_are_reported() -> None:
     programs: dict[str, Program] = {f"r{i}": Fragile(how) for i, how in enumerate(("killed", "raises", "at once"), 1)}
-    run = play(star(4), programs | {"sender": Speaking(200, 2000), "r4": Hearing()})
+    run = play(star(4), programs | {"sender": SendingProgram(200, 2000), "r4": ReceivingProgram()})
     assert run.over
     assert run.nodes["r1"].error == "died by signal 9"
     assert "ZeroDivisionError: by accident" in (run.nodes["r2"].error or "")
@@ -189,7 +192,9 @@ def test_two_emulations_at_once_do_not_disturb_each_other() -> None:
     runs: dict[int, Emulation] = {}
 
     def one(seed: int) -> None:
-        runs[seed] = play(star(2), {"sender": Speaking(500 * seed, 2000), "r1": Hearing(), "r2": Hearing()}, seed=seed)
+        runs[seed] = play(
+            star(2), {"sender": SendingProgram(500 * seed, 2000), "r1": ReceivingProgram(), "r2": ReceivingProgram()}, seed=seed
+        )
 
     threads = [threading.Thread(target=one, args=(seed,)) for seed in (1, 2)]
     for thread in threads:
@@ -218,9 +223,9 @@ def test_two_emulations_at_once_do_not_disturb_each_other() -> None:
     ],
 )
 def test_what_the_kernel_can_not_do_is_named_by_link_and_key(attributes: dict[str, Any], words: str) -> None:
-    planned = plan(star(2, **attributes))
-    assert planned.beyond_kernel == words
-    carried = [wire for wire in planned.wires if wire.down.user is not None]
+    plan = plan_emulation(star(2, **attributes))
+    assert plan.unsupported_by_kernel == words
+    carried = [wire for wire in plan.cables if wire.down.user is not None]
     # Both directions of such a link, and no other link.
     assert len(carried) == (0 if not words else 1 if "trunk" in attributes else 2)
     assert all(wire.up.user is not None for wire in carried)
@@ -228,15 +233,15 @@ def test_what_the_kernel_can_not_do_is_named_by_link_and_key(attributes: dict[st
 
 def test_with_keyed_losses_the_kernel_loses_nothing() -> None:
     topology = star(2, trunk={"rate": "1Mbit"}, link={"down": {"loss": "1%"}})
-    planned = plan(topology, seed=7, keyed=True)
-    assert planned.beyond_kernel == "link s1-r1: keyed losses"
-    assert [shape.user is None for shape in planned.shapes] == [True, True, False, False, False, False]
-    assert not any(shape.threshold for shape in planned.shapes)
+    plan = plan_emulation(topology, seed=7, keyed=True)
+    assert plan.unsupported_by_kernel == "link s1-r1: keyed losses"
+    assert [shape.user is None for shape in plan.shapes] == [True, True, False, False, False, False]
+    assert not any(shape.threshold for shape in plan.shapes)
 
 
 def test_programs_live_on_hosts_of_the_topology() -> None:
     with pytest.raises(UsageError, match="'r9' is no host"):
-        play(star(2), {"r9": Hearing()})
+        play(star(2), {"r9": ReceivingProgram()})
     with pytest.raises(UsageError, match="at least one"):
         play(star(2), {})
 
@@ -247,10 +252,10 @@ def test_an_emulation_needs_no_rights() -> None:
     topology = star(2, link={"rate": "50Mbit", "down": {"loss": "20%"}})
 
     def work() -> list[Any]:
-        run = play(topology, {"sender": Speaking(1000, 2000), "r1": Hearing(), "r2": Hearing()})
+        run = play(topology, {"sender": SendingProgram(1000, 2000), "r1": ReceivingProgram(), "r2": ReceivingProgram()})
         return [os.getuid(), len(numbers(run.nodes["r1"])), run.impairments]
 
-    uid, heard, impairments = as_nobody(work)
+    uid, heard, impairments = run_unprivileged(work)
     assert uid == NOBODY
     assert len(impairments) == 4
     # 1000 packets with 20 % loss: standard error 13.

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from emu.doctor import run
+from emu.requirements import run
 from tests.emu.lab import MCASTLAB
-from tests.emu.test_world import alive, descendants
+from tests.emu.test_namespaces import alive, descendants
 
 pytestmark = pytest.mark.emu
 

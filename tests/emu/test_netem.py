@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from emu.netem import beyond_netem, examine_netem
+from emu.netem_qdisc import examine_netem, unsupported_by_netem
 from experiments.running.run import run
 from experiments.scenario.scenario import Scenario, parse
 from protocols.errors import UnsupportedError
@@ -84,5 +84,5 @@ def test_keyed_losses_stay_those_of_the_simulator() -> None:
 )
 def test_what_netem_only_comes_near_to_is_not_left_to_it(link: dict[str, Any], why: str) -> None:
     topology = BUILD.validate_python({"kind": "star", "receivers": 1, "link": link}).build()
-    said = beyond_netem(topology.link("s1", "r"))
+    said = unsupported_by_netem(topology.link("s1", "r"))
     assert (why in said) if why else (said == "")

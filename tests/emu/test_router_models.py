@@ -8,8 +8,8 @@ import pytest
 from emu.launch import emulate
 from emu.node import Program
 from sim.network import Network
-from tests.emu.nobody import NOBODY, as_nobody
-from tests.emu.plain import GROUP, PORT, Hearing, NumberCodec, Speaking
+from tests.emu.number_protocol import GROUP, PORT, NumberCodec, ReceivingProgram, SendingProgram
+from tests.emu.unprivileged import NOBODY, run_unprivileged
 from topologies.inline import Inline
 from topologies.spec import Topology
 
@@ -38,7 +38,7 @@ def routed(kind: str) -> Topology:
 
 def programs() -> dict[str, Program]:
     """One sends faster than any router can carry, the other listens."""
-    return {"sender": Speaking(100_000, OFFERED, size=SIZE), "r": Hearing()}
+    return {"sender": SendingProgram(100_000, OFFERED, size=SIZE), "r": ReceivingProgram()}
 
 
 def goodput(result: dict[str, Any] | None) -> float:
@@ -92,7 +92,7 @@ def test_a_router_carries_in_the_kernel_what_it_carries_in_the_simulator(kind: s
 @pytest.mark.emu
 def test_both_directions_of_a_half_duplex_router_share_its_adapter() -> None:
     # Synchronous senders may shut each other out at a full queue, so only the sum is the model's.
-    both: dict[str, Program] = {name: Speaking(100_000, OFFERED, size=SIZE) for name in ("sender", "r")}
+    both: dict[str, Program] = {name: SendingProgram(100_000, OFFERED, size=SIZE) for name in ("sender", "r")}
     group = {GROUP.name.partition(":")[0]: list(both)}
     run = emulate(
         routed("half"), both, codec=NumberCodec, port=PORT, duration=SECONDS, over=lambda _: False, seed=1, groups=group
@@ -106,6 +106,6 @@ def test_both_directions_of_a_half_duplex_router_share_its_adapter() -> None:
 @pytest.mark.emu
 @pytest.mark.skipif(os.geteuid() != 0, reason="all other tests here run without rights already")
 def test_routers_need_no_rights() -> None:
-    uid, carried = as_nobody(lambda: [os.getuid(), emulated("half")])
+    uid, carried = run_unprivileged(lambda: [os.getuid(), emulated("half")])
     assert uid == NOBODY
     assert 0.3 < carried / RATE < 1.1 * KINDS["half"][1]

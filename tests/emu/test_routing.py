@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emu.plan import Plan, plan
-from emu.reach import reach
+from emu.multicast_reach import expected_reach
+from emu.plan import EmulationPlan, plan_emulation
 from emu.routing import mac_of
 from protocols.errors import UnsupportedError
 from topologies.multicast import Multicast
@@ -32,44 +32,46 @@ def network(kinds: dict[str, str], links: list[tuple[str, str]], **rules: object
 class Paper:
     """The planned network as a kernel would see it: frames go by MAC within switches, by tables at routers."""
 
-    def __init__(self, planned: Plan) -> None:
-        self.planned = planned
-        self.routers = planned.routing.routers
-        self.hosts = {mac_of(address): host for host, address in planned.addresses.items()}
-        self.ports = {mac: (name, wire) for name, table in self.routers.items() for wire, mac in table.ports.items()}
+    def __init__(self, plan: EmulationPlan) -> None:
+        self.plan = plan
+        self.routers = plan.routing.routers
+        self.hosts = {mac_of(address): host for host, address in plan.addresses.items()}
+        self.ports = {mac: (name, cable) for name, table in self.routers.items() for cable, mac in table.ports.items()}
         self.links: dict[str, list[int]] = {}
-        for number, wire in enumerate(planned.wires):
-            for end in (wire.near, wire.far):
+        for number, cable in enumerate(plan.cables):
+            for end in (cable.near, cable.far):
                 self.links.setdefault(end, []).append(number)
 
-    def other(self, node: str, wire: int) -> str:
+    def other(self, node: str, cable: int) -> str:
         """Who is at the other end."""
-        ends = self.planned.wires[wire]
+        ends = self.plan.cables[cable]
         return ends.far if ends.near == node else ends.near
 
-    def segment(self, node: str, wire: int, group: str = "") -> Iterator[tuple[str, int]]:
+    def segment(self, node: str, cable: int, group: str = "") -> Iterator[tuple[str, int]]:
         """Hosts and routers' ports that a frame sent by `node` on a wire comes by; switches flood but groups they know."""
-        far = self.other(node, wire)
-        if far not in self.planned.switches:
-            yield far, wire
+        far = self.other(node, cable)
+        if far not in self.plan.switches:
+            yield far, cable
             return
-        known = self.planned.routing.switches[far].get(group, {}) if group and self.planned.pruned else self.links[far]
+        known = self.plan.routing.switches[far].get(group, {}) if group and self.plan.pruned else self.links[far]
         for beyond in known:
-            if beyond != wire:
+            if beyond != cable:
                 yield from self.segment(far, beyond, group)
 
     def unicast(self, source: str, target: str) -> list[str]:
         """The routers on the way, and the target if it comes there."""
-        address, way = self.planned.addresses[target], []
-        node, wire = source, self.links[source][0]
-        mac = self.planned.routing.neighbours(source)[address]
+        address, way = self.plan.addresses[target], []
+        node, cable = source, self.links[source][0]
+        mac = self.plan.routing.neighbours(source)[address]
         for _ in range(50):
-            taker = next(far for far in self.segment(node, wire) if far == self.ports.get(mac) or far[0] == self.hosts.get(mac))
+            taker = next(
+                far for far in self.segment(node, cable) if far == self.ports.get(mac) or far[0] == self.hosts.get(mac)
+            )
             way.append(taker[0])
             if taker[0] not in self.routers:
                 break
             (route,) = [route for route in self.routers[taker[0]].routes if route.address == address]
-            node, wire, mac = taker[0], route.wire, route.mac
+            node, cable, mac = taker[0], route.cable, route.mac
         return way
 
     def multicast(self, source: str, ttl: int) -> Counter[str]:
@@ -77,13 +79,13 @@ class Paper:
         copies: Counter[str] = Counter()
         frontier = [(source, self.links[source][0], ttl)]
         while frontier:
-            node, wire, left = frontier.pop()
-            for far, inward in self.segment(node, wire, GROUP):
+            node, cable, left = frontier.pop()
+            for far, inward in self.segment(node, cable, GROUP):
                 if far not in self.routers:
                     copies[far] += 1
                     continue
                 for route in self.routers[far].groups:
-                    if (route.source, route.inward) == (self.planned.addresses[source], inward) and left > 1:
+                    if (route.source, route.inward) == (self.plan.addresses[source], inward) and left > 1:
                         frontier += [(far, outward, left - 1) for outward in route.outward]
         return copies
 
@@ -103,7 +105,7 @@ def forests(draw: st.DrawFn) -> Topology:
 @settings(max_examples=60, deadline=None)
 @given(forests(), st.data())
 def test_unicast_passes_the_routers_on_the_path_and_comes_to_its_host(topology: Topology, data: st.DataObject) -> None:
-    paper = Paper(plan(topology))
+    paper = Paper(plan_emulation(topology))
     source, target = data.draw(st.lists(st.sampled_from(topology.hosts), min_size=2, max_size=2, unique=True))
     near, far = topology.member(source).node, topology.member(target).node
     (root,) = topology.graph.successors(near)
@@ -118,8 +120,8 @@ def test_a_group_comes_once_to_whom_it_should_and_to_nobody_elses_network(
 ) -> None:
     members = data.draw(st.lists(st.sampled_from(topology.hosts), min_size=1, unique=True))
     source = data.draw(st.sampled_from(members))
-    copies = Paper(plan(topology, {GROUP: members})).multicast(source, ttl)
-    wanted = reach(topology, source, GROUP, members, ttl)
+    copies = Paper(plan_emulation(topology, {GROUP: members})).multicast(source, ttl)
+    wanted = expected_reach(topology, source, GROUP, members, ttl)
     assert all(copies[host] == 1 for host in wanted.wanted)
     assert set(copies) - {source} <= wanted.passing
     assert max(copies.values(), default=1) == 1
@@ -132,13 +134,13 @@ def test_without_pruning_the_networks_of_all_hear(pruning: bool, passing: set[st
         [("a", "s"), ("s", "g"), ("g", "t"), ("g", "u"), ("t", "b"), ("u", "c")],
         pruning=pruning,
     )
-    found = reach(topology, "a", GROUP, ["a", "b1"], 255)
+    found = expected_reach(topology, "a", GROUP, ["a", "b1"], 255)
     assert found.wanted == {"b1"}
     assert found.passing == passing
-    assert reach(topology, "a", GROUP, ["a", "b1"], 1).wanted == set()
+    assert expected_reach(topology, "a", GROUP, ["a", "b1"], 1).wanted == set()
 
 
 def test_a_router_has_at_most_as_many_links_as_the_kernel_counts() -> None:
     topology = network({"g": "router", "r": "host*33"}, [("g", "r")])
     with pytest.raises(UnsupportedError, match="node g: 33 links can't be emulated; 32 at most"):
-        plan(topology)
+        plan_emulation(topology)

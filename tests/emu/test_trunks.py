@@ -6,17 +6,17 @@ from typing import Any, get_args
 
 import pytest
 
-from emu import doctor
-from emu.doctor import TRUNKS, Probe, check_kernel
+from emu import requirements
 from emu.launch import Emulation, emulate
-from emu.network import Network
-from emu.plan import plan
-from emu.trunk import FEATURES, TrunkWay, choose_trunk
-from emu.world import inside
+from emu.namespaces import run_isolated
+from emu.network import EmulatedNetwork
+from emu.plan import plan_emulation
+from emu.requirements import TRUNKS, KernelFeature, check_kernel
+from emu.trunk import FEATURES, TrunkKind, choose_trunk
 from experiments.cli import invoke
 from protocols.errors import UnsupportedError
-from tests.emu.plain import GROUP, Hearing, NumberCodec, Speaking
-from tests.emu.plain import PORT as SESSION
+from tests.emu.number_protocol import GROUP, NumberCodec, ReceivingProgram, SendingProgram
+from tests.emu.number_protocol import PORT as SESSION
 from tests.emu.trunks import MAC, Seen, adapters, counted, deliver, hush, routed, watch
 from topologies.ethernet import wire_bytes
 
@@ -27,47 +27,51 @@ HALF, FULL = ({"mac": "single", "duplex": duplex, "rate": "4Mbit"} for duplex in
 SIZES = (4, 10, 500, 1472)
 
 
-def present(way: TrunkWay) -> bool:
+def present(way: TrunkKind) -> bool:
     """Has this kernel what the way takes?"""
     try:
-        inside(lambda: check_kernel(FEATURES[way]))
+        run_isolated(lambda: check_kernel(FEATURES[way]))
     except UnsupportedError:
         return False
     return True
 
 
-def there(request: pytest.FixtureRequest) -> TrunkWay:
+def there(request: pytest.FixtureRequest) -> TrunkKind:
     """The way that a fixture was asked for, if this kernel has it."""
-    chosen: TrunkWay = request.param
+    chosen: TrunkKind = request.param
     if not present(chosen):
         pytest.skip(f"this kernel has no {' '.join(FEATURES[chosen])}")
     return chosen
 
 
-@pytest.fixture(params=get_args(TrunkWay))
-def way(request: pytest.FixtureRequest) -> TrunkWay:
+@pytest.fixture(params=get_args(TrunkKind))
+def way(request: pytest.FixtureRequest) -> TrunkKind:
     """Each way that this kernel has."""
     return there(request)
 
 
 @pytest.fixture(params=["vlan", "vxlan"])
-def cable(request: pytest.FixtureRequest) -> TrunkWay:
+def cable(request: pytest.FixtureRequest) -> TrunkKind:
     """Each way with a cable that this kernel has."""
     return there(request)
 
 
 def lacking(monkeypatch: pytest.MonkeyPatch, *features: str) -> None:
     """Let this kernel have none of these."""
-    for feature in features:
-        probe = TRUNKS[feature]
-        monkeypatch.setitem(doctor.TRUNKS, feature, Probe(probe.name, probe.module, ("ip link add px0 type tardis",)))
+    for name in features:
+        feature = TRUNKS[name]
+        monkeypatch.setitem(
+            requirements.TRUNKS,
+            name,
+            KernelFeature(feature.name, feature.module, ("ip link add px0 type tardis",)),
+        )
 
 
-def looked_at(cable: TrunkWay) -> tuple[list[Seen], dict[str, str]]:
+def looked_at(cable: TrunkKind) -> tuple[list[Seen], dict[str, str]]:
     """What passes the cable when two hosts talk through a router, and the adapters of that."""
 
     def work() -> list[Any]:
-        network = Network(plan(routed(FULL), trunk=cable))
+        network = EmulatedNetwork(plan_emulation(routed(FULL), trunk=cable))
 
         def talk() -> None:
             assert deliver(network, "sender", "r", [bytes(size) for size in SIZES]) == len(SIZES)
@@ -75,11 +79,11 @@ def looked_at(cable: TrunkWay) -> tuple[list[Seen], dict[str, str]]:
 
         return [[astuple(one) for one in watch(network, "g1", talk)], adapters(network, "g1")]
 
-    seen, found = inside(work)
+    seen, found = run_isolated(work)
     return [Seen(*one) for one in seen], found
 
 
-def test_every_frame_on_the_cable_names_its_network_and_the_router_speaks_with_one_address(cable: TrunkWay) -> None:
+def test_every_frame_on_the_cable_names_its_network_and_the_router_speaks_with_one_address(cable: TrunkKind) -> None:
     seen, found = looked_at(cable)
     assert found == {"g1-eth0": MAC}
     assert {one.kind for one in seen} == {cable}
@@ -94,47 +98,47 @@ def test_every_frame_on_the_cable_names_its_network_and_the_router_speaks_with_o
 
 
 def test_without_a_cable_in_common_the_ports_have_one_address_all_the_same() -> None:
-    found = inside(lambda: adapters(Network(plan(routed(FULL))), "g1"))
+    found = run_isolated(lambda: adapters(EmulatedNetwork(plan_emulation(routed(FULL))), "g1"))
     assert found == {"g1-eth0": MAC, "g1-eth1": MAC}
 
 
 @pytest.mark.parametrize("model", [HALF, FULL], ids=["half", "full"])
-def test_a_frame_costs_the_adapter_what_it_costs_with_a_tag(way: TrunkWay, model: dict[str, Any]) -> None:
+def test_a_frame_costs_the_adapter_what_it_costs_with_a_tag(way: TrunkKind, model: dict[str, Any]) -> None:
     def work() -> dict[str, tuple[int, int]]:
         hush()
-        network = Network(plan(routed(model), trunk=way))
+        network = EmulatedNetwork(plan_emulation(routed(model), trunk=way))
         assert deliver(network, "sender", "r", [bytes(size) for size in SIZES]) == len(SIZES)
         return counted(network, "g1")
 
     cost = sum(wire_bytes(size, "ethernet-802.1q") for size in SIZES)
-    assert inside(work) == {"in": [len(SIZES), cost], "out": [len(SIZES), cost]}
+    assert run_isolated(work) == {"in": [len(SIZES), cost], "out": [len(SIZES), cost]}
 
 
-def test_what_comes_in_from_another_router_takes_turns_with_what_comes_in(way: TrunkWay) -> None:
+def test_what_comes_in_from_another_router_takes_turns_with_what_comes_in(way: TrunkKind) -> None:
     def work() -> list[dict[str, tuple[int, int]]]:
         hush()
-        network = Network(plan(routed(HALF, routers=3), trunk=way))
+        network = EmulatedNetwork(plan_emulation(routed(HALF, routers=3), trunk=way))
         assert deliver(network, "sender", "r", [bytes(100)] * 3) == 3
         return [counted(network, name) for name in ("g1", "g2", "g3")]
 
     passed = 3 * wire_bytes(100, "ethernet-802.1q")
-    assert inside(work) == [{"in": [3, passed], "out": [3, passed]}] * 3
+    assert run_isolated(work) == [{"in": [3, passed], "out": [3, passed]}] * 3
 
 
 @pytest.mark.parametrize("line", [{"down": {"loss": "50%"}}, {"delay": "2ms", "down": {"loss": "50%"}}], ids=["kernel", "user"])
-def test_what_the_link_to_a_router_loses_never_reaches_its_adapter(way: TrunkWay, line: dict[str, Any]) -> None:
+def test_what_the_link_to_a_router_loses_never_reaches_its_adapter(way: TrunkKind, line: dict[str, Any]) -> None:
     def work() -> list[Any]:
         hush()
-        network = Network(plan(routed(FULL, **line), trunk=way))
+        network = EmulatedNetwork(plan_emulation(routed(FULL, **line), trunk=way))
         return [deliver(network, "sender", "r", [bytes(100)] * 20), counted(network, "g1")]
 
-    heard, passed = inside(work)
+    heard, passed = run_isolated(work)
     # 20 packets at 50 %: all or none of them come once in half a million runs.
     assert 0 < heard < 20
     assert passed["in"][0] == passed["out"][0] == heard
 
 
-def test_half_of_the_rate_comes_through_and_the_result_says_how_the_networks_were_joined(way: TrunkWay) -> None:
+def test_half_of_the_rate_comes_through_and_the_result_says_how_the_networks_were_joined(way: TrunkKind) -> None:
     size, best = 1400, 0.5 * size_share(1400)
     found: list[float] = []
     # A busy machine is late and carries less, so the best of some tries counts; none may carry more.
@@ -154,11 +158,11 @@ def size_share(size: int) -> float:
     return size / wire_bytes(size, "ethernet-802.1q")
 
 
-def flooded(way: TrunkWay, size: int) -> Emulation:
+def flooded(way: TrunkKind, size: int) -> Emulation:
     """A sender offers more than the router's adapter carries."""
     return emulate(
         routed(HALF | {"queue": 60}),
-        {"sender": Speaking(100_000, 0.7 * RATE / 8 / size, size=size), "r": Hearing()},
+        {"sender": SendingProgram(100_000, 0.7 * RATE / 8 / size, size=size), "r": ReceivingProgram()},
         codec=NumberCodec,
         port=SESSION,
         duration=1.5,
@@ -170,7 +174,7 @@ def flooded(way: TrunkWay, size: int) -> Emulation:
 
 
 def test_the_first_way_that_the_kernel_has_is_taken_vlan_before_vxlan(monkeypatch: pytest.MonkeyPatch) -> None:
-    has = [way for way in get_args(TrunkWay) if present(way)]
+    has = [way for way in get_args(TrunkKind) if present(way)]
     assert choose_trunk(routed(HALF)) == has[0]
     lacking(monkeypatch, "802.1Q")
     assert choose_trunk(routed(HALF)) == next(way for way in has if way != "vlan")

@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emu.udp import SEGMENTS, Endpoint, Outbox, address_of, endpoint_of, open_receiver, open_transmitter, take
+from emu.udp import (
+    SEGMENTS,
+    SendQueue,
+    SocketAddress,
+    address_of,
+    open_receiver,
+    open_transmitter,
+    receive_coalesced,
+    socket_address_of,
+)
 from protocols.errors import UsageError
 
 HERE = ("127.0.0.1", 9)
@@ -21,31 +30,31 @@ class Kernel:
 
     def __init__(self, *answers: OSError | None) -> None:
         self.answers = iter(answers)
-        self.calls: list[tuple[str, list[bytes], Endpoint]] = []
+        self.calls: list[tuple[str, list[bytes], SocketAddress]] = []
 
-    def _take(self, call: str, packets: list[bytes], to: Endpoint) -> None:
+    def _take(self, call: str, packets: list[bytes], to: SocketAddress) -> None:
         answer = next(self.answers, None)
         if answer is not None:
             raise answer
         self.calls.append((call, packets, to))
 
-    def sendmsg(self, packets: list[bytes], ancillary: object, flags: int, to: Endpoint) -> None:
+    def sendmsg(self, packets: list[bytes], ancillary: object, flags: int, to: SocketAddress) -> None:
         """A batch."""
         self._take("sendmsg", list(packets), to)
 
-    def sendto(self, packet: bytes, to: Endpoint) -> None:
+    def sendto(self, packet: bytes, to: SocketAddress) -> None:
         """One packet."""
         self._take("sendto", [packet], to)
 
     @property
-    def packets(self) -> list[tuple[bytes, Endpoint]]:
+    def packets(self) -> list[tuple[bytes, SocketAddress]]:
         """Everything that was sent, in order."""
         return [(packet, to) for _, packets, to in self.calls for packet in packets]
 
 
-def outbox(kernel: Kernel, burst: int = SEGMENTS) -> Outbox:
+def outbox(kernel: Kernel, burst: int = SEGMENTS) -> SendQueue:
     """An outbox on the fake."""
-    return Outbox(kernel, burst)  # type: ignore[arg-type]
+    return SendQueue(kernel, burst)  # type: ignore[arg-type]
 
 
 def test_equal_packets_to_one_address_leave_in_one_call_and_the_last_may_be_shorter() -> None:
@@ -104,7 +113,7 @@ def test_packets_the_kernel_refuses_for_good_are_counted_and_do_not_stop_the_res
     st.lists(st.sampled_from(["fine", "full", "no segments"]), max_size=60),
     st.integers(1, 5),
 )
-def test_nothing_is_lost_doubled_or_reordered(pushes: list[tuple[int, Endpoint]], answers: list[str], burst: int) -> None:
+def test_nothing_is_lost_doubled_or_reordered(pushes: list[tuple[int, SocketAddress]], answers: list[str], burst: int) -> None:
     errors = {"fine": None, "full": BlockingIOError(errno.EAGAIN, "full"), "no segments": OSError(errno.EINVAL, "no")}
     # A kernel says EINVAL to a batch only; to a single packet it would be final.
     kernel = Kernel(*(errors[answer] for answer in answers if answer != "no segments" or burst > 1))
@@ -122,7 +131,7 @@ def test_nothing_is_lost_doubled_or_reordered(pushes: list[tuple[int, Endpoint]]
     assert box.errors == 0
 
 
-def single(kernel: Kernel, packet: bytes, to: Endpoint) -> None:
+def single(kernel: Kernel, packet: bytes, to: SocketAddress) -> None:
     """One packet on a kernel whose answers about segments are for batches."""
     answer = next(kernel.answers, None)
     if isinstance(answer, BlockingIOError):
@@ -144,13 +153,13 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
 def test_real_sockets_carry_batches_unchanged(pair: tuple[socket.socket, socket.socket], burst: int) -> None:
     out, into = pair
     packets = [bytes([number]) * 1200 for number in range(45)] + [b"last"]
-    box = Outbox(out, burst)
+    box = SendQueue(out, burst)
     for packet in packets:
         box.push(packet, into.getsockname())
     box.flush()
     got: list[bytes] = []
     while len(got) < len(packets):
-        data, segment, source, _ = take(into)
+        data, segment, source, _ = receive_coalesced(into)
         assert source == out.getsockname()
         got += [data[start : start + segment] for start in range(0, len(data), segment)]
     assert got == packets
@@ -163,16 +172,16 @@ def test_kernel_drops_are_told(pair: tuple[socket.socket, socket.socket]) -> Non
         out.sendto(bytes(1000), into.getsockname())
     with suppress(BlockingIOError):
         while True:
-            take(into)
+            receive_coalesced(into)
     # The number comes with a packet that was let in after drops.
     out.sendto(b"after", into.getsockname())
-    assert take(into)[3] > 100
+    assert receive_coalesced(into)[3] > 100
 
 
 @pytest.mark.parametrize("name", ["239.1.1.1", "239.1.1.1:", "239.1.1.1:0", "239.1.1.1:65536", "host:1", ":1", "1.2.3:4"])
 def test_bad_groups_are_named(name: str) -> None:
     with pytest.raises(UsageError, match="group"):
-        endpoint_of(name)
+        socket_address_of(name)
 
 
 def test_an_interface_is_a_device_or_an_address() -> None:

@@ -12,8 +12,8 @@ from emu.frames import Datagram, Reassembly
 from protocols.machine import Codec
 from protocols.norm.messages import FLAG_REPAIR, Data, Fti, Origin
 from protocols.norm.wire.codec import NormCodec
-from tests.emu.cables import ARP, KEY, Cable, frame_of, frames_of
-from tests.emu.plain import Counted, NumberCodec
+from tests.emu.manual_link import ARP, KEY, Cable, frame_of, frames_of
+from tests.emu.number_protocol import NumberCodec, NumberMessage
 from topologies.channels import Bernoulli, Scripted
 from topologies.line import Line
 from topologies.queues import Codel
@@ -34,7 +34,7 @@ def cable(
 
 def counted(number: int, size: int = 100) -> bytes:
     """A frame with a number."""
-    return frame_of(NumberCodec().encode(Counted(number, size)))
+    return frame_of(NumberCodec().encode(NumberMessage(number, size)))
 
 
 def symbol(number: int, flags: int = 0) -> Data:
@@ -183,7 +183,7 @@ def test_a_queue_that_decides_late_is_woken() -> None:
 
 
 def test_a_datagram_in_fragments_is_lost_or_delivered_as_one() -> None:
-    long, short = (NumberCodec().encode(Counted(number, 4000)) for number in (1, 2))
+    long, short = (NumberCodec().encode(NumberMessage(number, 4000)) for number in (1, 2))
     first, second = frames_of(long, 1500, number=1), frames_of(short, 1500, number=2)
     assert len(first) == len(second) == 3
     with cable(spec=LinkSpec(loss=Scripted.model_validate({"drops": [{"number": 1}]}))) as link:
@@ -206,7 +206,7 @@ def test_fragments_whose_others_never_come_are_forgotten() -> None:
 
 
 def test_a_vlan_tag_hides_nothing() -> None:
-    payload = NumberCodec().encode(Counted(3, 50))
+    payload = NumberCodec().encode(NumberMessage(3, 50))
     assert Reassembly().take(frame_of(payload, vlan=5)) == Datagram(payload, frame_of(payload, vlan=5))
 
 

@@ -15,9 +15,9 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Dot1Q, Ether
 from scapy.layers.vxlan import VXLAN
 
-from emu.doctor import run
-from emu.network import Network
-from emu.world import visiting
+from emu.namespaces import in_network_namespace
+from emu.network import EmulatedNetwork
+from emu.requirements import run
 from topologies.inline import Inline
 from topologies.spec import Topology
 
@@ -61,12 +61,12 @@ def hush() -> None:
         Path("/proc/sys/net/ipv6/conf/default/disable_ipv6").write_text("1")
 
 
-def deliver(network: Network, source: str, target: str, payloads: list[bytes]) -> int:
+def deliver(network: EmulatedNetwork, source: str, target: str, payloads: list[bytes]) -> int:
     """Send datagrams from one host to another; how many came."""
     with ExitStack() as stack:
-        with visiting(network.pid(target)):
+        with in_network_namespace(network.pid(target)):
             ear = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-        with visiting(network.pid(source)):
+        with in_network_namespace(network.pid(source)):
             mouth = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
         ear.bind(("", PORT))
         heard, until = 0, time.monotonic() + _PATIENCE
@@ -80,10 +80,10 @@ def deliver(network: Network, source: str, target: str, payloads: list[bytes]) -
         return heard
 
 
-def watch(network: Network, router: str, play: Any) -> list[Seen]:
+def watch(network: EmulatedNetwork, router: str, play: Any) -> list[Seen]:
     """The datagrams of `deliver` that pass the router's cable while `play` is called."""
     (device,), _ = network.adapters(router)
-    with visiting(network.pid(router)):
+    with in_network_namespace(network.pid(router)):
         eye = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     with eye:
         eye.setsockopt(_SOL_PACKET, _AUXDATA, 1)
@@ -119,7 +119,7 @@ def _dissected(frame: bytes, outgoing: bool) -> Seen | None:
     return Seen(outgoing, kind, tag, packet.src, inner.src, inner[UDP].len - 8, len(frame))
 
 
-def counted(network: Network, router: str) -> dict[str, tuple[int, int]]:
+def counted(network: EmulatedNetwork, router: str) -> dict[str, tuple[int, int]]:
     """Packets and bytes that the router's adapter has counted: `in` and `out`."""
     devices = run("ls /proc/sys/net/ipv4/conf", pid=network.pid(router)).split()
     places = {"10:": "in", "20:": "out"} if "mac" in devices else {"macin 1:": "in", "macout 1:": "out"}
@@ -132,7 +132,7 @@ def counted(network: Network, router: str) -> dict[str, tuple[int, int]]:
     return found
 
 
-def adapters(network: Network, router: str) -> dict[str, str]:
+def adapters(network: EmulatedNetwork, router: str) -> dict[str, str]:
     """The router's devices that are ends of cables, with their MAC addresses."""
     rows = json.loads(run("ip -j link show type veth", pid=network.pid(router)))
     return {row["ifname"]: row["address"] for row in rows}

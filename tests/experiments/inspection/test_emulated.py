@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from emu.world import inside
+from emu.namespaces import run_isolated
 from experiments.inspection.inspection import inspect_capture
 from tests.emu.lab import MCASTLAB, Lab
 from topologies.generators import Star
@@ -45,7 +45,7 @@ def session(folder: str) -> list[dict[str, Any]]:
 
 def test_the_books_of_a_captured_session_agree_with_its_hosts() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        sender, *receivers = inside(lambda: session(folder))
+        sender, *receivers = run_isolated(lambda: session(folder))
         at_sender, at_receiver = (inspect_capture(Path(folder, f"{host}.pcapng")).plain() for host in ("sender", "r1"))
     assert all(each["ok"] for each in (sender, *receivers))
     [seen] = at_sender["senders"]

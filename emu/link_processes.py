@@ -11,22 +11,22 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from emu.userspace_link import Way, serve
+from emu.userspace_link import LinkDirection, serve
 from protocols.errors import McastlabError, WireError
 from protocols.machine import Codec, Message
 
-__all__ = ["Forwarding", "LinkError"]
+__all__ = ["LinkProcesses", "LinkProcessError"]
 
 _PATIENCE = 10.0
 _MOST_WAYS, _SELECTABLE = 800, 1024
 """Directions one process carries, and the numbers of descriptors `select` knows."""
 
 
-class LinkError(McastlabError):
+class LinkProcessError(McastlabError):
     """A process behind links in user space came to grief; the message says how."""
 
 
-class _Unknown:
+class _UnknownTraffic:
     """A codec for networks whose traffic nobody described."""
 
     def encode(self, message: Message) -> bytes:
@@ -38,18 +38,18 @@ class _Unknown:
         raise WireError(f"{len(data)} bytes of an unknown kind")
 
 
-class Forwarding:
+class LinkProcesses:
     """Carries frames in one process for each core that the hosts leave free, and one at least; impairs them after `begin`.
 
     The descriptors of the ways are closed here, so that the devices go with the processes.
     """
 
-    def __init__(self, ways: Sequence[Way], codec: Callable[[], Codec] | None) -> None:
+    def __init__(self, ways: Sequence[LinkDirection], codec: Callable[[], Codec] | None) -> None:
         processes = min(len(ways) // 2, max((os.cpu_count() or 1) - 1, -(-len(ways) // _MOST_WAYS)))
         # Both directions of a link stand side by side and stay together, since each reads what the other writes to.
         pairs = [ways[at : at + 2] for at in range(0, len(ways), 2)]
         shares = [[way for pair in islice(pairs, first, None, processes) for way in pair] for first in range(processes)]
-        self._lines = [_fork(share, _Unknown() if codec is None else codec()) for share in shares]
+        self._lines = [_fork(share, _UnknownTraffic() if codec is None else codec()) for share in shares]
         for way in ways:
             os.close(way.source)
 
@@ -59,14 +59,14 @@ class Forwarding:
             line.sendall(b"b")
         for line in self._lines:
             if not line.recv(1):
-                raise LinkError("a process behind links in user space was killed before the run began")
+                raise LinkProcessError("a process behind links in user space was killed before the run began")
 
     def collect(self) -> list[Mapping[str, Any]]:
         """End the processes; their reports (`Forwarder.report`)."""
         return [_collect(line) for line in self._lines]
 
 
-def _fork(ways: Sequence[Way], codec: Codec) -> socket.socket:
+def _fork(ways: Sequence[LinkDirection], codec: Codec) -> socket.socket:
     ours, theirs = socket.socketpair()
     if os.fork() == 0:
         try:
@@ -80,7 +80,7 @@ def _fork(ways: Sequence[Way], codec: Codec) -> socket.socket:
     return ours
 
 
-def _alone(ways: Sequence[Way], line: int) -> list[Way]:
+def _alone(ways: Sequence[LinkDirection], line: int) -> list[LinkDirection]:
     """Close what this process inherited and does not need, and move the rest to numbers that `select` knows."""
     needed = {way.source for way in ways}
     for name in os.listdir("/proc/self/fd"):
@@ -98,8 +98,8 @@ def _collect(line: socket.socket) -> Mapping[str, Any]:
     with line, line.makefile("rb") as file:
         text = file.read()
     if not text:
-        raise LinkError("a process behind links in user space was killed")
+        raise LinkProcessError("a process behind links in user space was killed")
     report: dict[str, Any] = json.loads(text)
     if "error" in report:
-        raise LinkError(f"a process behind links in user space ended: {report['error']}")
+        raise LinkProcessError(f"a process behind links in user space ended: {report['error']}")
     return report

@@ -9,10 +9,10 @@ from typing import Any
 
 from tests.support.stranger import NOBODY
 
-__all__ = ["NOBODY", "as_nobody"]
+__all__ = ["NOBODY", "run_unprivileged"]
 
 
-def as_nobody(work: Callable[[], Any]) -> Any:
+def run_unprivileged(work: Callable[[], Any]) -> Any:
     """What `work()` returns, JSON-able, in a process of the user nobody; to be called by root."""
     # A process without rights may not be able to read our libraries, so what it will need is loaded before.
     for name in ("mininet.net", "mininet.nodelib"):

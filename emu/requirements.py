@@ -16,7 +16,7 @@ __all__ = [
     "ROUTING",
     "TOOLS",
     "TRUNKS",
-    "Probe",
+    "KernelFeature",
     "check_kernel",
     "check_tools",
     "find_system_tools",
@@ -41,7 +41,7 @@ LOSS = "4,32 0 0 4294963256,53 0 1 {threshold},6 0 0 4294967295,6 0 0 2"
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class KernelFeature:
     """Commands that work on a kernel which has the feature; they leave nothing behind when they do."""
 
     name: str
@@ -50,14 +50,14 @@ class Probe:
 
 
 KERNEL = {
-    "veth": Probe("veth pairs", "veth", ("ip link add pv0 type veth peer name pv1", "ip link del pv0")),
-    "bridge": Probe("bridges", "bridge", ("ip link add pb0 type bridge", "ip link del pb0")),
-    "rate": Probe(
+    "veth": KernelFeature("veth pairs", "veth", ("ip link add pv0 type veth peer name pv1", "ip link del pv0")),
+    "bridge": KernelFeature("bridges", "bridge", ("ip link add pb0 type bridge", "ip link del pb0")),
+    "rate": KernelFeature(
         "the token bucket (tbf)",
         "sch_tbf",
         ("tc qdisc add dev lo root tbf rate 1mbit burst 4000 limit 4000", "tc qdisc del dev lo root"),
     ),
-    "loss": Probe(
+    "loss": KernelFeature(
         "random loss (clsact with a BPF filter)",
         "sch_ingress cls_bpf",
         (
@@ -71,8 +71,10 @@ KERNEL = {
 
 
 ROUTING = {
-    "ifb": Probe("one rate for several ports of a router (ifb)", "ifb", ("ip link add pi0 type ifb", "ip link del pi0")),
-    "redirect": Probe(
+    "ifb": KernelFeature(
+        "one rate for several ports of a router (ifb)", "ifb", ("ip link add pi0 type ifb", "ip link del pi0")
+    ),
+    "redirect": KernelFeature(
         "leading packets through another device (u32, mirred)",
         "cls_u32 act_mirred",
         (
@@ -81,7 +83,7 @@ ROUTING = {
             "tc qdisc del dev lo clsact",
         ),
     ),
-    "classes": Probe(
+    "classes": KernelFeature(
         "turns at a shared rate (htb with a BPF classifier)",
         "sch_htb cls_bpf",
         (
@@ -95,7 +97,7 @@ ROUTING = {
 
 
 TRUNKS = {
-    "802.1Q": Probe(
+    "802.1Q": KernelFeature(
         "one cable for all networks of a router (802.1Q)",
         "8021q",
         (
@@ -104,7 +106,7 @@ TRUNKS = {
             "ip link del pq0",
         ),
     ),
-    "vxlan": Probe(
+    "vxlan": KernelFeature(
         "the same on kernels without 802.1Q (VXLAN)",
         "vxlan",
         ("ip link add px0 type vxlan id 2 dev lo dstport 4789", "ip link del px0"),
@@ -138,13 +140,13 @@ def check_tools() -> None:
 
 def check_kernel(features: Iterable[str]) -> None:
     """UnsupportedError naming the first of `features` that this kernel lacks. Call it inside a world."""
-    for feature in features:
-        probe = {**KERNEL, **ROUTING, **TRUNKS}[feature]
-        for command in probe.commands:
+    for name in features:
+        feature = {**KERNEL, **ROUTING, **TRUNKS}[name]
+        for command in feature.commands:
             try:
                 run(command)
             except subprocess.CalledProcessError as error:
                 reason = error.stderr.strip().splitlines()[-1:] or ["no reason given"]
                 raise UnsupportedError(
-                    f"emulation needs {probe.name}, which this kernel lacks ({reason[0]}): sudo modprobe -a {probe.module}"
+                    f"emulation needs {feature.name}, which this kernel lacks ({reason[0]}): sudo modprobe -a {feature.module}"
                 ) from None

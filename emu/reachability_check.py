@@ -16,12 +16,12 @@ from pathlib import Path
 
 import networkx as nx
 
-from emu.plan import Plan
-from emu.reach import Reach, reach
-from emu.world import visiting
+from emu.multicast_reach import MulticastReach, expected_reach
+from emu.namespaces import in_network_namespace
+from emu.plan import EmulationPlan
 from protocols.errors import UnsupportedError
 
-__all__ = ["probe"]
+__all__ = ["check_reachability"]
 
 _PORT = 9
 _TO_US = _PORT.to_bytes(2)
@@ -36,10 +36,10 @@ _KIND_AT, _PORT_AT, _PAYLOAD_AT = 23, 36, 42
 
 
 @dataclass(slots=True)
-class _Round:
+class _Attempt:
     """One source and what came of its packet: who heard it, whose device it passed, whose answer came back."""
 
-    reach: Reach
+    expected_reach: MulticastReach
     heard: set[str] = field(default_factory=set)
     seen: set[str] = field(default_factory=set)
     answered: set[str] = field(default_factory=set)
@@ -47,37 +47,37 @@ class _Round:
     @property
     def done(self) -> bool:
         """Everybody heard and everybody's answer came back."""
-        return self.reach.wanted <= self.heard and self.reach.wanted <= self.answered
+        return self.expected_reach.wanted <= self.heard and self.expected_reach.wanted <= self.answered
 
 
-def probe(planned: Plan, pid: Callable[[str], int]) -> None:
+def check_reachability(plan: EmulationPlan, pid: Callable[[str], int]) -> None:
     """Send a packet from every host to each of its groups; UnsupportedError naming the link at which one ends.
 
     `pid` tells a process in a host's network namespace. To be called before losses are set.
     """
-    if planned.groups:
+    if plan.groups:
         with ExitStack() as stack:
-            _Trial(planned, pid, stack).run()
+            _ReachabilityCheck(plan, pid, stack).run()
 
 
-class _Trial:
+class _ReachabilityCheck:
     """The sockets of one try: on each host one that takes part, and one that sees what passes its device."""
 
-    def __init__(self, planned: Plan, pid: Callable[[str], int], stack: ExitStack) -> None:
-        self._planned = planned
+    def __init__(self, plan: EmulationPlan, pid: Callable[[str], int], stack: ExitStack) -> None:
+        self._planned = plan
         self._pid = pid
-        self._topology = planned.topology
-        self._rounds: list[_Round] = []
+        self._topology = plan.topology
+        self._rounds: list[_Attempt] = []
         self._poll = select.poll()
-        self._ears: dict[str, socket.socket] = {}
+        self._open_sockets: dict[str, socket.socket] = {}
         self._eyes: dict[int, socket.socket] = {}
         self._hosts: dict[int, str] = {}
-        self._named = {address: host for host, address in planned.addresses.items()}
+        self._named = {address: host for host, address in plan.addresses.items()}
         self._patience = _PATIENCE + sum(spec.delay for _, _, spec in self._topology.links)
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 2 * len(self._named) + _SPARE_FILES)), hard))
-        for host, address in planned.addresses.items():
-            with visiting(pid(host)):
+        for host, address in plan.addresses.items():
+            with in_network_namespace(pid(host)):
                 ear = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
                 eye = stack.enter_context(socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_IPV4)))
             self._prepare(ear, host, address)
@@ -93,7 +93,7 @@ class _Trial:
         ear.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 0)
         ear.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, self._planned.ttl(host))
         self._poll.register(ear, select.POLLIN)
-        self._ears[host] = ear
+        self._open_sockets[host] = ear
         self._hosts[ear.fileno()] = host
 
     def run(self) -> None:
@@ -102,26 +102,26 @@ class _Trial:
             # A socket is in few groups at most, so they are tried one after the other.
             self._membership(socket.IP_ADD_MEMBERSHIP, group)
             for source in hosts:
-                self._try(reach(self._topology, source, group, hosts, self._planned.ttl(source)))
+                self._try(expected_reach(self._topology, source, group, hosts, self._planned.ttl(source)))
             self._listen(time.monotonic() + _GRACE, lambda: False)
             self._membership(socket.IP_DROP_MEMBERSHIP, group)
         for played in self._rounds:
-            for host in sorted(played.seen - played.reach.passing):
+            for host in sorted(played.seen - played.expected_reach.passing):
                 self._refuse(played, host, "comes to {host}, which is beyond the group's tree", self._last_link(host))
 
     def _membership(self, change: int, group: str) -> None:
         """Those who take part join, or leave."""
         for host in self._planned.groups[group]:
             request = socket.inet_aton(group) + socket.inet_aton(self._planned.addresses[host])
-            self._ears[host].setsockopt(socket.IPPROTO_IP, change, request)
+            self._open_sockets[host].setsockopt(socket.IPPROTO_IP, change, request)
 
-    def _try(self, wanted: Reach) -> None:
-        played = _Round(wanted)
+    def _try(self, wanted: MulticastReach) -> None:
+        played = _Attempt(wanted)
         self._rounds.append(played)
         serial = _SERIAL.pack(len(self._rounds) - 1)
         end = time.monotonic() + self._patience
         while not played.done and time.monotonic() < end:
-            self._ears[wanted.source].sendto(serial, (wanted.group, _PORT))
+            self._open_sockets[wanted.source].sendto(serial, (wanted.group, _PORT))
             self._listen(min(end, time.monotonic() + _AGAIN), lambda: played.done)
         for host in sorted(wanted.wanted - played.heard):
             met = {node for node in self._planned.routing.routers if self._met(wanted, node)}
@@ -150,13 +150,13 @@ class _Trial:
             self._rounds[_SERIAL.unpack_from(frame, _PAYLOAD_AT)[0]].seen.add(host)
 
     def _hear(self, host: str) -> None:
-        data, (address, _) = self._ears[host].recvfrom(64)
+        data, (address, _) = self._open_sockets[host].recvfrom(64)
         played = self._rounds[_SERIAL.unpack(data)[0]]
-        if host == played.reach.source:
+        if host == played.expected_reach.source:
             played.answered.add(self._named[address])
         else:
             played.heard.add(host)
-            self._ears[host].sendto(data, (address, _PORT))
+            self._open_sockets[host].sendto(data, (address, _PORT))
 
     def _broken(self, source: str, host: str, fine: Collection[str], met: Collection[str]) -> str:
         """The first link on the way to `host` behind which are none of `fine`, hosts, and of `met`, routers."""
@@ -165,7 +165,7 @@ class _Trial:
         last = max(place for place, node in enumerate(way) if node in passed)
         return f"{way[last]}-{way[last + 1]}"
 
-    def _met(self, wanted: Reach, router: str) -> bool:
+    def _met(self, wanted: MulticastReach, router: str) -> bool:
         """Did the packet come to the router? It has counted it then, or still waits to be told where it goes."""
         addresses = (wanted.group, self._planned.addresses[wanted.source])
         names = [f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}" for address in addresses]
@@ -184,7 +184,7 @@ class _Trial:
         (near,) = self._topology.graph.successors(self._topology.member(host).node)
         return f"{near}-{host}"
 
-    def _refuse(self, played: _Round, host: str, what: str, link: str) -> None:
-        source, group = played.reach.source, played.reach.group
+    def _refuse(self, played: _Attempt, host: str, what: str, link: str) -> None:
+        source, group = played.expected_reach.source, played.expected_reach.group
         said = what.format(host=host)
         raise UnsupportedError(f"link {link}: a packet of {source} to {group} {said}; the kernel routes otherwise than planned")

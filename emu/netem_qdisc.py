@@ -10,16 +10,16 @@ from math import inf
 from subprocess import CalledProcessError
 from typing import Any, Literal, TypeAlias
 
-from emu.doctor import run
-from emu.framing import size_table
-from emu.world import inside
+from emu.namespaces import run_isolated
+from emu.requirements import run
+from emu.size_tables import size_table
 from protocols.errors import UnsupportedError
 from topologies.channels import GilbertElliott
 from topologies.delays import DelayModel, NormalDelay, ParetoDelay, UniformDelay
 from topologies.netem import Netem, netem_of
 from topologies.spec import LinkSpec
 
-__all__ = ["NetemKind", "NetemLink", "apply_netem", "beyond_netem", "examine_netem"]
+__all__ = ["NetemKind", "NetemLink", "apply_netem", "unsupported_by_netem", "examine_netem"]
 
 NetemKind: TypeAlias = Literal["none", "unseeded", "seeded"]
 """No netem; netem with the kernel's own random numbers; netem whose random numbers follow from a seed."""
@@ -30,7 +30,7 @@ _ROOT = "root handle 1: netem"
 
 def examine_netem() -> NetemKind:
     """What this kernel and its `tc` have of netem, tried in a world of its own."""
-    kind: NetemKind = inside(_try_netem)
+    kind: NetemKind = run_isolated(_try_netem)
     return kind
 
 
@@ -46,7 +46,7 @@ def _try_netem() -> NetemKind:
     return "seeded"
 
 
-def beyond_netem(spec: LinkSpec) -> str:
+def unsupported_by_netem(spec: LinkSpec) -> str:
     """What of a link netem can't do, or only nearly; "" if there is nothing."""
     if spec.discipline is not None:
         return f"queue {spec.discipline.model}"

@@ -15,15 +15,15 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from emu.doctor import LOSS
-from emu.fault_targets import Filter, Stage
-from emu.network import Network
+from emu.fault_targets import FaultTargets, Filter
+from emu.network import EmulatedNetwork
 from emu.node_processes import NodeProcesses
-from emu.shaping import Shape
-from emu.tc import Tc
+from emu.requirements import LOSS
+from emu.shaping import LinkShape
+from emu.tc import TcProcess
 from protocols.errors import UnsupportedError
 
-__all__ = ["Change", "Crash", "Cut", "Fault", "Faults", "Partition", "Slow"]
+__all__ = ["LinkChange", "HostCrash", "LinkOutage", "InjectedFault", "FaultInjector", "NetworkPartition", "SlowApplication"]
 
 _ALL = "1,6 0 0 2"
 """Classic BPF: throw everything away."""
@@ -37,7 +37,7 @@ def _from_any(addresses: Sequence[str]) -> str:
 
 
 @dataclass(slots=True)
-class Fault(ABC):
+class InjectedFault(ABC):
     """Something that goes wrong `at` a time for `lasts` seconds, None: to the end of the run. `what` tells people."""
 
     verb: str
@@ -46,7 +46,7 @@ class Fault(ABC):
     lasts: float | None
 
     @abstractmethod
-    def prepare(self, stage: Stage) -> None:
+    def prepare(self, stage: FaultTargets) -> None:
         """Before the run: get ready. UnsupportedError for what the kernel does not take."""
 
     @abstractmethod
@@ -64,11 +64,11 @@ class Fault(ABC):
 
     @property
     def needs(self) -> list[str]:
-        """The kernel features it takes, as `emu.doctor.KERNEL` calls them."""
+        """The kernel features it takes, as `emu.requirements.KERNEL` calls them."""
         return []
 
 
-class _Filtered(Fault):
+class _Filtered(InjectedFault):
     """Packets are thrown away by filters."""
 
     _filters: list[Filter]
@@ -89,14 +89,14 @@ class _Filtered(Fault):
             one.take()
 
 
-class Partition(_Filtered):
+class NetworkPartition(_Filtered):
     """Hosts don't hear others: `deaf` names each host with those whose packets it does not get."""
 
     def __init__(self, what: str, at: float, lasts: float | None, deaf: Sequence[tuple[str, Sequence[str]]]) -> None:
         super().__init__("partition", what, at, lasts)
         self._deaf = deaf
 
-    def prepare(self, stage: Stage) -> None:
+    def prepare(self, stage: FaultTargets) -> None:
         """A filter before each of the hosts, where packets arrive."""
         address = stage.network.address
         self._filters = [
@@ -104,20 +104,20 @@ class Partition(_Filtered):
         ]
 
 
-class Cut(_Filtered):
+class LinkOutage(_Filtered):
     """Links between pairs of neighbours carry nothing."""
 
     def __init__(self, what: str, at: float, lasts: float | None, pairs: Sequence[tuple[str, str]]) -> None:
         super().__init__("flap", what, at, lasts)
         self._pairs = pairs
 
-    def prepare(self, stage: Stage) -> None:
+    def prepare(self, stage: FaultTargets) -> None:
         """A filter at both ends of each."""
         ends = [end for near, far in self._pairs for end in stage.network.ends(near, far)]
         self._filters = [stage.filter(*end, _ALL) for end in ends]
 
 
-class Change(Fault):
+class LinkChange(InjectedFault):
     """Links from the first to the second of each pair get another rate (bytes per second), another loss, or both."""
 
     def __init__(
@@ -132,14 +132,14 @@ class Change(Fault):
         super().__init__("change", what, at, lasts)
         self._pairs, self._rate, self._loss = pairs, rate, loss
         self._filters: list[Filter] = []
-        self._queues: list[tuple[Tc, list[str], list[str]]] = []
+        self._queues: list[tuple[TcProcess, list[str], list[str]]] = []
 
     @property
     def needs(self) -> list[str]:
         """What links of this kind need."""
         return ["rate", "loss"]
 
-    def prepare(self, stage: Stage) -> None:
+    def prepare(self, stage: FaultTargets) -> None:
         """UnsupportedError for links that the kernel does not carry alone."""
         for near, far in self._pairs:
             shape = stage.network.shape(near, far)
@@ -172,10 +172,10 @@ class Change(Fault):
             one.take()
 
 
-def _queue_commands(device: str, shape: Shape, rate: float) -> tuple[list[str], list[str]]:
+def _queue_commands(device: str, shape: LinkShape, rate: float) -> tuple[list[str], list[str]]:
     """For `tc`: to another rate, and back."""
 
-    def limited(verb: str, limit: Shape) -> list[str]:
+    def limited(verb: str, limit: LinkShape) -> list[str]:
         # A bucket that changes its rate gives its queue the bucket's limit.
         return [
             f"qdisc {verb} dev {device} root handle 1: {limit.sizes} {limit.bucket}",
@@ -188,26 +188,26 @@ def _queue_commands(device: str, shape: Shape, rate: float) -> tuple[list[str], 
     return limited("change", changed), limited("change", shape)
 
 
-class Crash(Fault):
+class HostCrash(InjectedFault):
     """Processes of hosts are killed, and at the end new ones start that know nothing."""
 
     def __init__(self, what: str, at: float, lasts: float | None, names: Sequence[str]) -> None:
         super().__init__("crash", what, at, lasts)
         self._names = names
 
-    def prepare(self, stage: Stage) -> None:
+    def prepare(self, stage: FaultTargets) -> None:
         """Nothing but to know whom to tell."""
-        self._crew = stage.crew
+        self._processes = stage.processes
 
     def begin(self) -> None:
         """Kill them."""
         for name in self._names:
-            self._crew.crash(name)
+            self._processes.crash(name)
 
     def end(self) -> None:
         """Start them anew."""
         for name in self._names:
-            self._crew.restart(name)
+            self._processes.restart(name)
 
     @property
     def weight(self) -> int:
@@ -215,26 +215,26 @@ class Crash(Fault):
         return len(self._names)
 
 
-class Slow(Fault):
+class SlowApplication(InjectedFault):
     """Applications need `takes` seconds for each packet, and `room` packets may wait for them."""
 
     def __init__(self, what: str, at: float, lasts: float | None, names: Sequence[str], takes: float, room: int) -> None:
         super().__init__("slow", what, at, lasts)
         self._names, self._takes, self._room = names, takes, room
 
-    def prepare(self, stage: Stage) -> None:
+    def prepare(self, stage: FaultTargets) -> None:
         """Nothing but to know whom to tell."""
-        self._crew = stage.crew
+        self._processes = stage.processes
 
     def begin(self) -> None:
         """Tell the nodes."""
         for name in self._names:
-            self._crew.tell(name, {"slow": [self._takes, self._room]})
+            self._processes.tell(name, {"slow": [self._takes, self._room]})
 
     def end(self) -> None:
         """They read as fast as they can."""
         for name in self._names:
-            self._crew.tell(name, {"slow": [0.0, 0]})
+            self._processes.tell(name, {"slow": [0.0, 0]})
 
     @property
     def weight(self) -> int:
@@ -242,30 +242,30 @@ class Slow(Fault):
         return len(self._names)
 
 
-class Faults:
+class FaultInjector:
     """All faults of a run. `log` says what was done when, planned and really, in seconds of the run."""
 
-    def __init__(self, faults: Sequence[Fault], network: Network, crew: NodeProcesses) -> None:
-        self._crew = crew
+    def __init__(self, faults: Sequence[InjectedFault], network: EmulatedNetwork, processes: NodeProcesses) -> None:
+        self._processes = processes
         self.log: list[dict[str, Any]] = []
         self.counts: Counter[str] = Counter()
-        stage = Stage(network, crew)
+        stage = FaultTargets(network, processes)
         for fault in sorted(faults, key=lambda fault: fault.at):
             fault.prepare(stage)
             row = {"verb": fault.verb, "what": fault.what, "at": fault.at, "began": None, "until": None, "ended": None}
             self.log.append(row)
-            crew.at(fault.at, partial(self._begin, fault, row))
+            processes.at(fault.at, partial(self._begin, fault, row))
 
-    def _begin(self, fault: Fault, row: dict[str, Any]) -> None:
+    def _begin(self, fault: InjectedFault, row: dict[str, Any]) -> None:
         fault.begin()
         self.counts[fault.verb] += fault.weight
-        row["began"] = time.monotonic() - self._crew.epoch
+        row["began"] = time.monotonic() - self._processes.epoch
         if fault.lasts is not None:
             row["until"] = fault.at + fault.lasts
-            self._crew.at(fault.at + fault.lasts, partial(self._end, fault, row))
+            self._processes.at(fault.at + fault.lasts, partial(self._end, fault, row))
 
-    def _end(self, fault: Fault, row: dict[str, Any]) -> None:
+    def _end(self, fault: InjectedFault, row: dict[str, Any]) -> None:
         fault.end()
         if fault.verb == "crash":
             self.counts["restart"] += fault.weight
-        row["ended"] = time.monotonic() - self._crew.epoch
+        row["ended"] = time.monotonic() - self._processes.epoch

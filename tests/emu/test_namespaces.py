@@ -10,21 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from emu.doctor import run
-from emu.world import WorldError, inside
+from emu.namespaces import IsolatedRunError, run_isolated
+from emu.requirements import run
 from protocols.errors import ConfigError
 
 pytestmark = pytest.mark.emu
 
 BUSY = """
 import os, sys, time
-from emu.network import Network
+from emu.network import EmulatedNetwork
 from emu.plan import plan
-from emu.world import inside
+from emu.namespaces import inside
 from topologies.generators import Lan
 
 def work():
-    network = Network(plan(Lan.model_validate({"receivers": 2}).build()))
+    network = EmulatedNetwork(plan(Lan.model_validate({"receivers": 2}).build()))
     print("built", os.readlink("/proc/self/ns/net"), flush=True)
     time.sleep(600)
 
@@ -33,7 +33,7 @@ inside(work)
 
 
 def test_a_world_sees_nothing_of_the_machine_outside() -> None:
-    devices, numbers, runs = inside(lambda: [os.listdir("/sys/class/net"), _processes(), os.listdir("/run")])
+    devices, numbers, runs = run_isolated(lambda: [os.listdir("/sys/class/net"), _processes(), os.listdir("/run")])
     assert devices == ["lo"]
     assert 1 in numbers
     assert len(numbers) < 10
@@ -45,11 +45,11 @@ def _processes() -> list[int]:
 
 
 def test_the_loopback_device_of_a_world_works() -> None:
-    assert "1 received" in inside(lambda: run("ping -c 1 -W 1 127.0.0.1"))
+    assert "1 received" in run_isolated(lambda: run("ping -c 1 -W 1 127.0.0.1"))
 
 
 def test_what_work_returns_comes_back() -> None:
-    assert inside(lambda: {"a": [1, 2.5, None, "ä" * 100_000]}) == {"a": [1, 2.5, None, "ä" * 100_000]}
+    assert run_isolated(lambda: {"a": [1, 2.5, None, "ä" * 100_000]}) == {"a": [1, 2.5, None, "ä" * 100_000]}
 
 
 def test_errors_of_ours_come_back_as_they_are() -> None:
@@ -57,18 +57,18 @@ def test_errors_of_ours_come_back_as_they_are() -> None:
         raise ConfigError("rate: 0 is not allowed")
 
     with pytest.raises(ConfigError, match="rate: 0 is not allowed"):
-        inside(work)
+        run_isolated(work)
 
 
 @pytest.mark.parametrize("work", [lambda: 1 / 0, object, lambda: sys.exit(3)])
 def test_other_errors_come_back_with_their_traceback(work: Callable[[], object]) -> None:
-    with pytest.raises(WorldError, match=r"ZeroDivisionError|not JSON serializable|SystemExit"):
-        inside(work)
+    with pytest.raises(IsolatedRunError, match=r"ZeroDivisionError|not JSON serializable|SystemExit"):
+        run_isolated(work)
 
 
 def test_a_killed_worker_is_an_error() -> None:
-    with pytest.raises(WorldError, match="killed"):
-        inside(lambda: os.kill(os.getpid(), signal.SIGKILL))
+    with pytest.raises(IsolatedRunError, match="killed"):
+        run_isolated(lambda: os.kill(os.getpid(), signal.SIGKILL))
 
 
 def test_worlds_live_side_by_side() -> None:
@@ -78,9 +78,9 @@ def test_worlds_live_side_by_side() -> None:
 
     def nested() -> list[list[str]]:
         run("ip link add samename type bridge")
-        return [inside(work), os.listdir("/sys/class/net")]
+        return [run_isolated(work), os.listdir("/sys/class/net")]
 
-    assert [sorted(devices) for devices in inside(nested)] == [["lo", "samename"]] * 2
+    assert [sorted(devices) for devices in run_isolated(nested)] == [["lo", "samename"]] * 2
 
 
 def start_busy() -> tuple["subprocess.Popen[str]", str]:

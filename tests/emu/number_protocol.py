@@ -8,7 +8,18 @@ from typing import Any, ClassVar
 from protocols.errors import WireError
 from protocols.machine import Address, Codec, Event, Group, Host, Machine, Message, Packet, Ports
 
-__all__ = ["GROUP", "PORT", "Counted", "Done", "Hearing", "Listener", "NumberCodec", "Numbers", "Patient", "Speaking"]
+__all__ = [
+    "GROUP",
+    "PORT",
+    "NumberMessage",
+    "AllSent",
+    "ReceivingProgram",
+    "NumberReceiver",
+    "NumberCodec",
+    "NumberSender",
+    "QuiescentReceiver",
+    "SendingProgram",
+]
 
 PORT = 7001
 GROUP = Group(f"239.200.1.1:{PORT}")
@@ -16,7 +27,7 @@ _HEAD = struct.Struct("!cQ")
 
 
 @dataclass(slots=True)
-class Counted(Message):
+class NumberMessage(Message):
     """A number, and bytes to make the packet long."""
 
     kind: ClassVar[str] = "counted"
@@ -25,7 +36,7 @@ class Counted(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Done(Event):
+class AllSent(Event):
     """The sender has sent everything."""
 
 
@@ -34,17 +45,17 @@ class NumberCodec(Codec):
 
     def encode(self, message: Message) -> bytes:
         """`size` bytes."""
-        assert isinstance(message, Counted)
+        assert isinstance(message, NumberMessage)
         return _HEAD.pack(b"n", message.number) + bytes(message.size - _HEAD.size)
 
     def decode(self, data: bytes) -> Message:
         """WireError for what is not ours."""
         if len(data) < _HEAD.size or data[:1] != b"n":
             raise WireError("not a number")
-        return Counted(_HEAD.unpack_from(data)[1], len(data))
+        return NumberMessage(_HEAD.unpack_from(data)[1], len(data))
 
 
-class Numbers(Machine):
+class NumberSender(Machine):
     """Sends `total` packets, `burst` at a time, at `rate` packets per second, the first after 10 ms."""
 
     def __init__(self, ports: Ports, total: int, rate: float, burst: int = 1, size: int = 1400, to: Address = GROUP) -> None:
@@ -62,7 +73,7 @@ class Numbers(Machine):
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Write it down."""
-        assert isinstance(message, Counted)
+        assert isinstance(message, NumberMessage)
         self.heard.append(message.number)
 
     def wake(self, now: float) -> None:
@@ -70,7 +81,7 @@ class Numbers(Machine):
         while self._next <= now and self.sent < self.total:
             full = False
             for _ in range(min(self.burst, self.total - self.sent)):
-                full = bool(self.ports.send(Packet(Counted(self.sent, self.size), self.size, self.to))) or full
+                full = bool(self.ports.send(Packet(NumberMessage(self.sent, self.size), self.size, self.to))) or full
                 self.sent += 1
             self._next += self.burst / self.rate
             if full:
@@ -89,14 +100,14 @@ class Numbers(Machine):
             self._due(self._next)
         else:
             self._due(inf)
-            self.ports.notify(Done())
+            self.ports.notify(AllSent())
 
     def counts(self) -> dict[str, int]:
         """What was sent."""
         return {"sent": self.sent, "fulls": self.fulls}
 
 
-class Listener(Machine):
+class NumberReceiver(Machine):
     """Writes down every number with its time, its source and where it was sent to."""
 
     def __init__(self, ports: Ports, group: Group | None = GROUP) -> None:
@@ -114,7 +125,7 @@ class Listener(Machine):
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Write it down."""
-        assert isinstance(message, Counted)
+        assert isinstance(message, NumberMessage)
         self.numbers.append(message.number)
         self.times.append(now)
         self.sources.append(source)
@@ -128,21 +139,21 @@ class Listener(Machine):
         return {"heard": len(self.numbers)}
 
 
-class Speaking:
+class SendingProgram:
     """A program that sends numbers."""
 
     def __init__(self, total: int, rate: float, burst: int = 1, size: int = 1400) -> None:
         self._wanted = (total, rate, burst, size)
         self._done = False
-        self._machine: Numbers | None = None
+        self._machine: NumberSender | None = None
 
     def start(self, host: Host) -> None:
         """Begin."""
-        self._machine = Numbers(host, *self._wanted)  # type: ignore[arg-type]
+        self._machine = NumberSender(host, *self._wanted)  # type: ignore[arg-type]
         host.run(self._machine, self._on_event)
 
     def _on_event(self, event: Event) -> None:
-        self._done = isinstance(event, Done)
+        self._done = isinstance(event, AllSent)
 
     def finished(self) -> bool:
         """Was everything sent?"""
@@ -154,15 +165,15 @@ class Speaking:
         return {**self._machine.counts(), "heard": len(self._machine.heard)}
 
 
-class Hearing:
+class ReceivingProgram:
     """A program that listens; finished never."""
 
     def __init__(self) -> None:
-        self._machine: Listener | None = None
+        self._machine: NumberReceiver | None = None
 
     def start(self, host: Host) -> None:
         """Begin."""
-        self._machine = Listener(host)  # type: ignore[arg-type]
+        self._machine = NumberReceiver(host)  # type: ignore[arg-type]
         host.run(self._machine, lambda event: None)
 
     def finished(self) -> bool:
@@ -176,7 +187,7 @@ class Hearing:
         return {"numbers": self._machine.numbers, "seconds": times[-1] - times[0] if times else 0.0}
 
 
-class Patient(Hearing):
+class QuiescentReceiver(ReceivingProgram):
     """A listener that is finished when for a while nothing came; it tells the times of what did, too."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ kernel what `topologies.ethernet` says.
 
 import json
 
-from emu.doctor import run
+from emu.requirements import run
 from protocols.errors import UnsupportedError
 from topologies.ethernet import FCS, GAP, PREAMBLE, SMALLEST_FRAME, TAG, Framing
 from topologies.spec import UDP_OVERHEAD

@@ -6,7 +6,7 @@ from protocols.machine import Address, Machine, Message, Ports
 
 __all__ = ["SlowReader"]
 
-_Letter = tuple[Message, Address, Address]
+_Waiting = tuple[Message, Address, Address]
 
 
 class SlowReader(Machine):
@@ -19,7 +19,7 @@ class SlowReader(Machine):
         self.inner = inner
         self._takes = self._free_at = 0.0
         self._room = 0
-        self._waiting: deque[_Letter] = deque()
+        self._waiting: deque[_Waiting] = deque()
         self.dropped = 0
 
     @property

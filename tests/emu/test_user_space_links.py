@@ -11,8 +11,8 @@ import pytest
 
 from emu.launch import Emulation, emulate
 from protocols.errors import UnsupportedError
-from tests.emu.nobody import as_nobody
-from tests.emu.plain import PORT, NumberCodec, Patient, Speaking
+from tests.emu.number_protocol import PORT, NumberCodec, QuiescentReceiver, SendingProgram
+from tests.emu.unprivileged import run_unprivileged
 from topologies.channels import Bernoulli, GilbertElliott
 from topologies.generators import Star
 from topologies.spec import LinkSpec, NodeSpec, Topology
@@ -22,10 +22,10 @@ pytestmark = pytest.mark.emu
 
 def play(topology: Topology, total: int, rate: float, *, burst: int = 1, size: int = 1400, keyed: bool = False) -> Emulation:
     """The sender counts, everybody else listens."""
-    listeners = {name: Patient() for name in topology.hosts if name != "sender"}
+    listeners = {name: QuiescentReceiver() for name in topology.hosts if name != "sender"}
     run = emulate(
         topology,
-        {"sender": Speaking(total, rate, burst=burst, size=size), **listeners},
+        {"sender": SendingProgram(total, rate, burst=burst, size=size), **listeners},
         codec=NumberCodec,
         port=PORT,
         duration=60,
@@ -137,7 +137,7 @@ def test_without_rights_links_in_user_space_are_refused_by_link_and_reason() -> 
         return "nothing was refused"
 
     wanted = "link s1-r1: delay 5ms: links in user space need TAP devices, and /dev/net/tun refuses (Permission denied)"
-    assert as_nobody(refused).startswith(wanted)
+    assert run_unprivileged(refused).startswith(wanted)
 
 
 def test_a_link_that_can_not_keep_up_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:

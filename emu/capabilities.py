@@ -10,16 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from emu.doctor import APT, KERNEL, ROUTING, TOOLS, TRUNKS, Probe, find_system_tools, run
+from emu.namespaces import run_isolated
+from emu.requirements import APT, KERNEL, ROUTING, TOOLS, TRUNKS, KernelFeature, find_system_tools, run
 from emu.tap import open_tap
-from emu.world import inside
 from protocols.errors import UnsupportedError
 
-__all__ = ["Finding", "examine"]
+__all__ = ["Capability", "list_capabilities"]
 
 _MRT_INIT = 200
 _RICHER = {
-    "netem": Probe(
+    "netem": KernelFeature(
         "delay, jitter and loss in the kernel (netem)",
         "sch_netem",
         ("tc qdisc add dev lo root netem delay 1ms", "tc qdisc del dev lo root"),
@@ -28,7 +28,7 @@ _RICHER = {
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Capability:
     """One thing looked for: what it is good for, whether it is there, and else why not and what brings it.
 
     `needed` says that nothing can be emulated without it.
@@ -42,55 +42,58 @@ class Finding:
     remedy: str = ""
 
 
-def examine() -> list[Finding]:
+def list_capabilities() -> list[Capability]:
     """Look for everything; changes nothing on this machine. Takes about a second."""
     find_system_tools()
     found = [_root(), *_programs(), _mininet(), *_world()]
     return [*found, _fifo(), _cgroups(), _ovs(), _libnorm(), *_optional_programs()]
 
 
-def _root() -> Finding:
+def _root() -> Capability:
     remedy = "run it by sudo for real-time links and TAP devices"
-    return Finding("root", "real-time priority, TAP devices", os.geteuid() == 0, remedy=remedy)
+    return Capability("root", "real-time priority, TAP devices", os.geteuid() == 0, remedy=remedy)
 
 
-def _programs() -> list[Finding]:
+def _programs() -> list[Capability]:
     return [
-        Finding(tool, "hosts, links and rates", shutil.which(tool) is not None, True, "no such program", f"{APT} {package}")
+        Capability(tool, "hosts, links and rates", shutil.which(tool) is not None, True, "no such program", f"{APT} {package}")
         for tool, package in TOOLS.items()
     ]
 
 
-def _mininet() -> Finding:
+def _mininet() -> Capability:
     there = all(importlib.util.find_spec(name) is not None for name in ("mininet", "distutils"))
-    return Finding("mininet", "hosts and switches", there, True, "no such package", "pip install mininet setuptools")
+    return Capability("mininet", "hosts and switches", there, True, "no such package", "pip install mininet setuptools")
 
 
-def _world() -> list[Finding]:
+def _world() -> list[Capability]:
     """What has to be tried in a private world, where it can't disturb."""
     try:
-        answers = inside(_try_everything)
+        answers = run_isolated(_try_everything)
     except UnsupportedError as error:
-        return [Finding("namespaces", "a private world for each emulation", False, True, str(error), "run it as root")]
-    return [Finding("namespaces", "a private world for each emulation", True, True), *(Finding(**item) for item in answers)]
+        return [Capability("namespaces", "a private world for each emulation", False, True, str(error), "run it as root")]
+    return [
+        Capability("namespaces", "a private world for each emulation", True, True),
+        *(Capability(**item) for item in answers),
+    ]
 
 
 def _try_everything() -> list[dict[str, object]]:
     needed = list(KERNEL)
-    found = [_kernel(name, probe, name in needed) for name, probe in {**KERNEL, **ROUTING, **_RICHER, **TRUNKS}.items()]
+    found = [_kernel(name, feature, name in needed) for name, feature in {**KERNEL, **ROUTING, **_RICHER, **TRUNKS}.items()]
     found.append(_tried("mroute", "multicast routers", _multicast_routing, "a kernel with CONFIG_IP_MROUTE"))
     found.append(_tried("tap", "links in user space: delay, and losses that repeat", _tap, "sudo modprobe tun; run it as root"))
     return found
 
 
-def _kernel(name: str, probe: Probe, needed: bool) -> dict[str, object]:
-    item: dict[str, object] = {"name": name, "purpose": probe.name, "needed": needed, "present": True}
+def _kernel(name: str, feature: KernelFeature, needed: bool) -> dict[str, object]:
+    item: dict[str, object] = {"name": name, "purpose": feature.name, "needed": needed, "present": True}
     try:
-        for command in probe.commands:
+        for command in feature.commands:
             run(command)
     except (subprocess.CalledProcessError, OSError) as error:
         said = (getattr(error, "stderr", "") or str(error)).strip().splitlines()[-1:]
-        remedy = f"sudo modprobe -a {probe.module}"
+        remedy = f"sudo modprobe -a {feature.module}"
         item |= {"present": False, "reason": said[0] if said else "no reason given", "remedy": remedy}
     return item
 
@@ -113,7 +116,7 @@ def _tap() -> None:
     os.close(open_tap("pt0"))
 
 
-def _fifo() -> Finding:
+def _fifo() -> Capability:
     """Real-time priority, tried in a child so that this process keeps its own."""
     child = os.fork()
     if child == 0:
@@ -123,36 +126,38 @@ def _fifo() -> Finding:
         except OSError:
             os._exit(1)
     there = os.waitpid(child, 0)[1] == 0
-    return Finding("SCHED_FIFO", "links in user space that keep their time", there, reason="refused", remedy="run it as root")
+    return Capability(
+        "SCHED_FIFO", "links in user space that keep their time", there, reason="refused", remedy="run it as root"
+    )
 
 
-def _cgroups() -> Finding:
+def _cgroups() -> Capability:
     there = any(Path(f"/sys/fs/cgroup/{name}").exists() for name in ("cgroup.controllers", "cpu"))
-    return Finding(
+    return Capability(
         "cgroups", "CPU quotas of hosts", there, reason="not mounted", remedy="sudo mount -t cgroup2 none /sys/fs/cgroup"
     )
 
 
-def _ovs() -> Finding:
+def _ovs() -> Capability:
     there = Path("/sys/module/openvswitch").exists() and shutil.which("ovs-vsctl") is not None
     remedy = f"{APT} openvswitch-switch && sudo modprobe openvswitch"
-    return Finding(
+    return Capability(
         "openvswitch", "Mininet's own default switch; ours are Linux bridges", there, reason="not loaded", remedy=remedy
     )
 
 
-def _libnorm() -> Finding:
+def _libnorm() -> Capability:
     there = ctypes.util.find_library("norm") is not None
-    return Finding("libnorm1", "NRL NORM as a peer", there, reason="no such library", remedy=f"{APT} libnorm1")
+    return Capability("libnorm1", "NRL NORM as a peer", there, reason="no such library", remedy=f"{APT} libnorm1")
 
 
-def _optional_programs() -> list[Finding]:
+def _optional_programs() -> list[Capability]:
     wanted = {
         "tshark": ("a second opinion on packets", "tshark"),
         "java": ("Spark", "default-jre-headless"),
         "linux.uml": ("a kernel with netem, in user mode", "user-mode-linux"),
     }
     return [
-        Finding(name, purpose, shutil.which(name) is not None, reason="no such program", remedy=f"{APT} {package}")
+        Capability(name, purpose, shutil.which(name) is not None, reason="no such program", remedy=f"{APT} {package}")
         for name, (purpose, package) in wanted.items()
     ]

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from topologies.spec import Topology
 from topologies.trees import group_tree
 
-__all__ = ["Reach", "reach"]
+__all__ = ["MulticastReach", "expected_reach"]
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class MulticastReach:
     """Who `source` has to reach in `group`, and all whose links it may pass: without pruning switches flood."""
 
     source: str
@@ -19,7 +19,7 @@ class Reach:
     passing: frozenset[str]
 
 
-def reach(topology: Topology, source: str, group: str, hosts: Collection[str], ttl: int) -> Reach:
+def expected_reach(topology: Topology, source: str, group: str, hosts: Collection[str], ttl: int) -> MulticastReach:
     """Where a packet of `source` to a group of these hosts goes, by the simulator's trees."""
     (root,) = topology.graph.successors(topology.member(source).node)
     pruning = topology.multicast.pruning
@@ -28,10 +28,10 @@ def reach(topology: Topology, source: str, group: str, hosts: Collection[str], t
     nodes = {far for below in tree.values() for far in below}
     wanted = frozenset(host for host in hosts if topology.member(host).node in nodes) - {source}
     if pruning:
-        return Reach(source, group, wanted, wanted)
+        return MulticastReach(source, group, wanted, wanted)
     flooded = {other for node in (*nodes, root) if not _routes(topology, node) for other in _segment(topology, node)}
     passing = frozenset(host for node in topology.host_nodes if node in flooded for host in topology.hosts_of(node))
-    return Reach(source, group, wanted, passing - {source})
+    return MulticastReach(source, group, wanted, passing - {source})
 
 
 def _routes(topology: Topology, node: str) -> bool:

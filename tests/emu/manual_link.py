@@ -5,9 +5,9 @@ import struct
 from collections.abc import Sequence
 from contextlib import suppress
 
-from emu.userspace_link import Forwarder, Way
+from emu.userspace_link import FrameForwarder, LinkDirection
 from protocols.machine import Codec
-from tests.emu.plain import NumberCodec
+from tests.emu.number_protocol import NumberCodec
 from topologies.spec import LinkSpec
 
 __all__ = ["ARP", "KEY", "Cable", "frame_of", "frames_of"]
@@ -46,8 +46,8 @@ class Cable:
         self.held = [source, target]
         self.now = 100.0
         self._out: list[bytes] = []
-        way = Way("a-b", source.fileno(), target.fileno(), spec, KEY, member)
-        self.forwarder = Forwarder([way], codec or NumberCodec(), lambda: self.now)
+        way = LinkDirection("a-b", source.fileno(), target.fileno(), spec, KEY, member)
+        self.forwarder = FrameForwarder([way], codec or NumberCodec(), lambda: self.now)
         if begun:
             self.forwarder.begin()
 

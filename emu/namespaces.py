@@ -24,7 +24,7 @@ from typing import Any
 from protocols import errors
 from protocols.errors import McastlabError, UnsupportedError
 
-__all__ = ["WorldError", "enter_network", "inside", "visiting"]
+__all__ = ["IsolatedRunError", "enter_network_namespace", "run_isolated", "in_network_namespace"]
 
 _CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID, _CLONE_NEWNET = 0x20000, 0x10000000, 0x20000000, 0x40000000
 _MS_REC_PRIVATE = 0x4000 | 0x40000
@@ -33,11 +33,11 @@ _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-class WorldError(McastlabError):
+class IsolatedRunError(McastlabError):
     """What ran inside failed in a way nobody foresaw; the message is the traceback from inside."""
 
 
-def inside(work: Callable[[], Any]) -> Any:
+def run_isolated(work: Callable[[], Any]) -> Any:
     """Call `work()` in a world of its own and return what it returns, which must be JSON-able.
 
     Errors of this project raised inside are raised again here, any other becomes a WorldError. UnsupportedError when this
@@ -63,17 +63,17 @@ def inside(work: Callable[[], Any]) -> Any:
     return _open(reply)
 
 
-def enter_network(pid: int) -> None:
+def enter_network_namespace(pid: int) -> None:
     """Move this process into the network namespace of process `pid`."""
     with open(f"/proc/{pid}/ns/net", "rb") as namespace:
         _check(_LIBC.setns(namespace.fileno(), _CLONE_NEWNET), "setns")
 
 
 @contextmanager
-def visiting(pid: int) -> Iterator[None]:
+def in_network_namespace(pid: int) -> Iterator[None]:
     """Be in the network namespace of process `pid` for a while; sockets made meanwhile stay there."""
     with open("/proc/self/ns/net", "rb") as home:
-        enter_network(pid)
+        enter_network_namespace(pid)
         try:
             yield
         finally:
@@ -82,10 +82,10 @@ def visiting(pid: int) -> Iterator[None]:
 
 def _open(reply: bytes) -> Any:
     if not reply:
-        raise WorldError("the emulation was killed from outside")
+        raise IsolatedRunError("the emulation was killed from outside")
     answer = json.loads(reply)
     if "error" in answer:
-        kind = getattr(errors, answer["error"], WorldError)
+        kind = getattr(errors, answer["error"], IsolatedRunError)
         raise kind(answer["message"])
     return answer["result"]
 

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, BinaryIO, TypeAlias
 
-from emu.network import Network
-from emu.world import visiting
+from emu.namespaces import in_network_namespace
+from emu.network import EmulatedNetwork
 from protocols.errors import UnsupportedError
 from topologies.pcapng import INBOUND, OUTBOUND, PcapngWriter
 
-__all__ = ["Capture", "CapturePoint"]
+__all__ = ["PacketCapture", "CapturePoint"]
 
 _ETH_P_ALL = 3
 _SO_TIMESTAMPNS, _SO_RCVBUFFORCE, _SOL_PACKET, _PACKET_STATISTICS = 35, 33, 263, 6
@@ -45,7 +45,7 @@ class CapturePoint:
 
 
 @dataclass(slots=True)
-class _Ear:
+class _PacketSocket:
     """A socket on one device. `direction` is that of all it takes, or 0: it takes both and tells them apart."""
 
     socket: socket.socket
@@ -54,24 +54,24 @@ class _Ear:
     direction: int
 
 
-_Packet: TypeAlias = tuple[int, _Ear, int, bytes]
+_Packet: TypeAlias = tuple[int, _PacketSocket, int, bytes]
 
 
-class Capture:
+class PacketCapture:
     """Listens from the moment it is made, writes what comes from `begin` on, and stops with `end`."""
 
-    def __init__(self, points: Sequence[CapturePoint], network: Network) -> None:
+    def __init__(self, points: Sequence[CapturePoint], network: EmulatedNetwork) -> None:
         self._points = points
         writers = [PcapngWriter(point.file) for point in points]
         ears = [
             ear
             for number, (point, writer) in enumerate(zip(points, writers, strict=True))
-            for ear in _ears(number, point.nodes, writer, network)
+            for ear in _open_sockets(number, point.nodes, writer, network)
         ]
         self._line, theirs = socket.socketpair()
         self._pid = os.fork()
         if self._pid == 0:
-            _be(ears, writers, theirs)
+            _run_process(ears, writers, theirs)
         theirs.close()
         for ear in ears:
             ear.socket.close()
@@ -83,29 +83,29 @@ class Capture:
     def end(self) -> dict[str, dict[str, int]]:
         """Stop; packets written for each point, and those for which the kernel had no room."""
         self._line.shutdown(socket.SHUT_WR)
-        told = b"".join(iter(lambda: self._line.recv(_LONGEST), b""))
+        reply = b"".join(iter(lambda: self._line.recv(_LONGEST), b""))
         os.waitpid(self._pid, 0)
-        if not told:
+        if not reply:
             raise UnsupportedError("the process that captures died; is the disk full?")
-        counts: list[dict[str, int]] = json.loads(told)
+        counts: list[dict[str, int]] = json.loads(reply)
         return {point.name: count for point, count in zip(self._points, counts, strict=True)}
 
 
-def _ears(number: int, nodes: tuple[str, ...], writer: PcapngWriter, network: Network) -> list[_Ear]:
+def _open_sockets(number: int, nodes: tuple[str, ...], writer: PcapngWriter, network: EmulatedNetwork) -> list[_PacketSocket]:
     """A node has an interface for each of its links. A link has one, and hears what both ends put into it."""
     if len(nodes) == 1:
         found = []
         for neighbour, device, pid in network.devices(nodes[0]):
             interface = writer.interface(f"{nodes[0]}-{neighbour}", f"{device} of Mininet")
-            found.append(_Ear(_open(device, pid), number, interface, 0))
+            found.append(_PacketSocket(_open(device, pid), number, interface, 0))
         return found
     interface = writer.interface("-".join(nodes), "both directions")
     ends = zip(network.ends(*nodes), (OUTBOUND, INBOUND), strict=True)
-    return [_Ear(_open(*end), number, interface, direction) for end, direction in ends]
+    return [_PacketSocket(_open(*end), number, interface, direction) for end, direction in ends]
 
 
 def _open(device: str, pid: int | None) -> socket.socket:
-    with visiting(pid or os.getpid()):
+    with in_network_namespace(pid or os.getpid()):
         sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         sock.setblocking(False)
         sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
@@ -117,13 +117,13 @@ def _open(device: str, pid: int | None) -> socket.socket:
         return sock
 
 
-def _be(ears: Sequence[_Ear], writers: Sequence[PcapngWriter], line: socket.socket) -> None:
+def _run_process(ears: Sequence[_PacketSocket], writers: Sequence[PcapngWriter], line: socket.socket) -> None:
     """The process that writes: wait for the time 0, write until the line ends, tell the counts."""
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         head = line.recv(_TIME.size)
         if head:
-            _Scribe(ears, writers, _wall_clock(_TIME.unpack(head)[0])).run(line)
+            _CaptureWriter(ears, writers, _wall_clock(_TIME.unpack(head)[0])).run(line)
     finally:
         os._exit(0)
 
@@ -133,18 +133,18 @@ def _wall_clock(monotonic: int) -> int:
     return min(time.time_ns() - time.monotonic_ns() for _ in range(5)) + monotonic
 
 
-class _Scribe:
+class _CaptureWriter:
     """Writes what the ears hear."""
 
-    def __init__(self, ears: Sequence[_Ear], writers: Sequence[PcapngWriter], zero: int) -> None:
-        self._ears, self._writers, self._zero = ears, writers, zero
+    def __init__(self, ears: Sequence[_PacketSocket], writers: Sequence[PcapngWriter], zero: int) -> None:
+        self._open_sockets, self._writers, self._zero = ears, writers, zero
         self._counts: list[dict[str, Any]] = [{"packets": 0, "unseen": 0} for _ in writers]
         self._held: list[_Packet] = []
 
     def run(self, line: socket.socket) -> None:
         """Until the other end of the line stops."""
         with selectors.DefaultSelector() as selector:
-            for ear in self._ears:
+            for ear in self._open_sockets:
                 selector.register(ear.socket, selectors.EVENT_READ, ear)
             selector.register(line, selectors.EVENT_READ)
             going = True
@@ -154,14 +154,14 @@ class _Scribe:
                 settled = time.time_ns() - self._zero - _HOLD
                 self._held += [packet for ear in ready if ear is not None for packet in self._taken(ear)]
                 self._write(settled)
-        self._held += [packet for ear in self._ears for packet in self._taken(ear)]
+        self._held += [packet for ear in self._open_sockets for packet in self._taken(ear)]
         self._write(None)
-        for ear in self._ears:
+        for ear in self._open_sockets:
             statistics = ear.socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
             self._counts[ear.point]["unseen"] += int.from_bytes(statistics[4:], sys.byteorder)
         line.sendall(json.dumps(self._counts).encode())
 
-    def _taken(self, ear: _Ear) -> Iterator[_Packet]:
+    def _taken(self, ear: _PacketSocket) -> Iterator[_Packet]:
         """What is there, as (nanoseconds of the run, ear, direction, frame)."""
         for _ in range(_AT_ONCE):
             try:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from emu.framing import check_sizes, size_table
 from emu.launch import emulate
-from emu.world import inside
+from emu.namespaces import run_isolated
+from emu.size_tables import check_sizes, size_table
 from protocols.errors import UnsupportedError
-from tests.emu.plain import PORT, Hearing, NumberCodec, Speaking
+from tests.emu.number_protocol import PORT, NumberCodec, ReceivingProgram, SendingProgram
 from topologies.ethernet import Framing, size_on_link
 from topologies.generators import Star
 
@@ -26,7 +26,7 @@ def test_a_rate_holds_for_all_that_the_framing_counts(overhead: int | Framing) -
     run = emulate(
         topology,
         # Small packets, for which a wrong count would be far off.
-        {"sender": Speaking(20_000, 8000, size=100), "r1": Hearing()},
+        {"sender": SendingProgram(20_000, 8000, size=100), "r1": ReceivingProgram()},
         codec=NumberCodec,
         port=PORT,
         duration=seconds,
@@ -43,4 +43,4 @@ def test_a_rate_holds_for_all_that_the_framing_counts(overhead: int | Framing) -
 @pytest.mark.emu
 def test_a_size_table_that_is_not_there_is_noticed() -> None:
     with pytest.raises(UnsupportedError, match="link a-b: 'stab overhead 5' was asked of the kernel and not taken: no size"):
-        inside(lambda: check_sizes("a-b", "stab overhead 5", "lo", None))
+        run_isolated(lambda: check_sizes("a-b", "stab overhead 5", "lo", None))

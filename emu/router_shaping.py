@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from emu.doctor import run
-from emu.framing import check_sizes, cost_table, size_table
-from emu.shaping import Shape, apply_rate
-from emu.trunk import FEATURES, WRAPPING, TrunkWay
+from emu.requirements import run
+from emu.shaping import LinkShape, apply_rate
+from emu.size_tables import check_sizes, cost_table, size_table
+from emu.trunk import FEATURES, WRAPPING, TrunkKind
 from protocols.errors import UnsupportedError
 from topologies.node_models import RouterModel
 from topologies.units import format_duration
@@ -42,14 +42,14 @@ class RouterShape:
     name: str
     cpu: float = 0.0
     cpu_byte: float = 0.0
-    processor: Shape | None = None
+    processor: LinkShape | None = None
     duplex: str | None = None
-    adapter: Shape | None = None
-    trunk: TrunkWay = "ifb"
+    adapter: LinkShape | None = None
+    trunk: TrunkKind = "ifb"
 
     @property
     def features(self) -> list[str]:
-        """The kernel features it takes, as `emu.doctor` calls them."""
+        """The kernel features it takes, as `emu.requirements` calls them."""
         if self.processor is None and self.adapter is None:
             return []
         return ["ifb", "redirect", "classes" if self.duplex == "half" else "rate", *FEATURES[self.trunk]]
@@ -69,7 +69,7 @@ class RouterShape:
         return report
 
 
-def router_shape(name: str, model: RouterModel | None, trunk: TrunkWay = "ifb") -> RouterShape:
+def router_shape(name: str, model: RouterModel | None, trunk: TrunkKind = "ifb") -> RouterShape:
     """Plan a router, with this kind of trunk if it has one MAC.
 
     UnsupportedError naming node and key for what can't be emulated yet.
@@ -87,13 +87,13 @@ def router_shape(name: str, model: RouterModel | None, trunk: TrunkWay = "ifb") 
             f"{format_duration(_KERNEL_COST)} at most, which the kernel's own forwarding takes, or use the simulator"
         )
     assert model.rate is not None
-    adapter = Shape(name, model.rate, queue, 0, size_table("ethernet-802.1q", WRAPPING[trunk]))
+    adapter = LinkShape(name, model.rate, queue, 0, size_table("ethernet-802.1q", WRAPPING[trunk]))
     return RouterShape(name, model.cpu, model.cpu_byte, None, model.duplex, adapter, trunk)
 
 
-def _processor(name: str, per_packet: float, per_byte: float, queue: int) -> Shape:
+def _processor(name: str, per_packet: float, per_byte: float, queue: int) -> LinkShape:
     sizes, rate, largest = cost_table(per_packet, per_byte)
-    return Shape(name, rate, queue, 0, sizes, least_burst=2 * largest)
+    return LinkShape(name, rate, queue, 0, sizes, least_burst=2 * largest)
 
 
 def apply_router(router: RouterShape, ports: Sequence[str], mac: str, pid: int) -> None:
@@ -120,7 +120,7 @@ def _add_device(device: str, pid: int) -> None:
     run(f"ip link add {device} type ifb && ip link set {device} up", pid=pid)
 
 
-def _add_bucket(shape: Shape, device: str, pid: int) -> None:
+def _add_bucket(shape: LinkShape, device: str, pid: int) -> None:
     _add_device(device, pid)
     apply_rate(shape, device, pid)
 
@@ -138,7 +138,7 @@ def _lead(router: str, ports: Sequence[str], way: str, device: str, pid: int) ->
             raise UnsupportedError(f"node {router}: {way} by {device} was asked of the kernel and not taken: {found.strip()}")
 
 
-def _take_turns(adapter: Shape, device: str, mac: str, pid: int) -> None:
+def _take_turns(adapter: LinkShape, device: str, mac: str, pid: int) -> None:
     """A queue each for in and out; while both wait each has half the rate, else one has all of it."""
     rate, half = round(adapter.rate * 8), round(adapter.rate * 4)
     digits = mac.replace(":", "")
