@@ -18,7 +18,7 @@ from protocols.errors import UnsupportedError
 __all__ = ["Capability", "list_capabilities"]
 
 _MRT_INIT = 200
-_RICHER = {
+_OPTIONAL = {
     "netem": KernelFeature(
         "delay, jitter and loss in the kernel (netem)",
         "sch_netem",
@@ -45,7 +45,7 @@ class Capability:
 def list_capabilities() -> list[Capability]:
     """Look for everything; changes nothing on this machine. Takes about a second."""
     find_system_tools()
-    found = [_root(), *_programs(), _mininet(), *_world()]
+    found = [_root(), *_programs(), _mininet(), *_namespaces()]
     return [*found, _fifo(), _cgroups(), _ovs(), _libnorm(), *_optional_programs()]
 
 
@@ -62,11 +62,11 @@ def _programs() -> list[Capability]:
 
 
 def _mininet() -> Capability:
-    there = all(importlib.util.find_spec(name) is not None for name in ("mininet", "distutils"))
-    return Capability("mininet", "hosts and switches", there, True, "no such package", "pip install mininet setuptools")
+    present = all(importlib.util.find_spec(name) is not None for name in ("mininet", "distutils"))
+    return Capability("mininet", "hosts and switches", present, True, "no such package", "pip install mininet setuptools")
 
 
-def _world() -> list[Capability]:
+def _namespaces() -> list[Capability]:
     """What has to be tried in a private world, where it can't disturb."""
     try:
         answers = run_isolated(_try_everything)
@@ -80,9 +80,11 @@ def _world() -> list[Capability]:
 
 def _try_everything() -> list[dict[str, object]]:
     needed = list(KERNEL)
-    found = [_kernel(name, feature, name in needed) for name, feature in {**KERNEL, **ROUTING, **_RICHER, **TRUNKS}.items()]
-    found.append(_tried("mroute", "multicast routers", _multicast_routing, "a kernel with CONFIG_IP_MROUTE"))
-    found.append(_tried("tap", "links in user space: delay, and losses that repeat", _tap, "sudo modprobe tun; run it as root"))
+    found = [_kernel(name, feature, name in needed) for name, feature in {**KERNEL, **ROUTING, **_OPTIONAL, **TRUNKS}.items()]
+    found.append(_attempt("mroute", "multicast routers", _multicast_routing, "a kernel with CONFIG_IP_MROUTE"))
+    found.append(
+        _attempt("tap", "links in user space: delay, and losses that repeat", _tap, "sudo modprobe tun; run it as root")
+    )
     return found
 
 
@@ -98,7 +100,7 @@ def _kernel(name: str, feature: KernelFeature, needed: bool) -> dict[str, object
     return item
 
 
-def _tried(name: str, purpose: str, attempt: Callable[[], None], remedy: str) -> dict[str, object]:
+def _attempt(name: str, purpose: str, attempt: Callable[[], None], remedy: str) -> dict[str, object]:
     item: dict[str, object] = {"name": name, "purpose": purpose, "present": True}
     try:
         attempt()
@@ -125,30 +127,30 @@ def _fifo() -> Capability:
             os._exit(0)
         except OSError:
             os._exit(1)
-    there = os.waitpid(child, 0)[1] == 0
+    present = os.waitpid(child, 0)[1] == 0
     return Capability(
-        "SCHED_FIFO", "links in user space that keep their time", there, reason="refused", remedy="run it as root"
+        "SCHED_FIFO", "links in user space that keep their time", present, reason="refused", remedy="run it as root"
     )
 
 
 def _cgroups() -> Capability:
-    there = any(Path(f"/sys/fs/cgroup/{name}").exists() for name in ("cgroup.controllers", "cpu"))
+    present = any(Path(f"/sys/fs/cgroup/{name}").exists() for name in ("cgroup.controllers", "cpu"))
     return Capability(
-        "cgroups", "CPU quotas of hosts", there, reason="not mounted", remedy="sudo mount -t cgroup2 none /sys/fs/cgroup"
+        "cgroups", "CPU quotas of hosts", present, reason="not mounted", remedy="sudo mount -t cgroup2 none /sys/fs/cgroup"
     )
 
 
 def _ovs() -> Capability:
-    there = Path("/sys/module/openvswitch").exists() and shutil.which("ovs-vsctl") is not None
+    present = Path("/sys/module/openvswitch").exists() and shutil.which("ovs-vsctl") is not None
     remedy = f"{APT} openvswitch-switch && sudo modprobe openvswitch"
     return Capability(
-        "openvswitch", "Mininet's own default switch; ours are Linux bridges", there, reason="not loaded", remedy=remedy
+        "openvswitch", "Mininet's own default switch; ours are Linux bridges", present, reason="not loaded", remedy=remedy
     )
 
 
 def _libnorm() -> Capability:
-    there = ctypes.util.find_library("norm") is not None
-    return Capability("libnorm1", "NRL NORM as a peer", there, reason="no such library", remedy=f"{APT} libnorm1")
+    present = ctypes.util.find_library("norm") is not None
+    return Capability("libnorm1", "NRL NORM as a peer", present, reason="no such library", remedy=f"{APT} libnorm1")
 
 
 def _optional_programs() -> list[Capability]:

@@ -25,11 +25,11 @@ from protocols.errors import UnsupportedError
 
 __all__ = ["LinkChange", "HostCrash", "LinkOutage", "InjectedFault", "FaultInjector", "NetworkPartition", "SlowApplication"]
 
-_ALL = "1,6 0 0 2"
+_DROP_ALL = "1,6 0 0 2"
 """Classic BPF: throw everything away."""
 
 
-def _from_any(addresses: Sequence[str]) -> str:
+def _drop_sources(addresses: Sequence[str]) -> str:
     """Classic BPF: throw away what these IPv4 addresses sent, and let the filters after this one decide on the rest."""
     numbers = [struct.unpack("!I", socket.inet_aton(address))[0] for address in addresses]
     steps = ["32 0 0 26", *(step for number in numbers for step in (f"21 0 1 {number}", "6 0 0 2")), "6 0 0 4294967295"]
@@ -41,12 +41,12 @@ class InjectedFault(ABC):
     """Something that goes wrong `at` a time for `lasts` seconds, None: to the end of the run. `what` tells people."""
 
     verb: str
-    what: str
+    description: str
     at: float
-    lasts: float | None
+    duration: float | None
 
     @abstractmethod
-    def prepare(self, stage: FaultTargets) -> None:
+    def prepare(self, targets: FaultTargets) -> None:
         """Before the run: get ready. UnsupportedError for what the kernel does not take."""
 
     @abstractmethod
@@ -58,63 +58,66 @@ class InjectedFault(ABC):
         """It is over."""
 
     @property
-    def weight(self) -> int:
+    def count(self) -> int:
         """As how many it counts."""
         return 1
 
     @property
-    def needs(self) -> list[str]:
+    def features(self) -> list[str]:
         """The kernel features it takes, as `emu.requirements.KERNEL` calls them."""
         return []
 
 
-class _Filtered(InjectedFault):
+class _FilterFault(InjectedFault):
     """Packets are thrown away by filters."""
 
     _filters: list[Filter]
 
     @property
-    def needs(self) -> list[str]:
+    def features(self) -> list[str]:
         """Filters like those that lose packets."""
         return ["loss"]
 
     def begin(self) -> None:
         """Put the filters in."""
-        for one in self._filters:
-            one.put()
+        for installed in self._filters:
+            installed.install()
 
     def end(self) -> None:
         """Take them out."""
-        for one in self._filters:
-            one.take()
+        for installed in self._filters:
+            installed.remove()
 
 
-class NetworkPartition(_Filtered):
+class NetworkPartition(_FilterFault):
     """Hosts don't hear others: `deaf` names each host with those whose packets it does not get."""
 
-    def __init__(self, what: str, at: float, lasts: float | None, deaf: Sequence[tuple[str, Sequence[str]]]) -> None:
-        super().__init__("partition", what, at, lasts)
-        self._deaf = deaf
+    def __init__(
+        self, description: str, at: float, duration: float | None, blocked: Sequence[tuple[str, Sequence[str]]]
+    ) -> None:
+        super().__init__("partition", description, at, duration)
+        self._blocked = blocked
 
-    def prepare(self, stage: FaultTargets) -> None:
+    def prepare(self, targets: FaultTargets) -> None:
         """A filter before each of the hosts, where packets arrive."""
-        address = stage.network.address
+        address = targets.network.address
         self._filters = [
-            stage.filter(*stage.network.port(host), _from_any([address(name) for name in names])) for host, names in self._deaf
+            targets.filter(*targets.network.port(host), _drop_sources([address(name) for name in names]))
+            for host, names in self._blocked
         ]
 
 
-class LinkOutage(_Filtered):
+class LinkOutage(_FilterFault):
     """Links between pairs of neighbours carry nothing."""
 
-    def __init__(self, what: str, at: float, lasts: float | None, pairs: Sequence[tuple[str, str]]) -> None:
-        super().__init__("flap", what, at, lasts)
+    def __init__(self, description: str, at: float, duration: float | None, pairs: Sequence[tuple[str, str]]) -> None:
+        super().__init__("flap", description, at, duration)
         self._pairs = pairs
 
-    def prepare(self, stage: FaultTargets) -> None:
+    def prepare(self, targets: FaultTargets) -> None:
         """A filter at both ends of each."""
-        ends = [end for near, far in self._pairs for end in stage.network.ends(near, far)]
-        self._filters = [stage.filter(*end, _ALL) for end in ends]
+        ends = [end for near, far in self._pairs for end in targets.network.ends(near, far)]
+        self._filters = [targets.filter(*end, _DROP_ALL) for end in ends]
 
 
 class LinkChange(InjectedFault):
@@ -122,37 +125,37 @@ class LinkChange(InjectedFault):
 
     def __init__(
         self,
-        what: str,
+        description: str,
         at: float,
-        lasts: float | None,
+        duration: float | None,
         pairs: Sequence[tuple[str, str]],
         rate: float | None,
         loss: float | None,
     ) -> None:
-        super().__init__("change", what, at, lasts)
+        super().__init__("change", description, at, duration)
         self._pairs, self._rate, self._loss = pairs, rate, loss
         self._filters: list[Filter] = []
         self._queues: list[tuple[TcProcess, list[str], list[str]]] = []
 
     @property
-    def needs(self) -> list[str]:
+    def features(self) -> list[str]:
         """What links of this kind need."""
         return ["rate", "loss"]
 
-    def prepare(self, stage: FaultTargets) -> None:
+    def prepare(self, targets: FaultTargets) -> None:
         """UnsupportedError for links that the kernel does not carry alone."""
         for near, far in self._pairs:
-            shape = stage.network.shape(near, far)
+            shape = targets.network.shape(near, far)
             if shape.user is not None or shape.netem is not None:
                 raise UnsupportedError(
                     f"link {near}-{far}: can't change, since the kernel's own queue and filter don't carry it"
                 )
-            out, into = stage.network.ends(near, far)
+            out, into = targets.network.ends(near, far)
             if self._rate is not None:
-                self._queues.append((stage.tc(out[1]), *_queue_commands(out[0], shape, self._rate)))
+                self._queues.append((targets.tc(out[1]), *_queue_commands(out[0], shape, self._rate)))
             if self._loss is not None:
                 threshold = min(round(self._loss * 2**32), 2**32 - 1)
-                self._filters.append(stage.filter(*into, LOSS.format(threshold=threshold), deciding=True))
+                self._filters.append(targets.filter(*into, LOSS.format(threshold=threshold), replaces_loss=True))
         # What the kernel does not take is refused now and not in the middle of the run.
         self.begin()
         self.end()
@@ -161,15 +164,15 @@ class LinkChange(InjectedFault):
         """The new rate and loss."""
         for tc, changing, _ in self._queues:
             tc.run(*changing)
-        for one in self._filters:
-            one.put()
+        for installed in self._filters:
+            installed.install()
 
     def end(self) -> None:
         """Those of before."""
         for tc, _, restoring in self._queues:
             tc.run(*restoring)
-        for one in self._filters:
-            one.take()
+        for installed in self._filters:
+            installed.remove()
 
 
 def _queue_commands(device: str, shape: LinkShape, rate: float) -> tuple[list[str], list[str]]:
@@ -191,13 +194,13 @@ def _queue_commands(device: str, shape: LinkShape, rate: float) -> tuple[list[st
 class HostCrash(InjectedFault):
     """Processes of hosts are killed, and at the end new ones start that know nothing."""
 
-    def __init__(self, what: str, at: float, lasts: float | None, names: Sequence[str]) -> None:
-        super().__init__("crash", what, at, lasts)
+    def __init__(self, description: str, at: float, duration: float | None, names: Sequence[str]) -> None:
+        super().__init__("crash", description, at, duration)
         self._names = names
 
-    def prepare(self, stage: FaultTargets) -> None:
+    def prepare(self, targets: FaultTargets) -> None:
         """Nothing but to know whom to tell."""
-        self._processes = stage.processes
+        self._processes = targets.processes
 
     def begin(self) -> None:
         """Kill them."""
@@ -210,7 +213,7 @@ class HostCrash(InjectedFault):
             self._processes.restart(name)
 
     @property
-    def weight(self) -> int:
+    def count(self) -> int:
         """Every host counts."""
         return len(self._names)
 
@@ -218,26 +221,28 @@ class HostCrash(InjectedFault):
 class SlowApplication(InjectedFault):
     """Applications need `takes` seconds for each packet, and `room` packets may wait for them."""
 
-    def __init__(self, what: str, at: float, lasts: float | None, names: Sequence[str], takes: float, room: int) -> None:
-        super().__init__("slow", what, at, lasts)
-        self._names, self._takes, self._room = names, takes, room
+    def __init__(
+        self, description: str, at: float, duration: float | None, names: Sequence[str], service_time: float, capacity: int
+    ) -> None:
+        super().__init__("slow", description, at, duration)
+        self._names, self._service_time, self._capacity = names, service_time, capacity
 
-    def prepare(self, stage: FaultTargets) -> None:
+    def prepare(self, targets: FaultTargets) -> None:
         """Nothing but to know whom to tell."""
-        self._processes = stage.processes
+        self._processes = targets.processes
 
     def begin(self) -> None:
         """Tell the nodes."""
         for name in self._names:
-            self._processes.tell(name, {"slow": [self._takes, self._room]})
+            self._processes.send(name, {"slow": [self._service_time, self._capacity]})
 
     def end(self) -> None:
         """They read as fast as they can."""
         for name in self._names:
-            self._processes.tell(name, {"slow": [0.0, 0]})
+            self._processes.send(name, {"slow": [0.0, 0]})
 
     @property
-    def weight(self) -> int:
+    def count(self) -> int:
         """Every host counts."""
         return len(self._names)
 
@@ -249,23 +254,23 @@ class FaultInjector:
         self._processes = processes
         self.log: list[dict[str, Any]] = []
         self.counts: Counter[str] = Counter()
-        stage = FaultTargets(network, processes)
+        targets = FaultTargets(network, processes)
         for fault in sorted(faults, key=lambda fault: fault.at):
-            fault.prepare(stage)
-            row = {"verb": fault.verb, "what": fault.what, "at": fault.at, "began": None, "until": None, "ended": None}
+            fault.prepare(targets)
+            row = {"verb": fault.verb, "what": fault.description, "at": fault.at, "began": None, "until": None, "ended": None}
             self.log.append(row)
-            processes.at(fault.at, partial(self._begin, fault, row))
+            processes.schedule(fault.at, partial(self._begin, fault, row))
 
     def _begin(self, fault: InjectedFault, row: dict[str, Any]) -> None:
         fault.begin()
-        self.counts[fault.verb] += fault.weight
+        self.counts[fault.verb] += fault.count
         row["began"] = time.monotonic() - self._processes.epoch
-        if fault.lasts is not None:
-            row["until"] = fault.at + fault.lasts
-            self._processes.at(fault.at + fault.lasts, partial(self._end, fault, row))
+        if fault.duration is not None:
+            row["until"] = fault.at + fault.duration
+            self._processes.schedule(fault.at + fault.duration, partial(self._end, fault, row))
 
     def _end(self, fault: InjectedFault, row: dict[str, Any]) -> None:
         fault.end()
         if fault.verb == "crash":
-            self.counts["restart"] += fault.weight
+            self.counts["restart"] += fault.count
         row["ended"] = time.monotonic() - self._processes.epoch

@@ -9,7 +9,7 @@ from emu.tc import TcProcess
 
 __all__ = ["Filter", "FaultTargets"]
 
-_LATER = 10_000
+_LOSS_OFFSET = 10_000
 """Filters of links come after those of faults; the kernel gives places from 49152 on to filters that name none."""
 
 
@@ -21,7 +21,7 @@ class FaultTargets:
         self.processes = processes
         self._tcs: dict[int | None, TcProcess] = {}
         self._used = 0
-        self._guarded: dict[tuple[str, int | None], None] = {}
+        self._prepared: dict[tuple[str, int | None], None] = {}
 
     def tc(self, pid: int | None) -> TcProcess:
         """The `tc` in the namespace of a process; None for this one."""
@@ -29,20 +29,20 @@ class FaultTargets:
             self._tcs[pid] = TcProcess(pid)
         return self._tcs[pid]
 
-    def filter(self, device: str, pid: int | None, code: str, deciding: bool = False) -> "Filter":
+    def filter(self, device: str, pid: int | None, code: str, replaces_loss: bool = False) -> "Filter":
         """A filter at the ingress of a device, ready to be put in: after all others, and in place of the link's loss, if it
         is `deciding` what becomes of every packet.
         """
         tc = self.tc(pid)
-        if (device, pid) not in self._guarded:
-            self._guarded[device, pid] = None
+        if (device, pid) not in self._prepared:
+            self._prepared[device, pid] = None
             if "clsact" not in run(f"tc qdisc show dev {device}", pid=pid):
                 tc.run(f"qdisc add dev {device} clsact")
         self._used += 1
-        made = Filter(tc, device, self._used + (_LATER if deciding else 0), code)
+        made = Filter(tc, device, self._used + (_LOSS_OFFSET if replaces_loss else 0), code)
         # What the kernel does not take is refused now and not in the middle of the run.
-        made.put()
-        made.take()
+        made.install()
+        made.remove()
         return made
 
 
@@ -52,15 +52,15 @@ class Filter:
 
     tc: TcProcess
     device: str
-    place: int
+    preference: int
     code: str
 
-    def put(self) -> None:
+    def install(self) -> None:
         """From now on it throws packets away."""
         self.tc.run(
-            f"filter add dev {self.device} ingress pref {self.place} protocol all bpf da bytecode '{self.code}'",
+            f"filter add dev {self.device} ingress pref {self.preference} protocol all bpf da bytecode '{self.code}'",
         )
 
-    def take(self) -> None:
+    def remove(self) -> None:
         """And now not any more."""
-        self.tc.run(f"filter del dev {self.device} ingress pref {self.place}")
+        self.tc.run(f"filter del dev {self.device} ingress pref {self.preference}")

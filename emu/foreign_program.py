@@ -17,9 +17,9 @@ from emu.udp import address_of
 from protocols.errors import UsageError
 from protocols.machine import Content
 
-__all__ = ["ForeignProgram", "ForeignContext", "write_out"]
+__all__ = ["ForeignProgram", "ForeignContext", "write_content"]
 
-_PIECE = 1 << 20
+_CHUNK = 1 << 20
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class ForeignContext:
     """Of its multicasts."""
     epoch: float = inf
     """The loop's time that counts as 0; inf until `begin`."""
-    _waiting: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
+    _scheduled: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
 
     @property
     def now(self) -> float:
@@ -58,25 +58,25 @@ class ForeignContext:
     def later(self, when: float, action: Callable[[], None]) -> None:
         """Run `action()` at `when` seconds of the run, or at once if that is past."""
         if self.epoch == inf:
-            self._waiting.append((when, action))
+            self._scheduled.append((when, action))
         else:
             self.loop.call_at(self.epoch + when, action)
 
     def begin(self, epoch: float) -> None:
         """The run's time 0 is the loop's `epoch`."""
         self.epoch = epoch
-        for when, action in self._waiting:
+        for when, action in self._scheduled:
             self.later(when, action)
-        self._waiting.clear()
+        self._scheduled.clear()
 
 
 class ForeignProgram(ABC):
     """A foreign program. `life` counts the crashes of its host before this start."""
 
-    life = 0
+    crashes = 0
 
     @abstractmethod
-    def prepare(self, seat: ForeignContext) -> None:
+    def prepare(self, context: ForeignContext) -> None:
         """Get ready to begin at time 0 by `seat.later`, and call `seat.ready()` at once or later."""
 
     @abstractmethod
@@ -102,11 +102,11 @@ class ForeignProgram(ABC):
         """
 
 
-def write_out(content: Content, path: Path) -> None:
+def write_content(content: Content, path: Path) -> None:
     """Make a file of a content."""
     source = content.source
     with path.open("wb") as file:
-        for offset in range(0, source.size, _PIECE):
-            piece = source.read(offset, min(_PIECE, source.size - offset))
-            assert piece is not None, "contents without bytes are for the simulator"
-            file.write(piece)
+        for offset in range(0, source.size, _CHUNK):
+            chunk = source.read(offset, min(_CHUNK, source.size - offset))
+            assert chunk is not None, "contents without bytes are for the simulator"
+            file.write(chunk)

@@ -10,7 +10,7 @@ __all__ = ["LINE_COUNTERS", "LinkStatistics", "Lateness", "merge_reports", "asse
 LINE_COUNTERS = ("offered", "dropped", "lost", "corrupt", "marked", "duplicated")
 """What a `topologies.line.Line` counts."""
 
-_STEP = 1e-5
+_RESOLUTION = 1e-5
 
 LATE_MEDIAN, LATE_P99, UNREAD = 0.001, 0.01, 0.1
 """From which lateness on links in user space did not do what they were asked: of half the packets, of one in a hundred, and of
@@ -20,19 +20,19 @@ the one that waited longest to be read."""
 class Lateness:
     """How late packets were released, as a histogram in steps of 10 us."""
 
-    __slots__ = ("counts", "most")
+    __slots__ = ("counts", "maximum")
 
     def __init__(self) -> None:
         self.counts: dict[int, int] = {}
-        self.most = 0.0
+        self.maximum = 0.0
 
-    def note(self, late: float) -> None:
+    def record(self, median: float) -> None:
         """One packet was released so many seconds after its time."""
-        step = int(late / _STEP)
+        step = int(median / _RESOLUTION)
         counts = self.counts
         counts[step] = counts.get(step, 0) + 1
-        if late > self.most:  # noqa: PLR1730 (half the cost of max, at every packet)
-            self.most = late
+        if median > self.maximum:  # noqa: PLR1730 (half the cost of max, at every packet)
+            self.maximum = median
 
     @property
     def total(self) -> int:
@@ -45,12 +45,12 @@ class Lateness:
         for step in sorted(self.counts):
             left -= self.counts[step]
             if left <= 0:
-                return min((step + 1) * _STEP, self.most)
+                return min((step + 1) * _RESOLUTION, self.maximum)
         return 0.0
 
-    def plain(self) -> dict[str, float]:
+    def summary(self) -> dict[str, float]:
         """Median, 99th percentile and the largest."""
-        return {"p50": self.quantile(0.5), "p99": self.quantile(0.99), "max": self.most}
+        return {"p50": self.quantile(0.5), "p99": self.quantile(0.99), "max": self.maximum}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +69,12 @@ class LinkStatistics:
 
 def merge_reports(reports: Sequence[Mapping[str, Any]], overflow: int) -> LinkStatistics:
     """Put the reports of all processes together; `overflow` packets were dropped since nobody read them in time."""
-    ways = [way for report in reports for way in report["ways"]]
-    counts = {way["link"]: {name: way[name] for name in LINE_COUNTERS} for way in ways}
-    dropped, queued = ({way["link"]: sorted(way[key]) for way in ways if way[key]} for key in ("first_lost", "first_queued"))
+    directions = [direction for report in reports for direction in report["directions"]]
+    counts = {direction["link"]: {name: direction[name] for name in LINE_COUNTERS} for direction in directions}
+    dropped, queued = (
+        {direction["link"]: sorted(direction[key]) for direction in directions if direction[key]}
+        for key in ("first_lost", "first_queued")
+    )
     lateness = {key: max(report["lateness"][key] for report in reports) for key in ("p50", "p99", "max")}
     health = {
         "released": sum(report["released"] for report in reports),
@@ -85,7 +88,7 @@ def merge_reports(reports: Sequence[Mapping[str, Any]], overflow: int) -> LinkSt
     return LinkStatistics(counts, dropped, queued, health)
 
 
-def _complaints(health: Mapping[str, Any]) -> list[str]:
+def _reasons(health: Mapping[str, Any]) -> list[str]:
     """Why links did not do what they were asked; empty for a healthy emulation. `health` is that of a result."""
     found = []
     if health["receive_drops"]:
@@ -96,10 +99,10 @@ def _complaints(health: Mapping[str, Any]) -> list[str]:
         return found
     if health["overflow"]:
         found.append(f"{health['overflow']} packets dropped in front of links in user space, which read them too late")
-    late, rarely = health["lateness"]["p50"], health["lateness"]["p99"]
-    if late > LATE_MEDIAN or rarely > LATE_P99:
-        median, most = f"{late * 1e3:.2f} ms late at the median", f"{rarely * 1e3:.1f} ms at the 99th percentile"
-        found.append(f"links in user space {median}, {most}")
+    median, p99 = health["lateness"]["p50"], health["lateness"]["p99"]
+    if median > LATE_MEDIAN or p99 > LATE_P99:
+        median, maximum = f"{median * 1e3:.2f} ms late at the median", f"{p99 * 1e3:.1f} ms at the 99th percentile"
+        found.append(f"links in user space {median}, {maximum}")
     if health["unread"] > UNREAD:
         found.append(f"a packet waited up to {health['unread']:.2f} s to be read by a link in user space")
     return found
@@ -113,5 +116,5 @@ def kernel_drops() -> int:
 def assess(merge_reports: LinkStatistics, receive_drops: int, kernel_drops: int) -> dict[str, Any]:
     """The health of an emulation for its result: what was measured, `healthy`, and the `reasons` if it is not."""
     health = {**merge_reports.health, "receive_drops": receive_drops, "kernel_drops": kernel_drops}
-    reasons = _complaints(health)
+    reasons = _reasons(health)
     return {"healthy": not reasons, "reasons": reasons, **health}

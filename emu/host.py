@@ -36,9 +36,9 @@ __all__ = ["Loop", "UdpHost", "new_loop"]
 T = TypeVar("T")
 
 _PR_SET_TIMERSLACK = 29
-_AT_ONCE = 100
+_MAX_BATCH = 100
 """Packets taken before timers get their turn."""
-_QUANTUM = 0.0005
+_TIMER_QUANTUM = 0.0005
 """Wake-ups closer than this are taken together, so that a fast sender fills its batches."""
 
 
@@ -114,17 +114,20 @@ class UdpHost:
         self._loop = loop
         self._encode, self._decode = codec.encode, codec.decode
         self._epoch = inf if held else loop.time()
-        self._waiting: list[tuple[float, Callable[[], None]]] = []
+        self._scheduled: list[tuple[float, Callable[[], None]]] = []
         self._latest = 0.0
         self._buffers = buffers
         self._joining = joining
         self._joins: dict[Group, float] = {}
         transmitter = open_transmitter(self.address, ttl, loopback, buffers)
-        self._own: SocketAddress = transmitter.getsockname()
-        self._queue = SendQueue(transmitter, burst)
-        self._queue.blocked = held
+        self._own_address: SocketAddress = transmitter.getsockname()
+        self._send_queue = SendQueue(transmitter, burst)
+        self._send_queue.blocked = held
         here = (self.address, port)
-        self._sockets: dict[Address, socket.socket] = {self._own: transmitter, here: open_receiver(here, self.address, buffers)}
+        self._sockets: dict[Address, socket.socket] = {
+            self._own_address: transmitter,
+            here: open_receiver(here, self.address, buffers),
+        }
         self._drops: dict[Address, int] = {}
         self._malformed = 0
         self._events: deque[Event] = deque()
@@ -152,7 +155,7 @@ class UdpHost:
         """
         return {
             "malformed": self._malformed,
-            "send_errors": self._queue.errors,
+            "send_errors": self._send_queue.errors,
             "receive_drops": sum(self._drops.values()),
             "slow_drops": 0 if self._reader is None else self._reader.dropped,
         }
@@ -170,7 +173,7 @@ class UdpHost:
             raise UsageError("this host already runs a machine")
         self._machine, self._on_event, self._accept = machine, on_event, accept
         for to, sock in self._sockets.items():
-            self._loop.add_reader(sock, self._readable, sock, to)
+            self._loop.add_reader(sock, self._on_readable, sock, to)
         self._input(machine.start)
 
     def call(self, verb: Callable[..., T], *args: object) -> T:
@@ -180,14 +183,14 @@ class UdpHost:
         self._drain()
         return self._input(verb, *args)
 
-    def read_at(self, takes: float, room: int) -> None:
+    def read_at(self, service_time: float, capacity: int) -> None:
         """From now on the application needs `takes` seconds for a packet, and `room` packets may wait; 0.0: none any more."""
         if self._machine is None:
             return
         if self._reader is None:
             # It stays when it is not needed any more, and lets everything through.
             self._machine = self._reader = SlowReader(self, self._machine)
-        self._input(self._reader.read_at, takes, room)
+        self._input(self._reader.read_at, service_time, capacity)
 
     def stop(self) -> None:
         """The machine runs no more: it leaves its groups and hears nothing."""
@@ -201,7 +204,7 @@ class UdpHost:
     def later(self, when: float, action: Callable[[], None]) -> None:
         """Run `action()` at `when` seconds since the epoch."""
         if self._epoch == inf:
-            self._waiting.append((when, action))
+            self._scheduled.append((when, action))
         else:
             self._loop.call_at(self._epoch + when, action)
 
@@ -210,10 +213,10 @@ class UdpHost:
         assert self._epoch == inf, "only a held host begins, and once"
         self._epoch = epoch
         self._arm(self._armed)
-        for when, action in self._waiting:
+        for when, action in self._scheduled:
             self.later(when, action)
-        self._waiting.clear()
-        self._loop.call_at(epoch, self._writable)
+        self._scheduled.clear()
+        self._loop.call_at(epoch, self._on_writable)
 
     def close(self) -> None:
         """Close the sockets and stop the timer. What the kernel has not taken yet is lost."""
@@ -232,8 +235,8 @@ class UdpHost:
         to = packet.to
         data = self._encode(packet.message)
         self.traffic.count(packet.message, len(data))
-        self._queue.push(data, socket_address_of(to.name) if type(to) is Group else to)  # type: ignore[arg-type]
-        return self._queue.blocked
+        self._send_queue.push(data, socket_address_of(to.name) if type(to) is Group else to)  # type: ignore[arg-type]
+        return self._send_queue.blocked
 
     def notify(self, event: Event) -> None:
         """Queue an event for the application."""
@@ -247,17 +250,17 @@ class UdpHost:
     def join(self, group: Group) -> None:
         """Hear what is sent to the group; a unicast "group" is this node's own port and needs no joining."""
         if not self._joining:
-            self._hear(group)
+            self._open_group(group)
             return
         since = self._joins[group] = self.now
-        self.later(since + self._joining, partial(self._joined, group, since))
+        self.later(since + self._joining, partial(self._on_joined, group, since))
 
-    def _joined(self, group: Group, since: float) -> None:
+    def _on_joined(self, group: Group, since: float) -> None:
         """The network has heard of it; who left meanwhile does not care any more."""
         if self._joins.get(group) == since:
-            self._hear(group)
+            self._open_group(group)
 
-    def _hear(self, group: Group) -> None:
+    def _open_group(self, group: Group) -> None:
         where = socket_address_of(group.name)
         if group in self._sockets:
             return
@@ -266,7 +269,7 @@ class UdpHost:
             if where in self._sockets:
                 return
         sock = self._sockets[group] = open_receiver(where, self.address, self._buffers)
-        self._loop.add_reader(sock, self._readable, sock, group)
+        self._loop.add_reader(sock, self._on_readable, sock, group)
 
     def leave(self, group: Group) -> None:
         """Hear the group no more."""
@@ -299,36 +302,36 @@ class UdpHost:
             self._on_event(events.popleft())
 
     def _flush(self) -> None:
-        queue = self._queue
+        queue = self._send_queue
         queue.flush()
         if queue.blocked and not self._writing:
             self._writing = True
-            self._loop.add_writer(self._sockets[self._own], self._writable)
+            self._loop.add_writer(self._sockets[self._own_address], self._on_writable)
 
-    def _writable(self) -> None:
-        self._queue.retry()
-        if not self._queue.blocked:
+    def _on_writable(self) -> None:
+        self._send_queue.retry()
+        if not self._send_queue.blocked:
             self._writing = False
-            self._loop.remove_writer(self._sockets[self._own])
+            self._loop.remove_writer(self._sockets[self._own_address])
             # A host can begin before its machine does, and go on after it.
             if self._machine is not None:
                 self._input(self._machine.resume)
 
-    def _readable(self, sock: socket.socket, to: Address) -> None:
+    def _on_readable(self, sock: socket.socket, to: Address) -> None:
         taken = 0
-        while taken < _AT_ONCE and sock.fileno() >= 0:
+        while taken < _MAX_BATCH and sock.fileno() >= 0:
             try:
                 data, segment, source, drops = receive_coalesced(sock)
             except BlockingIOError:
                 break
             except OSError:
                 # An earlier unicast packet of ours was refused by its receiver's machine (ICMP).
-                self._queue.errors += 1
+                self._send_queue.errors += 1
                 taken += 1
                 continue
             if drops:
                 self._drops[to] = drops
-            if source != self._own:
+            if source != self._own_address:
                 self._deliver(data, segment, source, to)
             taken += -(-len(data) // segment) if segment else 1
 
@@ -369,10 +372,10 @@ class UdpHost:
         machine, now = self._machine, self.now
         assert machine is not None
         if machine.deadline <= now:
-            self._input(self._woken)
-        self._arm(max(machine.deadline, now + _QUANTUM))
+            self._input(self._run_wake)
+        self._arm(max(machine.deadline, now + _TIMER_QUANTUM))
 
-    def _woken(self, now: float) -> None:
+    def _run_wake(self, now: float) -> None:
         machine = self._machine
         assert machine is not None
         machine.wake(now)

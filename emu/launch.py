@@ -67,7 +67,7 @@ def emulate(
     faults: Sequence[InjectedFault] = (),
     respawn: Callable[[str, int], Program | ForeignProgram] | None = None,
     captures: Sequence[CapturePoint] = (),
-    watch: ProgressCallback | None = None,
+    progress: ProgressCallback | None = None,
     trunk: TrunkChoice = "any",
 ) -> Emulation:
     """Run a program on each named host until `over` says so of the names that are finished, or for `duration` seconds.
@@ -82,13 +82,15 @@ def emulate(
     """
     _check_programs(topology, programs)
     check_tools()
-    way = choose_trunk(topology, trunk)
-    plan = plan_emulation(topology, groups, ttls, seed=seed, keyed=keyed, trunk=way)
+    kind = choose_trunk(topology, trunk)
+    plan = plan_emulation(topology, groups, ttls, seed=seed, keyed=keyed, trunk=kind)
     if plan.unsupported_by_kernel and not keyed and (netem := examine_netem()) != "none":
-        plan = plan_emulation(topology, groups, ttls, seed=seed, netem=netem, trunk=way)
+        plan = plan_emulation(topology, groups, ttls, seed=seed, netem=netem, trunk=kind)
 
-    script = _IsolatedEmulation(topology, plan, programs, codec, port, duration, over, seed, faults, respawn, captures, watch)
-    answer = run_isolated(script.play)
+    emulation = _IsolatedEmulation(
+        topology, plan, programs, codec, port, duration, over, seed, faults, respawn, captures, progress
+    )
+    answer = run_isolated(emulation.run_all)
     answer["nodes"] = {name: NodeReport(**report) for name, report in answer["nodes"].items()}
     return Emulation(**answer)
 
@@ -108,9 +110,9 @@ class _IsolatedEmulation:
     faults: Sequence[InjectedFault]
     respawn: Callable[[str, int], Program | ForeignProgram] | None
     captures: Sequence[CapturePoint]
-    watch: ProgressCallback | None
+    progress: ProgressCallback | None
 
-    def play(self) -> dict[str, Any]:
+    def run_all(self) -> dict[str, Any]:
         """Build it, run it, and tell the fields of an Emulation."""
         began = time.monotonic()
         self._check_kernel()
@@ -120,31 +122,31 @@ class _IsolatedEmulation:
         self._fork(processes, network)
         # Faults are to be in time, too.
         raise_priority()
-        happening = FaultInjector(self.faults, network, processes)
-        if self.watch is not None:
-            processes.report_progress(self.watch)
+        injector = FaultInjector(self.faults, network, processes)
+        if self.progress is not None:
+            processes.report_progress(self.progress)
         before, setup = kernel_drops(), time.monotonic() - began
         elapsed, ended = processes.run(self.duration, self.over, None if capture is None else capture.begin)
-        crowded = kernel_drops() - before
+        dropped_between = kernel_drops() - before
         captured = {} if capture is None else capture.end()
         statistics = network.collect()
         impairments = [{**row, **statistics.counts.get(row.get("link", ""), {})} for row in self.plan.report()]
-        missed = sum(report.faults.get("receive_drops", 0) for report in processes.reports.values())
-        lost = (assess(statistics, missed, crowded), statistics.dropped, statistics.queued)
+        receive_drops = sum(report.faults.get("receive_drops", 0) for report in processes.reports.values())
+        outcome = (assess(statistics, receive_drops, dropped_between), statistics.dropped, statistics.queued)
         return asdict(
             Emulation(
-                processes.reports, impairments, setup, elapsed, ended, *lost, dict(happening.counts), happening.log, captured
+                processes.reports, impairments, setup, elapsed, ended, *outcome, dict(injector.counts), injector.log, captured
             )
         )
 
     def _check_kernel(self) -> None:
-        check_kernel([*self.plan.features, *(feature for fault in self.faults for feature in fault.needs)])
+        check_kernel([*self.plan.features, *(feature for fault in self.faults for feature in fault.features)])
         if self.plan.unsupported_by_kernel:
             check_tap(self.plan.unsupported_by_kernel)
 
     def _fork(self, processes: NodeProcesses, network: EmulatedNetwork) -> None:
         plan, joining = self.plan, self.topology.multicast.join
-        seen = (
+        single_packets = (
             bool(self.captures)
             or bool(self.faults)
             or any(isinstance(program, ForeignProgram) for program in self.programs.values())
@@ -153,10 +155,10 @@ class _IsolatedEmulation:
         gc.freeze()
         for name in self.programs:
             # What is captured, counted for a guest or lost by a fault has to be seen packet by packet.
-            burst = 1 if seen or plan.shaped(name) else SEGMENTS
-            address, ttl, dice = plan.addresses[name], plan.ttl(name), dice_key(self.topology, self.seed, name)
+            burst = 1 if single_packets or plan.shaped(name) else SEGMENTS
+            address, ttl, rng_key = plan.addresses[name], plan.ttl(name), dice_key(self.topology, self.seed, name)
             processes.fork(
-                NodeConfig(name, network.pid(name), address, self.codec, self.port, ttl, burst, dice, joining=joining)
+                NodeConfig(name, network.pid(name), address, self.codec, self.port, ttl, burst, rng_key, joining=joining)
             )
 
 

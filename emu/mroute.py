@@ -11,7 +11,7 @@ __all__ = ["MulticastRouter"]
 
 _INIT, _ADD_VIF, _ADD_MFC = 200, 202, 204
 _USE_INDEX = 8
-_MOST_VIFS = 32
+_MAX_VIFS = 32
 
 
 class MulticastRouter:
@@ -21,7 +21,7 @@ class MulticastRouter:
     """
 
     def __init__(self, name: str, pid: int, devices: Sequence[str]) -> None:
-        self._places = {device: place for place, device in enumerate(devices)}
+        self._vifs = {device: vif for vif, device in enumerate(devices)}
         with in_network_namespace(pid):
             self._socket = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_IGMP)
             try:
@@ -32,17 +32,17 @@ class MulticastRouter:
                 ) from None
             # What the kernel tells a routing daemon is of no interest: there is nothing to learn.
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 0)
-            for device, place in self._places.items():
+            for device, vif in self._vifs.items():
                 number = socket.if_nametoindex(device)
-                self._set(_ADD_VIF, struct.pack("=HBBIi4x", place, _USE_INDEX, 1, 0, number))
+                self._set(_ADD_VIF, struct.pack("=HBBIi4x", vif, _USE_INDEX, 1, 0, number))
 
-    def add(self, source: str, group: str, inward: str, outward: Sequence[str]) -> None:
+    def add(self, source: str, group: str, incoming: str, outgoing: Sequence[str]) -> None:
         """Packets of `source` to `group` that come in by the device `inward` go on by the devices `outward`."""
-        thresholds = bytearray(_MOST_VIFS)
-        for device in outward:
-            thresholds[self._places[device]] = 1
+        thresholds = bytearray(_MAX_VIFS)
+        for device in outgoing:
+            thresholds[self._vifs[device]] = 1
         ends = socket.inet_aton(source) + socket.inet_aton(group)
-        self._set(_ADD_MFC, ends + struct.pack("=H32s2xIIIi", self._places[inward], bytes(thresholds), 0, 0, 0, 0))
+        self._set(_ADD_MFC, ends + struct.pack("=H32s2xIIIi", self._vifs[incoming], bytes(thresholds), 0, 0, 0, 0))
 
     def _set(self, option: int, value: bytes) -> None:
         self._socket.setsockopt(socket.IPPROTO_IP, option, value)

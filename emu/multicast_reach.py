@@ -15,8 +15,8 @@ class MulticastReach:
 
     source: str
     group: str
-    wanted: frozenset[str]
-    passing: frozenset[str]
+    required: frozenset[str]
+    allowed: frozenset[str]
 
 
 def expected_reach(topology: Topology, source: str, group: str, hosts: Collection[str], ttl: int) -> MulticastReach:
@@ -26,15 +26,15 @@ def expected_reach(topology: Topology, source: str, group: str, hosts: Collectio
     members = [topology.member(host).node for host in hosts] if pruning else topology.host_nodes
     tree = group_tree(topology, root, members, ttl=ttl)
     nodes = {far for below in tree.values() for far in below}
-    wanted = frozenset(host for host in hosts if topology.member(host).node in nodes) - {source}
+    required = frozenset(host for host in hosts if topology.member(host).node in nodes) - {source}
     if pruning:
-        return MulticastReach(source, group, wanted, wanted)
-    flooded = {other for node in (*nodes, root) if not _routes(topology, node) for other in _segment(topology, node)}
-    passing = frozenset(host for node in topology.host_nodes if node in flooded for host in topology.hosts_of(node))
-    return MulticastReach(source, group, wanted, passing - {source})
+        return MulticastReach(source, group, required, required)
+    flooded = {other for node in (*nodes, root) if not _is_router(topology, node) for other in _segment(topology, node)}
+    allowed = frozenset(host for node in topology.host_nodes if node in flooded for host in topology.hosts_of(node))
+    return MulticastReach(source, group, required, allowed - {source})
 
 
-def _routes(topology: Topology, node: str) -> bool:
+def _is_router(topology: Topology, node: str) -> bool:
     return topology.node(node).kind == "router"
 
 
@@ -43,7 +43,7 @@ def _segment(topology: Topology, node: str) -> set[str]:
     found, frontier = {node}, [node]
     while frontier:
         near = frontier.pop()
-        fresh = [far for far in topology.graph.successors(near) if far not in found and not _routes(topology, far)]
+        fresh = [far for far in topology.graph.successors(near) if far not in found and not _is_router(topology, far)]
         found.update(fresh)
         frontier.extend(fresh)
     return found

@@ -60,7 +60,7 @@ def run_isolated(work: Callable[[], Any]) -> Any:
         raise
     finally:
         os.waitpid(guard, 0)
-    return _open(reply)
+    return _unpack(reply)
 
 
 def enter_network_namespace(pid: int) -> None:
@@ -80,7 +80,7 @@ def in_network_namespace(pid: int) -> Iterator[None]:
             _check(_LIBC.setns(home.fileno(), _CLONE_NEWNET), "setns")
 
 
-def _open(reply: bytes) -> Any:
+def _unpack(reply: bytes) -> Any:
     if not reply:
         raise IsolatedRunError("the emulation was killed from outside")
     answer = json.loads(reply)
@@ -100,19 +100,19 @@ def _guard(work: Callable[[], Any], answer: int, caller: int) -> None:
         if os.getppid() != caller:
             return
         lifeline, held = os.pipe()
-        first = os.fork()
-        if first == 0:
+        init = os.fork()
+        if init == 0:
             os.close(held)
-            _first(work, answer, lifeline)
+            _run_init(work, answer, lifeline)
         os.close(answer)
-        os.waitpid(first, 0)
+        os.waitpid(init, 0)
     except McastlabError as error:
         _reply(answer, _failure(error))
     finally:
         os._exit(0)
 
 
-def _first(work: Callable[[], Any], answer: int, lifeline: int) -> None:
+def _run_init(work: Callable[[], Any], answer: int, lifeline: int) -> None:
     """Process 1 of the world: its end is the end of everything inside. `lifeline` ends when the guard did."""
     try:
         _die_with_parent()
@@ -120,10 +120,10 @@ def _first(work: Callable[[], Any], answer: int, lifeline: int) -> None:
         with suppress(BlockingIOError):
             os.read(lifeline, 1)
             return
-        _furnish()
+        _mount_filesystems()
         worker = os.fork()
         if worker == 0:
-            _work(work, answer)
+            _run_worker(work, answer)
         os.close(answer)
         while os.wait()[0] != worker:
             pass
@@ -134,7 +134,7 @@ def _first(work: Callable[[], Any], answer: int, lifeline: int) -> None:
         os._exit(0)
 
 
-def _work(work: Callable[[], Any], answer: int) -> None:
+def _run_worker(work: Callable[[], Any], answer: int) -> None:
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         reply = json.dumps({"result": work()})
@@ -184,7 +184,7 @@ def _unshare() -> None:
         ) from None
 
 
-def _furnish() -> None:
+def _mount_filesystems() -> None:
     """Fresh /proc, /sys and /run, which otherwise show the machine outside, and a working loopback."""
     _mount("none", "/", None, _MS_REC_PRIVATE)
     _mount("proc", "/proc", "proc", 0)

@@ -52,11 +52,11 @@ def unsupported_by_netem(spec: LinkSpec) -> str:
         return f"queue {spec.discipline.model}"
     if spec.mtu is not None:
         return f"mtu {spec.mtu}"
-    found = _words(spec, "lo")
+    found = _netem_command(spec, "lo")
     return next(iter([*found.missing, *found.notes]), "")
 
 
-def _words(spec: LinkSpec, device: str) -> Netem:
+def _netem_command(spec: LinkSpec, device: str) -> Netem:
     """netem for all but the rate."""
     return netem_of(replace(spec, rate=inf, queue=None), device)
 
@@ -75,7 +75,7 @@ def apply_netem(link: str, impaired: NetemLink, bucket: str, queue: int, device:
     `bucket` are the words of a token bucket behind netem, with a queue of so many packets; "" for none.
     """
     spec = impaired.spec
-    (command,) = _words(spec, device).commands
+    (command,) = _netem_command(spec, device).commands
     seed = "" if impaired.seed is None else f" seed {impaired.seed}"
     run(f"{command.replace(_ROOT, f'root handle 1: {size_table(spec.overhead)} netem')} limit {_LIMIT}{seed}", pid=pid)
     if bucket:
@@ -93,10 +93,12 @@ def apply_netem(link: str, impaired: NetemLink, bucket: str, queue: int, device:
 
 def _check(link: str, spec: LinkSpec, taken: dict[str, Any]) -> None:
     """UnsupportedError for the first thing asked for that is not what netem says it does."""
-    for name, key, wanted in _asked(spec):
+    for name, key, value_wanted in _expected(spec):
         value = taken.get(name, {}).get(key)
-        if value is None or abs(value - wanted) > 1e-6 + 1e-4 * wanted:
-            raise UnsupportedError(f"link {link}: {name} {wanted:g} was asked of netem and not taken: {taken or 'no netem'}")
+        if value is None or abs(value - value_wanted) > 1e-6 + 1e-4 * value_wanted:
+            raise UnsupportedError(
+                f"link {link}: {name} {value_wanted:g} was asked of netem and not taken: {taken or 'no netem'}"
+            )
 
 
 def _mean(model: DelayModel) -> float:
@@ -107,15 +109,15 @@ def _mean(model: DelayModel) -> float:
     return model.mean
 
 
-def _asked(spec: LinkSpec) -> list[tuple[str, str, float]]:
+def _expected(spec: LinkSpec) -> list[tuple[str, str, float]]:
     """What netem should report: the attribute, the key within, its value."""
-    asked = []
+    expected = []
     if spec.jitter is not None:
-        asked.append(("delay", "delay", _mean(spec.jitter)))
+        expected.append(("delay", "delay", _mean(spec.jitter)))
     elif spec.delay:
-        asked.append(("delay", "delay", spec.delay))
+        expected.append(("delay", "delay", spec.delay))
     if isinstance(spec.loss, GilbertElliott):
-        asked += [("loss-gemodel", key, getattr(spec.loss, key)) for key in ("p", "r")]
+        expected += [("loss-gemodel", key, getattr(spec.loss, key)) for key in ("p", "r")]
     elif spec.loss.rate:
-        asked.append(("loss-random", "loss", spec.loss.rate))
-    return asked + [(name, name, value) for name in ("duplicate", "corrupt") if (value := getattr(spec, name))]
+        expected.append(("loss-random", "loss", spec.loss.rate))
+    return expected + [(name, name, value) for name in ("duplicate", "corrupt") if (value := getattr(spec, name))]

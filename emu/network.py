@@ -25,10 +25,10 @@ from topologies.addressing import PREFIX_LENGTH
 
 __all__ = ["EmulatedNetwork"]
 
-_PATIENCE = 10.0
-_FORWARDING = "3"
+_TIMEOUT = 10.0
+_PORT_FORWARDING = "3"
 
-_FORWARD = (
+_ENABLE_FORWARDING = (
     "[ ! -e /proc/sys/net/ipv6 ] || echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6; "
     "for file in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 > $file; done; echo 1 > /proc/sys/net/ipv4/ip_forward"
 )
@@ -53,7 +53,7 @@ class EmulatedNetwork:
         # Kernel names have at most 15 letters, so nodes are numbered and only we know their real names.
         self._nodes: dict[str, Any] = {}
         # Links to a router with a trunk end where its cable does, in this namespace.
-        self._beyond: dict[str, Any] = {}
+        self._trunk_ends: dict[str, Any] = {}
         for number, (host, address) in enumerate(plan.addresses.items(), 1):
             self._nodes[host] = self._net.addHost(f"h{number}", ip=f"{address}/{PREFIX_LENGTH}", mac=mac_of(address))
         for number, switch in enumerate(plan.switches, 1):
@@ -61,15 +61,15 @@ class EmulatedNetwork:
         for number, router in enumerate(plan.routers, 1):
             self._nodes[router.name] = self._net.addHost(f"g{number}", ip=None)
             if router.trunk != "ifb":
-                self._beyond[router.name] = self._net.addHost(f"t{number}", ip=None, inNamespace=False)
-        self._ways: list[LinkDirection] = []
+                self._trunk_ends[router.name] = self._net.addHost(f"t{number}", ip=None, inNamespace=False)
+        self._directions: list[LinkDirection] = []
         self._links = [self._make_link(cable) for cable in plan.cables]
         self._net.build()
         self._net.start()
         self._trunks = self._build_trunks()
-        self._forwarding = LinkProcesses(self._ways, codec) if self._ways else None
+        self._link_processes = LinkProcesses(self._directions, codec) if self._directions else None
         self._await_ports()
-        self._guide_groups()
+        self._configure_snooping()
         self._prepare_hosts()
         self._multicast = [self._prepare_router(name, table) for name, table in plan.routing.routers.items()]
         check_reachability(plan, self.pid)
@@ -107,7 +107,7 @@ class EmulatedNetwork:
         number = next(n for n, cable in enumerate(self._plan.cables) if {cable.near, cable.far} == {near, far})
         link = self._links[number]
         ends = (link.intf1, link.intf2) if self._plan.cables[number].near == near else (link.intf2, link.intf1)
-        return [(end.name, self._where(end)) for end in ends]
+        return [(end.name, self._namespace_pid(end)) for end in ends]
 
     def shape(self, near: str, far: str) -> LinkShape:
         """What was planned for the direction of a link from `near` to `far`."""
@@ -117,34 +117,34 @@ class EmulatedNetwork:
     def _make_link(self, cable: Cable) -> Any:
         """The Mininet link of a wire: `intf1` at its near end, `intf2` at its far end."""
         down, up = cable.down.user, cable.up.user
-        ends = [self._beyond.get(name, self._nodes[name]) for name in (cable.near, cable.far)]
+        ends = [self._trunk_ends.get(name, self._nodes[name]) for name in (cable.near, cable.far)]
         if down is None or up is None:
             return self._net.addLink(*ends)
         from emu.tap_link import TapLink
 
         link = self._net.addLink(*ends, cls=TapLink)
         near, far = link.descriptors
-        self._ways.append(LinkDirection(cable.down.link, near, far, down.spec, down.key, down.member))
-        self._ways.append(LinkDirection(cable.up.link, far, near, up.spec, up.key, up.member))
+        self._directions.append(LinkDirection(cable.down.link, near, far, down.spec, down.key, down.member))
+        self._directions.append(LinkDirection(cable.up.link, far, near, up.spec, up.key, up.member))
         return link
 
     def collect(self) -> LinkStatistics:
         """End the links in user space; what they carried."""
-        if self._forwarding is None:
+        if self._link_processes is None:
             return LinkStatistics()
         # The devices, and what they have counted, go with the processes.
         overflow = self._overflow()
-        return merge_reports(self._forwarding.collect(), overflow)
+        return merge_reports(self._link_processes.collect(), overflow)
 
     def _overflow(self) -> int:
         """Packets dropped in front of links in user space."""
         dropped = 0
         for cable, link in zip(self._plan.cables, self._links, strict=True):
             if cable.down.user is not None:
-                dropped += sum(overflow(self._where(end) or os.getpid(), end.name) for end in (link.intf1, link.intf2))
+                dropped += sum(overflow(self._namespace_pid(end) or os.getpid(), end.name) for end in (link.intf1, link.intf2))
         return dropped
 
-    def _guide_groups(self) -> None:
+    def _configure_snooping(self) -> None:
         """Have switches carry groups where they belong; everywhere without pruning, or when nobody said what there is."""
         bridges = {switch: str(self._nodes[switch].name) for switch in self._plan.switches}
         if self._plan.pruned:
@@ -160,12 +160,12 @@ class EmulatedNetwork:
 
     def _await_ports(self) -> None:
         """A bridge's port carries nothing until the kernel has noticed that its cable is in, which may come late."""
-        end = time.monotonic() + _PATIENCE
+        end = time.monotonic() + _TIMEOUT
         bridges = [(f"switch {switch}", str(self._nodes[switch].name)) for switch in self._plan.switches]
         bridges += [(f"node {name}", bridge) for name, trunk in self._trunks.items() for bridge in trunk.bridges]
         for name, bridge in bridges:
             for port in Path(f"/sys/class/net/{bridge}/brif").iterdir():
-                while (port / "state").read_text().strip() != _FORWARDING:
+                while (port / "state").read_text().strip() != _PORT_FORWARDING:
                     if time.monotonic() > end:
                         raise UnsupportedError(f"{name}: its port {port.name} does not begin to forward")
                     time.sleep(0.001)
@@ -176,7 +176,7 @@ class EmulatedNetwork:
         Cutting costs some speed, and is left out where nothing on the way loses, delays or counts packets, and no router is:
         the kernel's multicast routing throws away what is longer than a link's largest packet, though it could be cut later.
         """
-        whole = not self._plan.report() and not self._plan.routers
+        segmentation = not self._plan.report() and not self._plan.routers
         for host in self._plan.addresses:
             device = f"{self._nodes[host].name}-eth0"
             commands = [
@@ -185,10 +185,10 @@ class EmulatedNetwork:
                 f"ip route replace 224.0.0.0/4 dev {device}",
                 "ip -batch -",
             ]
-            if not whole:
+            if not segmentation:
                 commands.append(f"ethtool -K {device} tx-udp-segmentation off")
-            known = self._plan.routing.neighbours(host).items()
-            batch = "\n".join(f"neigh replace {address} lladdr {mac} dev {device}" for address, mac in known)
+            neighbours = self._plan.routing.neighbours(host).items()
+            batch = "\n".join(f"neigh replace {address} lladdr {mac} dev {device}" for address, mac in neighbours)
             run("; ".join(commands), pid=self.pid(host), stdin=batch)
 
     def _prepare_router(self, name: str, table: RouterTable) -> MulticastRouter:
@@ -203,17 +203,17 @@ class EmulatedNetwork:
                 f"neigh replace {route.address} lladdr {route.mac} dev {device}",
                 f"route replace {route.address}/32 dev {device}",
             ]
-        run(f"set -e; ip link set lo up; {_FORWARD}; ip -batch -", pid=pid, stdin="\n".join(batch))
+        run(f"set -e; ip link set lo up; {_ENABLE_FORWARDING}; ip -batch -", pid=pid, stdin="\n".join(batch))
         router = MulticastRouter(name, pid, list(devices.values()))
         for group in table.groups:
-            router.add(group.source, group.group, devices[group.inward], [devices[cable] for cable in group.outward])
+            router.add(group.source, group.group, devices[group.incoming], [devices[cable] for cable in group.outgoing])
         return router
 
     def _build_trunks(self) -> dict[str, Trunk]:
         """Give routers that have one adapter their one cable."""
         trunks = {}
         for number, router in enumerate(self._plan.routers, 1):
-            if router.name in self._beyond:
+            if router.name in self._trunk_ends:
                 ports = self._plan.routing.routers[router.name].ports
                 (mac,) = set(ports.values())
                 links = tuple(self._end(router.name, cable) for cable in ports)
@@ -235,13 +235,13 @@ class EmulatedNetwork:
     def _impair(self) -> None:
         for cable, link in zip(self._plan.cables, self._links, strict=True):
             for shape, out, into in ((cable.down, link.intf1, link.intf2), (cable.up, link.intf2, link.intf1)):
-                apply_rate(shape, out.name, self._where(out))
-                apply_loss(shape, into.name, self._where(into))
+                apply_rate(shape, out.name, self._namespace_pid(out))
+                apply_loss(shape, into.name, self._namespace_pid(into))
         for router in self._plan.routers:
             apply_router(router, *self.adapters(router.name), self.pid(router.name))
-        if self._forwarding is not None:
-            self._forwarding.begin()
+        if self._link_processes is not None:
+            self._link_processes.begin()
 
-    def _where(self, interface: Any) -> int | None:
+    def _namespace_pid(self, interface: Any) -> int | None:
         """The process whose namespace holds the interface; None for a switch's, which lives in the world itself."""
         return int(interface.node.pid) if interface.node.inNamespace else None

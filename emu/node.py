@@ -60,7 +60,7 @@ class NodeConfig:
     port: int
     ttl: int
     burst: int
-    dice: int
+    rng_key: int
     """The key of its stream of random numbers (`topologies.keys.dice_key`): the simulator's."""
     joining: float = 0.0
     """From joining a group until its packets come."""
@@ -68,28 +68,30 @@ class NodeConfig:
     """Where the run began already: the loop's time that counts as 0."""
 
 
-def fork_node(node: NodeConfig, program: Program | ForeignProgram, line: socket.socket) -> int:
+def fork_node(node: NodeConfig, program: Program | ForeignProgram, control: socket.socket) -> int:
     """Start a process for the node and return its number. `line` is the node's end of the socket pair."""
     pid = os.fork()
     if pid == 0:
         try:
-            _run(node, program, line)
+            _run(node, program, control)
         finally:
             os._exit(0)
     return pid
 
 
-def _run(node: NodeConfig, program: Program | ForeignProgram, line: socket.socket) -> None:
+def _run(node: NodeConfig, program: Program | ForeignProgram, control: socket.socket) -> None:
     """Be the node until the launcher says stop or goes away; then report."""
     try:
         enter_network_namespace(node.pid)
         raise_priority()
-        report = _run_foreign(node, program, line) if isinstance(program, ForeignProgram) else _run_own(node, program, line)
+        report = (
+            _run_foreign(node, program, control) if isinstance(program, ForeignProgram) else _run_own(node, program, control)
+        )
     except McastlabError as error:
         report = {"error": str(error)}
     except Exception as error:  # noqa: BLE001 - any error of a program or machine is this node's result, not the end of the run
         report = {"error": "".join(traceback.format_exception(error)).rstrip()}
-    _say(line, report)
+    _send(control, report)
     if report.get("killed"):
         # What crashes says goodbye to the launcher and to nobody else.
         os.kill(os.getpid(), signal.SIGKILL)
@@ -101,14 +103,14 @@ def raise_priority() -> None:
         os.setpriority(os.PRIO_PROCESS, 0, _PRIORITY)
 
 
-def _run_own(node: NodeConfig, program: Program, line: socket.socket) -> dict[str, Any]:
+def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict[str, Any]:
     loop = new_loop()
     host = UdpHost(
         loop,
         node.codec(),
         interface=node.address,
         port=node.port,
-        rng=Rng(node.dice),
+        rng=Rng(node.rng_key),
         ttl=node.ttl,
         burst=node.burst,
         loopback=False,
@@ -116,64 +118,70 @@ def _run_own(node: NodeConfig, program: Program, line: socket.socket) -> dict[st
         joining=node.joining,
     )
     try:
-        live = partial(_tell, loop, line, host.counters, lambda: host.now)
-        orders: dict[str, Callable[[Any], None]] = {"begin": host.begin, "slow": lambda how: host.read_at(*how), "live": live}
-        watch = _LauncherConnection(loop, line, node.epoch, program.finished, orders)
+        report_counters = partial(_report_counters, loop, control, host.counters, lambda: host.now)
+        orders: dict[str, Callable[[Any], None]] = {
+            "begin": host.begin,
+            "slow": lambda argument: host.read_at(*argument),
+            "live": report_counters,
+        }
+        connection = _LauncherConnection(loop, control, node.epoch, program.finished, orders)
         program.start(host)
         before = _cpu()
-        _say(line, {"ready": True})
+        _send(control, {"ready": True})
         loop.run()
         used = _cpu() - before
         traffic = {"packets": host.traffic.packets, "octets": host.traffic.octets}
         report = {"result": program.result(), "traffic": traffic, "faults": host.faults, "cpu": used, "memory": _peak()}
-        return report | {"killed": watch.killed}
+        return report | {"killed": connection.killed}
     finally:
         host.close()
 
 
-def _run_foreign(node: NodeConfig, guest: ForeignProgram, line: socket.socket) -> dict[str, Any]:
+def _run_foreign(node: NodeConfig, program: ForeignProgram, control: socket.socket) -> dict[str, Any]:
     """Run a guest, whose files are gone with the world at the latest."""
     loop = new_loop()
     with tempfile.TemporaryDirectory(dir="/run") as folder:
-        seat = ForeignContext(loop, node.name, node.address, Path(folder), lambda: _say(line, {"ready": True}), node.ttl)
+        context = ForeignContext(loop, node.name, node.address, Path(folder), lambda: _send(control, {"ready": True}), node.ttl)
         before = _cpu()
-        live = partial(_tell, loop, line, guest.counters, lambda: seat.now)
-        watch = _LauncherConnection(loop, line, node.epoch, guest.finished, {"begin": seat.begin, "live": live})
-        guest.prepare(seat)
+        report_counters = partial(_report_counters, loop, control, program.counters, lambda: context.now)
+        connection = _LauncherConnection(
+            loop, control, node.epoch, program.finished, {"begin": context.begin, "live": report_counters}
+        )
+        program.prepare(context)
         loop.run()
-        if watch.killed:
-            guest.kill()
+        if connection.killed:
+            program.kill()
         else:
-            guest.close()
-        result = guest.result()
+            program.close()
+        result = program.result()
         report = {"result": result, **result.pop("wire"), "cpu": _cpu() - before, "memory": _peak()}
-        return report | {"killed": watch.killed}
+        return report | {"killed": connection.killed}
 
 
-_WHO = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+_USAGES = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 
 
 def _cpu() -> float:
-    return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, _WHO))
+    return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, _USAGES))
 
 
 def _peak() -> int:
     """The most memory a process here ever had resident, in bytes; what it shares with the runner counts too."""
-    return max(resource.getrusage(who).ru_maxrss for who in _WHO) * 1024
+    return max(resource.getrusage(usage).ru_maxrss for usage in _USAGES) * 1024
 
 
-def _say(line: socket.socket, message: dict[str, Any]) -> None:
-    line.setblocking(True)
-    line.sendall(json.dumps(message).encode() + b"\n")
+def _send(control: socket.socket, message: dict[str, Any]) -> None:
+    control.setblocking(True)
+    control.sendall(json.dumps(message).encode() + b"\n")
 
 
-def _tell(
-    loop: Loop, line: socket.socket, counters: Callable[[], dict[str, int]], clock: Callable[[], float], period: float
+def _report_counters(
+    loop: Loop, control: socket.socket, counters: Callable[[], dict[str, int]], clock: Callable[[], float], period: float
 ) -> None:
     """Say now, and whenever another `period` of the run is over, what was counted so far."""
     now = clock()
-    _say(line, {"census": {**counters(), "at": now}})
-    loop.call_later(period - now % period, _tell, loop, line, counters, clock, period)
+    _send(control, {"census": {**counters(), "at": now}})
+    loop.call_later(period - now % period, _report_counters, loop, control, counters, clock, period)
 
 
 class _LauncherConnection:
@@ -182,35 +190,35 @@ class _LauncherConnection:
     def __init__(
         self,
         loop: Loop,
-        line: socket.socket,
+        control: socket.socket,
         epoch: float,
         finished: Callable[[], bool],
         orders: Mapping[str, Callable[[Any], None]],
     ) -> None:
-        self._loop, self._line, self._finished, self._orders = loop, line, finished, orders
+        self._loop, self._control, self._finished, self._orders = loop, control, finished, orders
         self.killed = False
-        loop.add_reader(line, self._obey)
+        loop.add_reader(control, self._on_order)
         if epoch < inf:
-            self._do("begin", epoch)
+            self._execute("begin", epoch)
 
-    def _obey(self) -> None:
+    def _on_order(self) -> None:
         # Orders are a few bytes each and sent in one piece, so a line is never cut.
-        text = self._line.recv(4096)
-        for line in text.splitlines() or [b'{"stop": true}']:
-            for name, how in json.loads(line).items():
-                self._do(name, how)
+        text = self._control.recv(4096)
+        for control in text.splitlines() or [b'{"stop": true}']:
+            for name, argument in json.loads(control).items():
+                self._execute(name, argument)
 
-    def _do(self, name: str, how: Any) -> None:
+    def _execute(self, name: str, argument: Any) -> None:
         if name in ("stop", "die"):
             self.killed = name == "die"
             self._loop.stop()
         else:
-            self._orders[name](how)
+            self._orders[name](argument)
             if name == "begin":
-                self._look()
+                self._poll_finished()
 
-    def _look(self) -> None:
+    def _poll_finished(self) -> None:
         if self._finished():
-            _say(self._line, {"finished": True})
+            _send(self._control, {"finished": True})
         else:
-            self._loop.call_later(_POLL, self._look)
+            self._loop.call_later(_POLL, self._poll_finished)

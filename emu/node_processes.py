@@ -19,11 +19,11 @@ from emu.node import NodeConfig, Program, fork_node
 
 __all__ = ["NodeProcesses", "NodeReport", "ProgressCallback"]
 
-_LEAD = 0.05
+_START_DELAY = 0.05
 """From the order to begin until the common time 0, so that every node has heard it."""
-_DELAY = 0.1
+_REPORT_DELAY = 0.1
 """What nodes say of a second is there so much later."""
-_PATIENCE = 30.0
+_TIMEOUT = 30.0
 """How long nodes may take to get ready, and to report at the end."""
 
 
@@ -64,8 +64,8 @@ class _NodeProcess:
     """A node as the launcher sees it."""
 
     pid: int
-    line: socket.socket
-    heard: bytes = b""
+    control: socket.socket
+    buffer: bytes = b""
     state: str = "new"
     """new, ready, finished, reported or dead; after a crash dying, then down."""
 
@@ -81,12 +81,12 @@ class NodeProcesses:
         self._programs = programs
         self._respawn = respawn
         self._nodes: dict[str, NodeConfig] = {}
-        self._lives: Counter[str] = Counter()
+        self._crashes: Counter[str] = Counter()
         self._processes: dict[str, _NodeProcess] = {}
         self.reports = {name: NodeReport() for name in programs}
         self._selector = selectors.DefaultSelector()
-        self._acts: list[tuple[float, int, Callable[[], None]]] = []
-        self._planned = 0
+        self._actions: list[tuple[float, int, Callable[[], None]]] = []
+        self._scheduled = 0
         self._counters: dict[str, dict[str, float]] = {}
         self.epoch = inf
         """The monotonic clock's time 0 of the run."""
@@ -97,137 +97,137 @@ class NodeProcesses:
         self._start(node, self._programs[node.name], "new")
 
     def _start(self, node: NodeConfig, program: Program | ForeignProgram, state: str) -> None:
-        ours, theirs = socket.socketpair()
-        pid = fork_node(node, program, theirs)
-        theirs.close()
-        self._processes[node.name] = _NodeProcess(pid, ours, state=state)
-        self._selector.register(ours, selectors.EVENT_READ, node.name)
+        local, remote = socket.socketpair()
+        pid = fork_node(node, program, remote)
+        remote.close()
+        self._processes[node.name] = _NodeProcess(pid, local, state=state)
+        self._selector.register(local, selectors.EVENT_READ, node.name)
 
-    def at(self, when: float, action: Callable[[], None]) -> None:
+    def schedule(self, when: float, action: Callable[[], None]) -> None:
         """Have `action()` done at `when` seconds of the run, if it lasts so long."""
-        self._planned += 1
-        heappush(self._acts, (when, self._planned, action))
+        self._scheduled += 1
+        heappush(self._actions, (when, self._scheduled, action))
 
     def crash(self, name: str) -> None:
         """Kill the process of a node, which tells before what it has; nothing happens to one that is not there."""
-        child = self._processes.get(name)
-        if child is not None and child.state in ("ready", "finished"):
-            child.state = "dying"
-            self._say(name, {"die": True})
+        process = self._processes.get(name)
+        if process is not None and process.state in ("ready", "finished"):
+            process.state = "dying"
+            self._send(name, {"die": True})
 
     def restart(self, name: str) -> None:
         """Start a process for a node that crashed, which knows nothing; nothing happens to one that runs."""
-        child = self._processes.get(name)
-        if child is None or child.state not in ("dying", "down"):
+        process = self._processes.get(name)
+        if process is None or process.state not in ("dying", "down"):
             return
-        if child.state == "dying":
-            self._bury(name, "did not die in time")
+        if process.state == "dying":
+            self._reap(name, "did not die in time")
         assert self._respawn is not None
-        self._lives[name] += 1
-        program = self._respawn(name, self._lives[name])
+        self._crashes[name] += 1
+        program = self._respawn(name, self._crashes[name])
         self._start(replace(self._nodes[name], epoch=self.epoch), program, "ready")
 
-    def tell(self, name: str, order: dict[str, Any]) -> None:
+    def send(self, name: str, order: dict[str, Any]) -> None:
         """Give a node an order while it runs."""
-        if name in self._living():
-            self._say(name, order)
+        if name in self._running():
+            self._send(name, order)
 
-    def report_progress(self, watch: ProgressCallback) -> None:
+    def report_progress(self, progress: ProgressCallback) -> None:
         """Have all nodes say every second of the run what they counted, and tell `watch`."""
 
         def look(second: int = 0) -> None:
             if second == 0:
-                self._order({"live": 1.0})
+                self._send_to_all({"live": 1.0})
             else:
-                watch(float(second), self._counters)
-            self.at(second + 1 + _DELAY, partial(look, second + 1))
+                progress(float(second), self._counters)
+            self.schedule(second + 1 + _REPORT_DELAY, partial(look, second + 1))
 
-        self.at(0.0, look)
+        self.schedule(0.0, look)
 
     def run(
         self, duration: float, over: Callable[[set[str]], bool], begin: Callable[[float], None] | None = None
     ) -> tuple[float, bool]:
         """Begin together, wait, stop, collect: seconds it took, and whether `over` ended it. `begin` is told the epoch."""
-        self._listen(time.monotonic() + _PATIENCE, lambda: not self._named("new"))
-        self.epoch = epoch = time.monotonic() + _LEAD
+        self._run_until(time.monotonic() + _TIMEOUT, lambda: not self._in_state("new"))
+        self.epoch = epoch = time.monotonic() + _START_DELAY
         if begin is not None:
             begin(epoch)
-        self._order({"begin": epoch})
-        ended = self._listen(epoch + duration, lambda: over(self._named("finished")))
+        self._send_to_all({"begin": epoch})
+        ended = self._run_until(epoch + duration, lambda: over(self._in_state("finished")))
         elapsed = time.monotonic() - epoch
-        self._acts.clear()
-        self._order({"stop": True})
-        self._listen(time.monotonic() + _PATIENCE, lambda: not self._living())
-        for name in self._living():
-            self._bury(name, "did not report in time")
+        self._actions.clear()
+        self._send_to_all({"stop": True})
+        self._run_until(time.monotonic() + _TIMEOUT, lambda: not self._running())
+        for name in self._running():
+            self._reap(name, "did not report in time")
         return elapsed, ended
 
-    def _named(self, state: str) -> set[str]:
-        return {name for name, child in self._processes.items() if child.state == state}
+    def _in_state(self, state: str) -> set[str]:
+        return {name for name, process in self._processes.items() if process.state == state}
 
-    def _living(self) -> set[str]:
-        return {name for name, child in self._processes.items() if child.state not in ("reported", "dead", "down")}
+    def _running(self) -> set[str]:
+        return {name for name, process in self._processes.items() if process.state not in ("reported", "dead", "down")}
 
-    def _listen(self, until: float, done: Callable[[], bool]) -> bool:
+    def _run_until(self, until: float, done: Callable[[], bool]) -> bool:
         """Hear the nodes, and act when it is time, until `done()` or the time `until`; was it `done`?"""
         while not done():
-            self._act()
+            self._run_actions()
             left = until - time.monotonic()
-            if left <= 0 or not (self._living() or self._acts):
+            if left <= 0 or not (self._running() or self._actions):
                 return False
-            if self._acts:
-                left = min(left, max(0.0, self.epoch + self._acts[0][0] - time.monotonic()))
+            if self._actions:
+                left = min(left, max(0.0, self.epoch + self._actions[0][0] - time.monotonic()))
             for key, _ in self._selector.select(None if left == inf else left):
-                self._hear(key.data)
+                self._on_readable(key.data)
         return True
 
-    def _act(self) -> None:
+    def _run_actions(self) -> None:
         """Do what is due; before the run began nothing is."""
-        while self._acts and self.epoch + self._acts[0][0] <= time.monotonic():
-            heappop(self._acts)[2]()
+        while self._actions and self.epoch + self._actions[0][0] <= time.monotonic():
+            heappop(self._actions)[2]()
 
-    def _order(self, order: dict[str, Any]) -> None:
-        for name in sorted(self._living()):
+    def _send_to_all(self, order: dict[str, Any]) -> None:
+        for name in sorted(self._running()):
             if self._processes[name].state != "dying":
-                self._say(name, order)
+                self._send(name, order)
 
-    def _say(self, name: str, order: dict[str, Any]) -> None:
+    def _send(self, name: str, order: dict[str, Any]) -> None:
         try:
-            self._processes[name].line.sendall(json.dumps(order).encode() + b"\n")
+            self._processes[name].control.sendall(json.dumps(order).encode() + b"\n")
         except (BrokenPipeError, ConnectionResetError):
-            self._bury(name, "died")
+            self._reap(name, "died")
 
-    def _hear(self, name: str) -> None:
-        child = self._processes[name]
-        data = child.line.recv(1 << 16)
+    def _on_readable(self, name: str) -> None:
+        process = self._processes[name]
+        data = process.control.recv(1 << 16)
         if not data:
-            self._bury(name, "died")
+            self._reap(name, "died")
             return
-        *lines, child.heard = (child.heard + data).split(b"\n")
-        for line in lines:
-            self._understand(name, json.loads(line))
+        *lines, process.buffer = (process.buffer + data).split(b"\n")
+        for control in lines:
+            self._handle(name, json.loads(control))
 
-    def _understand(self, name: str, message: dict[str, Any]) -> None:
-        child = self._processes[name]
+    def _handle(self, name: str, message: dict[str, Any]) -> None:
+        process = self._processes[name]
         if "ready" in message:
-            child.state = "ready" if child.state == "new" else child.state
+            process.state = "ready" if process.state == "new" else process.state
         elif "census" in message:
             self._counters[name] = message["census"]
         elif "finished" in message:
-            child.state = "finished" if child.state == "ready" else child.state
+            process.state = "finished" if process.state == "ready" else process.state
         else:
-            child.state = "down" if child.state == "dying" else "reported"
+            process.state = "down" if process.state == "dying" else "reported"
             self.reports[name].add(message)
-            self._selector.unregister(child.line)
-            if child.state == "down":
-                os.waitpid(child.pid, 0)
+            self._selector.unregister(process.control)
+            if process.state == "down":
+                os.waitpid(process.pid, 0)
 
-    def _bury(self, name: str, what: str) -> None:
+    def _reap(self, name: str, reason: str) -> None:
         """A node that did not end as agreed: make sure that it ended, and note how."""
-        child = self._processes[name]
-        child.state = "dead"
-        self._selector.unregister(child.line)
-        os.kill(child.pid, signal.SIGKILL)
-        status = os.waitpid(child.pid, 0)[1]
-        how = f" by signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) and what == "died" else ""
-        self.reports[name].error = what + how
+        process = self._processes[name]
+        process.state = "dead"
+        self._selector.unregister(process.control)
+        os.kill(process.pid, signal.SIGKILL)
+        status = os.waitpid(process.pid, 0)[1]
+        cause = f" by signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) and reason == "died" else ""
+        self.reports[name].error = reason + cause

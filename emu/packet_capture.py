@@ -28,10 +28,10 @@ _ETH_P_ALL = 3
 _SO_TIMESTAMPNS, _SO_RCVBUFFORCE, _SOL_PACKET, _PACKET_STATISTICS = 35, 33, 263, 6
 _TIME = struct.Struct("=qq")
 _BUFFER = 32 << 20
-_LONGEST = 1 << 16
-_AT_ONCE = 20_000
+_MAX_FRAME = 1 << 16
+_MAX_BATCH = 20_000
 _ANCILLARY = socket.CMSG_SPACE(_TIME.size)
-_HOLD = 10_000_000
+_REORDER_DELAY = 10_000_000
 """Nanoseconds after which no earlier packet is expected any more: the kernel stamps first and hands over afterwards."""
 
 
@@ -63,27 +63,27 @@ class PacketCapture:
     def __init__(self, points: Sequence[CapturePoint], network: EmulatedNetwork) -> None:
         self._points = points
         writers = [PcapngWriter(point.file) for point in points]
-        ears = [
-            ear
+        sources = [
+            source
             for number, (point, writer) in enumerate(zip(points, writers, strict=True))
-            for ear in _open_sockets(number, point.nodes, writer, network)
+            for source in _open_sockets(number, point.nodes, writer, network)
         ]
-        self._line, theirs = socket.socketpair()
+        self._control, remote = socket.socketpair()
         self._pid = os.fork()
         if self._pid == 0:
-            _run_process(ears, writers, theirs)
-        theirs.close()
-        for ear in ears:
-            ear.socket.close()
+            _run_process(sources, writers, remote)
+        remote.close()
+        for source in sources:
+            source.socket.close()
 
     def begin(self, epoch: float) -> None:
         """The run begins at this time of the monotonic clock; what came before is not written."""
-        self._line.sendall(_TIME.pack(round(epoch * 1e9), 0))
+        self._control.sendall(_TIME.pack(round(epoch * 1e9), 0))
 
     def end(self) -> dict[str, dict[str, int]]:
         """Stop; packets written for each point, and those for which the kernel had no room."""
-        self._line.shutdown(socket.SHUT_WR)
-        reply = b"".join(iter(lambda: self._line.recv(_LONGEST), b""))
+        self._control.shutdown(socket.SHUT_WR)
+        reply = b"".join(iter(lambda: self._control.recv(_MAX_FRAME), b""))
         os.waitpid(self._pid, 0)
         if not reply:
             raise UnsupportedError("the process that captures died; is the disk full?")
@@ -117,13 +117,13 @@ def _open(device: str, pid: int | None) -> socket.socket:
         return sock
 
 
-def _run_process(ears: Sequence[_PacketSocket], writers: Sequence[PcapngWriter], line: socket.socket) -> None:
+def _run_process(sources: Sequence[_PacketSocket], writers: Sequence[PcapngWriter], control: socket.socket) -> None:
     """The process that writes: wait for the time 0, write until the line ends, tell the counts."""
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        head = line.recv(_TIME.size)
+        head = control.recv(_TIME.size)
         if head:
-            _CaptureWriter(ears, writers, _wall_clock(_TIME.unpack(head)[0])).run(line)
+            _CaptureWriter(sources, writers, _wall_clock(_TIME.unpack(head)[0])).run(control)
     finally:
         os._exit(0)
 
@@ -136,50 +136,50 @@ def _wall_clock(monotonic: int) -> int:
 class _CaptureWriter:
     """Writes what the ears hear."""
 
-    def __init__(self, ears: Sequence[_PacketSocket], writers: Sequence[PcapngWriter], zero: int) -> None:
-        self._open_sockets, self._writers, self._zero = ears, writers, zero
+    def __init__(self, sources: Sequence[_PacketSocket], writers: Sequence[PcapngWriter], epoch_ns: int) -> None:
+        self._open_sockets, self._writers, self._epoch_ns = sources, writers, epoch_ns
         self._counts: list[dict[str, Any]] = [{"packets": 0, "unseen": 0} for _ in writers]
-        self._held: list[_Packet] = []
+        self._pending: list[_Packet] = []
 
-    def run(self, line: socket.socket) -> None:
+    def run(self, control: socket.socket) -> None:
         """Until the other end of the line stops."""
         with selectors.DefaultSelector() as selector:
-            for ear in self._open_sockets:
-                selector.register(ear.socket, selectors.EVENT_READ, ear)
-            selector.register(line, selectors.EVENT_READ)
-            going = True
-            while going:
-                ready = [key.data for key, _ in selector.select(_HOLD * 1e-9 if self._held else None)]
-                going = None not in ready
-                settled = time.time_ns() - self._zero - _HOLD
-                self._held += [packet for ear in ready if ear is not None for packet in self._taken(ear)]
-                self._write(settled)
-        self._held += [packet for ear in self._open_sockets for packet in self._taken(ear)]
+            for source in self._open_sockets:
+                selector.register(source.socket, selectors.EVENT_READ, source)
+            selector.register(control, selectors.EVENT_READ)
+            running = True
+            while running:
+                ready = [key.data for key, _ in selector.select(_REORDER_DELAY * 1e-9 if self._pending else None)]
+                running = None not in ready
+                complete_until = time.time_ns() - self._epoch_ns - _REORDER_DELAY
+                self._pending += [packet for source in ready if source is not None for packet in self._read(source)]
+                self._write(complete_until)
+        self._pending += [packet for source in self._open_sockets for packet in self._read(source)]
         self._write(None)
-        for ear in self._open_sockets:
-            statistics = ear.socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
-            self._counts[ear.point]["unseen"] += int.from_bytes(statistics[4:], sys.byteorder)
-        line.sendall(json.dumps(self._counts).encode())
+        for source in self._open_sockets:
+            statistics = source.socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
+            self._counts[source.point]["unseen"] += int.from_bytes(statistics[4:], sys.byteorder)
+        control.sendall(json.dumps(self._counts).encode())
 
-    def _taken(self, ear: _PacketSocket) -> Iterator[_Packet]:
+    def _read(self, source: _PacketSocket) -> Iterator[_Packet]:
         """What is there, as (nanoseconds of the run, ear, direction, frame)."""
-        for _ in range(_AT_ONCE):
+        for _ in range(_MAX_BATCH):
             try:
-                frame, ancillary, _, address = ear.socket.recvmsg(_LONGEST, _ANCILLARY)
+                frame, ancillary, _, address = source.socket.recvmsg(_MAX_FRAME, _ANCILLARY)
             except BlockingIOError:
                 return
             outgoing = address[2] == socket.PACKET_OUTGOING
             seconds, nanoseconds = _TIME.unpack(ancillary[0][2])
-            when = seconds * 1_000_000_000 + nanoseconds - self._zero
-            if when >= 0 and (outgoing or not ear.direction):
-                yield when, ear, ear.direction or (OUTBOUND if outgoing else INBOUND), frame
+            when = seconds * 1_000_000_000 + nanoseconds - self._epoch_ns
+            if when >= 0 and (outgoing or not source.direction):
+                yield when, source, source.direction or (OUTBOUND if outgoing else INBOUND), frame
 
     def _write(self, until: int | None) -> None:
         """What is older than `until`, or all, in order of time: each socket has a part of it."""
-        held = self._held
-        held.sort(key=itemgetter(0))
-        count = len(held) if until is None else bisect_left(held, until, key=itemgetter(0))
-        for when, ear, direction, frame in held[:count]:
-            self._writers[ear.point].packet(ear.interface, when * 1e-9, frame, direction)
-            self._counts[ear.point]["packets"] += 1
-        del held[:count]
+        pending = self._pending
+        pending.sort(key=itemgetter(0))
+        count = len(pending) if until is None else bisect_left(pending, until, key=itemgetter(0))
+        for when, source, direction, frame in pending[:count]:
+            self._writers[source.point].packet(source.interface, when * 1e-9, frame, direction)
+            self._counts[source.point]["packets"] += 1
+        del pending[:count]

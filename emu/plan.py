@@ -21,9 +21,9 @@ from topologies.spec import LinkSpec, Topology
 
 __all__ = ["EmulationPlan", "Cable", "plan_emulation"]
 
-_MOST_HOSTS = 1000
+_MAX_HOSTS = 1000
 """A Linux bridge has at most 1024 ports, and much earlier this machine's memory ends."""
-_MOST_HOPS = 255
+_MAX_TTL = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class EmulationPlan:
 
     def ttl(self, host: str) -> int:
         """The TTL of the host's multicasts."""
-        return self.ttls.get(host, _MOST_HOPS)
+        return self.ttls.get(host, _MAX_TTL)
 
     @property
     def pruned(self) -> bool:
@@ -76,14 +76,17 @@ class EmulationPlan:
 
     def shaped(self, host: str) -> bool:
         """Does the host's own link limit its rate, or look at its packets one by one?"""
-        return any(host in (cable.near, cable.far) and (cable.down.single or cable.up.single) for cable in self.cables)
+        return any(
+            host in (cable.near, cable.far) and (cable.down.needs_single_packets or cable.up.needs_single_packets)
+            for cable in self.cables
+        )
 
     @property
     def unsupported_by_kernel(self) -> str:
         """The first link that user space has to carry, and why; "" if the kernel can do all."""
         for shape in self.shapes:
-            if shape.user is not None and shape.user.why:
-                return f"link {shape.link}: {shape.user.why}"
+            if shape.user is not None and shape.user.reason:
+                return f"link {shape.link}: {shape.user.reason}"
         return ""
 
     def report(self) -> list[dict[str, Any]]:
@@ -107,11 +110,11 @@ def plan_emulation(
     `seed` is that of the losses in user space, which with `keyed` are all losses. `netem` is what the kernel has of it.
     `trunk` is how the networks of routers with one MAC share a cable.
     """
-    if len(topology.hosts) > _MOST_HOSTS:
+    if len(topology.hosts) > _MAX_HOSTS:
         raise UnsupportedError(
-            f"topology: {len(topology.hosts)} hosts can't be emulated; {_MOST_HOSTS} at most, or the simulator"
+            f"topology: {len(topology.hosts)} hosts can't be emulated; {_MAX_HOSTS} at most, or the simulator"
         )
-    _refuse(topology)
+    _check_supported(topology)
     cables = []
     for near, far in topology.graph.to_undirected().edges:
         shape = partial(_shapes, topology, near, far, _Impairers(seed, keyed, netem))
@@ -141,7 +144,7 @@ class _Impairers:
     keyed: bool
     netem: NetemKind
 
-    def netem_does(self, specs: Sequence[LinkSpec]) -> bool:
+    def uses_netem(self, specs: Sequence[LinkSpec]) -> bool:
         """Is all of this left to netem? Not keyed losses, whose point is that they are the simulator's."""
         return self.netem != "none" and not self.keyed and not any(map(unsupported_by_netem, specs))
 
@@ -154,18 +157,18 @@ def _shapes(
     topology: Topology, near: str, far: str, impairers: _Impairers, a: str, b: str, place: int
 ) -> tuple[LinkShape, LinkShape]:
     """Both directions of the link between the nodes `a` of `near` and `b` of `far`; user space carries both or none."""
-    ways = ((near, far, f"{a}-{b}"), (far, near, f"{b}-{a}"))
-    specs = [topology.link(source, target) for source, target, _ in ways]
+    directions = ((near, far, f"{a}-{b}"), (far, near, f"{b}-{a}"))
+    specs = [topology.link(source, target) for source, target, _ in directions]
     reasons = [unsupported_by_kernel(spec, impairers.keyed) for spec in specs]
-    keys = [line_key(topology, impairers.seed, source, target, place) for source, target, _ in ways]
+    keys = [line_key(topology, impairers.seed, source, target, place) for source, target, _ in directions]
     shapes = []
-    for (_, _, link), spec, key, why in zip(ways, specs, keys, reasons, strict=True):
-        if not any(reasons) or (impairers.netem_does(specs) and not why):
+    for (_, _, link), spec, key, reason in zip(directions, specs, keys, reasons, strict=True):
+        if not any(reasons) or (impairers.uses_netem(specs) and not reason):
             shapes.append(kernel_shape(link, spec))
-        elif impairers.netem_does(specs):
+        elif impairers.uses_netem(specs):
             shapes.append(netem_shape(link, impairers.netem_link(spec, key)))
         else:
-            shapes.append(LinkShape(link, user=UserSpaceLink(spec, key, place, why)))
+            shapes.append(LinkShape(link, user=UserSpaceLink(spec, key, place, reason)))
     return shapes[0], shapes[1]
 
 
@@ -175,7 +178,7 @@ def _router_model(topology: Topology, name: str) -> RouterModel | None:
     return model
 
 
-def _refuse(topology: Topology) -> None:
+def _check_supported(topology: Topology) -> None:
     """UnsupportedError naming node or key for what only the simulator can do yet."""
     undirected = topology.graph.to_undirected()
     if not nx.is_forest(undirected):

@@ -79,7 +79,7 @@ def router_shape(name: str, model: RouterModel | None, trunk: TrunkKind = "ifb")
     queue = _UNLIMITED if model.queue is None else model.queue
     cost = model.cpu + model.cpu_byte * _LARGEST_PAYLOAD
     if model.mac == "dual":
-        processor = _processor(name, model.cpu, model.cpu_byte, queue) if cost > _KERNEL_COST else None
+        processor = _processor_shape(name, model.cpu, model.cpu_byte, queue) if cost > _KERNEL_COST else None
         return RouterShape(name, model.cpu, model.cpu_byte, processor)
     if cost > _KERNEL_COST:
         raise UnsupportedError(
@@ -91,7 +91,7 @@ def router_shape(name: str, model: RouterModel | None, trunk: TrunkKind = "ifb")
     return RouterShape(name, model.cpu, model.cpu_byte, None, model.duplex, adapter, trunk)
 
 
-def _processor(name: str, per_packet: float, per_byte: float, queue: int) -> LinkShape:
+def _processor_shape(name: str, per_packet: float, per_byte: float, queue: int) -> LinkShape:
     sizes, rate, largest = cost_table(per_packet, per_byte)
     return LinkShape(name, rate, queue, 0, sizes, least_burst=2 * largest)
 
@@ -103,16 +103,16 @@ def apply_router(router: RouterShape, ports: Sequence[str], mac: str, pid: int) 
     """
     if router.processor is not None:
         _add_bucket(router.processor, "cpu", pid)
-        _lead(router.name, ports, "ingress", "cpu", pid)
+        _redirect(router.name, ports, "ingress", "cpu", pid)
     elif router.adapter is not None and router.duplex == "half":
         _add_device("mac", pid)
-        _take_turns(router.adapter, "mac", mac, pid)
-        _lead(router.name, ports, "ingress", "mac", pid)
-        _lead(router.name, ports, "egress", "mac", pid)
+        _share_rate(router.adapter, "mac", mac, pid)
+        _redirect(router.name, ports, "ingress", "mac", pid)
+        _redirect(router.name, ports, "egress", "mac", pid)
     elif router.adapter is not None:
-        for way, device in (("ingress", "macin"), ("egress", "macout")):
+        for hook, device in (("ingress", "macin"), ("egress", "macout")):
             _add_bucket(router.adapter, device, pid)
-            _lead(router.name, ports, way, device, pid)
+            _redirect(router.name, ports, hook, device, pid)
 
 
 def _add_device(device: str, pid: int) -> None:
@@ -125,20 +125,20 @@ def _add_bucket(shape: LinkShape, device: str, pid: int) -> None:
     apply_rate(shape, device, pid)
 
 
-def _lead(router: str, ports: Sequence[str], way: str, device: str, pid: int) -> None:
+def _redirect(router: str, ports: Sequence[str], hook: str, device: str, pid: int) -> None:
     """Have everything that passes the ports this way pass the device as well."""
     action = f"u32 match u32 0 0 action mirred egress redirect dev {device}"
     for port in ports:
         run(
-            f"tc qdisc replace dev {port} clsact && tc filter add dev {port} {way} protocol all pref {_AFTER_LOSS} {action}",
+            f"tc qdisc replace dev {port} clsact && tc filter add dev {port} {hook} protocol all pref {_AFTER_LOSS} {action}",
             pid=pid,
         )
-        found = run(f"tc filter show dev {port} {way}", pid=pid)
+        found = run(f"tc filter show dev {port} {hook}", pid=pid)
         if f"Egress Redirect to device {device})" not in found:
-            raise UnsupportedError(f"node {router}: {way} by {device} was asked of the kernel and not taken: {found.strip()}")
+            raise UnsupportedError(f"node {router}: {hook} by {device} was asked of the kernel and not taken: {found.strip()}")
 
 
-def _take_turns(adapter: LinkShape, device: str, mac: str, pid: int) -> None:
+def _share_rate(adapter: LinkShape, device: str, mac: str, pid: int) -> None:
     """A queue each for in and out; while both wait each has half the rate, else one has all of it."""
     rate, half = round(adapter.rate * 8), round(adapter.rate * 4)
     digits = mac.replace(":", "")

@@ -16,7 +16,7 @@ from topologies.trees import forwarding, group_tree, next_hops
 
 __all__ = ["MulticastRoute", "UnicastRoute", "RouterTable", "Routing", "mac_of"]
 
-_MOST_PORTS = 32
+_MAX_VIFS = 32
 """The kernel's multicast router counts interfaces in 32 bits (MAXVIFS)."""
 
 
@@ -35,8 +35,8 @@ class MulticastRoute:
 
     source: str
     group: str
-    inward: int
-    outward: tuple[int, ...]
+    incoming: int
+    outgoing: tuple[int, ...]
 
 
 @dataclass(slots=True)
@@ -82,8 +82,8 @@ class Routing:
 
     def _table(self, name: str, number: int) -> RouterTable:
         cables = [cable for (near, _), cable in self._cables.items() if near == name]
-        if len(cables) > _MOST_PORTS:
-            raise UnsupportedError(f"node {name}: {len(cables)} links can't be emulated; {_MOST_PORTS} at most for a router")
+        if len(cables) > _MAX_VIFS:
+            raise UnsupportedError(f"node {name}: {len(cables)} links can't be emulated; {_MAX_VIFS} at most for a router")
         model = self._topology.node(name).model
         single = isinstance(model, RouterModel) and model.mac == "single"
         prefix = f"02:01:{number >> 8:02x}:{number & 255:02x}:00"
@@ -110,28 +110,30 @@ class Routing:
             (root,) = topology.graph.successors(topology.member(host).node)
             if root not in trees:
                 trees[root] = group_tree(topology, root, members, self._graph)
-            self._plant(group, host, root, trees[root], frozenset(hosts))
+            self._install_tree(group, host, root, trees[root], frozenset(hosts))
 
-    def _plant(self, group: str, source: str, root: str, tree: dict[str, tuple[str, ...]], hosts: frozenset[str]) -> None:
+    def _install_tree(
+        self, group: str, source: str, root: str, tree: dict[str, tuple[str, ...]], hosts: frozenset[str]
+    ) -> None:
         """Write down at each node of a tree where what `source` sends goes on, and at routers where it comes in."""
         parents = {far: near for near, below in tree.items() for far in below}
         for name, beyond in tree.items():
             if name not in self._hops:
                 continue
-            outward = [self._cables[name, far] for node in beyond for far in self._ends(node, hosts)]
+            outgoing = [self._cables[name, far] for node in beyond for far in self._ends(node, hosts)]
             if name in self.routers:
-                inward = self._cables[source if name == root else parents[name], name]
-                route = MulticastRoute(self._addresses[source], group, inward, tuple(w for w in outward if w != inward))
+                incoming = self._cables[source if name == root else parents[name], name]
+                route = MulticastRoute(self._addresses[source], group, incoming, tuple(w for w in outgoing if w != incoming))
                 self.routers[name].groups.append(route)
             else:
-                self.switches[name].setdefault(group, {}).update(dict.fromkeys(outward))
+                self.switches[name].setdefault(group, {}).update(dict.fromkeys(outgoing))
 
     def _ends(self, node: str, hosts: frozenset[str]) -> list[str]:
         """A forwarding node itself, or each host of a graph node that takes part, since each has a wire of its own."""
         if node in self._hops:
             return [node]
-        everybody = self._topology.hosts_of(node)
-        return [host for host in everybody if host in hosts] if self._topology.multicast.pruning else everybody
+        members = self._topology.hosts_of(node)
+        return [host for host in members if host in hosts] if self._topology.multicast.pruning else members
 
 
 def mac_of(address: str) -> str:

@@ -25,7 +25,7 @@ __all__ = ["LinkShape", "UserSpaceLink", "apply_loss", "apply_rate", "unsupporte
 
 _UNLIMITED = 1_000_000
 _CHANCES = ("duplicate", "corrupt", "bit_errors")
-_LEAST_LOSS = 2**-33
+_MIN_LOSS = 2**-33
 """Half the resolution of the kernel's random word: less would be none."""
 _TWO_PACKETS, _EIGHT_PACKETS = 3100, 12_500
 
@@ -37,7 +37,7 @@ class UserSpaceLink:
     spec: LinkSpec
     key: int
     member: int
-    why: str
+    reason: str
     """The attribute that the kernel can't bring about."""
 
 
@@ -64,7 +64,7 @@ class LinkShape:
         return round(max(self.least_burst, min(self.rate * 0.004, _EIGHT_PACKETS), self.rate * 0.001))
 
     @property
-    def single(self) -> bool:
+    def needs_single_packets(self) -> bool:
         """Has the link to see packets one by one as they leave a host?"""
         return self.netem is not None or (self.rate if self.user is None else self.user.spec.rate) < inf
 
@@ -112,7 +112,7 @@ def _loss_unsupported_by_kernel(loss: Channel, keyed: bool) -> str:
         return f"loss {loss.model}"
     if keyed:
         return "keyed losses"
-    return f"loss {loss.p:g}" if loss.p < _LEAST_LOSS else ""
+    return f"loss {loss.p:g}" if loss.p < _MIN_LOSS else ""
 
 
 def kernel_shape(link: str, spec: LinkSpec) -> LinkShape:
@@ -139,10 +139,10 @@ def apply_rate(shape: LinkShape, device: str, pid: int | None) -> None:
         f"tc qdisc add dev {device} parent 1:1 handle 10: pfifo limit {shape.queue}",
         pid=pid,
     )
-    found = {item["kind"]: item["options"] for item in json.loads(run(f"tc -j qdisc show dev {device}", pid=pid))}
-    taken, queue = found.get("tbf", {}), found.get("pfifo", {})
-    if abs(taken.get("rate", 0) - shape.rate) > 0.001 * shape.rate + 1 or queue.get("limit") != shape.queue:
-        raise UnsupportedError(f"link {shape.link}: rate {shape.rate:g} B/s was asked of the kernel and not taken: {found}")
+    reported = {item["kind"]: item["options"] for item in json.loads(run(f"tc -j qdisc show dev {device}", pid=pid))}
+    applied, queue = reported.get("tbf", {}), reported.get("pfifo", {})
+    if abs(applied.get("rate", 0) - shape.rate) > 0.001 * shape.rate + 1 or queue.get("limit") != shape.queue:
+        raise UnsupportedError(f"link {shape.link}: rate {shape.rate:g} B/s was asked of the kernel and not taken: {reported}")
     if shape.sizes:
         check_sizes(shape.link, shape.sizes, device, pid)
 
@@ -156,6 +156,8 @@ def apply_loss(shape: LinkShape, device: str, pid: int | None) -> None:
         f"tc filter add dev {device} ingress protocol ip bpf da bytecode '{LOSS.format(threshold=shape.threshold)}'",
         pid=pid,
     )
-    found = run(f"tc filter show dev {device} ingress", pid=pid)
-    if LOSS.format(threshold=shape.threshold) not in found or "direct-action" not in found:
-        raise UnsupportedError(f"link {shape.link}: loss was asked of the kernel and not taken: {found.strip() or 'no filter'}")
+    reported = run(f"tc filter show dev {device} ingress", pid=pid)
+    if LOSS.format(threshold=shape.threshold) not in reported or "direct-action" not in reported:
+        raise UnsupportedError(
+            f"link {shape.link}: loss was asked of the kernel and not taken: {reported.strip() or 'no filter'}"
+        )

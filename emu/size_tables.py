@@ -46,11 +46,11 @@ def cost_table(per_packet: float, per_byte: float) -> tuple[str, float, int]:
     return f"stab overhead {more}", 1 / per_byte, LARGEST_PACKET + more
 
 
-def check_sizes(link: str, words: str, device: str, pid: int | None) -> None:
+def check_sizes(link: str, table: str, device: str, pid: int | None) -> None:
     """UnsupportedError naming the link when the device (in the namespace of process `pid`) has not the size table asked for."""
-    wanted = words.split()[1:]
-    asked = {key: int(value) for key, value in zip(wanted[::2], wanted[1::2], strict=True)}
+    arguments = table.split()[1:]
+    expected = {key: int(value) for key, value in zip(arguments[::2], arguments[1::2], strict=True)}
     rows = json.loads(run(f"tc -d -j qdisc show dev {device}", pid=pid))
-    found: dict[str, int] = next((row.get("stab", {}) for row in rows if row.get("root")), {})
-    if found != asked:
-        raise UnsupportedError(f"link {link}: {words!r} was asked of the kernel and not taken: {found or 'no size table'}")
+    reported: dict[str, int] = next((row.get("stab", {}) for row in rows if row.get("root")), {})
+    if reported != expected:
+        raise UnsupportedError(f"link {link}: {table!r} was asked of the kernel and not taken: {reported or 'no size table'}")

@@ -9,7 +9,7 @@ from protocols.errors import UnsupportedError
 
 __all__ = ["TcProcess"]
 
-_PATIENCE = 5.0
+_TIMEOUT = 5.0
 
 
 class TcProcess:
@@ -37,16 +37,16 @@ class TcProcess:
         assert process.stderr is not None
         # Every namespace has a loopback device with a queue: the line about it says that all before is done.
         process.stdin.write("\n".join([*commands, "qdisc show dev lo", ""]).encode())
-        said, until = b"", time.monotonic() + _PATIENCE
-        while not said.endswith(b"\n"):
+        output, until = b"", time.monotonic() + _TIMEOUT
+        while not output.endswith(b"\n"):
             ready, _, _ = select.select([process.stdout], [], [], max(0.0, until - time.monotonic()))
-            piece = process.stdout.read() if ready else None
-            if not piece:
-                raise UnsupportedError(f"tc does not answer: {self._complaint()}")
-            said += piece
-        if complaint := self._complaint():
-            raise UnsupportedError(f"the kernel refused {'; '.join(commands)}: {complaint}")
+            chunk = process.stdout.read() if ready else None
+            if not chunk:
+                raise UnsupportedError(f"tc does not answer: {self._errors()}")
+            output += chunk
+        if errors := self._errors():
+            raise UnsupportedError(f"the kernel refused {'; '.join(commands)}: {errors}")
 
-    def _complaint(self) -> str:
+    def _errors(self) -> str:
         assert self._process.stderr is not None
         return " ".join((self._process.stderr.read() or b"").decode().split())

@@ -44,7 +44,7 @@ class Trunk:
     `links` are the devices, in this namespace, by which the router's networks come to the other end of the cable.
     """
 
-    way: TrunkKind
+    kind: TrunkKind
     name: str
     number: int
     pid: int
@@ -79,7 +79,7 @@ class Trunk:
     @property
     def identities(self) -> list[int]:
         """VLAN ids, or VXLAN's numbers, which have to differ from those of other trunks, too."""
-        return [tag + (self.number << 12 if self.way == "vxlan" else 0) for tag in self.tags]
+        return [tag + (self.number << 12 if self.kind == "vxlan" else 0) for tag in self.tags]
 
     @property
     def far_mac(self) -> str:
@@ -101,20 +101,20 @@ def choose_trunk(topology: Topology, wanted: TrunkChoice = "any") -> TrunkKind:
     models = [topology.node(name).model for name in topology.switches]
     if wanted == "ifb" or not any(isinstance(model, RouterModel) and model.mac == "single" for model in models):
         return "ifb"
-    way: TrunkKind = run_isolated(lambda: _first(wanted))
-    return way
+    kind: TrunkKind = run_isolated(lambda: _first_supported(wanted))
+    return kind
 
 
-def _first(wanted: TrunkChoice) -> TrunkKind:
-    ways: tuple[TrunkKind, ...] = ("vlan", "vxlan") if wanted == "any" else (wanted,)
-    for way in ways:
+def _first_supported(wanted: TrunkChoice) -> TrunkKind:
+    kinds: tuple[TrunkKind, ...] = ("vlan", "vxlan") if wanted == "any" else (wanted,)
+    for kind in kinds:
         try:
-            check_kernel(FEATURES[way])
+            check_kernel(FEATURES[kind])
         except UnsupportedError as error:
             if wanted != "any":
                 raise UnsupportedError(f"emu.trunk: {wanted} is not possible here; {error}") from None
         else:
-            return way
+            return kind
     return "ifb"
 
 
@@ -122,14 +122,16 @@ def build_trunk(trunk: Trunk) -> None:
     """Make the cable, its sub-interfaces and the bridges; UnsupportedError naming the router when they did not come about."""
     near, far = trunk.device, trunk.far_device
     near_address, far_address = trunk.addresses
-    ends = f"mtu {MTU + WRAPPING[trunk.way]}"
+    ends = f"mtu {MTU + WRAPPING[trunk.kind]}"
     cable = f"link add {far} {ends} address {trunk.far_mac} type veth"
     cable += f" peer name {near} {ends} address {trunk.mac} netns {trunk.pid}"
-    _make(trunk, far, [cable, *_end(trunk, far, far_address, near_address, trunk.mac), *_bridges(trunk)], None)
-    _make(trunk, near, _end(trunk, near, near_address, far_address, trunk.far_mac), trunk.pid)
+    _configure_end(
+        trunk, far, [cable, *_end_commands(trunk, far, far_address, near_address, trunk.mac), *_bridge_commands(trunk)], None
+    )
+    _configure_end(trunk, near, _end_commands(trunk, near, near_address, far_address, trunk.far_mac), trunk.pid)
 
 
-def _make(trunk: Trunk, device: str, lines: list[str], pid: int | None) -> None:
+def _configure_end(trunk: Trunk, device: str, lines: list[str], pid: int | None) -> None:
     """Run words for `ip` at one end of the cable, where nobody but the networks' hosts is to speak; check what came of it."""
     ports = [f"{device}.{tag}" for tag in trunk.tags]
     quiet = [device, *ports, *(() if pid else (*trunk.bridges, *trunk.links))]
@@ -137,14 +139,14 @@ def _make(trunk: Trunk, device: str, lines: list[str], pid: int | None) -> None:
         "set -e; ip -batch -",
         f"[ ! -e {_IPV6} ] || for d in {' '.join(quiet)}; do echo 1 > {_IPV6}/$d/disable_ipv6; done",
     ]
-    if trunk.way == "vxlan":
+    if trunk.kind == "vxlan":
         # Packets would be put together, and dropped where this machine's counters of drops do not look.
         commands.append(f"for d in {' '.join(ports)}; do ethtool -K $d gro off; done")
     run("; ".join(commands), pid=pid, stdin="\n".join(lines))
     _check(trunk, device, pid)
 
 
-def _bridges(trunk: Trunk) -> list[str]:
+def _bridge_commands(trunk: Trunk) -> list[str]:
     """Words for `ip` that join each network's sub-interface with its link."""
     return [
         line
@@ -158,26 +160,26 @@ def _bridges(trunk: Trunk) -> list[str]:
     ]
 
 
-def _end(trunk: Trunk, device: str, address: str, other: str, other_mac: str) -> list[str]:
+def _end_commands(trunk: Trunk, device: str, address: str, other: str, other_mac: str) -> list[str]:
     """Words for `ip` that give one end of the cable its sub-interfaces."""
     lines = [f"link set {device} up"]
-    if trunk.way == "vxlan":
+    if trunk.kind == "vxlan":
         # Of link scope, so that the router answers errors with its own address. The neighbour is known: no ARP on the cable.
         lines.append(f"addr add {address} peer {other} dev {device} scope link")
         lines.append(f"neigh replace {other} lladdr {other_mac} dev {device}")
     for tag, identity in zip(trunk.tags, trunk.identities, strict=True):
         kind = f"vlan id {identity}"
-        if trunk.way == "vxlan":
+        if trunk.kind == "vxlan":
             ends = f"local {address} remote {other} dev {device} dstport {_VXLAN_PORT}"
             kind = f"vxlan id {identity} {ends} nolearning noudpcsum"
-        parent = f"link {device} " if trunk.way == "vlan" else ""
+        parent = f"link {device} " if trunk.kind == "vlan" else ""
         lines.append(f"link add {parent}name {device}.{tag} mtu {MTU} type {kind}")
     return lines
 
 
 def _check(trunk: Trunk, device: str, pid: int | None) -> None:
     """UnsupportedError when the sub-interfaces of one end are not what was asked for."""
-    rows = json.loads(run(f"ip -d -j link show type {trunk.way}", pid=pid))
+    rows = json.loads(run(f"ip -d -j link show type {trunk.kind}", pid=pid))
     found: Mapping[str, tuple[str, int]] = {
         row["ifname"]: (row.get("link") or row["linkinfo"]["info_data"]["link"], row["linkinfo"]["info_data"]["id"])
         for row in rows
@@ -185,4 +187,4 @@ def _check(trunk: Trunk, device: str, pid: int | None) -> None:
     for tag, identity in zip(trunk.tags, trunk.identities, strict=True):
         taken = found.get(f"{device}.{tag}")
         if taken != (device, identity):
-            raise UnsupportedError(f"node {trunk.name}: {trunk.way} {identity} was asked of the kernel and not taken: {taken}")
+            raise UnsupportedError(f"node {trunk.name}: {trunk.kind} {identity} was asked of the kernel and not taken: {taken}")

@@ -31,7 +31,7 @@ SocketAddress: TypeAlias = tuple[str, int]
 SEGMENTS = 46
 """Most packets in one batch; 46 packets of 1424 bytes still fit into the largest UDP datagram."""
 
-_LARGEST = 65507
+_MAX_PAYLOAD = 65507
 _UDP_SEGMENT, _UDP_GRO = 103, 104
 _SO_RXQ_OVFL = 40
 _IP_MULTICAST_ALL = 49
@@ -39,7 +39,7 @@ _SIOCGIFADDR = 0x8915
 _ANCILLARY = socket.CMSG_SPACE(4) * 2
 _INT = struct.Struct("i")
 _SHORT = struct.Struct("H")
-_REFUSED = {errno.EINVAL, errno.EIO, errno.EMSGSIZE, errno.EOPNOTSUPP, errno.ENOPROTOOPT}
+_UNSUPPORTED = {errno.EINVAL, errno.EIO, errno.EMSGSIZE, errno.EOPNOTSUPP, errno.ENOPROTOOPT}
 
 
 @lru_cache(maxsize=256)
@@ -57,27 +57,27 @@ def socket_address_of(name: str) -> SocketAddress:
 
 def address_of(interface: str | None, towards: str = "239.255.255.250") -> str:
     """The IPv4 address of a device name or address; None asks the routing table for the way `towards`."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         if interface is None:
-            return _routed(probe, towards)
+            return _source_address(sock, towards)
         try:
             return str(IPv4Address(interface))
         except AddressValueError:
             pass
         request = struct.pack("256s", interface.encode()[:15])
         try:
-            return socket.inet_ntoa(fcntl.ioctl(probe, _SIOCGIFADDR, request)[20:24])
+            return socket.inet_ntoa(fcntl.ioctl(sock, _SIOCGIFADDR, request)[20:24])
         except OSError:
             known = ", ".join(name for _, name in socket.if_nameindex())
             raise UsageError(f"iface: {interface!r} is no device with an IPv4 address; devices here: {known}") from None
 
 
-def _routed(probe: socket.socket, towards: str) -> str:
+def _source_address(sock: socket.socket, towards: str) -> str:
     try:
-        probe.connect((towards, 9))
+        sock.connect((towards, 9))
     except OSError as error:
         raise UsageError(f"iface: no route to {towards} ({error.strerror}); name a device or address") from None
-    return str(probe.getsockname()[0])
+    return str(sock.getsockname()[0])
 
 
 def _socket(buffers: int) -> socket.socket:
@@ -93,7 +93,7 @@ def _socket(buffers: int) -> socket.socket:
     try:
         sock.setsockopt(socket.IPPROTO_UDP, _UDP_GRO, 1)
     except OSError as error:
-        if error.errno not in _REFUSED:
+        if error.errno not in _UNSUPPORTED:
             raise
     return sock
 
@@ -157,7 +157,7 @@ class SendQueue:
     more until `retry` has emptied the box; `errors` counts packets the kernel refused for good.
     """
 
-    __slots__ = ("_batch", "_burst", "_full", "_queue", "_size", "_sock", "_to", "blocked", "errors")
+    __slots__ = ("_batch", "_burst", "_max_segments", "_queue", "_size", "_sock", "_to", "blocked", "errors")
 
     def __init__(self, sock: socket.socket, burst: int = SEGMENTS) -> None:
         self._sock = sock
@@ -165,7 +165,7 @@ class SendQueue:
         self._batch: list[bytes] = []
         self._to: SocketAddress = ("", 0)
         self._size = 0
-        self._full = 0
+        self._max_segments = 0
         self._queue: deque[tuple[list[bytes], SocketAddress]] = deque()
         self.blocked = False
         self.errors = 0
@@ -177,7 +177,7 @@ class SendQueue:
         if batch:
             if size == self._size and to == self._to:
                 batch.append(data)
-                if len(batch) >= self._full:
+                if len(batch) >= self._max_segments:
                     self.flush()
                 return
             if size < self._size and to == self._to:
@@ -189,8 +189,8 @@ class SendQueue:
         self._batch = [data]
         self._to = to
         self._size = size
-        self._full = min(self._burst, _LARGEST // size) if size else 1
-        if self._full <= 1:
+        self._max_segments = min(self._burst, _MAX_PAYLOAD // size) if size else 1
+        if self._max_segments <= 1:
             self.flush()
 
     def flush(self) -> None:
@@ -221,7 +221,7 @@ class SendQueue:
             except BlockingIOError:
                 raise
             except OSError as error:
-                if error.errno not in _REFUSED:
+                if error.errno not in _UNSUPPORTED:
                     self.errors += len(batch)
                     return
                 # This kernel or path can't segment: decided once, for good.

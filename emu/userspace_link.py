@@ -31,11 +31,11 @@ __all__ = ["FrameForwarder", "LinkDirection", "serve"]
 
 _FRAME = 2048
 """More than any frame of a device with the usual MTU of 1500."""
-_AT_ONCE = 32
+_MAX_BATCH = 32
 """Frames read from one device before others, and packets that are due, get their turn."""
 _PR_SET_TIMERSLACK = 29
 _PRIORITY = 5
-_WAITED = 20e-6
+_MIN_WAIT = 20e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,29 +60,29 @@ _Item: TypeAlias = tuple[Frames, int | None]
 class _DirectionState:
     """A way in motion."""
 
-    __slots__ = ("armed", "inside", "line", "lost", "others", "reassembly", "since", "target", "way")
+    __slots__ = ("armed", "in_transit", "line", "lost", "other_delay", "reassembly", "unread_since", "target", "direction")
 
-    def __init__(self, way: LinkDirection) -> None:
-        self.way = way
-        self.line = Line(way.spec, way.key, way.member)
-        self.line.missed = self._missed
+    def __init__(self, direction: LinkDirection) -> None:
+        self.direction = direction
+        self.line = Line(direction.spec, direction.key, direction.member)
+        self.line.missed = self._on_loss
         self.lost: list[int] = []
         """Identities of first transmissions that the line lost or damaged."""
-        self.inside: set[int] = set()
+        self.in_transit: set[int] = set()
         """Those that went in and did not come out yet, and never will where the queue dropped them."""
         self.reassembly = Reassembly()
-        self.target = way.target
+        self.target = direction.target
         self.armed = inf
         # A middling delay for frames that are no datagrams, and so have no dice.
-        self.others = way.spec.delay if way.spec.jitter is None else way.spec.jitter.sample(0.5, 0)
-        self.since = inf
+        self.other_delay = direction.spec.delay if direction.spec.jitter is None else direction.spec.jitter.sample(0.5, 0)
+        self.unread_since = inf
         """Since when there may have been frames that the last look left in the device; inf if it left none."""
 
-    def _missed(self, item: _Item) -> None:
-        _, news = item
-        if news is not None:
-            self.inside.discard(news)
-            self.lost.append(news)
+    def _on_loss(self, item: _Item) -> None:
+        _, first_sent = item
+        if first_sent is not None:
+            self.in_transit.discard(first_sent)
+            self.lost.append(first_sent)
 
 
 _Due: TypeAlias = tuple[float, int, _DirectionState, Frames | None]
@@ -95,9 +95,9 @@ class FrameForwarder:
     Before `begin` everything passes at once and is not counted.
     """
 
-    def __init__(self, ways: Sequence[LinkDirection], codec: Codec, clock: Callable[[], float] = time.monotonic) -> None:
-        self._all = [_DirectionState(way) for way in ways]
-        self._states = {state.way.source: state for state in self._all}
+    def __init__(self, directions: Sequence[LinkDirection], codec: Codec, clock: Callable[[], float] = time.monotonic) -> None:
+        self._all = [_DirectionState(direction) for direction in directions]
+        self._states = {state.direction.source: state for state in self._all}
         self._decode = codec.decode
         self._clock = clock
         self._due: list[_Due] = []
@@ -123,22 +123,22 @@ class FrameForwarder:
         """From now on the lines do what they are to do."""
         self._begun = True
 
-    def turn(self, readable: Sequence[int], since: float) -> None:
+    def step(self, readable: Sequence[int], unread_since: float) -> None:
         """Read what has come, and write what is due. At the time `since` nothing was unread but what the last turn left."""
         for source in readable:
-            self._read(self._states[source], since)
+            self._read(self._states[source], unread_since)
             self._release()
         self._release()
 
-    def _read(self, state: _DirectionState, since: float) -> None:
-        source, clock, take = state.way.source, self._clock, self._take
-        since = min(since, state.since)
-        waited, before = clock() - since, state.line.offered
-        state.since = inf
+    def _read(self, state: _DirectionState, unread_since: float) -> None:
+        source, clock, take = state.direction.source, self._clock, self._take
+        unread_since = min(unread_since, state.unread_since)
+        waited, before = clock() - unread_since, state.line.offered
+        state.unread_since = inf
         try:
-            for _ in range(_AT_ONCE):
+            for _ in range(_MAX_BATCH):
                 take(state, os.read(source, _FRAME), clock())
-            state.since = since
+            state.unread_since = unread_since
         except BlockingIOError:
             # Everything is read.
             pass
@@ -155,10 +155,10 @@ class FrameForwarder:
         found = state.reassembly.take(frame)
         if not isinstance(found, Datagram):
             for other in found:
-                self._push(now + state.others, state, other)
+                self._push(now + state.other_delay, state, other)
             return
         payload, frames = found
-        identity, kind, news = None, "other", None
+        identity, kind, first_sent = None, "other", None
         try:
             message = self._decode(payload)
         except WireError:
@@ -166,14 +166,14 @@ class FrameForwarder:
         else:
             identity, kind = message.identity, message.kind
             if identity is not None and not message.repair:
-                news = identity
-                state.inside.add(identity)
-        self._land(state, state.line.offer((frames, news), len(payload), identity, kind, now))
+                first_sent = identity
+                state.in_transit.add(identity)
+        self._schedule(state, state.line.offer((frames, first_sent), len(payload), identity, kind, now))
 
-    def _land(self, state: _DirectionState, arrivals: Arrivals) -> None:
-        for (frames, news), when in arrivals:
-            if news is not None:
-                state.inside.discard(news)
+    def _schedule(self, state: _DirectionState, arrivals: Arrivals) -> None:
+        for (frames, first_sent), when in arrivals:
+            if first_sent is not None:
+                state.in_transit.discard(first_sent)
             self._push(when, state, frames)
         if state.line.deadline < state.armed:
             state.armed = state.line.deadline
@@ -184,7 +184,7 @@ class FrameForwarder:
         heappush(self._due, (when, self._serial, state, frames))
 
     def _release(self) -> None:
-        due, clock, note = self._due, self._clock, self.lateness.note
+        due, clock, record = self._due, self._clock, self.lateness.record
         while due:
             now = clock()
             when = due[0][0]
@@ -193,9 +193,9 @@ class FrameForwarder:
             _, _, state, frames = heappop(due)
             if frames is None:
                 state.armed = inf
-                self._land(state, state.line.wake(now))
+                self._schedule(state, state.line.wake(now))
                 continue
-            note(now - when)
+            record(now - when)
             for frame in (frames,) if isinstance(frames, bytes) else frames:
                 self._write(state, frame)
 
@@ -207,27 +207,29 @@ class FrameForwarder:
 
     def report(self) -> dict[str, Any]:
         """What became of the packets, way by way, and how well the process kept up; JSON-able."""
-        ways = []
+        directions = []
         for state in self._all:
             line = state.line
             counts = {name: getattr(line, name) for name in LINE_COUNTERS}
-            ways.append({"link": state.way.link, **counts, "first_lost": state.lost, "first_queued": [*state.inside]})
+            directions.append(
+                {"link": state.direction.link, **counts, "first_lost": state.lost, "first_queued": [*state.in_transit]}
+            )
         return {
-            "ways": ways,
+            "directions": directions,
             "released": self.lateness.total,
-            "lateness": self.lateness.plain(),
+            "lateness": self.lateness.summary(),
             "unread": self.unread,
             "refused": self.refused,
         }
 
 
-def serve(ways: Sequence[LinkDirection], codec: Codec, line: socket.socket) -> None:
+def serve(directions: Sequence[LinkDirection], codec: Codec, line: socket.socket) -> None:
     """Carry frames, impaired from a byte on `line` on, which is answered, until its end, which is answered by the report."""
-    realtime = _hurry()
+    realtime = _raise_priority()
     gc.freeze()
-    forwarder = FrameForwarder(ways, codec)
+    forwarder = FrameForwarder(directions, codec)
     before = _cpu()
-    began = looked = time.monotonic()
+    began = last_read = time.monotonic()
     end = line.fileno()
     while True:
         asked = time.monotonic()
@@ -241,14 +243,14 @@ def serve(ways: Sequence[LinkDirection], codec: Codec, line: socket.socket) -> N
             line.sendall(b"b")
             readable.remove(end)
         # If it had to wait, then nothing was there before; else something may have been since the last look.
-        forwarder.turn(readable, woke if woke - asked > _WAITED else looked)
-        looked = woke
+        forwarder.step(readable, woke if woke - asked > _MIN_WAIT else last_read)
+        last_read = woke
     used = {"cpu": _cpu() - before, "seconds": time.monotonic() - began, "realtime": realtime}
     with suppress(BrokenPipeError, ConnectionResetError):
         line.sendall(json.dumps({**forwarder.report(), **used}).encode())
 
 
-def _hurry() -> bool:
+def _raise_priority() -> bool:
     """Exact timers, and a priority above all normal processes where that is permitted; is it?"""
     CDLL(None).prctl(_PR_SET_TIMERSLACK, c_ulong(1), 0, 0, 0)
     try:

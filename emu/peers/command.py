@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from emu.foreign_program import ForeignContext, ForeignProgram, write_out
+from emu.foreign_program import ForeignContext, ForeignProgram, write_content
 from emu.peers.meter import Meter
 from emu.udp import socket_address_of
 from protocols.errors import UsageError
@@ -26,10 +26,10 @@ from protocols.machine import Content, Group
 __all__ = ["CommandReceiver", "CommandSender"]
 
 _PR_SET_PDEATHSIG = 1
-_JOINING = 10.0
+_JOIN_TIMEOUT = 10.0
 """A receiver has to join its group in this time."""
-_LOOK = 0.02
-_GRACE, _TERMINATION = 1.0, 2.0
+_POLL = 0.02
+_EXIT_TIMEOUT, _TERMINATION_TIMEOUT = 1.0, 2.0
 """How long a receiver may take to end of itself when the run is over, and then to end when it is told to."""
 _VARIABLE = re.compile(r"\$(?:\{(MCASTLAB_[A-Z]+)\}|(MCASTLAB_[A-Z]+))")
 _FILES = ("$MCASTLAB_FILES", "${MCASTLAB_FILES}")
@@ -50,34 +50,34 @@ class _Command(ForeignProgram):
         self._process: subprocess.Popen[bytes] | None = None
         self._failures: list[str] = []
 
-    def prepare(self, seat: ForeignContext) -> None:
+    def prepare(self, context: ForeignContext) -> None:
         """Count what is sent and heard from now on."""
-        self._seat = seat
-        self._meter = Meter(seat.loop, seat.device, None)
-        self._received = seat.folder / "received"
+        self._context = context
+        self._meter = Meter(context.loop, context.device, None)
+        self._received = context.folder / "received"
         self._received.mkdir()
-        self._open()
+        self._prepare()
 
-    def _open(self) -> None:
+    def _prepare(self) -> None:
         """Start, or plan what is to be started."""
 
     def _environment(self, **more: str) -> dict[str, str]:
         group, port = socket_address_of(self._group.name)
-        variables = {"ROLE": self.role, "HOST": self._seat.name, "NODE": str(self._node), "GROUP": group, "PORT": str(port)}
-        variables |= {"ADDRESS": self._seat.address, "DEVICE": self._seat.device, "FOLDER": str(self._received)}
-        variables |= {"TTL": str(self._seat.ttl), **more}
+        variables = {"ROLE": self.role, "HOST": self._context.name, "NODE": str(self._node), "GROUP": group, "PORT": str(port)}
+        variables |= {"ADDRESS": self._context.address, "DEVICE": self._context.device, "FOLDER": str(self._received)}
+        variables |= {"TTL": str(self._context.ttl), **more}
         return {f"MCASTLAB_{key}": value for key, value in variables.items()}
 
     def _run(self, **more: str) -> None:
         """Start the command; the run goes on beside it."""
         variables = self._environment(**more)
-        words = [new for word in self._command for new in _expanded(word, variables)]
-        folder, environment = self._seat.folder, os.environ | variables
+        arguments = [new for word in self._command for new in _expand(word, variables)]
+        folder, environment = self._context.folder, os.environ | variables
         with self._log.open("ab") as log:
             try:
                 # A node has one thread, and a command must not outlive it.
                 self._process = subprocess.Popen(
-                    words,
+                    arguments,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -86,13 +86,13 @@ class _Command(ForeignProgram):
                     preexec_fn=_die_with_parent,  # noqa: PLW1509
                 )
             except OSError as error:
-                raise UsageError(f"{words[0]}: can't be run ({error.strerror})") from error
+                raise UsageError(f"{arguments[0]}: can't be run ({error.strerror})") from error
 
     @property
     def _log(self) -> Path:
-        return self._seat.folder / "output"
+        return self._context.folder / "output"
 
-    def _complain(self, code: int) -> None:
+    def _record_failure(self, code: int) -> None:
         """A command ended badly: note its code and the last line it printed."""
         how = f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
         lines = self._log.read_text(errors="replace").split("\n")
@@ -108,7 +108,7 @@ class _Command(ForeignProgram):
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
             try:
-                self._process.wait(_TERMINATION)
+                self._process.wait(_TERMINATION_TIMEOUT)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
@@ -126,7 +126,7 @@ class _Command(ForeignProgram):
         self._meter.close()
 
 
-def _expanded(word: str, variables: dict[str, str]) -> list[str]:
+def _expand(word: str, variables: dict[str, str]) -> list[str]:
     """A word with the variables of ours in it replaced; all files are a word each."""
     if word in _FILES:
         return variables.get("MCASTLAB_FILES", "").split("\n")
@@ -146,27 +146,27 @@ class CommandSender(_Command):
         self._sent: list[list[int]] = []
         self._ended_at: float | None = None
 
-    def _open(self) -> None:
+    def _prepare(self) -> None:
         for number, content in enumerate(self._contents):
-            self._paths.append(self._seat.folder / (content.info.decode() or f"object-{number}"))
-            write_out(content, self._paths[-1])
-        self._seat.later(self._at, self._send)
-        self._seat.ready()
+            self._paths.append(self._context.folder / (content.info.decode() or f"object-{number}"))
+            write_content(content, self._paths[-1])
+        self._context.later(self._at, self._send)
+        self._context.ready()
 
     def _send(self) -> None:
         self._sent = [[number, number] for number in range(len(self._paths))]
         self._run(FILE=str(self._paths[0]), FILES="\n".join(map(str, self._paths)))
-        self._look()
+        self._poll()
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         assert self._process is not None
         code = self._process.poll()
         if code is None:
-            self._seat.loop.call_later(_LOOK, self._look)
+            self._context.loop.call_later(_POLL, self._poll)
             return
-        self._ended_at = self._seat.now
+        self._ended_at = self._context.now
         if code:
-            self._complain(code)
+            self._record_failure(code)
 
     def finished(self) -> bool:
         """Has it ended, well or badly?"""
@@ -182,9 +182,9 @@ class CommandReceiver(_Command):
 
     role = "receiver"
 
-    def _open(self) -> None:
+    def _prepare(self) -> None:
         self._run()
-        self._await_joining(time.monotonic() + _JOINING)
+        self._await_joining(time.monotonic() + _JOIN_TIMEOUT)
 
     def _await_joining(self, until: float) -> None:
         assert self._process is not None
@@ -192,14 +192,14 @@ class CommandReceiver(_Command):
         # The kernel lists groups as numbers in the order of the machine's bytes.
         number = f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}"
         if number in Path("/proc/self/net/igmp").read_text():
-            self._seat.ready()
+            self._context.ready()
         elif (code := self._process.poll()) is not None:
-            self._complain(code)
+            self._record_failure(code)
             raise UsageError(f"{self._failures[0]}, before it joined {address}")
         elif time.monotonic() > until:
-            raise UsageError(f"{self._command[0]} did not join {address} within {_JOINING:g} s")
+            raise UsageError(f"{self._command[0]} did not join {address} within {_JOIN_TIMEOUT:g} s")
         else:
-            self._seat.loop.call_later(_LOOK, self._await_joining, until)
+            self._context.loop.call_later(_POLL, self._await_joining, until)
 
     def finished(self) -> bool:
         """Nobody waits for a receiver."""
@@ -209,18 +209,18 @@ class CommandReceiver(_Command):
         """Let it end of itself for a moment, then tell it to."""
         assert self._process is not None
         try:
-            code = self._process.wait(_GRACE)
+            code = self._process.wait(_EXIT_TIMEOUT)
         except subprocess.TimeoutExpired:
             code = 0
         if code:
-            self._complain(code)
+            self._record_failure(code)
         super().close()
 
     def result(self) -> dict[str, Any]:
         """What is in the folder; an object is complete when its file was last written to."""
         files = [path for path in sorted(self._received.rglob("*")) if path.is_file()]
         # Files have the time of day.
-        shift = time.time() - self._seat.now
+        shift = time.time() - self._context.now
         times = [path.stat().st_mtime - shift for path in files]
         return self._report(
             files=[[path.stat().st_size, sha256(path.read_bytes()).hexdigest()] for path in files],

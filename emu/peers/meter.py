@@ -17,10 +17,10 @@ _ETH_P_ALL = 3
 _SO_RCVBUFFORCE, _SO_ATTACH_FILTER = 33, 26
 _SOL_PACKET, _PACKET_STATISTICS = 263, 6
 _BUFFER = 8 << 20
-_AT_ONCE = 200
-_HALF, _WHOLE = 1 << 15, 1 << 16
+_MAX_BATCH = 200
+_HALF_RANGE, _RANGE = 1 << 15, 1 << 16
 # Classic BPF: what leaves, is IPv4 and carries UDP; whole frames of that and no others.
-_LEAVING_UDP = (
+_OUTGOING_UDP = (
     *((0x30, 0, 0, 0xFFFFF004), (0x15, 0, 5, socket.PACKET_OUTGOING), (0x28, 0, 0, 12), (0x15, 0, 3, 0x0800)),
     *((0x30, 0, 0, 23), (0x15, 0, 1, socket.IPPROTO_UDP), (0x06, 0, 0, 0x40000), (0x06, 0, 0, 0)),
 )
@@ -48,17 +48,17 @@ class Meter:
         """What our own machines count: `data_sent`, `repairs_sent`, `nacks_sent`, `nacks_received`."""
         self.malformed = self._unseen = 0
         self._codec = codec
-        self._heard: dict[bytes, _SequenceRange] = {}
-        self._leaving = _open_leaving(device)
-        self._coming = _open_coming()
-        loop.add_reader(self._leaving, self._leave)
-        loop.add_reader(self._coming, self._come)
+        self._sequences: dict[bytes, _SequenceRange] = {}
+        self._outgoing = _open_outgoing(device)
+        self._incoming = _open_incoming()
+        loop.add_reader(self._outgoing, self._on_outgoing)
+        loop.add_reader(self._incoming, self._on_incoming)
 
     @property
     def losses(self) -> dict[str, int]:
         """Packets with a sequence number that came, and those that are missing between the first and the last of a sender."""
-        heard = self._heard.values()
-        return {"data_received": sum(one.came for one in heard), "data_lost": sum(one.missing for one in heard)}
+        sequences = self._sequences.values()
+        return {"data_received": sum(one.received for one in sequences), "data_lost": sum(one.missing for one in sequences)}
 
     def report(self) -> dict[str, dict[str, int] | dict[str, dict[str, int]]]:
         """For the report of a node: traffic, and faults; `unseen` packets had no room in the kernel and are in no count."""
@@ -70,21 +70,21 @@ class Meter:
         totals = {"packets": sum(self.traffic.packets.values()), "octets": sum(self.traffic.octets.values())}
         return {**self.counts, **self.losses, **totals}
 
-    def _leave(self) -> None:
-        for frame in _taken(self._leaving):
+    def _on_outgoing(self) -> None:
+        for frame in _read(self._outgoing):
             payload = _payload(frame, 14)
             if self._codec is None:
                 _count(self.traffic, "datagram", len(payload))
-            elif (message := self._understood(payload)) is not None:
-                self._sent(message, len(payload))
+            elif (message := self._decode(payload)) is not None:
+                self._count_outgoing(message, len(payload))
 
-    def _come(self) -> None:
-        for packet in _taken(self._coming):
-            if self._codec is not None and (message := self._understood(_payload(packet, 0))) is not None:
+    def _on_incoming(self) -> None:
+        for packet in _read(self._incoming):
+            if self._codec is not None and (message := self._decode(_payload(packet, 0))) is not None:
                 start = (packet[0] & 15) * 4
-                self._came(message, packet[12:16] + packet[start : start + 2])
+                self._count_incoming(message, packet[12:16] + packet[start : start + 2])
 
-    def _understood(self, payload: bytes) -> Message | None:
+    def _decode(self, payload: bytes) -> Message | None:
         assert self._codec is not None
         try:
             return self._codec.decode(payload)
@@ -92,31 +92,31 @@ class Meter:
             self.malformed += 1
             return None
 
-    def _sent(self, message: Message, size: int) -> None:
+    def _count_outgoing(self, message: Message, size: int) -> None:
         self.traffic.count(message, size)
         if message.kind == "data":
             self.counts["repairs_sent" if message.repair or message.redundant else "data_sent"] += 1
         elif message.kind == "nack":
             self.counts["nacks_sent"] += 1
 
-    def _came(self, message: Message, source: bytes) -> None:
+    def _count_incoming(self, message: Message, source: bytes) -> None:
         if message.kind == "nack":
             self.counts["nacks_received"] += 1
         elif not message.is_feedback and (sequence := getattr(message, "sequence", None)) is not None:
-            stretch = self._heard.get(source)
-            if stretch is None:
-                self._heard[source] = _SequenceRange(sequence)
+            numbers = self._sequences.get(source)
+            if numbers is None:
+                self._sequences[source] = _SequenceRange(sequence)
             else:
-                stretch.add(sequence)
+                numbers.add(sequence)
 
     def close(self) -> None:
         """See no more."""
-        self._leave()
-        self._come()
-        statistics = self._leaving.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
+        self._on_outgoing()
+        self._on_incoming()
+        statistics = self._outgoing.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
         self._unseen = int.from_bytes(statistics[4:], sys.byteorder)
-        self._leaving.close()
-        self._coming.close()
+        self._outgoing.close()
+        self._incoming.close()
 
 
 class _SequenceRange:
@@ -124,19 +124,19 @@ class _SequenceRange:
 
     def __init__(self, first: int) -> None:
         self._first = self._highest = first
-        self.came = 1
+        self.received = 1
 
     @property
     def missing(self) -> int:
         """Numbers in between that did not come; duplicates can't make it negative."""
-        return max(0, self._highest - self._first + 1 - self.came)
+        return max(0, self._highest - self._first + 1 - self.received)
 
     def add(self, sequence: int) -> None:
         """One more."""
-        step = (sequence - self._highest) % _WHOLE
-        if step < _HALF:
+        step = (sequence - self._highest) % _RANGE
+        if step < _HALF_RANGE:
             self._highest += step
-        self.came += 1
+        self.received += 1
 
 
 def _count(traffic: Traffic, kind: str, size: int) -> None:
@@ -150,32 +150,32 @@ def _payload(packet: bytes, start: int) -> bytes:
     return packet[udp + 8 : udp + int.from_bytes(packet[udp + 4 : udp + 6], "big")]
 
 
-def _taken(sock: socket.socket) -> Iterator[bytes]:
-    for _ in range(_AT_ONCE):
+def _read(sock: socket.socket) -> Iterator[bytes]:
+    for _ in range(_MAX_BATCH):
         try:
             yield sock.recv(65535)
         except BlockingIOError:
             return
 
 
-def _open_coming() -> socket.socket:
+def _open_incoming() -> socket.socket:
     sock = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP)
-    _widen(sock)
+    _set_buffer(sock)
     return sock
 
 
-def _open_leaving(device: str) -> socket.socket:
+def _open_outgoing(device: str) -> socket.socket:
     # Bound only after the filter is there, so that nothing else comes before.
     sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-    _widen(sock)
-    code = (_Instruction * len(_LEAVING_UDP))(*(_Instruction(*one) for one in _LEAVING_UDP))
-    program = _Program(len(_LEAVING_UDP), ctypes.addressof(code))
+    _set_buffer(sock)
+    code = (_Instruction * len(_OUTGOING_UDP))(*(_Instruction(*one) for one in _OUTGOING_UDP))
+    program = _Program(len(_OUTGOING_UDP), ctypes.addressof(code))
     sock.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, bytes(program))
     sock.bind((device, _ETH_P_ALL))
     return sock
 
 
-def _widen(sock: socket.socket) -> None:
+def _set_buffer(sock: socket.socket) -> None:
     sock.setblocking(False)
     try:
         sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER)

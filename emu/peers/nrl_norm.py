@@ -27,7 +27,7 @@ from protocols.errors import UnsupportedError, UsageError
 
 __all__ = ["Peer", "content", "main"]
 
-_LOOK = 0.05
+_POLL = 0.05
 """Longest wait for an event before the time is looked at again."""
 
 
@@ -86,7 +86,7 @@ class Peer:
                 name = name_of(event.type)
                 self.counts[name] = self.counts.get(name, 0) + 1
                 yield name, event
-            select.select([descriptor], [], [], _LOOK)
+            select.select([descriptor], [], [], _POLL)
             yield "", event
 
     def close(self, ok: bool, **fields: Any) -> int:
@@ -97,28 +97,28 @@ class Peer:
         return 0 if ok else 1
 
 
-class _Sending:
+class _ObjectQueue:
     """The objects of a sender, handed over as the library has room. Data must live until the library is done with it."""
 
     def __init__(self, peer: Peer, options: argparse.Namespace, folder: str) -> None:
         self._peer, self._options, self._folder = peer, options, folder
-        self._waiting = list(enumerate(options.sizes * options.count))
+        self._pending = list(enumerate(options.sizes * options.count))
         self._kept: list[bytes] = []
 
     @property
-    def complete(self) -> bool:
+    def empty(self) -> bool:
         """Did the library take everything?"""
-        return not self._waiting
+        return not self._pending
 
-    def push(self) -> None:
+    def enqueue(self) -> None:
         """Hand over what the library takes."""
-        while self._waiting:
-            index, size = self._waiting[0]
-            if not self._enqueue(index, size):
+        while self._pending:
+            index, size = self._pending[0]
+            if not self._enqueue_object(index, size):
                 return
-            del self._waiting[0]
+            del self._pending[0]
 
-    def _enqueue(self, index: int, size: int) -> bool:
+    def _enqueue_object(self, index: int, size: int) -> bool:
         lib, session, options = self._peer.lib, self._peer.session, self._options
         name = f"{options.prefix}{index}".encode()
         path = Path(self._folder, name.decode())
@@ -146,9 +146,9 @@ def _tune_sender(peer: Peer, options: argparse.Namespace) -> None:
     ):
         if value is not None:
             function(session, value)
-    shape = (options.segment, options.block, options.parity, options.fec_id)
-    if not lib.NormStartSender(session, options.instance, options.buffer, *shape):
-        raise UsageError(f"the library starts no sender with segment, block, parity, fec id {shape}")
+    code = (options.segment, options.block, options.parity, options.fec_id)
+    if not lib.NormStartSender(session, options.instance, options.buffer, *code):
+        raise UsageError(f"the library starts no sender with segment, block, parity, fec id {code}")
     # Room for everything at once: what is measured is the protocol and not the queue in front of it.
     lib.NormSetTxCacheBounds(session, 1 << 30, 8, 4096)
     lib.NormSetTxSocketBuffer(session, options.sockbuf)
@@ -161,18 +161,18 @@ def _send(options: argparse.Namespace) -> int:
     _emit("START", role="send")
     before, began, flushed = _cpu(), time.monotonic(), None
     with tempfile.TemporaryDirectory() as folder:
-        sending = _Sending(peer, options, folder)
-        sending.push()
+        objects = _ObjectQueue(peer, options, folder)
+        objects.enqueue()
         for name, _ in peer.events():
             if name.startswith("TX_QUEUE") or not name:
-                sending.push()
-            if name == "TX_FLUSH_COMPLETED" and sending.complete:
+                objects.enqueue()
+            if name == "TX_FLUSH_COMPLETED" and objects.empty:
                 flushed = time.monotonic() - began
                 break
         return peer.close(flushed is not None, seconds=flushed, cpu_tx=round(_cpu() - before, 4))
 
 
-class _Receiving:
+class _ReceptionLog:
     """What a receiver got, and when the first and the last of it came."""
 
     def __init__(self, peer: Peer, options: argparse.Namespace) -> None:
@@ -180,7 +180,7 @@ class _Receiving:
         self.completed = self.aborted = self.octets = 0
         self.first = self.last = self.before = 0.0
 
-    def on(self, name: str, event: NormEvent) -> None:
+    def record(self, name: str, event: NormEvent) -> None:
         """One event."""
         if name == "RX_OBJECT_NEW" and not self.first:
             self.first, self.before = time.monotonic(), _cpu()
@@ -211,22 +211,22 @@ def _receive(options: argparse.Namespace) -> int:
             raise UsageError("the library starts no receiver")
         peer.lib.NormSetRxSocketBuffer(peer.session, options.sockbuf)
         _emit("START", role="recv")
-        got = _Receiving(peer, options)
+        log = _ReceptionLog(peer, options)
         for name, event in peer.events():
-            got.on(name, event)
-            enough = options.expect and got.completed >= options.expect
-            if enough and time.monotonic() > got.last + options.linger:
+            log.record(name, event)
+            enough = options.expect and log.completed >= options.expect
+            if enough and time.monotonic() > log.last + options.linger:
                 break
-        seconds = got.last - got.first
-        ok = not options.expect or got.completed >= options.expect
+        seconds = log.last - log.first
+        ok = not options.expect or log.completed >= options.expect
         return peer.close(
             ok,
-            completed=got.completed,
-            aborted=got.aborted,
-            bytes=got.octets,
+            completed=log.completed,
+            aborted=log.aborted,
+            bytes=log.octets,
             seconds=round(seconds, 6),
-            mbit_s=round(got.octets * 8e-6 / seconds, 3) if seconds > 0 else None,
-            cpu_rx=round(_cpu() - got.before, 4),
+            mbit_s=round(log.octets * 8e-6 / seconds, 3) if seconds > 0 else None,
+            cpu_rx=round(_cpu() - log.before, 4),
         )
 
 

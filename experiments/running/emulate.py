@@ -62,7 +62,7 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
         faults=happening,
         respawn=cast.again,
         captures=points,
-        watch=watch,
+        progress=watch,
         groups=cast.groups(),
         ttls={work.sender: work.ttl for work in scenario.workload if work.ttl is not None},
     )

@@ -10,7 +10,7 @@ from protocols.machine import Codec
 from tests.emu.number_protocol import NumberCodec
 from topologies.spec import LinkSpec
 
-__all__ = ["ARP", "KEY", "Cable", "frame_of", "frames_of"]
+__all__ = ["ARP", "KEY", "ManualLink", "frame_of", "frames_of"]
 
 KEY = 0x1234567890ABCDEF
 MACS = b"\x01\x00\x5e\x48\x01\x01" + b"\x02\x00\x0a\x00\x00\x01"
@@ -36,7 +36,7 @@ def frames_of(payload: bytes, mtu: int, number: int = 7) -> list[bytes]:
     return frames
 
 
-class Cable:
+class ManualLink:
     """One direction of a link in user space, with a clock that is turned by hand. Frames go through sockets instead of TAPs."""
 
     def __init__(self, spec: LinkSpec, codec: Codec | None = None, *, begun: bool = True, member: int = 0) -> None:
@@ -46,8 +46,8 @@ class Cable:
         self.held = [source, target]
         self.now = 100.0
         self._out: list[bytes] = []
-        way = LinkDirection("a-b", source.fileno(), target.fileno(), spec, KEY, member)
-        self.forwarder = FrameForwarder([way], codec or NumberCodec(), lambda: self.now)
+        direction = LinkDirection("a-b", source.fileno(), target.fileno(), spec, KEY, member)
+        self.forwarder = FrameForwarder([direction], codec or NumberCodec(), lambda: self.now)
         if begun:
             self.forwarder.begin()
 
@@ -55,11 +55,11 @@ class Cable:
         """Frames come to the near end, now; the link looks at once."""
         for frame in frames:
             self.near.send(frame)
-            self.turn()
+            self.step()
 
-    def turn(self) -> None:
+    def step(self) -> None:
         """What is to be done now is done."""
-        self.forwarder.turn(self.forwarder.sources, self.now)
+        self.forwarder.step(self.forwarder.sources, self.now)
         self._drain()
 
     def wait(self, seconds: float) -> None:
@@ -67,7 +67,7 @@ class Cable:
         end = self.now + seconds
         while self.forwarder.deadline <= end:
             self.now = max(self.now, self.forwarder.deadline)
-            self.turn()
+            self.step()
         self.now = end
 
     def heard(self) -> list[bytes]:

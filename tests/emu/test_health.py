@@ -10,12 +10,12 @@ WELL = {"lateness": {"p50": 0.0001, "p99": 0.002, "max": 0.01}, "unread": 0.001,
 def test_quantiles_are_those_of_what_was_noted() -> None:
     lateness = Lateness()
     for number in range(1000):
-        lateness.note(number * 1e-5 + 1e-6)
+        lateness.record(number * 1e-5 + 1e-6)
     assert lateness.total == 1000
     assert lateness.quantile(0.5) == pytest.approx(0.005, abs=2e-5)
     assert lateness.quantile(0.99) == pytest.approx(0.0099, abs=2e-5)
-    assert lateness.plain()["max"] == pytest.approx(0.009991)
-    assert Lateness().plain() == {"p50": 0.0, "p99": 0.0, "max": 0.0}
+    assert lateness.summary()["max"] == pytest.approx(0.009991)
+    assert Lateness().summary() == {"p50": 0.0, "p99": 0.0, "max": 0.0}
 
 
 def test_the_kernel_alone_is_healthy_unless_receivers_or_the_kernel_were_too_slow() -> None:
@@ -50,10 +50,10 @@ def test_of_several_processes_the_worst_counts_and_packets_add_up() -> None:
     counts = dict.fromkeys(("offered", "dropped", "lost", "corrupt", "marked", "duplicated"), 1)
 
     def report(link: str, late: float, realtime: bool) -> dict[str, object]:
-        way = {"link": link, **counts, "first_lost": [9, 3], "first_queued": []}
+        direction = {"link": link, **counts, "first_lost": [9, 3], "first_queued": []}
         late_all = {"p50": late, "p99": late, "max": late}
         rest = {"released": 5, "lateness": late_all, "unread": late, "refused": 1, "realtime": realtime, "cpu": 0.5}
-        return {"ways": [way], **rest}
+        return {"directions": [direction], **rest}
 
     found = merge_reports([report("a-b", 0.001, True), report("c-d", 0.004, False)], overflow=7)
     assert found.counts == {"a-b": counts, "c-d": counts}

@@ -34,9 +34,9 @@ class Hosts:
 
     def __call__(self, *, held: bool = False) -> UdpHost:
         """One more host, on a port of its own."""
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as check_reachability:
-            check_reachability.bind(("127.0.0.1", 0))
-            port = check_reachability.getsockname()[1]
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.bind(("127.0.0.1", 0))
+            port = sock.getsockname()[1]
         rng = Rng(len(self.made))
         self.made.append(UdpHost(self.loop, NumberCodec(), interface="lo", port=port, ttl=0, rng=rng, held=held))
         return self.made[-1]
@@ -98,7 +98,7 @@ def test_an_answer_to_the_source_of_a_packet_arrives(loop: Loop, make: Hosts) ->
 
 def test_unicast_to_a_hosts_own_port_arrives_there(loop: Loop, make: Hosts) -> None:
     speaking, hearing = make(), make()
-    (own,) = [where for where in hearing._sockets if where != hearing._own]
+    (own,) = [where for where in hearing._sockets if where != hearing._own_address]
     ear = NumberReceiver(hearing, Group(f"127.0.0.1:{own[1]}"))  # type: ignore[index]
     hearing.run(ear, ignore)
     speaking.run(NumberSender(speaking, total=3, rate=1000, to=own), stopping(loop))
@@ -127,7 +127,7 @@ def test_garbage_is_counted_and_dropped(loop: Loop, make: Hosts) -> None:
     host.run(ear, ignore)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
         for data in (b"", b"nonsense", b"x" * 2000):
-            stranger.sendto(data, host._own)
+            stranger.sendto(data, host._own_address)
     loop.run(0.05)
     assert ear.numbers == []
     assert host.faults["malformed"] == 3

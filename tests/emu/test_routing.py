@@ -80,13 +80,13 @@ class Paper:
         frontier = [(source, self.links[source][0], ttl)]
         while frontier:
             node, cable, left = frontier.pop()
-            for far, inward in self.segment(node, cable, GROUP):
+            for far, incoming in self.segment(node, cable, GROUP):
                 if far not in self.routers:
                     copies[far] += 1
                     continue
                 for route in self.routers[far].groups:
-                    if (route.source, route.inward) == (self.plan.addresses[source], inward) and left > 1:
-                        frontier += [(far, outward, left - 1) for outward in route.outward]
+                    if (route.source, route.incoming) == (self.plan.addresses[source], incoming) and left > 1:
+                        frontier += [(far, outgoing, left - 1) for outgoing in route.outgoing]
         return copies
 
 
@@ -121,23 +121,23 @@ def test_a_group_comes_once_to_whom_it_should_and_to_nobody_elses_network(
     members = data.draw(st.lists(st.sampled_from(topology.hosts), min_size=1, unique=True))
     source = data.draw(st.sampled_from(members))
     copies = Paper(plan_emulation(topology, {GROUP: members})).multicast(source, ttl)
-    wanted = expected_reach(topology, source, GROUP, members, ttl)
-    assert all(copies[host] == 1 for host in wanted.wanted)
-    assert set(copies) - {source} <= wanted.passing
+    required = expected_reach(topology, source, GROUP, members, ttl)
+    assert all(copies[host] == 1 for host in required.required)
+    assert set(copies) - {source} <= required.allowed
     assert max(copies.values(), default=1) == 1
 
 
 @pytest.mark.parametrize(("pruning", "passing"), [(True, {"b1"}), (False, {"b1", "b2", "c"})])
-def test_without_pruning_the_networks_of_all_hear(pruning: bool, passing: set[str]) -> None:
+def test_without_pruning_the_networks_of_all_hear(pruning: bool, allowed: set[str]) -> None:
     topology = network(
         {"a": "host", "s": "switch", "g": "router", "t": "switch", "u": "switch", "b": "host*2", "c": "host"},
         [("a", "s"), ("s", "g"), ("g", "t"), ("g", "u"), ("t", "b"), ("u", "c")],
         pruning=pruning,
     )
     found = expected_reach(topology, "a", GROUP, ["a", "b1"], 255)
-    assert found.wanted == {"b1"}
-    assert found.passing == passing
-    assert expected_reach(topology, "a", GROUP, ["a", "b1"], 1).wanted == set()
+    assert found.required == {"b1"}
+    assert found.allowed == allowed
+    assert expected_reach(topology, "a", GROUP, ["a", "b1"], 1).required == set()
 
 
 def test_a_router_has_at_most_as_many_links_as_the_kernel_counts() -> None:

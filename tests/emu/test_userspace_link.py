@@ -12,7 +12,7 @@ from emu.frames import Datagram, Reassembly
 from protocols.machine import Codec
 from protocols.norm.messages import FLAG_REPAIR, Data, Fti, Origin
 from protocols.norm.wire.codec import NormCodec
-from tests.emu.manual_link import ARP, KEY, Cable, frame_of, frames_of
+from tests.emu.manual_link import ARP, KEY, ManualLink, frame_of, frames_of
 from tests.emu.number_protocol import NumberCodec, NumberMessage
 from topologies.channels import Bernoulli, Scripted
 from topologies.line import Line
@@ -25,9 +25,9 @@ ORIGIN, FTI = Origin(1, 1, 100, 4, 4), Fti(5, 640_000, 1000, 64, 16)
 @contextmanager
 def cable(
     codec: Codec | None = None, *, begun: bool = True, spec: LinkSpec | None = None, **attributes: Any
-) -> Iterator[Cable]:
+) -> Iterator[ManualLink]:
     """A link with attributes as a user writes them."""
-    made = Cable(spec or LinkAttributes.model_validate(attributes).specs()[0], codec, begun=begun)
+    made = ManualLink(spec or LinkAttributes.model_validate(attributes).specs()[0], codec, begun=begun)
     yield made
     made.close()
 
@@ -62,14 +62,14 @@ def test_a_packet_leaves_after_the_delay_and_not_before() -> None:
         assert link.heard() == []
         link.wait(0.002)
         assert link.heard() == [counted(1)]
-        assert link.forwarder.lateness.most == pytest.approx(0.0, abs=1e-9)
+        assert link.forwarder.lateness.maximum == pytest.approx(0.0, abs=1e-9)
 
 
 def test_what_is_released_late_is_noted() -> None:
     with cable(delay="10ms") as link:
         link.send([counted(1)])
         link.now += 0.015
-        link.turn()
+        link.step()
         assert link.heard() == [counted(1)]
         assert link.forwarder.report()["lateness"]["max"] == pytest.approx(0.005)
 
@@ -80,10 +80,10 @@ def test_what_waited_in_the_device_is_noted() -> None:
             link.near.send(counted(number))
         since = link.now
         link.now += 0.25
-        link.forwarder.turn(link.forwarder.sources, since)
+        link.forwarder.step(link.forwarder.sources, since)
         # More than are read in one go, so the rest has waited since the same time, whatever the caller believes now.
         link.now += 0.5
-        link.turn()
+        link.step()
         assert link.heard() == [counted(number) for number in range(40)]
         assert link.forwarder.report()["unread"] == pytest.approx(0.75)
 
@@ -97,15 +97,15 @@ def test_the_rate_of_a_link_spaces_packets_and_its_queue_drops_the_rest() -> Non
         assert link.heard() == [counted(0)]
         link.wait(0.2)
         assert link.heard() == [counted(1), counted(2)]
-        (way,) = link.forwarder.report()["ways"]
-        assert (way["offered"], way["dropped"], way["lost"]) == (5, 2, 0)
+        (direction,) = link.forwarder.report()["directions"]
+        assert (direction["offered"], direction["dropped"], direction["lost"]) == (5, 2, 0)
 
 
 def test_before_it_begins_everything_passes_at_once_and_is_not_counted() -> None:
     with cable(begun=False, delay="1s", loss="100%") as link:
         link.send([counted(1), ARP])
         assert link.heard() == [counted(1), ARP]
-        assert link.forwarder.report()["ways"][0]["offered"] == 0
+        assert link.forwarder.report()["directions"][0]["offered"] == 0
 
 
 def test_the_same_content_is_lost_as_on_the_simulators_line() -> None:
@@ -122,16 +122,16 @@ def test_the_same_content_is_lost_as_on_the_simulators_line() -> None:
 def test_content_lost_at_first_is_named_and_repairs_are_not() -> None:
     with cable(NormCodec(), loss={"model": "scripted", "drops": [{"number": [2, 4]}]}) as link:
         link.send([content(1), content(2), content(3, FLAG_REPAIR), counted(9), content(5)])
-        (way,) = link.forwarder.report()["ways"]
-        assert (way["lost"], way["first_lost"], way["first_queued"]) == (3, [identity(2)], [])
+        (direction,) = link.forwarder.report()["directions"]
+        assert (direction["lost"], direction["first_lost"], direction["first_queued"]) == (3, [identity(2)], [])
         assert link.heard() == [content(1), content(5)]
 
 
 def test_content_that_the_queue_dropped_is_named_apart() -> None:
     with cable(NormCodec(), rate="8Mbit", queue=1) as link:
         link.send([content(number) for number in range(4)])
-        (way,) = link.forwarder.report()["ways"]
-        assert (way["first_lost"], sorted(way["first_queued"])) == ([], [identity(2), identity(3)])
+        (direction,) = link.forwarder.report()["directions"]
+        assert (direction["first_lost"], sorted(direction["first_queued"])) == ([], [identity(2), identity(3)])
 
 
 def test_a_script_knows_the_kinds_of_messages() -> None:
@@ -157,8 +157,8 @@ def test_what_is_no_udp_is_delayed_and_never_lost_or_counted() -> None:
         assert link.heard() == []
         link.wait(0.02)
         assert link.heard() == [ARP]
-        (way,) = link.forwarder.report()["ways"]
-        assert (way["offered"], way["lost"]) == (1, 1)
+        (direction,) = link.forwarder.report()["directions"]
+        assert (direction["offered"], direction["lost"]) == (1, 1)
 
 
 def test_packets_may_come_twice_or_damaged() -> None:
@@ -168,8 +168,8 @@ def test_packets_may_come_twice_or_damaged() -> None:
     with cable(NormCodec(), corrupt="100%") as link:
         link.send([content(1)])
         assert link.heard() == []
-        (way,) = link.forwarder.report()["ways"]
-        assert (way["corrupt"], way["first_lost"]) == (1, [identity(1)])
+        (direction,) = link.forwarder.report()["directions"]
+        assert (direction["corrupt"], direction["first_lost"]) == (1, [identity(1)])
 
 
 def test_a_queue_that_decides_late_is_woken() -> None:
@@ -192,8 +192,8 @@ def test_a_datagram_in_fragments_is_lost_or_delivered_as_one() -> None:
         assert link.heard() == []
         link.send([second[2]])
         assert link.heard() == second
-        (way,) = link.forwarder.report()["ways"]
-        assert (way["offered"], way["lost"]) == (2, 1)
+        (direction,) = link.forwarder.report()["directions"]
+        assert (direction["offered"], direction["lost"]) == (2, 1)
 
 
 def test_fragments_whose_others_never_come_are_forgotten() -> None:
@@ -231,7 +231,7 @@ def test_a_far_end_that_is_gone_is_counted_and_a_near_one_forgotten() -> None:
         link.near.close()
         for sock in link.held:
             sock.close()
-        link.forwarder.turn(source, link.now)
+        link.forwarder.step(source, link.now)
         assert link.forwarder.sources == []
 
 
