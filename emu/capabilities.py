@@ -1,4 +1,4 @@
-"""Everything emulation can use, looked for one by one: what this machine has, and the command that brings what it lacks."""
+"""Check everything emulation can use on this machine, and name the command that installs what is missing."""
 
 import ctypes.util
 import importlib.util
@@ -29,9 +29,9 @@ _OPTIONAL = {
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """One thing looked for: what it is good for, whether it is there, and else why not and what brings it.
+    """Result of one check: what was checked, what it is used for, and whether it is `present`.
 
-    `needed` says that nothing can be emulated without it.
+    `needed` marks what emulation can't do without. `reason` says why it is absent, `remedy` is the command that installs it.
     """
 
     name: str
@@ -43,20 +43,22 @@ class Capability:
 
 
 def list_capabilities() -> list[Capability]:
-    """Look for everything; changes nothing on this machine. Takes about a second."""
+    """Check every program, package and kernel feature; takes about a second and changes nothing on this machine."""
     find_system_tools()
     found = [_root(), *_programs(), _mininet(), *_namespaces()]
     return [*found, _fifo(), _cgroups(), _ovs(), _libnorm(), *_optional_programs()]
 
 
 def _root() -> Capability:
-    remedy = "run it by sudo for real-time links and TAP devices"
+    remedy = "run as root for real-time scheduling and TAP devices"
     return Capability("root", "real-time priority, TAP devices", os.geteuid() == 0, remedy=remedy)
 
 
 def _programs() -> list[Capability]:
     return [
-        Capability(tool, "hosts, links and rates", shutil.which(tool) is not None, True, "no such program", f"{APT} {package}")
+        Capability(
+            tool, "hosts, links and rate limits", shutil.which(tool) is not None, True, "no such program", f"{APT} {package}"
+        )
         for tool, package in TOOLS.items()
     ]
 
@@ -67,13 +69,13 @@ def _mininet() -> Capability:
 
 
 def _namespaces() -> list[Capability]:
-    """What has to be tried in a private world, where it can't disturb."""
+    """Check namespaces, and in namespaces of their own all features whose probe changes the network configuration."""
     try:
         answers = run_isolated(_try_everything)
     except UnsupportedError as error:
-        return [Capability("namespaces", "a private world for each emulation", False, True, str(error), "run it as root")]
+        return [Capability("namespaces", "isolation of each emulation", False, True, str(error), "run as root")]
     return [
-        Capability("namespaces", "a private world for each emulation", True, True),
+        Capability("namespaces", "isolation of each emulation", True, True),
         *(Capability(**item) for item in answers),
     ]
 
@@ -82,9 +84,7 @@ def _try_everything() -> list[dict[str, object]]:
     needed = list(KERNEL)
     found = [_kernel(name, feature, name in needed) for name, feature in {**KERNEL, **ROUTING, **_OPTIONAL, **TRUNKS}.items()]
     found.append(_attempt("mroute", "multicast routers", _multicast_routing, "a kernel with CONFIG_IP_MROUTE"))
-    found.append(
-        _attempt("tap", "links in user space: delay, and losses that repeat", _tap, "sudo modprobe tun; run it as root")
-    )
+    found.append(_attempt("tap", "user-space links: delay, repeatable losses", _tap, "sudo modprobe tun; run as root"))
     return found
 
 
@@ -119,7 +119,7 @@ def _tap() -> None:
 
 
 def _fifo() -> Capability:
-    """Real-time priority, tried in a child so that this process keeps its own."""
+    """Check for real-time scheduling in a child process, so that this process keeps its scheduling policy (sched(7))."""
     child = os.fork()
     if child == 0:
         try:
@@ -128,15 +128,13 @@ def _fifo() -> Capability:
         except OSError:
             os._exit(1)
     present = os.waitpid(child, 0)[1] == 0
-    return Capability(
-        "SCHED_FIFO", "links in user space that keep their time", present, reason="refused", remedy="run it as root"
-    )
+    return Capability("SCHED_FIFO", "real-time scheduling of user-space links", present, reason="refused", remedy="run as root")
 
 
 def _cgroups() -> Capability:
     present = any(Path(f"/sys/fs/cgroup/{name}").exists() for name in ("cgroup.controllers", "cpu"))
     return Capability(
-        "cgroups", "CPU quotas of hosts", present, reason="not mounted", remedy="sudo mount -t cgroup2 none /sys/fs/cgroup"
+        "cgroups", "CPU limits of hosts", present, reason="not mounted", remedy="sudo mount -t cgroup2 none /sys/fs/cgroup"
     )
 
 
@@ -144,20 +142,24 @@ def _ovs() -> Capability:
     present = Path("/sys/module/openvswitch").exists() and shutil.which("ovs-vsctl") is not None
     remedy = f"{APT} openvswitch-switch && sudo modprobe openvswitch"
     return Capability(
-        "openvswitch", "Mininet's own default switch; ours are Linux bridges", present, reason="not loaded", remedy=remedy
+        "openvswitch",
+        "Mininet's default switch; not used, switches are Linux bridges",
+        present,
+        reason="not loaded",
+        remedy=remedy,
     )
 
 
 def _libnorm() -> Capability:
     present = ctypes.util.find_library("norm") is not None
-    return Capability("libnorm1", "NRL NORM as a peer", present, reason="no such library", remedy=f"{APT} libnorm1")
+    return Capability("libnorm1", "NRL's NORM as a peer", present, reason="no such library", remedy=f"{APT} libnorm1")
 
 
 def _optional_programs() -> list[Capability]:
     wanted = {
-        "tshark": ("a second opinion on packets", "tshark"),
+        "tshark": ("independent packet dissection", "tshark"),
         "java": ("Spark", "default-jre-headless"),
-        "linux.uml": ("a kernel with netem, in user mode", "user-mode-linux"),
+        "linux.uml": ("a user-mode kernel with netem", "user-mode-linux"),
     }
     return [
         Capability(name, purpose, shutil.which(name) is not None, reason="no such program", remedy=f"{APT} {package}")

@@ -1,7 +1,7 @@
-"""What goes wrong in an emulated network, at times: partitions, links that are down or change, crashes, slow readers.
+"""Inject faults into an emulated network: partitions, link outages and changes, host crashes, slow applications.
 
-Filters in the kernel throw packets away where they arrive. What they need is made ready before the run, so that a fault takes a
-moment only. The log says when each really began and ended.
+Packets are dropped by ingress filters of the kernel. Filters and queues are prepared before the run, so injecting a fault
+takes a few milliseconds; the log has the planned and the real times.
 """
 
 import socket
@@ -26,11 +26,11 @@ from protocols.errors import UnsupportedError
 __all__ = ["LinkChange", "HostCrash", "LinkOutage", "InjectedFault", "FaultInjector", "NetworkPartition", "SlowApplication"]
 
 _DROP_ALL = "1,6 0 0 2"
-"""Classic BPF: throw everything away."""
+"""Classic BPF: drop every packet."""
 
 
 def _drop_sources(addresses: Sequence[str]) -> str:
-    """Classic BPF: throw away what these IPv4 addresses sent, and let the filters after this one decide on the rest."""
+    """Return classic BPF that drops packets from these IPv4 addresses and leaves all others to the next filter."""
     numbers = [struct.unpack("!I", socket.inet_aton(address))[0] for address in addresses]
     steps = ["32 0 0 26", *(step for number in numbers for step in (f"21 0 1 {number}", "6 0 0 2")), "6 0 0 4294967295"]
     return f"{len(steps)},{','.join(steps)}"
@@ -38,7 +38,10 @@ def _drop_sources(addresses: Sequence[str]) -> str:
 
 @dataclass(slots=True)
 class InjectedFault(ABC):
-    """Something that goes wrong `at` a time for `lasts` seconds, None: to the end of the run. `what` tells people."""
+    """A fault that begins `at` seconds and lasts for `duration` seconds, None: until the end of the run.
+
+    `verb` is its kind in a scenario, `description` its operands for the log.
+    """
 
     verb: str
     description: str
@@ -47,50 +50,50 @@ class InjectedFault(ABC):
 
     @abstractmethod
     def prepare(self, targets: FaultTargets) -> None:
-        """Before the run: get ready. UnsupportedError for what the kernel does not take."""
+        """Prepare the fault before the run. Raises UnsupportedError if the kernel refuses what it needs."""
 
     @abstractmethod
     def begin(self) -> None:
-        """It goes wrong now."""
+        """Begin the fault."""
 
     @abstractmethod
     def end(self) -> None:
-        """It is over."""
+        """End the fault."""
 
     @property
     def count(self) -> int:
-        """As how many it counts."""
+        """What the fault adds to the counter of its verb."""
         return 1
 
     @property
     def features(self) -> list[str]:
-        """The kernel features it takes, as `emu.requirements.KERNEL` calls them."""
+        """Names of the kernel features it needs (`emu.requirements.KERNEL`)."""
         return []
 
 
 class _FilterFault(InjectedFault):
-    """Packets are thrown away by filters."""
+    """A fault made of ingress filters."""
 
     _filters: list[Filter]
 
     @property
     def features(self) -> list[str]:
-        """Filters like those that lose packets."""
+        """BPF filters, as for random loss."""
         return ["loss"]
 
     def begin(self) -> None:
-        """Put the filters in."""
+        """Install the filters."""
         for installed in self._filters:
             installed.install()
 
     def end(self) -> None:
-        """Take them out."""
+        """Remove the filters."""
         for installed in self._filters:
             installed.remove()
 
 
 class NetworkPartition(_FilterFault):
-    """Hosts don't hear others: `deaf` names each host with those whose packets it does not get."""
+    """Drop packets between hosts. `blocked` pairs each host with the hosts whose packets it does not receive."""
 
     def __init__(
         self, description: str, at: float, duration: float | None, blocked: Sequence[tuple[str, Sequence[str]]]
@@ -99,7 +102,7 @@ class NetworkPartition(_FilterFault):
         self._blocked = blocked
 
     def prepare(self, targets: FaultTargets) -> None:
-        """A filter before each of the hosts, where packets arrive."""
+        """Make an ingress filter at the device of each host."""
         address = targets.network.address
         self._filters = [
             targets.filter(*targets.network.port(host), _drop_sources([address(name) for name in names]))
@@ -108,20 +111,20 @@ class NetworkPartition(_FilterFault):
 
 
 class LinkOutage(_FilterFault):
-    """Links between pairs of neighbours carry nothing."""
+    """Drop every packet on the links between pairs of neighbours."""
 
     def __init__(self, description: str, at: float, duration: float | None, pairs: Sequence[tuple[str, str]]) -> None:
         super().__init__("flap", description, at, duration)
         self._pairs = pairs
 
     def prepare(self, targets: FaultTargets) -> None:
-        """A filter at both ends of each."""
+        """Make an ingress filter at both ends of each link."""
         ends = [end for near, far in self._pairs for end in targets.network.ends(near, far)]
         self._filters = [targets.filter(*end, _DROP_ALL) for end in ends]
 
 
 class LinkChange(InjectedFault):
-    """Links from the first to the second of each pair get another rate (bytes per second), another loss, or both."""
+    """Change rate (bytes per second), loss probability, or both, of links from the first to the second node of each pair."""
 
     def __init__(
         self,
@@ -139,16 +142,16 @@ class LinkChange(InjectedFault):
 
     @property
     def features(self) -> list[str]:
-        """What links of this kind need."""
+        """Token bucket and BPF filters."""
         return ["rate", "loss"]
 
     def prepare(self, targets: FaultTargets) -> None:
-        """UnsupportedError for links that the kernel does not carry alone."""
+        """Prepare queues and filters. Raises UnsupportedError for links by netem or in user space."""
         for near, far in self._pairs:
             shape = targets.network.shape(near, far)
             if shape.user is not None or shape.netem is not None:
                 raise UnsupportedError(
-                    f"link {near}-{far}: can't change, since the kernel's own queue and filter don't carry it"
+                    f"link {near}-{far}: can't change: its rate and loss are not those of a kernel token bucket and filter"
                 )
             out, into = targets.network.ends(near, far)
             if self._rate is not None:
@@ -156,19 +159,19 @@ class LinkChange(InjectedFault):
             if self._loss is not None:
                 threshold = min(round(self._loss * 2**32), 2**32 - 1)
                 self._filters.append(targets.filter(*into, LOSS.format(threshold=threshold), replaces_loss=True))
-        # What the kernel does not take is refused now and not in the middle of the run.
+        # A refusal by the kernel must come before the run.
         self.begin()
         self.end()
 
     def begin(self) -> None:
-        """The new rate and loss."""
+        """Set the new rate and loss."""
         for tc, changing, _ in self._queues:
             tc.run(*changing)
         for installed in self._filters:
             installed.install()
 
     def end(self) -> None:
-        """Those of before."""
+        """Restore rate and loss."""
         for tc, _, restoring in self._queues:
             tc.run(*restoring)
         for installed in self._filters:
@@ -176,10 +179,10 @@ class LinkChange(InjectedFault):
 
 
 def _queue_commands(device: str, shape: LinkShape, rate: float) -> tuple[list[str], list[str]]:
-    """For `tc`: to another rate, and back."""
+    """Return the `tc` commands that set the rate of a device, and those that restore it."""
 
     def limited(verb: str, limit: LinkShape) -> list[str]:
-        # A bucket that changes its rate gives its queue the bucket's limit.
+        # Changing a token bucket's rate resets the limit of its child queue.
         return [
             f"qdisc {verb} dev {device} root handle 1: {limit.sizes} {limit.bucket}",
             f"qdisc {verb} dev {device} parent 1:1 handle 10: pfifo limit {limit.queue}",
@@ -192,34 +195,34 @@ def _queue_commands(device: str, shape: LinkShape, rate: float) -> tuple[list[st
 
 
 class HostCrash(InjectedFault):
-    """Processes of hosts are killed, and at the end new ones start that know nothing."""
+    """Kill the processes of hosts; at the end start new processes without any state."""
 
     def __init__(self, description: str, at: float, duration: float | None, names: Sequence[str]) -> None:
         super().__init__("crash", description, at, duration)
         self._names = names
 
     def prepare(self, targets: FaultTargets) -> None:
-        """Nothing but to know whom to tell."""
+        """Keep the node processes."""
         self._processes = targets.processes
 
     def begin(self) -> None:
-        """Kill them."""
+        """Kill the processes."""
         for name in self._names:
             self._processes.crash(name)
 
     def end(self) -> None:
-        """Start them anew."""
+        """Start new processes."""
         for name in self._names:
             self._processes.restart(name)
 
     @property
     def count(self) -> int:
-        """Every host counts."""
+        """Number of hosts."""
         return len(self._names)
 
 
 class SlowApplication(InjectedFault):
-    """Applications need `takes` seconds for each packet, and `room` packets may wait for them."""
+    """Give applications a service time in seconds for each packet, with room for `capacity` waiting packets."""
 
     def __init__(
         self, description: str, at: float, duration: float | None, names: Sequence[str], service_time: float, capacity: int
@@ -228,27 +231,30 @@ class SlowApplication(InjectedFault):
         self._names, self._service_time, self._capacity = names, service_time, capacity
 
     def prepare(self, targets: FaultTargets) -> None:
-        """Nothing but to know whom to tell."""
+        """Keep the node processes."""
         self._processes = targets.processes
 
     def begin(self) -> None:
-        """Tell the nodes."""
+        """Send the nodes the service time."""
         for name in self._names:
             self._processes.send(name, {"slow": [self._service_time, self._capacity]})
 
     def end(self) -> None:
-        """They read as fast as they can."""
+        """Send the nodes a service time of 0."""
         for name in self._names:
             self._processes.send(name, {"slow": [0.0, 0]})
 
     @property
     def count(self) -> int:
-        """Every host counts."""
+        """Number of hosts."""
         return len(self._names)
 
 
 class FaultInjector:
-    """All faults of a run. `log` says what was done when, planned and really, in seconds of the run."""
+    """Prepare all faults of a run and schedule them.
+
+    `log` has one row for each fault: planned and real times in seconds of the run. `counts` counts faults by verb.
+    """
 
     def __init__(self, faults: Sequence[InjectedFault], network: EmulatedNetwork, processes: NodeProcesses) -> None:
         self._processes = processes

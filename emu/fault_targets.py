@@ -1,4 +1,4 @@
-"""What faults act on, and the filters that throw packets away for them."""
+"""What faults act on in an emulation: the network, the node processes, and ingress filters that drop packets."""
 
 from dataclasses import dataclass
 
@@ -10,11 +10,14 @@ from emu.tc import TcProcess
 __all__ = ["Filter", "FaultTargets"]
 
 _LOSS_OFFSET = 10_000
-"""Filters of links come after those of faults; the kernel gives places from 49152 on to filters that name none."""
+"""Added to the preference of filters that replace a link's loss, so that they run after those of faults.
+
+The kernel assigns preferences from 49152 on to filters that state none, such as the links' losses.
+"""
 
 
 class FaultTargets:
-    """What faults act on: the network, the processes of the nodes, and a waiting `tc` in every namespace concerned."""
+    """The network, the node processes, and one running `tc` for each namespace in use."""
 
     def __init__(self, network: EmulatedNetwork, processes: NodeProcesses) -> None:
         self.network = network
@@ -24,14 +27,16 @@ class FaultTargets:
         self._prepared: dict[tuple[str, int | None], None] = {}
 
     def tc(self, pid: int | None) -> TcProcess:
-        """The `tc` in the namespace of a process; None for this one."""
+        """Return the `tc` process in the network namespace of process `pid`; None is this process's namespace."""
         if pid not in self._tcs:
             self._tcs[pid] = TcProcess(pid)
         return self._tcs[pid]
 
     def filter(self, device: str, pid: int | None, code: str, replaces_loss: bool = False) -> "Filter":
-        """A filter at the ingress of a device, ready to be put in: after all others, and in place of the link's loss, if it
-        is `deciding` what becomes of every packet.
+        """Make a filter for the ingress of a device; `code` is classic BPF in the notation of tc-bpf(8).
+
+        With `replaces_loss` it runs after the filters of all other faults and instead of the link's loss. It is installed and
+        removed once, so that a refusal by the kernel (UnsupportedError) comes before the run.
         """
         tc = self.tc(pid)
         if (device, pid) not in self._prepared:
@@ -40,7 +45,7 @@ class FaultTargets:
                 tc.run(f"qdisc add dev {device} clsact")
         self._used += 1
         made = Filter(tc, device, self._used + (_LOSS_OFFSET if replaces_loss else 0), code)
-        # What the kernel does not take is refused now and not in the middle of the run.
+        # A refusal by the kernel must come before the run.
         made.install()
         made.remove()
         return made
@@ -48,7 +53,7 @@ class FaultTargets:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """One filter of one device; those of lower `place` come first, and losses of links after all of them."""
+    """An ingress filter of one device. Filters run in the order of their `preference`, losses of links last."""
 
     tc: TcProcess
     device: str
@@ -56,11 +61,11 @@ class Filter:
     code: str
 
     def install(self) -> None:
-        """From now on it throws packets away."""
+        """Start dropping packets."""
         self.tc.run(
             f"filter add dev {self.device} ingress pref {self.preference} protocol all bpf da bytecode '{self.code}'",
         )
 
     def remove(self) -> None:
-        """And now not any more."""
+        """Stop dropping packets."""
         self.tc.run(f"filter del dev {self.device} ingress pref {self.preference}")

@@ -1,4 +1,4 @@
-"""Runs one emulation from beginning to end: a private world, the network in it, one process per host, the results."""
+"""Run one emulation: isolated namespaces, the network in them, one process for each node, the results."""
 
 import gc
 import time
@@ -30,13 +30,15 @@ __all__ = ["Emulation", "NodeReport", "emulate"]
 
 @dataclass(frozen=True, slots=True)
 class Emulation:
-    """Reports by node, what did the impairing on each link, seconds to build it all, seconds from time 0 to the end, and
-    whether `over` ended it.
+    """Results of an emulation.
 
-    `health` says whether the links kept up (`emu.health.judged`). `dropped_first` has the identities of first transmissions
-    that links in user space lost or damaged, by link as `near-far` and in ascending order; `queued_first` what queues dropped.
-    `injected` counts the faults by verb, and `fault_log` says when they began and ended. `captures` counts packets
-    by capture point: those written, and those `unseen`, for which the kernel had no room.
+    `nodes` are the reports of the nodes, `impairments` what impaired each link and router, `setup` the seconds to build the
+    network and `elapsed` those from time 0 to the end, `over` whether the end was that of `over`, not of `duration`.
+
+    `health` says whether the emulation kept up with real time (`emu.health.assess`). `dropped_first` are the identities of
+    first transmissions that user-space links lost or damaged, by link (`near-far`) in ascending order, `queued_first` those
+    that queues dropped. `injected` counts faults by verb, `fault_log` has their times. `captures` counts packets by capture
+    point: written, and `unseen`, dropped by full socket buffers.
     """
 
     nodes: dict[str, NodeReport]
@@ -70,15 +72,16 @@ def emulate(
     progress: ProgressCallback | None = None,
     trunk: TrunkChoice = "any",
 ) -> Emulation:
-    """Run a program on each named host until `over` says so of the names that are finished, or for `duration` seconds.
+    """Run a program on each named host until `over(names of finished hosts)` is true, or for `duration` seconds.
 
-    `groups` are IPv4 addresses with the hosts that send to them or listen: routers carry only these, and all are tried before.
-    `ttls` are those of hosts whose multicasts do not go everywhere. `again` gives the program of a host that crashed so often
-    before. `watch` is told what every node counted, every second, within the process that runs the emulation.
-    `trunk` says how the networks of a router with one MAC share a cable.
+    `groups` are IPv4 group addresses with the hosts that send or receive: routers forward only these, and each is checked
+    before the run. `ttls` are the multicast TTLs of hosts below 255. `respawn(host, crashes)` makes the program of a host that
+    restarts. `progress` is called every second with the counters of all nodes, in the process that runs the emulation. `trunk`
+    is the encapsulation on the cable of routers with `mac: single`. With `keyed` all losses are the simulator's for this
+    `seed`, packet by packet.
 
-    Raises UnsupportedError before anything is started when this machine can't do it. A node that dies does not end the run;
-    its report says what happened. With `keyed` all losses are those of the simulator with this `seed`, packet by packet.
+    Raises UnsupportedError before anything is started if this machine can't run it. A node that dies does not end the run; its
+    report says how it died.
     """
     _check_programs(topology, programs)
     check_tools()
@@ -97,7 +100,7 @@ def emulate(
 
 @dataclass(frozen=True, slots=True)
 class _IsolatedEmulation:
-    """What happens within the private world."""
+    """What runs within the isolated namespaces."""
 
     topology: Topology
     plan: EmulationPlan
@@ -113,14 +116,14 @@ class _IsolatedEmulation:
     progress: ProgressCallback | None
 
     def run_all(self) -> dict[str, Any]:
-        """Build it, run it, and tell the fields of an Emulation."""
+        """Build the network, run the nodes, and return the fields of an Emulation."""
         began = time.monotonic()
         self._check_kernel()
         network = EmulatedNetwork(self.plan, self.codec)
         processes = NodeProcesses(self.programs, self.respawn)
         capture = _open_capture(self.captures, network, self.programs)
         self._fork(processes, network)
-        # Faults are to be in time, too.
+        # Faults must begin on time, too.
         raise_priority()
         injector = FaultInjector(self.faults, network, processes)
         if self.progress is not None:
@@ -151,10 +154,10 @@ class _IsolatedEmulation:
             or bool(self.faults)
             or any(isinstance(program, ForeignProgram) for program in self.programs.values())
         )
-        # The children share this process's memory as long as nobody touches it, the collector included.
+        # Node processes share this process's memory as long as nothing writes to it, the garbage collector included.
         gc.freeze()
         for name in self.programs:
-            # What is captured, counted for a guest or lost by a fault has to be seen packet by packet.
+            # Captures, the meters of foreign programs and fault filters must see single packets, not batches.
             burst = 1 if single_packets or plan.shaped(name) else SEGMENTS
             address, ttl, rng_key = plan.addresses[name], plan.ttl(name), dice_key(self.topology, self.seed, name)
             processes.fork(
@@ -168,11 +171,11 @@ def _check_programs(topology: Topology, programs: Mapping[str, Program | Foreign
     if not programs:
         raise UsageError("an emulation needs a program on at least one host")
     if topology.multicast.join and any(isinstance(program, ForeignProgram) for program in programs.values()):
-        raise UnsupportedError("multicast.join: a foreign program can't be kept from what it joined; leave it out")
+        raise UnsupportedError("multicast.join: the join delay can't be emulated for a foreign program; leave it out")
 
 
 def _open_capture(points: Sequence[CapturePoint], network: EmulatedNetwork, hosts: Iterable[str]) -> PacketCapture | None:
-    """Begin to listen, if there is anything to capture; hosts then compute the checksums of what they send."""
+    """Start capturing if there are capture points; hosts then compute checksums in software, so that captures have them."""
     if not points:
         return None
     for host in hosts:

@@ -1,4 +1,4 @@
-"""The processes behind an emulation's links in user space: started with the network, asked at the end how it went."""
+"""The processes behind an emulation's user-space links: started with the network, their reports collected at the end."""
 
 import fcntl
 import json
@@ -19,34 +19,35 @@ __all__ = ["LinkProcesses", "LinkProcessError"]
 
 _TIMEOUT = 10.0
 _MAX_DIRECTIONS, _FD_SETSIZE = 800, 1024
-"""Directions one process carries, and the numbers of descriptors `select` knows."""
+"""Most directions of links in one process, and the limit of descriptor numbers of select(2)."""
 
 
 class LinkProcessError(McastlabError):
-    """A process behind links in user space came to grief; the message says how."""
+    """A process behind user-space links failed; the message says how."""
 
 
 class _UnknownTraffic:
-    """A codec for networks whose traffic nobody described."""
+    """Codec of networks whose protocol is not known: decodes nothing."""
 
     def encode(self, message: Message) -> bytes:
-        """Nothing is sent."""
-        raise WireError(f"{message.kind} has no bytes here")
+        """Raise WireError."""
+        raise WireError(f"{message.kind}: this network's protocol is not known")
 
     def decode(self, data: bytes) -> Message:
-        """Nothing is known."""
-        raise WireError(f"{len(data)} bytes of an unknown kind")
+        """Raise WireError."""
+        raise WireError(f"{len(data)} bytes of an unknown protocol")
 
 
 class LinkProcesses:
-    """Carries frames in one process for each core that the hosts leave free, and one at least; impairs them after `begin`.
+    """Forward the frames of user-space links; impair them after `begin`.
 
-    The descriptors of the ways are closed here, so that the devices go with the processes.
+    There is one process for each CPU core but one, and at least one. The descriptors of the directions are closed in this
+    process, so the TAP devices vanish with the processes.
     """
 
     def __init__(self, directions: Sequence[LinkDirection], codec: Callable[[], Codec] | None) -> None:
         processes = min(len(directions) // 2, max((os.cpu_count() or 1) - 1, -(-len(directions) // _MAX_DIRECTIONS)))
-        # Both directions of a link stand side by side and stay together, since each reads what the other writes to.
+        # Both directions of a link are adjacent and go to one process: each writes to the descriptor the other reads.
         pairs = [directions[at : at + 2] for at in range(0, len(directions), 2)]
         shares = [
             [direction for pair in islice(pairs, first, None, processes) for direction in pair] for first in range(processes)
@@ -56,15 +57,18 @@ class LinkProcesses:
             os.close(direction.source)
 
     def begin(self) -> None:
-        """From now on the links do what they are to do; before, everything passes at once and is not counted."""
+        """Start impairing and counting; before, every frame is forwarded at once and not counted.
+
+        Raises LinkProcessError if a process has died.
+        """
         for control in self._controls:
             control.sendall(b"b")
         for control in self._controls:
             if not control.recv(1):
-                raise LinkProcessError("a process behind links in user space was killed before the run began")
+                raise LinkProcessError("a process of user-space links was killed before the run began")
 
     def collect(self) -> list[Mapping[str, Any]]:
-        """End the processes; their reports (`Forwarder.report`)."""
+        """End the processes and return their reports (`FrameForwarder.report`). Raises LinkProcessError if one has failed."""
         return [_collect(control) for control in self._controls]
 
 
@@ -73,7 +77,7 @@ def _fork(directions: Sequence[LinkDirection], codec: Codec) -> socket.socket:
     if os.fork() == 0:
         try:
             serve(_close_inherited(directions, remote.fileno()), codec, remote)
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the runner is told, and the run fails
+        except BaseException as error:  # noqa: BLE001 - reported to the launcher, and the run fails
             text = "".join(traceback.format_exception(error)).rstrip()
             remote.sendall(json.dumps({"error": text}).encode())
         finally:
@@ -83,11 +87,11 @@ def _fork(directions: Sequence[LinkDirection], codec: Codec) -> socket.socket:
 
 
 def _close_inherited(directions: Sequence[LinkDirection], control: int) -> list[LinkDirection]:
-    """Close what this process inherited and does not need, and move the rest to numbers that `select` knows."""
+    """Close inherited descriptors that are not needed, and move the others below the limit of select(2)."""
     needed = {direction.source for direction in directions}
     for name in os.listdir("/proc/self/fd"):
         if int(name) not in needed and int(name) not in (0, 1, 2, control):
-            # The listing itself had a descriptor, which is closed by now.
+            # The listing's own descriptor is closed already.
             with suppress(OSError):
                 os.close(int(name))
     moved = {number: fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 3) if number >= _FD_SETSIZE else number for number in needed}
@@ -100,8 +104,8 @@ def _collect(control: socket.socket) -> Mapping[str, Any]:
     with control, control.makefile("rb") as file:
         text = file.read()
     if not text:
-        raise LinkProcessError("a process behind links in user space was killed")
+        raise LinkProcessError("a process of user-space links was killed")
     report: dict[str, Any] = json.loads(text)
     if "error" in report:
-        raise LinkProcessError(f"a process behind links in user space ended: {report['error']}")
+        raise LinkProcessError(f"a process of user-space links failed: {report['error']}")
     return report

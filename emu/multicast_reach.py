@@ -1,4 +1,4 @@
-"""Whom a packet to a group has to reach in an emulated network, and who may see it besides."""
+"""Which hosts a multicast packet must reach in an emulated network, and whose links it may pass besides."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -11,7 +11,10 @@ __all__ = ["MulticastReach", "expected_reach"]
 
 @dataclass(frozen=True, slots=True)
 class MulticastReach:
-    """Who `source` has to reach in `group`, and all whose links it may pass: without pruning switches flood."""
+    """Hosts that packets of `source` to `group` must reach (`required`), and those whose devices they may pass (`allowed`).
+
+    Without pruning switches flood, so packets pass more devices than they have to reach.
+    """
 
     source: str
     group: str
@@ -20,7 +23,7 @@ class MulticastReach:
 
 
 def expected_reach(topology: Topology, source: str, group: str, hosts: Collection[str], ttl: int) -> MulticastReach:
-    """Where a packet of `source` to a group of these hosts goes, by the simulator's trees."""
+    """Return where a packet of `source` to a group of these hosts goes, by the simulator's multicast trees."""
     (root,) = topology.graph.successors(topology.member(source).node)
     pruning = topology.multicast.pruning
     members = [topology.member(host).node for host in hosts] if pruning else topology.host_nodes
@@ -39,7 +42,7 @@ def _is_router(topology: Topology, node: str) -> bool:
 
 
 def _segment(topology: Topology, node: str) -> set[str]:
-    """The graph nodes that hear what is sent at `node` without a router between."""
+    """Return the graph nodes of the broadcast domain of `node`: those it reaches without passing a router."""
     found, frontier = {node}, [node]
     while frontier:
         near = frontier.pop()

@@ -1,7 +1,7 @@
-"""Links by netem, on kernels that have it: delay, jitter, random and bursty loss, duplicates and damage, without user space.
+"""Impair links by netem (tc-netem(8)) on kernels that have it: delay, jitter, random and bursty loss, duplication, corruption.
 
-The rate stays with a token bucket behind netem, which counts bytes as on any other link. A link whose model netem only comes
-near to is carried in user space instead.
+The rate is limited by a token bucket behind netem, which counts bytes as on any other link. A link whose model netem only
+approximates is carried in user space instead.
 """
 
 import json
@@ -22,14 +22,14 @@ from topologies.spec import LinkSpec
 __all__ = ["NetemKind", "NetemLink", "apply_netem", "unsupported_by_netem", "examine_netem"]
 
 NetemKind: TypeAlias = Literal["none", "unseeded", "seeded"]
-"""No netem; netem with the kernel's own random numbers; netem whose random numbers follow from a seed."""
+"""No netem; netem with the kernel's own random numbers; netem whose random numbers are seeded."""
 _LIMIT = 1_000_000
-"""Packets on the way at most; the queue is the bucket's."""
+"""Most packets inside netem; the link's queue is that of the token bucket."""
 _ROOT = "root handle 1: netem"
 
 
 def examine_netem() -> NetemKind:
-    """What this kernel and its `tc` have of netem, tried in a world of its own."""
+    """Return which netem this kernel and its `tc` have, tried in namespaces of their own."""
     kind: NetemKind = run_isolated(_try_netem)
     return kind
 
@@ -47,7 +47,7 @@ def _try_netem() -> NetemKind:
 
 
 def unsupported_by_netem(spec: LinkSpec) -> str:
-    """What of a link netem can't do, or only nearly; "" if there is nothing."""
+    """Return the first attribute of a link that netem can't emulate exactly; "" if there is none."""
     if spec.discipline is not None:
         return f"queue {spec.discipline.model}"
     if spec.mtu is not None:
@@ -57,22 +57,23 @@ def unsupported_by_netem(spec: LinkSpec) -> str:
 
 
 def _netem_command(spec: LinkSpec, device: str) -> Netem:
-    """netem for all but the rate."""
+    """Translate a link to netem, without rate and queue."""
     return netem_of(replace(spec, rate=inf, queue=None), device)
 
 
 @dataclass(frozen=True, slots=True)
 class NetemLink:
-    """One direction of a link that netem impairs. `seed` of its random numbers, None where the kernel takes none."""
+    """One direction of a link that netem impairs; `seed` is that of its random numbers, None where netem takes none."""
 
     spec: LinkSpec
     seed: int | None
 
 
 def apply_netem(link: str, impaired: NetemLink, bucket: str, queue: int, device: str, pid: int | None) -> None:
-    """Impair what leaves by `device` (in the namespace of process `pid`), and make sure that the kernel took it.
+    """Impair what leaves by `device` (in the network namespace of process `pid`), and verify that the kernel applied it.
 
-    `bucket` are the words of a token bucket behind netem, with a queue of so many packets; "" for none.
+    `bucket` is the token bucket behind netem in the words of `tc`, with a queue of `queue` packets; "" for none. Raises
+    UnsupportedError naming the link.
     """
     spec = impaired.spec
     (command,) = _netem_command(spec, device).commands
@@ -88,21 +89,19 @@ def apply_netem(link: str, impaired: NetemLink, bucket: str, queue: int, device:
     _check(link, spec, found.get("netem", {}))
     taken = found.get("tbf", {}).get("rate", 0), found.get("pfifo", {}).get("limit")
     if bucket and (abs(taken[0] - spec.rate) > 0.001 * spec.rate + 1 or taken[1] != queue):
-        raise UnsupportedError(f"link {link}: rate {spec.rate:g} B/s was asked of the kernel and not taken: {found}")
+        raise UnsupportedError(f"link {link}: rate {spec.rate:g} B/s was not applied by the kernel: {found}")
 
 
 def _check(link: str, spec: LinkSpec, taken: dict[str, Any]) -> None:
-    """UnsupportedError for the first thing asked for that is not what netem says it does."""
+    """Raise UnsupportedError for the first attribute that netem does not report as requested."""
     for name, key, value_wanted in _expected(spec):
         value = taken.get(name, {}).get(key)
         if value is None or abs(value - value_wanted) > 1e-6 + 1e-4 * value_wanted:
-            raise UnsupportedError(
-                f"link {link}: {name} {value_wanted:g} was asked of netem and not taken: {taken or 'no netem'}"
-            )
+            raise UnsupportedError(f"link {link}: {name} {value_wanted:g} was not applied by netem: {taken or 'no netem'}")
 
 
 def _mean(model: DelayModel) -> float:
-    """Of a delay that netem knows."""
+    """Return the mean in seconds of a delay model that netem supports."""
     if isinstance(model, UniformDelay):
         return (model.least + model.most) / 2
     assert isinstance(model, NormalDelay | ParetoDelay)
@@ -110,7 +109,7 @@ def _mean(model: DelayModel) -> float:
 
 
 def _expected(spec: LinkSpec) -> list[tuple[str, str, float]]:
-    """What netem should report: the attribute, the key within, its value."""
+    """Return what netem should report: attribute, key within it, value."""
     expected = []
     if spec.jitter is not None:
         expected.append(("delay", "delay", _mean(spec.jitter)))

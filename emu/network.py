@@ -1,4 +1,4 @@
-"""A Plan as Mininet hosts and Linux bridges, with rates and losses. To be used inside a world (`emu.namespaces`)."""
+"""Build an EmulationPlan as Mininet hosts and Linux bridges, with rates and losses. Runs in namespaces of its own."""
 
 import os
 import time
@@ -32,17 +32,18 @@ _ENABLE_FORWARDING = (
     "[ ! -e /proc/sys/net/ipv6 ] || echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6; "
     "for file in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 > $file; done; echo 1 > /proc/sys/net/ipv4/ip_forward"
 )
-"""What makes a router of a node: packets may come from anywhere, whatever way back its routes would take."""
+"""Shell commands that make a node forward IPv4 packets, without reverse path filtering."""
 
 
 class EmulatedNetwork:
-    """The built network. Nothing is taken down: the kernel does that when the world ends.
+    """The network as built. Nothing is taken down: the kernel removes it with its namespaces.
 
-    `codec` tells links in user space what a packet is; without, they lose all packets as control packets are lost.
+    `codec` gives user-space links the identity and kind of packets; without it they lose all packets like control packets.
+    Raises UnsupportedError when the kernel does not build what was planned.
     """
 
     def __init__(self, plan: EmulationPlan, codec: Callable[[], Codec] | None = None) -> None:
-        # Mininet's import runs programs and costs 0.1 s, so only emulations pay for it.
+        # Importing Mininet runs programs and takes 0.1 s.
         from mininet.log import setLogLevel
         from mininet.net import Mininet
         from mininet.nodelib import LinuxBridge
@@ -50,9 +51,9 @@ class EmulatedNetwork:
         setLogLevel("error")
         self._plan = plan
         self._net = Mininet(switch=LinuxBridge, controller=None, build=False)
-        # Kernel names have at most 15 letters, so nodes are numbered and only we know their real names.
+        # Device names have at most 15 characters (IFNAMSIZ), so nodes are numbered.
         self._nodes: dict[str, Any] = {}
-        # Links to a router with a trunk end where its cable does, in this namespace.
+        # Links to a router with a trunk end at the far end of the trunk, in this process's namespace.
         self._trunk_ends: dict[str, Any] = {}
         for number, (host, address) in enumerate(plan.addresses.items(), 1):
             self._nodes[host] = self._net.addHost(f"h{number}", ip=f"{address}/{PREFIX_LENGTH}", mac=mac_of(address))
@@ -76,19 +77,19 @@ class EmulatedNetwork:
         self._impair()
 
     def pid(self, host: str) -> int:
-        """A process that lives in the host's network namespace."""
+        """Return a process in the network namespace of a host."""
         return int(self._nodes[host].pid)
 
     def address(self, host: str) -> str:
-        """The IPv4 address of a host."""
+        """Return the IPv4 address of a host."""
         return self._plan.addresses[host]
 
     def port(self, host: str) -> tuple[str, int | None]:
-        """The device of a host, and a process in its namespace."""
+        """Return the device of a host, and a process in its network namespace."""
         return f"{self._nodes[host].name}-eth0", self.pid(host)
 
     def devices(self, node: str) -> list[tuple[str, str, int | None]]:
-        """The neighbours of a host, switch or router, with its device towards each and a process in the namespace of that."""
+        """Return for each neighbour of a node its name, the node's device towards it, and a process in its namespace."""
         found = []
         for cable in self._plan.cables:
             if node in (cable.near, cable.far):
@@ -97,25 +98,25 @@ class EmulatedNetwork:
         return found
 
     def adapters(self, router: str) -> tuple[list[str], str]:
-        """The Ethernet devices of a router, in its namespace, and the MAC address of the first."""
+        """Return the Ethernet devices of a router, in its namespace, and the MAC address of the first."""
         ports = self._plan.routing.routers[router].ports
         trunk = self._trunks.get(router)
         return [self._port(router, cable) for cable in ports] if trunk is None else [trunk.device], next(iter(ports.values()))
 
     def ends(self, near: str, far: str) -> list[tuple[str, int | None]]:
-        """The devices at both ends of a link, each with a process in its namespace; None for this one."""
+        """Return the devices at both ends of a link, each with a process in its namespace; None for this process's."""
         number = next(n for n, cable in enumerate(self._plan.cables) if {cable.near, cable.far} == {near, far})
         link = self._links[number]
         ends = (link.intf1, link.intf2) if self._plan.cables[number].near == near else (link.intf2, link.intf1)
         return [(end.name, self._namespace_pid(end)) for end in ends]
 
     def shape(self, near: str, far: str) -> LinkShape:
-        """What was planned for the direction of a link from `near` to `far`."""
+        """Return the shape of the link's direction from `near` to `far`."""
         cable = next(cable for cable in self._plan.cables if {cable.near, cable.far} == {near, far})
         return cable.down if cable.near == near else cable.up
 
     def _make_link(self, cable: Cable) -> Any:
-        """The Mininet link of a wire: `intf1` at its near end, `intf2` at its far end."""
+        """Make the Mininet link of a cable: `intf1` is its near end, `intf2` its far end."""
         down, up = cable.down.user, cable.up.user
         ends = [self._trunk_ends.get(name, self._nodes[name]) for name in (cable.near, cable.far)]
         if down is None or up is None:
@@ -129,15 +130,15 @@ class EmulatedNetwork:
         return link
 
     def collect(self) -> LinkStatistics:
-        """End the links in user space; what they carried."""
+        """End the user-space links and return their statistics."""
         if self._link_processes is None:
             return LinkStatistics()
-        # The devices, and what they have counted, go with the processes.
+        # The TAP devices and their counters vanish with the processes.
         overflow = self._overflow()
         return merge_reports(self._link_processes.collect(), overflow)
 
     def _overflow(self) -> int:
-        """Packets dropped in front of links in user space."""
+        """Return the packets dropped by the full transmit queues of TAP devices."""
         dropped = 0
         for cable, link in zip(self._plan.cables, self._links, strict=True):
             if cable.down.user is not None:
@@ -145,7 +146,7 @@ class EmulatedNetwork:
         return dropped
 
     def _configure_snooping(self) -> None:
-        """Have switches carry groups where they belong; everywhere without pruning, or when nobody said what there is."""
+        """Have switches forward groups to members only if the plan prunes, else to every port."""
         bridges = {switch: str(self._nodes[switch].name) for switch in self._plan.switches}
         if self._plan.pruned:
             tables = self._plan.routing.switches
@@ -159,7 +160,7 @@ class EmulatedNetwork:
             flood(switch, bridge)
 
     def _await_ports(self) -> None:
-        """A bridge's port carries nothing until the kernel has noticed that its cable is in, which may come late."""
+        """Wait until every bridge port forwards; the kernel may enable a port some time after its device is up."""
         end = time.monotonic() + _TIMEOUT
         bridges = [(f"switch {switch}", str(self._nodes[switch].name)) for switch in self._plan.switches]
         bridges += [(f"node {name}", bridge) for name, trunk in self._trunks.items() for bridge in trunk.bridges]
@@ -167,14 +168,15 @@ class EmulatedNetwork:
             for port in Path(f"/sys/class/net/{bridge}/brif").iterdir():
                 while (port / "state").read_text().strip() != _PORT_FORWARDING:
                     if time.monotonic() > end:
-                        raise UnsupportedError(f"{name}: its port {port.name} does not begin to forward")
+                        raise UnsupportedError(f"{name}: its port {port.name} does not start forwarding")
                     time.sleep(0.001)
 
     def _prepare_hosts(self) -> None:
-        """Multicast route, all neighbours known (no ARP on the links), no IPv6, and packets cut before the first link.
+        """Configure hosts: multicast route, static neighbours (no ARP on the links), no IPv6, no segmentation offload.
 
-        Cutting costs some speed, and is left out where nothing on the way loses, delays or counts packets, and no router is:
-        the kernel's multicast routing throws away what is longer than a link's largest packet, though it could be cut later.
+        Without offload packets leave one by one, which costs some speed. It stays on where no link loses, delays or counts
+        packets and there is no router: multicast routing drops what is longer than the MTU of the outgoing link, even if it
+        could be segmented.
         """
         segmentation = not self._plan.report() and not self._plan.routers
         for host in self._plan.addresses:
@@ -192,7 +194,7 @@ class EmulatedNetwork:
             run("; ".join(commands), pid=self.pid(host), stdin=batch)
 
     def _prepare_router(self, name: str, table: RouterTable) -> MulticastRouter:
-        """Forwarding between its ports, none of which has an address, with a route for each host; groups as planned."""
+        """Enable forwarding between a router's ports, which have no addresses, with static routes for hosts and groups."""
         pid = self.pid(name)
         devices = {cable: self._port(name, cable) for cable in table.ports}
         batch = [f"address replace {table.address}/32 dev lo"]
@@ -210,7 +212,7 @@ class EmulatedNetwork:
         return router
 
     def _build_trunks(self) -> dict[str, Trunk]:
-        """Give routers that have one adapter their one cable."""
+        """Build the trunks of routers that have one adapter."""
         trunks = {}
         for number, router in enumerate(self._plan.routers, 1):
             if router.name in self._trunk_ends:
@@ -222,13 +224,13 @@ class EmulatedNetwork:
         return trunks
 
     def _port(self, node: str, cable: int) -> str:
-        """The name of a node's device for what goes over a wire."""
+        """Return the name of a node's device for packets over a cable: a sub-interface if the node has a trunk."""
         if node not in self._trunks:
             return self._end(node, cable)
         return self._trunks[node].ports[list(self._plan.routing.routers[node].ports).index(cable)]
 
     def _end(self, node: str, cable: int) -> str:
-        """The name of the device at a node's end of a wire."""
+        """Return the name of the device at a node's end of a cable."""
         link = self._links[cable]
         return str(link.intf1.name if self._plan.cables[cable].near == node else link.intf2.name)
 
@@ -243,5 +245,5 @@ class EmulatedNetwork:
             self._link_processes.begin()
 
     def _namespace_pid(self, interface: Any) -> int | None:
-        """The process whose namespace holds the interface; None for a switch's, which lives in the world itself."""
+        """Return a process in the interface's namespace; None for switches, which are in this process's namespace."""
         return int(interface.node.pid) if interface.node.inNamespace else None

@@ -1,9 +1,9 @@
-"""What runs inside one Mininet host: a process forked from the warm runner, with one program on one UDP host.
+"""One node of an emulation: a process forked from the launcher, with one program in a host's network namespace.
 
-The program is one of ours on a UDP host, or a guest. Launcher and node talk in JSON lines over a socket pair. Node: `ready`,
-then `finished` when its program is, at the end one line with `result` or `error`. Launcher: `begin` with the common epoch, at
-the end `stop`, or before `die` for a crash, `slow` for an application that needs
-time, `live` for counts every so many seconds.
+The program is one of this project on a UdpHost, or a foreign one. Launcher and node exchange JSON lines over a socket pair.
+Node to launcher: `ready`, then `finished` when its program is, `counters` if asked for, and at the end `result` or `error`.
+Launcher to node: `begin` with the common epoch, `stop` at the end, `die` for a crash, `slow` with a service time and capacity,
+`counters` with the period of progress reports in seconds.
 """
 
 import json
@@ -32,7 +32,7 @@ __all__ = ["NodeConfig", "Program", "fork_node", "raise_priority"]
 
 _PRIORITY = -10
 _POLL = 0.02
-"""How often a node looks whether its program is finished; programs note the time of what matters themselves."""
+"""Period in seconds of checking whether the program is finished; programs record the times of results themselves."""
 
 
 class Program(Protocol):
@@ -42,34 +42,34 @@ class Program(Protocol):
         """Make the machine on the host's ports and run it."""
 
     def finished(self) -> bool:
-        """Everything this node wants is done; it goes on serving others until the run ends."""
+        """Whether everything this node wants is done; it goes on serving others until the run ends."""
 
     def result(self) -> dict[str, Any]:
-        """What to report, JSON-able; asked once, at the end."""
+        """Return the result, JSON-able; called once, at the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
-    """All a node's process needs: where it lives and how its host is made."""
+    """What a node's process needs to know: its namespace and the parameters of its host."""
 
     name: str
     pid: int
-    """A process in the network namespace the node lives in."""
+    """A process in the network namespace of the node."""
     address: str
     codec: Callable[[], Codec]
     port: int
     ttl: int
     burst: int
     rng_key: int
-    """The key of its stream of random numbers (`topologies.keys.dice_key`): the simulator's."""
+    """Key of its random numbers, the same as in the simulator (`topologies.keys.dice_key`)."""
     joining: float = 0.0
-    """From joining a group until its packets come."""
+    """Seconds from joining a group until its packets arrive."""
     epoch: float = inf
-    """Where the run began already: the loop's time that counts as 0."""
+    """Time 0 of the run on the loop's clock if the run has begun already, else inf."""
 
 
 def fork_node(node: NodeConfig, program: Program | ForeignProgram, control: socket.socket) -> int:
-    """Start a process for the node and return its number. `line` is the node's end of the socket pair."""
+    """Start the process of a node and return its process id. `control` is the node's end of the socket pair."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -80,7 +80,7 @@ def fork_node(node: NodeConfig, program: Program | ForeignProgram, control: sock
 
 
 def _run(node: NodeConfig, program: Program | ForeignProgram, control: socket.socket) -> None:
-    """Be the node until the launcher says stop or goes away; then report."""
+    """Run the node until the launcher stops it or ends; then send the report."""
     try:
         enter_network_namespace(node.pid)
         raise_priority()
@@ -89,16 +89,16 @@ def _run(node: NodeConfig, program: Program | ForeignProgram, control: socket.so
         )
     except McastlabError as error:
         report = {"error": str(error)}
-    except Exception as error:  # noqa: BLE001 - any error of a program or machine is this node's result, not the end of the run
+    except Exception as error:  # noqa: BLE001 - an error of a program is its node's result and does not end the run
         report = {"error": "".join(traceback.format_exception(error)).rstrip()}
     _send(control, report)
     if report.get("killed"):
-        # What crashes says goodbye to the launcher and to nobody else.
+        # A crash must not close sockets in good order.
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def raise_priority() -> None:
-    """Let this process come before what else the machine does, where that is allowed."""
+    """Raise the scheduling priority of this process (setpriority(2)), where permitted."""
     with suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, _PRIORITY)
 
@@ -122,7 +122,7 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
         orders: dict[str, Callable[[Any], None]] = {
             "begin": host.begin,
             "slow": lambda argument: host.read_at(*argument),
-            "live": report_counters,
+            "counters": report_counters,
         }
         connection = _LauncherConnection(loop, control, node.epoch, program.finished, orders)
         program.start(host)
@@ -138,14 +138,14 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
 
 
 def _run_foreign(node: NodeConfig, program: ForeignProgram, control: socket.socket) -> dict[str, Any]:
-    """Run a guest, whose files are gone with the world at the latest."""
+    """Run a foreign program in a temporary folder on /run, which vanishes with the mount namespace at the latest."""
     loop = new_loop()
     with tempfile.TemporaryDirectory(dir="/run") as folder:
         context = ForeignContext(loop, node.name, node.address, Path(folder), lambda: _send(control, {"ready": True}), node.ttl)
         before = _cpu()
         report_counters = partial(_report_counters, loop, control, program.counters, lambda: context.now)
         connection = _LauncherConnection(
-            loop, control, node.epoch, program.finished, {"begin": context.begin, "live": report_counters}
+            loop, control, node.epoch, program.finished, {"begin": context.begin, "counters": report_counters}
         )
         program.prepare(context)
         loop.run()
@@ -154,7 +154,7 @@ def _run_foreign(node: NodeConfig, program: ForeignProgram, control: socket.sock
         else:
             program.close()
         result = program.result()
-        report = {"result": result, **result.pop("wire"), "cpu": _cpu() - before, "memory": _peak()}
+        report = {"result": result, **result.pop("meter"), "cpu": _cpu() - before, "memory": _peak()}
         return report | {"killed": connection.killed}
 
 
@@ -166,7 +166,7 @@ def _cpu() -> float:
 
 
 def _peak() -> int:
-    """The most memory a process here ever had resident, in bytes; what it shares with the runner counts too."""
+    """Return the largest resident set of this process or a child, in bytes; pages shared with the launcher count too."""
     return max(resource.getrusage(usage).ru_maxrss for usage in _USAGES) * 1024
 
 
@@ -178,14 +178,17 @@ def _send(control: socket.socket, message: dict[str, Any]) -> None:
 def _report_counters(
     loop: Loop, control: socket.socket, counters: Callable[[], dict[str, int]], clock: Callable[[], float], period: float
 ) -> None:
-    """Say now, and whenever another `period` of the run is over, what was counted so far."""
+    """Send the counters now and every `period` seconds of the run."""
     now = clock()
-    _send(control, {"census": {**counters(), "at": now}})
+    _send(control, {"counters": {**counters(), "at": now}})
     loop.call_later(period - now % period, _report_counters, loop, control, counters, clock, period)
 
 
 class _LauncherConnection:
-    """Obeys the launcher and tells it when the program is finished. `orders` are done with what comes with them."""
+    """Execute the launcher's orders and report when the program is finished.
+
+    `orders` maps an order to the function that takes its argument.
+    """
 
     def __init__(
         self,
@@ -202,10 +205,10 @@ class _LauncherConnection:
             self._execute("begin", epoch)
 
     def _on_order(self) -> None:
-        # Orders are a few bytes each and sent in one piece, so a line is never cut.
+        # Orders are short and sent by one system call, so lines arrive whole.
         text = self._control.recv(4096)
-        for control in text.splitlines() or [b'{"stop": true}']:
-            for name, argument in json.loads(control).items():
+        for line in text.splitlines() or [b'{"stop": true}']:
+            for name, argument in json.loads(line).items():
                 self._execute(name, argument)
 
     def _execute(self, name: str, argument: Any) -> None:

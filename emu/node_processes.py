@@ -1,4 +1,4 @@
-"""The processes of an emulation: started, begun together, listened to, stopped, and none of them left."""
+"""The node processes of an emulation: start them, begin together, schedule actions, collect reports, leave none behind."""
 
 import json
 import os
@@ -20,17 +20,21 @@ from emu.node import NodeConfig, Program, fork_node
 __all__ = ["NodeProcesses", "NodeReport", "ProgressCallback"]
 
 _START_DELAY = 0.05
-"""From the order to begin until the common time 0, so that every node has heard it."""
+"""Seconds from sending `begin` until the common time 0, so that every node has received it."""
 _REPORT_DELAY = 0.1
-"""What nodes say of a second is there so much later."""
+"""Seconds to wait for the counters of a second of the run."""
 _TIMEOUT = 30.0
-"""How long nodes may take to get ready, and to report at the end."""
+"""Seconds that nodes may take to get ready, and to report at the end."""
 
 
 @dataclass(slots=True)
 class NodeReport:
-    """What one node came to: its program's `result` (None if it died, then `error` says how), what it sent by kind of
-    message, faults as `UdpHost.faults`, CPU seconds, the most bytes resident."""
+    """What one node reports.
+
+    `result` is that of its program, `packets` and `octets` were sent by kind of message, `faults` are those of
+    `UdpHost.faults`, `cpu` is in seconds, `memory` the largest resident set in bytes. Without a result `error` says how the
+    node died.
+    """
 
     result: dict[str, Any] | None = None
     packets: dict[str, int] = field(default_factory=dict)
@@ -41,7 +45,7 @@ class NodeReport:
     error: str | None = None
 
     def add(self, message: dict[str, Any]) -> None:
-        """What a process told at its end: counts are those of all lives of the node, the result is that of the last."""
+        """Add the final report of a process: counts sum over all restarts of the node, the result is that of the last."""
         self.result, self.error = message.get("result"), message.get("error")
         self.cpu += message.get("cpu", 0.0)
         self.memory = max(self.memory, message.get("memory", 0))
@@ -56,22 +60,25 @@ class NodeReport:
 
 
 ProgressCallback: TypeAlias = Callable[[float, Mapping[str, Mapping[str, float]]], None]
-"""Told the second of the run, and what every node counted until `at`: packets, octets, and what its machine counts."""
+"""Called with the second of the run, and by node the counters until `at`: packets, octets, and those of its machine."""
 
 
 @dataclass(slots=True)
 class _NodeProcess:
-    """A node as the launcher sees it."""
+    """A node's process as the launcher sees it."""
 
     pid: int
     control: socket.socket
     buffer: bytes = b""
     state: str = "new"
-    """new, ready, finished, reported or dead; after a crash dying, then down."""
+    """new, ready, finished, reported or dead; for a crash dying, then down."""
 
 
 class NodeProcesses:
-    """All nodes of an emulation, as the runner inside the world sees them: what they say comes through one selector."""
+    """All node processes, served by one selector in the launcher.
+
+    `respawn(host, crashes)` makes the program of a host that restarts.
+    """
 
     def __init__(
         self,
@@ -89,10 +96,10 @@ class NodeProcesses:
         self._scheduled = 0
         self._counters: dict[str, dict[str, float]] = {}
         self.epoch = inf
-        """The monotonic clock's time 0 of the run."""
+        """Time 0 of the run on the monotonic clock, in seconds."""
 
     def fork(self, node: NodeConfig) -> None:
-        """Start the process of a node; it gets ready and waits."""
+        """Start the process of a node, which gets ready and waits."""
         self._nodes[node.name] = node
         self._start(node, self._programs[node.name], "new")
 
@@ -104,19 +111,19 @@ class NodeProcesses:
         self._selector.register(local, selectors.EVENT_READ, node.name)
 
     def schedule(self, when: float, action: Callable[[], None]) -> None:
-        """Have `action()` done at `when` seconds of the run, if it lasts so long."""
+        """Call `action()` at `when` seconds of the run, if it lasts that long."""
         self._scheduled += 1
         heappush(self._actions, (when, self._scheduled, action))
 
     def crash(self, name: str) -> None:
-        """Kill the process of a node, which tells before what it has; nothing happens to one that is not there."""
+        """Kill the process of a node after its final report; does nothing if it does not run."""
         process = self._processes.get(name)
         if process is not None and process.state in ("ready", "finished"):
             process.state = "dying"
             self._send(name, {"die": True})
 
     def restart(self, name: str) -> None:
-        """Start a process for a node that crashed, which knows nothing; nothing happens to one that runs."""
+        """Start a new process for a node that crashed, without any state; does nothing if it runs."""
         process = self._processes.get(name)
         if process is None or process.state not in ("dying", "down"):
             return
@@ -128,16 +135,16 @@ class NodeProcesses:
         self._start(replace(self._nodes[name], epoch=self.epoch), program, "ready")
 
     def send(self, name: str, order: dict[str, Any]) -> None:
-        """Give a node an order while it runs."""
+        """Send an order to a node, if it runs."""
         if name in self._running():
             self._send(name, order)
 
     def report_progress(self, progress: ProgressCallback) -> None:
-        """Have all nodes say every second of the run what they counted, and tell `watch`."""
+        """Have all nodes report their counters every second of the run, and call `progress` with them."""
 
         def look(second: int = 0) -> None:
             if second == 0:
-                self._send_to_all({"live": 1.0})
+                self._send_to_all({"counters": 1.0})
             else:
                 progress(float(second), self._counters)
             self.schedule(second + 1 + _REPORT_DELAY, partial(look, second + 1))
@@ -147,7 +154,10 @@ class NodeProcesses:
     def run(
         self, duration: float, over: Callable[[set[str]], bool], begin: Callable[[float], None] | None = None
     ) -> tuple[float, bool]:
-        """Begin together, wait, stop, collect: seconds it took, and whether `over` ended it. `begin` is told the epoch."""
+        """Run from the common epoch until `over(names of finished nodes)` or for `duration` seconds; stop, collect reports.
+
+        `begin` is called with the epoch before time 0. Returns the seconds it took, and whether `over` ended it.
+        """
         self._run_until(time.monotonic() + _TIMEOUT, lambda: not self._in_state("new"))
         self.epoch = epoch = time.monotonic() + _START_DELAY
         if begin is not None:
@@ -169,7 +179,7 @@ class NodeProcesses:
         return {name for name, process in self._processes.items() if process.state not in ("reported", "dead", "down")}
 
     def _run_until(self, until: float, done: Callable[[], bool]) -> bool:
-        """Hear the nodes, and act when it is time, until `done()` or the time `until`; was it `done`?"""
+        """Serve nodes and run actions until `done()` or the monotonic time `until`; returns whether it was `done()`."""
         while not done():
             self._run_actions()
             left = until - time.monotonic()
@@ -182,7 +192,7 @@ class NodeProcesses:
         return True
 
     def _run_actions(self) -> None:
-        """Do what is due; before the run began nothing is."""
+        """Run the actions that are due; none is before the epoch."""
         while self._actions and self.epoch + self._actions[0][0] <= time.monotonic():
             heappop(self._actions)[2]()
 
@@ -204,15 +214,15 @@ class NodeProcesses:
             self._reap(name, "died")
             return
         *lines, process.buffer = (process.buffer + data).split(b"\n")
-        for control in lines:
-            self._handle(name, json.loads(control))
+        for line in lines:
+            self._handle(name, json.loads(line))
 
     def _handle(self, name: str, message: dict[str, Any]) -> None:
         process = self._processes[name]
         if "ready" in message:
             process.state = "ready" if process.state == "new" else process.state
-        elif "census" in message:
-            self._counters[name] = message["census"]
+        elif "counters" in message:
+            self._counters[name] = message["counters"]
         elif "finished" in message:
             process.state = "finished" if process.state == "ready" else process.state
         else:
@@ -223,7 +233,7 @@ class NodeProcesses:
                 os.waitpid(process.pid, 0)
 
     def _reap(self, name: str, reason: str) -> None:
-        """A node that did not end as agreed: make sure that it ended, and note how."""
+        """Kill and reap a process that did not end in order, and record how it ended."""
         process = self._processes[name]
         process.state = "dead"
         self._selector.unregister(process.control)

@@ -1,6 +1,7 @@
-"""Captures of emulated links and nodes as pcapng, by packet sockets in a process of their own, all with the clock of the run.
+"""Capture packets of emulated links and nodes to pcapng, by packet sockets (packet(7)) in one process for all capture points.
 
-Packets must not be handed to the kernel several at once while somebody captures, or they would be seen as one.
+Timestamps are the kernel's, on the clock of the run. While a capture runs, hosts must send packets one by one: a packet socket
+sees a batch (UDP_SEGMENT) as one packet.
 """
 
 import json
@@ -32,12 +33,15 @@ _MAX_FRAME = 1 << 16
 _MAX_BATCH = 20_000
 _ANCILLARY = socket.CMSG_SPACE(_TIME.size)
 _REORDER_DELAY = 10_000_000
-"""Nanoseconds after which no earlier packet is expected any more: the kernel stamps first and hands over afterwards."""
+"""Nanoseconds after which no earlier packet is expected: packets of several sockets arrive out of order of their timestamps."""
 
 
 @dataclass(frozen=True, slots=True)
 class CapturePoint:
-    """A node, or both ends of a link, and the open file it is written to; unbuffered, so that it always ends with a block."""
+    """What to capture: one node, or the two ends of a link.
+
+    `file` is open and unbuffered, so that it always ends with a whole block.
+    """
 
     name: str
     nodes: tuple[str, ...]
@@ -46,7 +50,7 @@ class CapturePoint:
 
 @dataclass(slots=True)
 class _PacketSocket:
-    """A socket on one device. `direction` is that of all it takes, or 0: it takes both and tells them apart."""
+    """A packet socket on one device. `direction` is that of all packets it keeps; 0 keeps both directions."""
 
     socket: socket.socket
     point: int
@@ -58,7 +62,7 @@ _Packet: TypeAlias = tuple[int, _PacketSocket, int, bytes]
 
 
 class PacketCapture:
-    """Listens from the moment it is made, writes what comes from `begin` on, and stops with `end`."""
+    """Capture from construction on, write what arrives after `begin`, stop with `end`."""
 
     def __init__(self, points: Sequence[CapturePoint], network: EmulatedNetwork) -> None:
         self._points = points
@@ -77,22 +81,25 @@ class PacketCapture:
             source.socket.close()
 
     def begin(self, epoch: float) -> None:
-        """The run begins at this time of the monotonic clock; what came before is not written."""
+        """Begin the run: `epoch` is its time 0 on the monotonic clock, in seconds; earlier packets are not written."""
         self._control.sendall(_TIME.pack(round(epoch * 1e9), 0))
 
     def end(self) -> dict[str, dict[str, int]]:
-        """Stop; packets written for each point, and those for which the kernel had no room."""
+        """Stop, and return for each point the number of packets written and those `unseen`, dropped by full socket buffers.
+
+        Raises UnsupportedError if the capture process has died.
+        """
         self._control.shutdown(socket.SHUT_WR)
         reply = b"".join(iter(lambda: self._control.recv(_MAX_FRAME), b""))
         os.waitpid(self._pid, 0)
         if not reply:
-            raise UnsupportedError("the process that captures died; is the disk full?")
+            raise UnsupportedError("the capture process died; is the disk full?")
         counts: list[dict[str, int]] = json.loads(reply)
         return {point.name: count for point, count in zip(self._points, counts, strict=True)}
 
 
 def _open_sockets(number: int, nodes: tuple[str, ...], writer: PcapngWriter, network: EmulatedNetwork) -> list[_PacketSocket]:
-    """A node has an interface for each of its links. A link has one, and hears what both ends put into it."""
+    """Open the sockets of a capture point: for a node one for each of its devices, for a link one at each end."""
     if len(nodes) == 1:
         found = []
         for neighbour, device, pid in network.devices(nodes[0]):
@@ -118,7 +125,7 @@ def _open(device: str, pid: int | None) -> socket.socket:
 
 
 def _run_process(sources: Sequence[_PacketSocket], writers: Sequence[PcapngWriter], control: socket.socket) -> None:
-    """The process that writes: wait for the time 0, write until the line ends, tell the counts."""
+    """Run the capture process: wait for the epoch, write until the control socket closes, send the counts."""
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         head = control.recv(_TIME.size)
@@ -129,12 +136,12 @@ def _run_process(sources: Sequence[_PacketSocket], writers: Sequence[PcapngWrite
 
 
 def _wall_clock(monotonic: int) -> int:
-    """The time of day, in nanoseconds, of a time of the monotonic clock: the kernel stamps packets with it."""
+    """Convert a time of the monotonic clock to the wall clock of the kernel's timestamps, both in nanoseconds."""
     return min(time.time_ns() - time.monotonic_ns() for _ in range(5)) + monotonic
 
 
 class _CaptureWriter:
-    """Writes what the ears hear."""
+    """Write the packets of all sockets in order of time."""
 
     def __init__(self, sources: Sequence[_PacketSocket], writers: Sequence[PcapngWriter], epoch_ns: int) -> None:
         self._open_sockets, self._writers, self._epoch_ns = sources, writers, epoch_ns
@@ -142,7 +149,7 @@ class _CaptureWriter:
         self._pending: list[_Packet] = []
 
     def run(self, control: socket.socket) -> None:
-        """Until the other end of the line stops."""
+        """Read and write until the other end of the control socket shuts down."""
         with selectors.DefaultSelector() as selector:
             for source in self._open_sockets:
                 selector.register(source.socket, selectors.EVENT_READ, source)
@@ -162,7 +169,7 @@ class _CaptureWriter:
         control.sendall(json.dumps(self._counts).encode())
 
     def _read(self, source: _PacketSocket) -> Iterator[_Packet]:
-        """What is there, as (nanoseconds of the run, ear, direction, frame)."""
+        """Yield waiting packets as (nanoseconds of the run, socket, direction, frame)."""
         for _ in range(_MAX_BATCH):
             try:
                 frame, ancillary, _, address = source.socket.recvmsg(_MAX_FRAME, _ANCILLARY)
@@ -175,7 +182,7 @@ class _CaptureWriter:
                 yield when, source, source.direction or (OUTBOUND if outgoing else INBOUND), frame
 
     def _write(self, until: int | None) -> None:
-        """What is older than `until`, or all, in order of time: each socket has a part of it."""
+        """Write pending packets from before `until` (None: all) in order of time."""
         pending = self._pending
         pending.sort(key=itemgetter(0))
         count = len(pending) if until is None else bisect_left(pending, until, key=itemgetter(0))

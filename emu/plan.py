@@ -1,4 +1,4 @@
-"""What has to be built to emulate a Topology, and a refusal, before anything is started, of what can't be emulated."""
+"""Plan the emulation of a Topology; refuse what can't be emulated before anything is started."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,13 +22,13 @@ from topologies.spec import LinkSpec, Topology
 __all__ = ["EmulationPlan", "Cable", "plan_emulation"]
 
 _MAX_HOSTS = 1000
-"""A Linux bridge has at most 1024 ports, and much earlier this machine's memory ends."""
+"""Most hosts of an emulation: a Linux bridge has at most 1024 ports, and each host takes a process."""
 _MAX_TTL = 255
 
 
 @dataclass(frozen=True, slots=True)
 class Cable:
-    """One link between two nodes by name, with the shape of each direction."""
+    """An undirected link between two nodes, with the shape of each direction: `down` from `near` to `far`, `up` back."""
 
     near: str
     far: str
@@ -38,9 +38,9 @@ class Cable:
 
 @dataclass(frozen=True, slots=True)
 class EmulationPlan:
-    """What will be built: every host with its address, every switch, router and wire.
+    """What to build: hosts with their addresses, switches, routers and cables.
 
-    `groups` are addresses of groups with the hosts that take part, `ttls` those of hosts whose multicasts don't go everywhere.
+    `groups` are group addresses with the hosts that take part, `ttls` the multicast TTLs of hosts below 255.
     """
 
     topology: Topology
@@ -53,29 +53,29 @@ class EmulationPlan:
     ttls: Mapping[str, int]
 
     def ttl(self, host: str) -> int:
-        """The TTL of the host's multicasts."""
+        """Return the TTL of a host's multicast packets."""
         return self.ttls.get(host, _MAX_TTL)
 
     @property
     def pruned(self) -> bool:
-        """Do groups go only where somebody takes part?"""
+        """Whether switches forward groups only towards hosts that take part."""
         return bool(self.groups) and self.topology.multicast.pruning
 
     @property
     def shapes(self) -> list[LinkShape]:
-        """Both directions of every wire."""
+        """Both directions of every cable."""
         return [shape for cable in self.cables for shape in (cable.down, cable.up)]
 
     @property
     def features(self) -> list[str]:
-        """The kernel features it takes, as `emu.requirements` calls them."""
+        """Names of the kernel features needed (`emu.requirements`)."""
         needed = ["veth", "bridge"]
         needed += ["rate"] if any(shape.rate < inf for shape in self.shapes) else []
         needed += ["loss"] if any(shape.threshold for shape in self.shapes) else []
         return list(dict.fromkeys(needed + [feature for router in self.routers for feature in router.features]))
 
     def shaped(self, host: str) -> bool:
-        """Does the host's own link limit its rate, or look at its packets one by one?"""
+        """Whether the host's own link limits its rate or must see packets one by one, so that batches are not allowed."""
         return any(
             host in (cable.near, cable.far) and (cable.down.needs_single_packets or cable.up.needs_single_packets)
             for cable in self.cables
@@ -83,14 +83,14 @@ class EmulationPlan:
 
     @property
     def unsupported_by_kernel(self) -> str:
-        """The first link that user space has to carry, and why; "" if the kernel can do all."""
+        """The first link that needs user space, and the attribute that requires it; "" if the kernel can emulate all."""
         for shape in self.shapes:
             if shape.user is not None and shape.user.reason:
                 return f"link {shape.link}: {shape.user.reason}"
         return ""
 
     def report(self) -> list[dict[str, Any]]:
-        """What does the impairing, link by link, then router by router."""
+        """Return what impairs each link, then each router, in a form for results."""
         rows = [*(shape.report() for shape in self.shapes), *(router.report() for router in self.routers)]
         return [row for row in rows if len(row) > 1]
 
@@ -105,10 +105,10 @@ def plan_emulation(
     netem: NetemKind = "none",
     trunk: TrunkKind = "ifb",
 ) -> EmulationPlan:
-    """Work out what to build; UnsupportedError naming link, node and key for what can't be emulated.
+    """Plan an emulation. Raises UnsupportedError naming link or node and the attribute that can't be emulated.
 
-    `seed` is that of the losses in user space, which with `keyed` are all losses. `netem` is what the kernel has of it.
-    `trunk` is how the networks of routers with one MAC share a cable.
+    `seed` is that of losses in user space; with `keyed` all losses are there. `netem` is the kernel's netem, `trunk` the
+    encapsulation for routers with `mac: single`.
     """
     if len(topology.hosts) > _MAX_HOSTS:
         raise UnsupportedError(
@@ -118,7 +118,7 @@ def plan_emulation(
     cables = []
     for near, far in topology.graph.to_undirected().edges:
         shape = partial(_shapes, topology, near, far, _Impairers(seed, keyed, netem))
-        # One of the two ends is a single node, since members of groups hang on switches.
+        # One end is a single node: members of host groups are attached to switches.
         for i, a in enumerate(_members(topology, near)):
             for j, b in enumerate(_members(topology, far)):
                 cables.append(Cable(a, b, *shape(a, b, max(i, j))))
@@ -138,25 +138,25 @@ def plan_emulation(
 
 @dataclass(frozen=True, slots=True)
 class _Impairers:
-    """What there is to impair links with, and the seed of what has one."""
+    """What can impair links, and the seed of random numbers that have one."""
 
     seed: int
     keyed: bool
     netem: NetemKind
 
     def uses_netem(self, specs: Sequence[LinkSpec]) -> bool:
-        """Is all of this left to netem? Not keyed losses, whose point is that they are the simulator's."""
+        """Whether netem impairs all of these directions; never with keyed losses, which must be those of the simulator."""
         return self.netem != "none" and not self.keyed and not any(map(unsupported_by_netem, specs))
 
     def netem_link(self, spec: LinkSpec, key: int) -> NetemLink:
-        """A direction of a link by netem."""
+        """Return a direction of a link by netem; `key` gives its seed where netem takes one."""
         return NetemLink(spec, key >> 32 if self.netem == "seeded" else None)
 
 
 def _shapes(
     topology: Topology, near: str, far: str, impairers: _Impairers, a: str, b: str, place: int
 ) -> tuple[LinkShape, LinkShape]:
-    """Both directions of the link between the nodes `a` of `near` and `b` of `far`; user space carries both or none."""
+    """Return both directions of the link between node `a` of `near` and node `b` of `far`; user space carries both or none."""
     directions = ((near, far, f"{a}-{b}"), (far, near, f"{b}-{a}"))
     specs = [topology.link(source, target) for source, target, _ in directions]
     reasons = [unsupported_by_kernel(spec, impairers.keyed) for spec in specs]
@@ -179,10 +179,10 @@ def _router_model(topology: Topology, name: str) -> RouterModel | None:
 
 
 def _check_supported(topology: Topology) -> None:
-    """UnsupportedError naming node or key for what only the simulator can do yet."""
+    """Raise UnsupportedError naming node or attribute for what only the simulator supports."""
     undirected = topology.graph.to_undirected()
     if not nx.is_forest(undirected):
-        raise UnsupportedError("topology: has a loop, and bridges would send packets around it for ever; emulate a tree")
+        raise UnsupportedError("topology: has a loop, in which bridges would forward packets for ever; emulate a tree")
     for name in topology.host_nodes:
         if undirected.degree(name) > 1:
             raise UnsupportedError(f"node {name}: a host with several links can't be emulated yet")

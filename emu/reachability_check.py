@@ -1,6 +1,6 @@
-"""A try before every run: does each group reach everybody it should, nobody else, and does each of them get an answer back?
+"""Check before each run that every group reaches the hosts it must and no others, and that unicast comes back from each.
 
-Every host that takes part in a group sends it a packet, from the very network it will live in, before anything is impaired.
+Every host that takes part in a group sends it a packet from its own namespace, before any impairment is set.
 """
 
 import resource
@@ -26,18 +26,18 @@ __all__ = ["check_reachability"]
 _PORT = 9
 _PORT_BYTES = _PORT.to_bytes(2)
 _TIMEOUT, _RETRY, _GRACE = 1.0, 0.1, 0.005
-"""Seconds to wait for a packet beyond the delay of all links, between two tries, and for what should not come."""
+"""Seconds to wait for a packet beyond the delay of all links, between two packets, and for packets that must not arrive."""
 _UNRESOLVED = "-1"
 _SPARE_FILES = 256
 _SERIAL = struct.Struct("!I")
 _IPV4 = 0x0800
 _KIND_AT, _PORT_AT, _PAYLOAD_AT = 23, 36, 42
-"""Where in a frame the protocol is, the port it goes to, and the payload."""
+"""Offsets in a frame: IP protocol, UDP destination port, UDP payload."""
 
 
 @dataclass(slots=True)
 class _Attempt:
-    """One source and what came of its packet: who heard it, whose device it passed, whose answer came back."""
+    """One source and group: hosts that received the packet, hosts whose device it passed, hosts whose answer came back."""
 
     expected: MulticastReach
     heard: set[str] = field(default_factory=set)
@@ -46,14 +46,14 @@ class _Attempt:
 
     @property
     def done(self) -> bool:
-        """Everybody heard and everybody's answer came back."""
+        """Whether all required hosts received the packet and their answers came back."""
         return self.expected.required <= self.heard and self.expected.required <= self.answered
 
 
 def check_reachability(plan: EmulationPlan, pid: Callable[[str], int]) -> None:
-    """Send a packet from every host to each of its groups; UnsupportedError naming the link at which one ends.
+    """Send a packet from every host to each of its groups; raise UnsupportedError naming the link where one ends.
 
-    `pid` tells a process in a host's network namespace. To be called before losses are set.
+    `pid` returns a process in a host's network namespace. To be called before losses are set.
     """
     if plan.groups:
         with ExitStack() as stack:
@@ -61,7 +61,7 @@ def check_reachability(plan: EmulationPlan, pid: Callable[[str], int]) -> None:
 
 
 class _ReachabilityCheck:
-    """The sockets of one try: on each host one that takes part, and one that sees what passes its device."""
+    """The sockets of one check: on each host a UDP socket that receives, and a packet socket for all that passes the device."""
 
     def __init__(self, plan: EmulationPlan, pid: Callable[[str], int], stack: ExitStack) -> None:
         self._plan = plan
@@ -97,9 +97,9 @@ class _ReachabilityCheck:
         self._host_of_socket[receiver.fileno()] = host
 
     def run(self) -> None:
-        """Try every group; raise what was found."""
+        """Check every group; raise UnsupportedError at the first failure."""
         for group, hosts in self._plan.groups.items():
-            # A socket is in few groups at most, so they are tried one after the other.
+            # A socket can be a member of few groups (igmp_max_memberships), so they are checked one by one.
             self._membership(socket.IP_ADD_MEMBERSHIP, group)
             for source in hosts:
                 self._attempt(expected_reach(self._topology, source, group, hosts, self._plan.ttl(source)))
@@ -107,10 +107,10 @@ class _ReachabilityCheck:
             self._membership(socket.IP_DROP_MEMBERSHIP, group)
         for attempt in self._attempts:
             for host in sorted(attempt.seen - attempt.expected.allowed):
-                self._fail(attempt, host, "comes to {host}, which is beyond the group's tree", self._last_link(host))
+                self._fail(attempt, host, "arrives at {host}, which is not in the group's tree", self._last_link(host))
 
     def _membership(self, change: int, group: str) -> None:
-        """Those who take part join, or leave."""
+        """Join or leave the group on all hosts that take part."""
         for host in self._plan.groups[group]:
             request = socket.inet_aton(group) + socket.inet_aton(self._plan.addresses[host])
             self._receivers[host].setsockopt(socket.IPPROTO_IP, change, request)
@@ -126,11 +126,11 @@ class _ReachabilityCheck:
         for host in sorted(expected.required - attempt.heard):
             reached = {node for node in self._plan.routing.routers if self._reached(expected, node)}
             self._fail(
-                attempt, host, "does not come to {host}", self._failed_link(expected.source, host, attempt.heard, reached)
+                attempt, host, "does not arrive at {host}", self._failed_link(expected.source, host, attempt.heard, reached)
             )
         for host in sorted(expected.required - attempt.answered):
             link = self._failed_link(expected.source, host, attempt.answered, set())
-            self._fail(attempt, host, "comes to {host}, its answer does not come back", link)
+            self._fail(attempt, host, "arrives at {host}, but its answer does not come back", link)
 
     def _receive_until(self, until: float, done: Callable[[], bool]) -> None:
         while not done() and (left := until - time.monotonic()) > 0:
@@ -142,7 +142,7 @@ class _ReachabilityCheck:
                     self._on_datagram(self._host_of_socket[number])
 
     def _on_frame(self, host: str, sniffer: socket.socket) -> None:
-        """A packet passed the host's device, whether the host wants it or not."""
+        """Record that a packet passed the host's device, whether the host is a member or not."""
         frame, (_, _, kind, *_) = sniffer.recvfrom(128)
         if (
             kind == socket.PACKET_MULTICAST
@@ -161,14 +161,14 @@ class _ReachabilityCheck:
             self._receivers[host].sendto(data, (address, _PORT))
 
     def _failed_link(self, source: str, host: str, confirmed: Collection[str], reached: Collection[str]) -> str:
-        """The first link on the way to `host` behind which are none of `fine`, hosts, and of `met`, routers."""
+        """Return the first link on the path to `host` that no packet passed, given hosts `confirmed` and routers `reached`."""
         passed = {node for other in confirmed for node in self._path(source, other)} | {source, *reached}
         path = list(self._path(source, host))
         last = max(place for place, node in enumerate(path) if node in passed)
         return f"{path[last]}-{path[last + 1]}"
 
     def _reached(self, expected: MulticastReach, router: str) -> bool:
-        """Did the packet come to the router? It has counted it then, or still waits to be told where it goes."""
+        """Whether the packet came to the router: it has counted it, or holds it unresolved (/proc/net/ip_mr_cache)."""
         addresses = (expected.group, self._plan.addresses[expected.source])
         names = [f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}" for address in addresses]
         lines = Path(f"/proc/{self._pid(router)}/net/ip_mr_cache").read_text().splitlines()
@@ -189,6 +189,4 @@ class _ReachabilityCheck:
     def _fail(self, attempt: _Attempt, host: str, description: str, link: str) -> None:
         source, group = attempt.expected.source, attempt.expected.group
         outcome = description.format(host=host)
-        raise UnsupportedError(
-            f"link {link}: a packet of {source} to {group} {outcome}; the kernel routes otherwise than planned"
-        )
+        raise UnsupportedError(f"link {link}: a packet of {source} to {group} {outcome}; the kernel does not route as planned")

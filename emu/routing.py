@@ -1,8 +1,8 @@
-"""Where packets go in an emulated network with routers: tables for hosts and routers, from the same trees as the simulator's.
+"""Static routes of an emulated network with routers: tables of hosts, switches and routers, from the simulator's own trees.
 
-All hosts are in one flat network, as in the simulator. A host's neighbour table says for each other host whose port to send to:
-the host itself where only switches are between, else the port of the first router on the way. A router has a route for each
-host and, for each source and group, the ports its tree goes on by.
+All hosts are in one flat IP network, as in the simulator. A host's neighbour table has for each other host the MAC to send to:
+the host's own where only switches are between, else that of the first router on the path. A router has a route for each host
+and, for each source and group, the outgoing ports of its multicast tree.
 """
 
 from collections.abc import Collection, Mapping
@@ -17,12 +17,12 @@ from topologies.trees import forwarding, group_tree, next_hops
 __all__ = ["MulticastRoute", "UnicastRoute", "RouterTable", "Routing", "mac_of"]
 
 _MAX_VIFS = 32
-"""The kernel's multicast router counts interfaces in 32 bits (MAXVIFS)."""
+"""Most interfaces of the kernel's multicast router (MAXVIFS in linux/mroute.h)."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnicastRoute:
-    """Packets to `address` leave by the router's port on wire number `wire`, for whoever has `mac`."""
+    """Packets to `address` leave by the router's port on cable number `cable`, to the neighbour with `mac`."""
 
     address: str
     cable: int
@@ -31,7 +31,7 @@ class UnicastRoute:
 
 @dataclass(frozen=True, slots=True)
 class MulticastRoute:
-    """What `source` sends to `group` comes in by wire `inward` and goes on by the wires `outward`."""
+    """Packets of `source` to `group` arrive by cable `incoming` and leave by the cables `outgoing`."""
 
     source: str
     group: str
@@ -41,9 +41,9 @@ class MulticastRoute:
 
 @dataclass(slots=True)
 class RouterTable:
-    """A router: its own address (of no port; it answers errors with it), the MAC of its port on each wire, its routes.
+    """A router: its own address (for ICMP errors; no port has it), the MAC address of its port on each cable, its routes.
 
-    With `mac: single` all ports have the same MAC.
+    With `mac: single` all ports have the same MAC address.
     """
 
     address: str
@@ -53,7 +53,10 @@ class RouterTable:
 
 
 class Routing:
-    """Tables of all nodes. `ends` are the wires by the names of what they join, `groups` address to who takes part."""
+    """Tables of all nodes.
+
+    `ends` are the cables as pairs of node names, `groups` group addresses with the hosts that take part.
+    """
 
     def __init__(self, topology: Topology, ends: Collection[tuple[str, str]], groups: Mapping[str, Collection[str]]) -> None:
         self._topology = topology
@@ -63,7 +66,7 @@ class Routing:
         self._hops = {node: next_hops(topology, node, self._graph) for node in topology.switches}
         self.routers: dict[str, RouterTable] = {}
         self.switches: dict[str, dict[str, dict[int, None]]] = {}
-        """For each switch and group, the wires behind which somebody takes part (in order, as keys)."""
+        """For each switch and group, the cables towards hosts that take part (ordered, as keys)."""
         for node in topology.switches:
             if topology.node(node).kind == "router":
                 self.routers[node] = self._table(node, len(self.routers))
@@ -75,7 +78,7 @@ class Routing:
             self._route_group(group, hosts)
 
     def neighbours(self, host: str) -> dict[str, str]:
-        """For each host's address, the MAC that `host` sends to."""
+        """Return, for each host's address, the MAC address that `host` sends to."""
         node = self._topology.member(host).node
         (beyond,) = self._topology.graph.successors(node)
         return {address: self._mac(host, beyond, far) for far, address in self._addresses.items()}
@@ -91,7 +94,7 @@ class Routing:
         return RouterTable(f"10.255.{255 - number // 254}.{254 - number % 254}", ports)
 
     def _mac(self, near: str, node: str, host: str) -> str:
-        """Who takes a packet to `host` that goes from `near` to `node`: the first router on the way, or the host."""
+        """Return the next hop's MAC for packets to `host` sent from `near` to `node`: the first router's, or the host's."""
         target = self._topology.member(host).node
         while node in self._hops and node not in self.routers:
             near, node = node, self._hops[node][target]
@@ -115,7 +118,7 @@ class Routing:
     def _install_tree(
         self, group: str, source: str, root: str, tree: dict[str, tuple[str, ...]], hosts: frozenset[str]
     ) -> None:
-        """Write down at each node of a tree where what `source` sends goes on, and at routers where it comes in."""
+        """Add the tree's routes for `source` at each node: outgoing cables, and at routers the incoming one."""
         parents = {far: near for near, below in tree.items() for far in below}
         for name, beyond in tree.items():
             if name not in self._hops:
@@ -129,7 +132,7 @@ class Routing:
                 self.switches[name].setdefault(group, {}).update(dict.fromkeys(outgoing))
 
     def _ends(self, node: str, hosts: frozenset[str]) -> list[str]:
-        """A forwarding node itself, or each host of a graph node that takes part, since each has a wire of its own."""
+        """Return a forwarding node itself, or the hosts of a graph node that take part; each host has a cable of its own."""
         if node in self._hops:
             return [node]
         members = self._topology.hosts_of(node)
@@ -137,5 +140,5 @@ class Routing:
 
 
 def mac_of(address: str) -> str:
-    """A host's locally administered MAC address, made from its IPv4 address."""
+    """Return a host's locally administered MAC address, derived from its IPv4 address."""
     return "02:00:" + ":".join(f"{int(part):02x}" for part in address.split("."))

@@ -1,10 +1,8 @@
-"""What a link of a Topology becomes: in the kernel a token bucket for the rate and a BPF filter for random loss.
+"""The shape of a link in the kernel: a token bucket (tc-tbf(8)) for the rate, a BPF filter for random loss.
 
-Plans are made before anything is started; after setting, everything is read back. In the kernel, loss sits at the ingress of
-the far end, behind the place where super-packets are cut, so each packet is lost on its own. A link that asks for more is left
-to netem where the kernel has it (`emu.netem_qdisc`); else, and for losses that repeat, it is carried in user space
-(`emu.userspace_link`), both
-directions together.
+Shapes are planned before anything is started; after they are applied, everything is read back. Loss is at the ingress of the
+far end, after segmentation, so each packet is lost on its own. A link that needs more uses netem where the kernel has it
+(`emu.netem_qdisc`); else, and for keyed losses, user space carries both directions (`emu.userspace_link`).
 """
 
 import json
@@ -26,27 +24,27 @@ __all__ = ["LinkShape", "UserSpaceLink", "apply_loss", "apply_rate", "unsupporte
 _UNLIMITED = 1_000_000
 _CHANCES = ("duplicate", "corrupt", "bit_errors")
 _MIN_LOSS = 2**-33
-"""Half the resolution of the kernel's random word: less would be none."""
+"""Half the resolution of the kernel's random word; lower probabilities round to 0."""
 _TWO_PACKETS, _EIGHT_PACKETS = 3100, 12_500
 
 
 @dataclass(frozen=True, slots=True)
 class UserSpaceLink:
-    """One direction of a link that user space carries: its `Line` has this key and this place in a counted group."""
+    """One direction of a link in user space; `key` and `member` are those of its `Line`."""
 
     spec: LinkSpec
     key: int
     member: int
     reason: str
-    """The attribute that the kernel can't bring about."""
+    """The attribute that the kernel can't emulate; "" if only the other direction needs user space."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkShape:
-    """One direction of one link. `rate` in bytes per second (inf: untouched), `queue` in packets, `threshold` p * 2**32.
+    """One direction of a link: `rate` in bytes per second (inf: no limit), `queue` in packets, `threshold` is loss * 2**32.
 
-    `sizes` is how the bucket counts bytes, as `emu.size_tables.size_table` writes it; `least_burst` is two packets, counted so.
-    With `user` the kernel does nothing of it; with `netem` netem does all but the rate.
+    `sizes` is the bucket's size table (`emu.size_tables.size_table`), `least_burst` two packets in its count. With `user` the
+    kernel does nothing of it; with `netem` netem does all but the rate.
     """
 
     link: str
@@ -60,21 +58,21 @@ class LinkShape:
 
     @property
     def burst(self) -> int:
-        """Bytes the bucket may save up to make up for late timers: 4 ms of a slow rate, 1 ms of a fast one, two packets."""
+        """Burst of the token bucket in bytes: at least two packets, 4 ms of a slow rate or 1 ms of a fast one."""
         return round(max(self.least_burst, min(self.rate * 0.004, _EIGHT_PACKETS), self.rate * 0.001))
 
     @property
     def needs_single_packets(self) -> bool:
-        """Has the link to see packets one by one as they leave a host?"""
+        """Whether hosts must send packets one by one on this link, not in batches."""
         return self.netem is not None or (self.rate if self.user is None else self.user.spec.rate) < inf
 
     @property
     def bucket(self) -> str:
-        """Words for `tc` by which the kernel limits the rate; "" for no limit."""
+        """Arguments of `tc` for the token bucket; "" for no limit."""
         return "" if self.rate == inf else f"tbf rate {round(self.rate * 8)}bit burst {self.burst} limit {2**31 - 1}"
 
     def report(self) -> dict[str, Any]:
-        """What was set, in a form for results; only `link` where nothing was."""
+        """Return what was set, in a form for results; only `link` if nothing was."""
         if self.user is not None:
             return impairment(self.link, self.user.spec, "user-space link")
         if self.netem is not None:
@@ -89,9 +87,9 @@ class LinkShape:
 
 
 def unsupported_by_kernel(spec: LinkSpec, keyed: bool) -> str:
-    """The first attribute that no bucket and no filter can bring about, as a user wrote it; "" if there is none.
+    """Return the first attribute that no token bucket and no filter can emulate, as a user writes it; "" if there is none.
 
-    With `keyed` losses these are never the kernel's, whose random numbers can't be repeated.
+    With `keyed` losses the kernel can't emulate any, because its random numbers can't be repeated.
     """
     if spec.delay or spec.jitter is not None:
         return f"delay {format_duration(spec.delay) if spec.jitter is None else spec.jitter.model}"
@@ -116,20 +114,23 @@ def _loss_unsupported_by_kernel(loss: Channel, keyed: bool) -> str:
 
 
 def kernel_shape(link: str, spec: LinkSpec) -> LinkShape:
-    """One direction of a link that the kernel can do alone."""
+    """Return the shape of a direction that the kernel can emulate without netem."""
     p = spec.loss.p if isinstance(spec.loss, Bernoulli) else 0.0
-    # A random word is at most 2**32 - 1: "always" is one in four milliards short of always.
+    # The threshold has 32 bits, so a loss of 1 passes one packet in 2**32.
     threshold = min(round(p * 2**32), 2**32 - 1)
     return LinkShape(link, spec.rate, _UNLIMITED if spec.queue is None else spec.queue, threshold, size_table(spec.overhead))
 
 
 def netem_shape(link: str, impaired: NetemLink) -> LinkShape:
-    """One direction of a link that the kernel can do with netem."""
+    """Return the shape of a direction that netem impairs."""
     return replace(kernel_shape(link, impaired.spec), threshold=0, netem=impaired)
 
 
 def apply_rate(shape: LinkShape, device: str, pid: int | None) -> None:
-    """Limit what leaves by `device` (in the namespace of process `pid`), and make sure that the kernel took it; netem too."""
+    """Limit the rate of `device` or set up netem, and verify that the kernel applied it. Raises UnsupportedError.
+
+    `pid` is a process in the device's network namespace; None is this process's.
+    """
     if shape.netem is not None:
         apply_netem(shape.link, shape.netem, shape.bucket, shape.queue, device, pid)
     if shape.rate == inf or shape.netem is not None:
@@ -142,13 +143,16 @@ def apply_rate(shape: LinkShape, device: str, pid: int | None) -> None:
     reported = {item["kind"]: item["options"] for item in json.loads(run(f"tc -j qdisc show dev {device}", pid=pid))}
     applied, queue = reported.get("tbf", {}), reported.get("pfifo", {})
     if abs(applied.get("rate", 0) - shape.rate) > 0.001 * shape.rate + 1 or queue.get("limit") != shape.queue:
-        raise UnsupportedError(f"link {shape.link}: rate {shape.rate:g} B/s was asked of the kernel and not taken: {reported}")
+        raise UnsupportedError(f"link {shape.link}: rate {shape.rate:g} B/s was not applied by the kernel: {reported}")
     if shape.sizes:
         check_sizes(shape.link, shape.sizes, device, pid)
 
 
 def apply_loss(shape: LinkShape, device: str, pid: int | None) -> None:
-    """Lose what arrives at `device` (in the namespace of process `pid`), and make sure that the kernel took it."""
+    """Lose packets that arrive at `device`, and verify that the kernel applied it. Raises UnsupportedError.
+
+    `pid` is a process in the device's network namespace; None is this process's.
+    """
     if not shape.threshold:
         return
     run(
@@ -158,6 +162,4 @@ def apply_loss(shape: LinkShape, device: str, pid: int | None) -> None:
     )
     reported = run(f"tc filter show dev {device} ingress", pid=pid)
     if LOSS.format(threshold=shape.threshold) not in reported or "direct-action" not in reported:
-        raise UnsupportedError(
-            f"link {shape.link}: loss was asked of the kernel and not taken: {reported.strip() or 'no filter'}"
-        )
+        raise UnsupportedError(f"link {shape.link}: loss was not applied by the kernel: {reported.strip() or 'no filter'}")

@@ -1,4 +1,4 @@
-"""An application that needs time for every packet: packets wait for it, and those beyond its room are lost."""
+"""A slow application: each packet takes a service time, a limited number waits, the others are dropped."""
 
 from collections import deque
 
@@ -10,9 +10,9 @@ _Queued = tuple[Message, Address, Address]
 
 
 class SlowReader(Machine):
-    """Stands before a machine, for which it is the network; only packets wait, timers and calls don't."""
+    """A machine in front of another, which it hands packets to after their service time; timers and calls are not delayed."""
 
-    __slots__ = ("_free_at", "_capacity", "_queue", "_service_time", "dropped", "inner")
+    __slots__ = ("_capacity", "_free_at", "_queue", "_service_time", "dropped", "inner")
 
     def __init__(self, ports: Ports, inner: Machine) -> None:
         super().__init__(ports)
@@ -24,25 +24,25 @@ class SlowReader(Machine):
 
     @property
     def deadline(self) -> float:
-        """When the machine wants to be woken, or the next packet is read."""
+        """Next wake-up of the inner machine, or the end of the current packet's service."""
         return min(self.inner.deadline, self._free_at) if self._queue else self.inner.deadline
 
     @deadline.setter
     def deadline(self, when: float) -> None:
-        """A reader has none of its own."""
+        """Do nothing: the deadline follows from the inner machine and the queue."""
 
     def read_at(self, service_time: float, capacity: int, now: float) -> None:
-        """From now on a packet takes so many seconds, and `room` may wait; 0.0: all that waits is read now."""
+        """Set the service time in seconds and the capacity of the queue in packets; 0.0 delivers all that wait."""
         self._service_time, self._capacity = service_time, capacity
         while self._queue and not service_time:
             self.inner.receive(*self._queue.popleft(), now)
 
     def start(self, now: float) -> None:
-        """Start the machine."""
+        """Start the inner machine."""
         self.inner.start(now)
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """A packet came to the host."""
+        """Deliver the packet, queue it, or drop it if the queue is full."""
         if not self._service_time:
             self.inner.receive(message, source, to, now)
         elif len(self._queue) >= self._capacity:
@@ -54,7 +54,7 @@ class SlowReader(Machine):
             self.ports.alarm(self._free_at)
 
     def wake(self, now: float) -> None:
-        """Whatever of the reader and the machine is due."""
+        """Deliver packets whose service is over, and wake the inner machine if due."""
         while self._queue and self._free_at <= now:
             self.inner.receive(*self._queue.popleft(), now)
             self._free_at += self._service_time
@@ -62,9 +62,9 @@ class SlowReader(Machine):
             self.inner.wake(now)
 
     def resume(self, now: float) -> None:
-        """The network takes packets again."""
+        """Resume the inner machine."""
         self.inner.resume(now)
 
     def counts(self) -> dict[str, int]:
-        """Of the machine."""
+        """Return the counters of the inner machine."""
         return self.inner.counts()

@@ -1,7 +1,7 @@
-"""UDP sockets for multicast, and the batches that make them fast.
+"""UDP sockets for multicast, with batches (udp(7)): one system call sends or receives many packets.
 
-One system call carries many packets: a sender hands the kernel up to 46 equal segments at once (UDP_SEGMENT), a receiver gets
-them back coalesced (UDP_GRO). Kernels or paths that refuse either are served packet by packet; receivers see no difference.
+A sender gives the kernel up to 46 equal segments at once (UDP_SEGMENT), a receiver gets them coalesced (UDP_GRO). Where kernel
+or path supports neither, packets are sent one by one; receivers see no difference.
 """
 
 import errno
@@ -29,7 +29,7 @@ __all__ = [
 SocketAddress: TypeAlias = tuple[str, int]
 
 SEGMENTS = 46
-"""Most packets in one batch; 46 packets of 1424 bytes still fit into the largest UDP datagram."""
+"""Most packets in one batch; 46 packets of 1424 bytes fit into the largest UDP datagram."""
 
 _MAX_PAYLOAD = 65507
 _UDP_SEGMENT, _UDP_GRO = 103, 104
@@ -44,7 +44,7 @@ _UNSUPPORTED = {errno.EINVAL, errno.EIO, errno.EMSGSIZE, errno.EOPNOTSUPP, errno
 
 @lru_cache(maxsize=256)
 def socket_address_of(name: str) -> SocketAddress:
-    """ "239.1.2.3:6003" as ("239.1.2.3", 6003); UsageError when it is neither."""
+    """Parse "239.1.2.3:6003" to ("239.1.2.3", 6003). Raises UsageError if it is no IPv4 address and port."""
     host, _, port = name.rpartition(":")
     try:
         address = str(IPv4Address(host))
@@ -56,7 +56,7 @@ def socket_address_of(name: str) -> SocketAddress:
 
 
 def address_of(interface: str | None, towards: str = "239.255.255.250") -> str:
-    """The IPv4 address of a device name or address; None asks the routing table for the way `towards`."""
+    """Return the IPv4 address of a device (or of an address); None: that of the route to `towards`. Raises UsageError."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         if interface is None:
             return _source_address(sock, towards)
@@ -85,7 +85,7 @@ def _socket(buffers: int) -> socket.socket:
     sock.setblocking(False)
     for option, forced in ((socket.SO_RCVBUF, 33), (socket.SO_SNDBUF, 32)):
         try:
-            # The forced variants pass the system's limit, and only root may use them.
+            # The ...FORCE options exceed the system's limit and need CAP_NET_ADMIN.
             sock.setsockopt(socket.SOL_SOCKET, forced, buffers)
         except PermissionError:
             sock.setsockopt(socket.SOL_SOCKET, option, buffers)
@@ -107,9 +107,9 @@ def _bind(sock: socket.socket, where: SocketAddress) -> None:
 
 
 def open_transmitter(address: str, ttl: int, loopback: bool, buffers: int) -> socket.socket:
-    """A socket on a port of its own at `address`, which is also the interface its multicast leaves by.
+    """Open a socket on a free port of `address`, from whose interface its multicast is sent.
 
-    `loopback`: other programs of this machine hear it too. `buffers` is the size of both kernel buffers in bytes.
+    `loopback`: whether other programs of this machine receive it too. `buffers` is the size of both kernel buffers in bytes.
     """
     sock = _socket(buffers)
     _bind(sock, (address, 0))
@@ -120,7 +120,10 @@ def open_transmitter(address: str, ttl: int, loopback: bool, buffers: int) -> so
 
 
 def open_receiver(where: SocketAddress, address: str, buffers: int) -> socket.socket:
-    """A socket that hears only what is sent to `where`; a multicast address is joined on the interface with `address`."""
+    """Open a socket that receives only what is sent to `where`; a multicast address is joined on the interface of `address`.
+
+    Raises UsageError if it can't be bound or joined.
+    """
     sock = _socket(buffers)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     _bind(sock, where)
@@ -136,9 +139,9 @@ def open_receiver(where: SocketAddress, address: str, buffers: int) -> socket.so
 
 
 def receive_coalesced(sock: socket.socket) -> tuple[bytes, int, SocketAddress, int]:
-    """Receive once: the bytes of one or several packets, the length of each but the last, the source, and the kernel's drops.
+    """Receive once: return the bytes of one or several packets, the length of all but the last, the source, and drops.
 
-    The drops are the total of this socket so far, 0 when unknown. Raises BlockingIOError when nothing is there.
+    The drops are the socket's total so far (SO_RXQ_OVFL), 0 when unknown. Raises BlockingIOError when nothing waits.
     """
     data, ancillary, _, source = sock.recvmsg(65535, _ANCILLARY)
     segment, drops = len(data), 0
@@ -151,10 +154,10 @@ def receive_coalesced(sock: socket.socket) -> tuple[bytes, int, SocketAddress, i
 
 
 class SendQueue:
-    """Packets on their way into one socket: gathered into batches, kept while the kernel is full.
+    """Packets for one socket: gathered into batches, kept while the kernel's buffer is full.
 
     `burst` is the most packets in one system call; 1 sends each alone. `blocked` is true from the moment the kernel takes no
-    more until `retry` has emptied the box; `errors` counts packets the kernel refused for good.
+    more until `retry` has emptied the queue; `errors` counts packets the kernel refused.
     """
 
     __slots__ = ("_batch", "_burst", "_max_segments", "_queue", "_size", "_sock", "_to", "blocked", "errors")
@@ -171,7 +174,7 @@ class SendQueue:
         self.errors = 0
 
     def push(self, data: bytes, to: SocketAddress) -> None:
-        """Take one packet; a batch that can't grow any more is sent."""
+        """Add a packet; send the batch if no packet can be added to it."""
         size = len(data)
         batch = self._batch
         if batch:
@@ -194,7 +197,7 @@ class SendQueue:
             self.flush()
 
     def flush(self) -> None:
-        """Send what is there, in order, unless the kernel is full."""
+        """Send what is queued, in order, unless the kernel's buffer is full."""
         if self._batch:
             self._queue.append((self._batch, self._to))
             self._batch = []
@@ -202,7 +205,7 @@ class SendQueue:
             self.retry()
 
     def retry(self) -> None:
-        """Send what is there, in order, as far as the kernel takes it."""
+        """Send what is queued, in order, until the kernel's buffer is full."""
         try:
             while self._queue:
                 self._transmit(*self._queue[0])
@@ -224,7 +227,7 @@ class SendQueue:
                 if error.errno not in _UNSUPPORTED:
                     self.errors += len(batch)
                     return
-                # This kernel or path can't segment: decided once, for good.
+                # This kernel or path does not support segmentation: send singly from now on.
                 self._burst = 1
         while batch:
             try:

@@ -1,8 +1,8 @@
-"""Links in user space: a process that carries frames between TAP devices and does to them what `topologies.line` says.
+"""User-space links: a process forwards frames between TAP devices and impairs them as `topologies.line` describes.
 
-Each direction of a link is a `Line`, the object the simulator uses, with the same keys; what a packet is, it is told by the
-protocol's own codec. So the same packets are lost as in the simulator. UDP that the codec does not know is lost as control
-packets are; other frames (ARP, IGMP) are delayed and neither lost nor counted.
+Each direction of a link is a `Line`, the simulator's own object, with the simulator's keys; the protocol's codec gives the
+identity and kind of a packet. So the same packets are lost as in the simulator. UDP that the codec can't decode is lost like
+control packets; other frames (ARP, IGMP) are delayed, and neither lost nor counted.
 """
 
 import gc
@@ -30,9 +30,9 @@ from topologies.spec import LinkSpec
 __all__ = ["FrameForwarder", "LinkDirection", "serve"]
 
 _FRAME = 2048
-"""More than any frame of a device with the usual MTU of 1500."""
+"""Read size in bytes: more than any frame of a device with an MTU of 1500."""
 _MAX_BATCH = 32
-"""Frames read from one device before others, and packets that are due, get their turn."""
+"""Most frames read from one device before due frames are written and other devices are read."""
 _PR_SET_TIMERSLACK = 29
 _PRIORITY = 5
 _MIN_WAIT = 20e-6
@@ -40,7 +40,7 @@ _MIN_WAIT = 20e-6
 
 @dataclass(frozen=True, slots=True)
 class LinkDirection:
-    """One direction of a link: frames read from descriptor `source` are written to `target`.
+    """One direction of a link: frames read from descriptor `source` are impaired and written to `target`.
 
     `key` and `member` are those of the simulator's link (`topologies.keys`).
     """
@@ -54,13 +54,13 @@ class LinkDirection:
 
 
 _Item: TypeAlias = tuple[Frames, int | None]
-"""A datagram's frames, and its identity if it is a first transmission."""
+"""The frames of a datagram, and its identity if it is a first transmission."""
 
 
 class _DirectionState:
-    """A way in motion."""
+    """A direction of a link at run time: its `Line`, reassembly, and the identities it lost."""
 
-    __slots__ = ("armed", "in_transit", "line", "lost", "other_delay", "reassembly", "unread_since", "target", "direction")
+    __slots__ = ("armed", "direction", "in_transit", "line", "lost", "other_delay", "reassembly", "target", "unread_since")
 
     def __init__(self, direction: LinkDirection) -> None:
         self.direction = direction
@@ -69,14 +69,14 @@ class _DirectionState:
         self.lost: list[int] = []
         """Identities of first transmissions that the line lost or damaged."""
         self.in_transit: set[int] = set()
-        """Those that went in and did not come out yet, and never will where the queue dropped them."""
+        """Identities of first transmissions that entered and have not left; those that the queue dropped stay."""
         self.reassembly = Reassembly()
         self.target = direction.target
         self.armed = inf
-        # A middling delay for frames that are no datagrams, and so have no dice.
+        # The median delay, for frames that are not UDP and so have no random draws of their own.
         self.other_delay = direction.spec.delay if direction.spec.jitter is None else direction.spec.jitter.sample(0.5, 0)
         self.unread_since = inf
-        """Since when there may have been frames that the last look left in the device; inf if it left none."""
+        """Since when frames may wait in the device that the last read left there; inf if it left none."""
 
     def _on_loss(self, item: _Item) -> None:
         _, first_sent = item
@@ -86,13 +86,13 @@ class _DirectionState:
 
 
 _Due: TypeAlias = tuple[float, int, _DirectionState, Frames | None]
-"""When, order among equals, on what, and the frames to write; None wakes the line."""
+"""Time, serial number to break ties, direction, and the frames to write; None wakes the line."""
 
 
 class FrameForwarder:
-    """Carries frames for several ways. `turn` does all that is to be done at one time; times come from `clock`.
+    """Forward frames for several directions; `step` does all that is due, on the time of `clock` in seconds.
 
-    Before `begin` everything passes at once and is not counted.
+    Before `begin` every frame is forwarded at once and not counted.
     """
 
     def __init__(self, directions: Sequence[LinkDirection], codec: Codec, clock: Callable[[], float] = time.monotonic) -> None:
@@ -105,26 +105,29 @@ class FrameForwarder:
         self._begun = False
         self.lateness = Lateness()
         self.unread = 0.0
-        """The longest a datagram may have waited in a device before it was read."""
+        """Longest time in seconds that a datagram may have waited in a device before it was read."""
         self.refused = 0
-        """Frames that the device at the far end did not take, since it is down or gone."""
+        """Frames that the far device did not take, because it is down or gone."""
 
     @property
     def sources(self) -> list[int]:
-        """The descriptors to wait for."""
+        """Descriptors to wait for."""
         return list(self._states)
 
     @property
     def deadline(self) -> float:
-        """When the next turn is due at the latest; inf for never."""
+        """Time of the next `step`, in seconds; inf for none."""
         return self._due[0][0] if self._due else inf
 
     def begin(self) -> None:
-        """From now on the lines do what they are to do."""
+        """Start to impair and to count."""
         self._begun = True
 
     def step(self, readable: Sequence[int], unread_since: float) -> None:
-        """Read what has come, and write what is due. At the time `since` nothing was unread but what the last turn left."""
+        """Read from the `readable` descriptors and write what is due.
+
+        At `unread_since` no frame was waiting but those that the last step left.
+        """
         for source in readable:
             self._read(self._states[source], unread_since)
             self._release()
@@ -143,7 +146,7 @@ class FrameForwarder:
             # Everything is read.
             pass
         except OSError:
-            # The device is gone, with the network of its host.
+            # The device was removed with the network namespace of its host.
             del self._states[source]
         if state.line.offered > before:
             self.unread = max(self.unread, waited)
@@ -206,7 +209,7 @@ class FrameForwarder:
             self.refused += 1
 
     def report(self) -> dict[str, Any]:
-        """What became of the packets, way by way, and how well the process kept up; JSON-able."""
+        """Return the counts of each direction and how well the process kept up, JSON-able."""
         directions = []
         for state in self._all:
             line = state.line
@@ -223,35 +226,38 @@ class FrameForwarder:
         }
 
 
-def serve(directions: Sequence[LinkDirection], codec: Codec, line: socket.socket) -> None:
-    """Carry frames, impaired from a byte on `line` on, which is answered, until its end, which is answered by the report."""
+def serve(directions: Sequence[LinkDirection], codec: Codec, control: socket.socket) -> None:
+    """Run a link process until the other end of `control` shuts down, then send the report there.
+
+    The first byte on `control` starts the impairments and is answered by one.
+    """
     realtime = _raise_priority()
     gc.freeze()
     forwarder = FrameForwarder(directions, codec)
     before = _cpu()
     began = last_read = time.monotonic()
-    end = line.fileno()
+    end = control.fileno()
     while True:
         asked = time.monotonic()
         left = forwarder.deadline - asked
         readable, _, _ = select.select([end, *forwarder.sources], (), (), None if left == inf else max(0.0, left))
         woke = time.monotonic()
         if end in readable:
-            if not line.recv(1):
+            if not control.recv(1):
                 break
             forwarder.begin()
-            line.sendall(b"b")
+            control.sendall(b"b")
             readable.remove(end)
-        # If it had to wait, then nothing was there before; else something may have been since the last look.
+        # If select blocked, nothing was waiting before; else frames may wait since the last read.
         forwarder.step(readable, woke if woke - asked > _MIN_WAIT else last_read)
         last_read = woke
     used = {"cpu": _cpu() - before, "seconds": time.monotonic() - began, "realtime": realtime}
     with suppress(BrokenPipeError, ConnectionResetError):
-        line.sendall(json.dumps({**forwarder.report(), **used}).encode())
+        control.sendall(json.dumps({**forwarder.report(), **used}).encode())
 
 
 def _raise_priority() -> bool:
-    """Exact timers, and a priority above all normal processes where that is permitted; is it?"""
+    """Set exact timers and real-time scheduling (sched(7)). Returns whether real-time scheduling was permitted."""
     CDLL(None).prctl(_PR_SET_TIMERSLACK, c_ulong(1), 0, 0, 0)
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))

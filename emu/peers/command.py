@@ -1,7 +1,7 @@
-"""A user's own program as a node of an emulation: a command line that is told by environment variables what to do.
+"""A user's command line as a node of an emulation, with parameters in environment variables.
 
-A sender is given all its files; a receiver writes what it receives into a folder. Both are run once. What a command prints is
-kept in the node's folder, and the last line of it is told when the command fails.
+A sender is given all its files; a receiver writes what it receives into a folder. Each runs once. Output goes to a file in the
+node's folder; its last line is reported when the command fails.
 """
 
 import ctypes
@@ -27,10 +27,10 @@ __all__ = ["CommandReceiver", "CommandSender"]
 
 _PR_SET_PDEATHSIG = 1
 _JOIN_TIMEOUT = 10.0
-"""A receiver has to join its group in this time."""
+"""Seconds within which a receiver must join its group."""
 _POLL = 0.02
 _EXIT_TIMEOUT, _TERMINATION_TIMEOUT = 1.0, 2.0
-"""How long a receiver may take to end of itself when the run is over, and then to end when it is told to."""
+"""Seconds that a receiver may take to end by itself after the run, and then to end after SIGTERM."""
 _VARIABLE = re.compile(r"\$(?:\{(MCASTLAB_[A-Z]+)\}|(MCASTLAB_[A-Z]+))")
 _FILES = ("$MCASTLAB_FILES", "${MCASTLAB_FILES}")
 _LIBC = ctypes.CDLL(None)
@@ -41,7 +41,7 @@ def _die_with_parent() -> None:
 
 
 class _Command(ForeignProgram):
-    """Runs processes on the host and keeps what they print."""
+    """A process on the host, its output, and the traffic meter."""
 
     role = ""
 
@@ -51,7 +51,7 @@ class _Command(ForeignProgram):
         self._failures: list[str] = []
 
     def prepare(self, context: ForeignContext) -> None:
-        """Count what is sent and heard from now on."""
+        """Start metering, then start or schedule the command."""
         self._context = context
         self._meter = Meter(context.loop, context.device, None)
         self._received = context.folder / "received"
@@ -59,7 +59,7 @@ class _Command(ForeignProgram):
         self._prepare()
 
     def _prepare(self) -> None:
-        """Start, or plan what is to be started."""
+        """Start the command or schedule its start."""
 
     def _environment(self, **more: str) -> dict[str, str]:
         group, port = socket_address_of(self._group.name)
@@ -69,13 +69,13 @@ class _Command(ForeignProgram):
         return {f"MCASTLAB_{key}": value for key, value in variables.items()}
 
     def _run(self, **more: str) -> None:
-        """Start the command; the run goes on beside it."""
+        """Start the command, without waiting for it."""
         variables = self._environment(**more)
         arguments = [new for word in self._command for new in _expand(word, variables)]
         folder, environment = self._context.folder, os.environ | variables
         with self._log.open("ab") as log:
             try:
-                # A node has one thread, and a command must not outlive it.
+                # preexec_fn is safe in a process of one thread; the command must not outlive the node.
                 self._process = subprocess.Popen(
                     arguments,
                     stdin=subprocess.DEVNULL,
@@ -93,7 +93,7 @@ class _Command(ForeignProgram):
         return self._context.folder / "output"
 
     def _record_failure(self, code: int) -> None:
-        """A command ended badly: note its code and the last line it printed."""
+        """Record the exit code of a failed command and the last line of its output."""
         how = f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
         lines = self._log.read_text(errors="replace").split("\n")
         last = next((line.strip() for line in reversed(lines) if line.strip()), "it printed nothing")
@@ -101,10 +101,10 @@ class _Command(ForeignProgram):
 
     def _report(self, **values: Any) -> dict[str, Any]:
         fault = "; ".join(self._failures) or None
-        return {"role": self.role, "counts": {}, "wire": self._meter.report(), "fault": fault, **values}
+        return {"role": self.role, "counts": {}, "meter": self._meter.report(), "fault": fault, **values}
 
     def close(self) -> None:
-        """End what still runs."""
+        """Terminate the command if it still runs, and stop metering."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
             try:
@@ -115,11 +115,11 @@ class _Command(ForeignProgram):
         self._meter.close()
 
     def counters(self) -> dict[str, int]:
-        """What the meter counted."""
+        """Return the counters of the meter."""
         return self._meter.counters()
 
     def kill(self) -> None:
-        """Kill the process."""
+        """Kill the command."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -127,14 +127,14 @@ class _Command(ForeignProgram):
 
 
 def _expand(word: str, variables: dict[str, str]) -> list[str]:
-    """A word with the variables of ours in it replaced; all files are a word each."""
+    """Replace the variables in an argument; $MCASTLAB_FILES alone becomes one argument for each file."""
     if word in _FILES:
         return variables.get("MCASTLAB_FILES", "").split("\n")
     return [_VARIABLE.sub(lambda found: variables.get(found[1] or found[2], found[0]), word)]
 
 
 class CommandSender(_Command):
-    """Runs the command at a time; done when it has ended."""
+    """Runs the command at a time of the run; finished when it has ended."""
 
     role = "sender"
 
@@ -169,16 +169,16 @@ class CommandSender(_Command):
             self._record_failure(code)
 
     def finished(self) -> bool:
-        """Has it ended, well or badly?"""
+        """Whether the command has ended, successfully or not."""
         return self._ended_at is not None
 
     def result(self) -> dict[str, Any]:
-        """As a sender of ours; files are numbered as they were given."""
+        """Return the result in the form of `SenderProgram`; objects are numbered in the order of the files."""
         return self._report(ended_at=self._ended_at, sent=self._sent, failures=self._failures)
 
 
 class CommandReceiver(_Command):
-    """Starts the command before the run, and waits until it has joined the group."""
+    """Starts the command before the run, and is ready when it has joined the group."""
 
     role = "receiver"
 
@@ -189,7 +189,7 @@ class CommandReceiver(_Command):
     def _await_joining(self, until: float) -> None:
         assert self._process is not None
         address, _ = socket_address_of(self._group.name)
-        # The kernel lists groups as numbers in the order of the machine's bytes.
+        # /proc/net/igmp lists groups as integers in host byte order.
         number = f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}"
         if number in Path("/proc/self/net/igmp").read_text():
             self._context.ready()
@@ -202,11 +202,11 @@ class CommandReceiver(_Command):
             self._context.loop.call_later(_POLL, self._await_joining, until)
 
     def finished(self) -> bool:
-        """Nobody waits for a receiver."""
+        """Never: a run does not wait for receivers."""
         return False
 
     def close(self) -> None:
-        """Let it end of itself for a moment, then tell it to."""
+        """Let the command end by itself for a moment, then terminate it."""
         assert self._process is not None
         try:
             code = self._process.wait(_EXIT_TIMEOUT)
@@ -217,9 +217,9 @@ class CommandReceiver(_Command):
         super().close()
 
     def result(self) -> dict[str, Any]:
-        """What is in the folder; an object is complete when its file was last written to."""
+        """Return the files of the folder; an object counts as complete at the last modification of its file."""
         files = [path for path in sorted(self._received.rglob("*")) if path.is_file()]
-        # Files have the time of day.
+        # Modification times are wall-clock times.
         shift = time.time() - self._context.now
         times = [path.stat().st_mtime - shift for path in files]
         return self._report(

@@ -1,4 +1,4 @@
-"""Counts what a foreign program sends and hears, on the wire: so it is measured like one of ours."""
+"""Count what a foreign program sends and receives, from packets on the host's device, as machines count their own."""
 
 import asyncio
 import ctypes
@@ -35,17 +35,16 @@ class _Program(ctypes.Structure):
 
 
 class Meter:
-    """Sees every UDP packet that leaves by a device, and every one that comes to this host. With a codec messages are told
-    apart by kind, without they are datagrams.
+    """Counts every UDP packet that leaves by a device, and every one the host receives; by kind of message if there is a codec.
 
-    A packet socket would see what comes before the filters that lose packets, so a raw IP socket hears that. Senders must not
-    hand the kernel several packets at once anywhere in the network: they would be seen as one.
+    A packet socket sees packets before ingress filters lose them, so received packets are read from a raw IP socket. Senders
+    must not use batches anywhere in the network: a batch is seen as one packet.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, device: str, codec: Codec | None) -> None:
         self.traffic = Traffic()
         self.counts: Counter[str] = Counter()
-        """What our own machines count: `data_sent`, `repairs_sent`, `nacks_sent`, `nacks_received`."""
+        """Counters as of this project's machines: `data_sent`, `repairs_sent`, `nacks_sent`, `nacks_received`."""
         self.malformed = self._unseen = 0
         self._codec = codec
         self._sequences: dict[bytes, _SequenceRange] = {}
@@ -56,17 +55,17 @@ class Meter:
 
     @property
     def losses(self) -> dict[str, int]:
-        """Packets with a sequence number that came, and those that are missing between the first and the last of a sender."""
+        """Packets with a sequence number that were received, and those missing between a sender's first and highest number."""
         sequences = self._sequences.values()
         return {"data_received": sum(one.received for one in sequences), "data_lost": sum(one.missing for one in sequences)}
 
     def report(self) -> dict[str, dict[str, int] | dict[str, dict[str, int]]]:
-        """For the report of a node: traffic, and faults; `unseen` packets had no room in the kernel and are in no count."""
+        """Return traffic and faults for a node's report; `unseen` packets were dropped by a full socket buffer and not counted."""
         traffic = {"packets": self.traffic.packets, "octets": self.traffic.octets}
         return {"traffic": traffic, "faults": {"malformed": self.malformed, "unseen": self._unseen}}
 
     def counters(self) -> dict[str, int]:
-        """For who looks on: everything that was counted so far."""
+        """Return all counters so far, for progress reports."""
         totals = {"packets": sum(self.traffic.packets.values()), "octets": sum(self.traffic.octets.values())}
         return {**self.counts, **self.losses, **totals}
 
@@ -110,7 +109,7 @@ class Meter:
                 numbers.add(sequence)
 
     def close(self) -> None:
-        """See no more."""
+        """Count what waits, and close the sockets."""
         self._on_outgoing()
         self._on_incoming()
         statistics = self._outgoing.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
@@ -120,7 +119,7 @@ class Meter:
 
 
 class _SequenceRange:
-    """The sequence numbers (16 bits) of one sender from the first to the highest that came."""
+    """The 16-bit sequence numbers of one sender, from the first to the highest received."""
 
     def __init__(self, first: int) -> None:
         self._first = self._highest = first
@@ -128,11 +127,11 @@ class _SequenceRange:
 
     @property
     def missing(self) -> int:
-        """Numbers in between that did not come; duplicates can't make it negative."""
+        """Numbers in the range that were not received; at least 0, since duplicates count as received."""
         return max(0, self._highest - self._first + 1 - self.received)
 
     def add(self, sequence: int) -> None:
-        """One more."""
+        """Add a received number."""
         step = (sequence - self._highest) % _RANGE
         if step < _HALF_RANGE:
             self._highest += step
@@ -145,7 +144,7 @@ def _count(traffic: Traffic, kind: str, size: int) -> None:
 
 
 def _payload(packet: bytes, start: int) -> bytes:
-    """The UDP payload of a packet whose IPv4 header begins at `start`."""
+    """Return the UDP payload of a packet whose IPv4 header begins at offset `start`."""
     udp = start + (packet[start] & 15) * 4
     return packet[udp + 8 : udp + int.from_bytes(packet[udp + 4 : udp + 6], "big")]
 
@@ -165,7 +164,7 @@ def _open_incoming() -> socket.socket:
 
 
 def _open_outgoing(device: str) -> socket.socket:
-    # Bound only after the filter is there, so that nothing else comes before.
+    # Bound after the filter is attached, so that nothing is received unfiltered.
     sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     _set_buffer(sock)
     code = (_Instruction * len(_OUTGOING_UDP))(*(_Instruction(*one) for one in _OUTGOING_UDP))

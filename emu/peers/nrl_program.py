@@ -1,6 +1,6 @@
-"""NRL's NORM library as a node of an emulation: a sender or a receiver beside ours, with the same parameters.
+"""NRL's NORM library as a node of an emulation: a sender or a receiver with the parameters of this project's own.
 
-The library has threads of its own; it is loaded in the node's process only, since those would not survive a fork.
+The library is loaded in the node's process only: its threads would not survive a fork.
 """
 
 import ctypes
@@ -23,20 +23,20 @@ from protocols.rng import key_of
 __all__ = ["NrlReceiverProgram", "NrlSenderProgram"]
 
 _BUFFER = 64 << 20
-"""Bytes the library may use for symbols."""
+"""Bytes of the library's buffer for symbols."""
 _SOCKET_BUFFER = 8 << 20
 _PROBING = {"none": 0, "passive": 1, "active": 2}
 
 
 class _Session(ForeignProgram):
-    """What sender and receiver have in common: the instance, its events, and the meter on the wire."""
+    """What sender and receiver have in common: instance, session, events, and the traffic meter."""
 
     def __init__(self, config: NormConfig, node: int, group: Group, seed: int) -> None:
         self._config, self._node, self._group, self._seed = config, node, group, seed
         self._events: Counter[str] = Counter()
 
     def prepare(self, context: ForeignContext) -> None:
-        """Make the session on the host's device."""
+        """Create the session on the host's device."""
         self._context = context
         self._lib = lib = load()
         # The library draws back-off times from rand() and never seeds it.
@@ -47,7 +47,7 @@ class _Session(ForeignProgram):
         self._instance = lib.NormCreateInstance(False)
         self._session = lib.NormCreateSession(self._instance, address.encode(), port, self._node)
         if not self._session:
-            raise UsageError(f"libnorm makes no session for {address}:{port}")
+            raise UsageError(f"libnorm can't create a session for {address}:{port}")
         lib.NormSetMulticastInterface(self._session, device.encode())
         lib.NormSetTTL(self._session, context.ttl)
         self._prepare()
@@ -55,7 +55,7 @@ class _Session(ForeignProgram):
         context.ready()
 
     def _prepare(self) -> None:
-        """Begin to receive, or plan what is to be sent."""
+        """Start receiving, or prepare what is to be sent."""
 
     def _poll(self) -> None:
         event = NormEvent()
@@ -65,10 +65,10 @@ class _Session(ForeignProgram):
             self._on_event(name, event)
 
     def _on_event(self, name: str, event: NormEvent) -> None:
-        """One event; the handles in it are valid until the next one is asked for."""
+        """Handle one event; its handles are valid until the next one is requested."""
 
     def close(self) -> None:
-        """End the library's threads."""
+        """End the library's threads and the meter."""
         self._poll()
         self._context.loop.remove_reader(self._lib.NormGetDescriptor(self._instance))
         self._lib.NormStopInstance(self._instance)
@@ -76,17 +76,17 @@ class _Session(ForeignProgram):
         self._meter.close()
 
     def counters(self) -> dict[str, int]:
-        """What the meter counted."""
+        """Return the counters of the meter."""
         return self._meter.counters()
 
     def kill(self) -> None:
-        """The library's threads are killed with this process in a moment."""
+        """Stop the meter; the library's threads are killed with the process."""
         self._poll()
         self._meter.close()
 
     def _report(self, role: str, **values: Any) -> dict[str, Any]:
         counts = {**self._meter.counts, **(self._meter.losses if role == "receiver" else {})}
-        return {"role": role, "counts": counts, "wire": self._meter.report(), "events": dict(self._events), **values}
+        return {"role": role, "counts": counts, "meter": self._meter.report(), "events": dict(self._events), **values}
 
 
 class NrlSenderProgram(_Session):
@@ -104,7 +104,7 @@ class NrlSenderProgram(_Session):
         for number, (_, content) in enumerate(self._jobs):
             self._paths.append(self._context.folder / f"object-{number}")
             write_content(content, self._paths[-1])
-        # A sender that is started probes at once, so it starts when the run does.
+        # A sender probes from its start on, so it is started at time 0.
         self._context.later(0.0, self._start)
 
     def _start(self) -> None:
@@ -120,7 +120,7 @@ class NrlSenderProgram(_Session):
         lib.NormSetTxRate(session, config.rate * 8)
         code = (config.segment, config.block, config.parity, config.fec)
         if not lib.NormStartSender(session, 1 + self.crashes, _BUFFER, *code):
-            raise UsageError(f"libnorm starts no sender with segment, block, parity, fec {code}")
+            raise UsageError(f"libnorm can't start a sender with segment, block, parity, fec {code}")
         lib.NormSetTxCacheBounds(session, config.cache_size, config.cache_min, config.cache_max)
         lib.NormSetTxSocketBuffer(session, _SOCKET_BUFFER)
         for at, _ in self._jobs:
@@ -131,7 +131,7 @@ class NrlSenderProgram(_Session):
         self._enqueue()
 
     def _enqueue(self) -> None:
-        """Hand over what is due, as far as the library takes it."""
+        """Enqueue what is due until the library takes no more."""
         while self._enqueued < self._due:
             info = self._jobs[self._enqueued][1].info
             path = str(self._paths[self._enqueued]).encode()
@@ -147,17 +147,17 @@ class NrlSenderProgram(_Session):
             self._ended_at = self._context.now
 
     def finished(self) -> bool:
-        """Is everything sent and flushed?"""
+        """Whether everything is sent and flushed."""
         return self._ended_at is not None
 
     def result(self) -> dict[str, Any]:
-        """As a sender of ours; the library numbers its objects from 0."""
+        """Return the result in the form of `SenderProgram`; the library numbers objects from 0."""
         sent = [[number, number] for number in range(self._enqueued)]
         return self._report("sender", ended_at=self._ended_at, sent=sent, failures=[])
 
 
 class NrlReceiverProgram(_Session):
-    """Receives every object and keeps the digests."""
+    """Receives every object and keeps its size and digest."""
 
     def __init__(self, config: NormConfig, node: int, group: Group, seed: int) -> None:
         super().__init__(config, node, group, seed)
@@ -168,7 +168,7 @@ class NrlReceiverProgram(_Session):
     def _prepare(self) -> None:
         self._lib.NormSetCacheDirectory(self._instance, f"{self._context.folder}/".encode())
         if not self._lib.NormStartReceiver(self._session, _BUFFER):
-            raise UsageError("libnorm starts no receiver")
+            raise UsageError("libnorm can't start a receiver")
         self._lib.NormSetRxSocketBuffer(self._session, _SOCKET_BUFFER)
 
     def _on_event(self, name: str, event: NormEvent) -> None:
@@ -180,11 +180,11 @@ class NrlReceiverProgram(_Session):
             self._files.append([len(data), sha256(data).hexdigest()])
 
     def finished(self) -> bool:
-        """A receiver stays as long as the run."""
+        """Never: a receiver runs until the run ends."""
         return False
 
     def result(self) -> dict[str, Any]:
-        """As a receiver of ours, objects named by their content."""
+        """Return the result in the form of `ReceiverProgram`; objects are identified by their digests."""
         aborted = self._events["RX_OBJECT_ABORTED"]
         return self._report(
             "receiver",
