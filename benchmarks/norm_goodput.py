@@ -113,7 +113,7 @@ def nrls(size: int, rate: float, parity: int) -> Measured:
         common = ["--port", str(PORT), "--addr", GROUP.name.split(":")[0], "--timeout", str(LONGEST), "--iface"]
         listen = ["--expect", "1", "--no-hash", "--linger", "0"]
         receiver = lab.start("r1", [*NRL, "recv", *common, lab.device("r1"), *listen, "--buffer", str(2 * size)])
-        lab.joined("r1", GROUP.name.split(":")[0])
+        lab.await_join("r1", GROUP.name.split(":")[0])
         timing = ["--grtt", str(GRTT), "--grtt-max", str(GRTT_MAX), "--backoff", str(BACKOFF), "--gsize", str(GSIZE)]
         speak = ["--sizes", str(size), "--rate", str(rate * 8), "--parity", str(parity), "--robust", "20", *timing]
         sender = lab.start("sender", [*NRL, "send", *common, lab.device("sender"), *speak])

@@ -182,7 +182,7 @@ class UdpHost:
     def call(self, verb: Callable[..., T], *args: object) -> T:
         """Call `verb(*args, now)` of the machine and return its result. Raises UsageError from within the machine."""
         if self._busy:
-            raise UsageError("host.call from inside the machine; call it from an event or a timer")
+            raise UsageError("host.call from within the machine; call it from an event or a timer")
         self._drain()
         return self._input(verb, *args)
 

@@ -19,7 +19,7 @@ _SOL_PACKET, _PACKET_STATISTICS = 263, 6
 _BUFFER = 8 << 20
 _MAX_BATCH = 200
 _HALF_RANGE, _RANGE = 1 << 15, 1 << 16
-# Classic BPF: what leaves, is IPv4 and carries UDP; whole frames of that and no others.
+# Classic BPF: pass whole frames that are outgoing and carry IPv4 UDP, and no others.
 _OUTGOING_UDP = (
     *((0x30, 0, 0, 0xFFFFF004), (0x15, 0, 5, socket.PACKET_OUTGOING), (0x28, 0, 0, 12), (0x15, 0, 3, 0x0800)),
     *((0x30, 0, 0, 23), (0x15, 0, 1, socket.IPPROTO_UDP), (0x06, 0, 0, 0x40000), (0x06, 0, 0, 0)),
@@ -60,7 +60,7 @@ class Meter:
         return {"data_received": sum(one.received for one in sequences), "data_lost": sum(one.missing for one in sequences)}
 
     def report(self) -> dict[str, dict[str, int] | dict[str, dict[str, int]]]:
-        """Return traffic and faults for a node's report; `unseen` packets were dropped by a full socket buffer and not counted."""
+        """Return traffic and faults for a node's report; `unseen` packets were dropped by a full socket buffer."""
         traffic = {"packets": self.traffic.packets, "octets": self.traffic.octets}
         return {"traffic": traffic, "faults": {"malformed": self.malformed, "unseen": self._unseen}}
 

@@ -1,4 +1,4 @@
-"""The doctor: what is there is found by trying it, what is not is named with the command that brings it."""
+"""`mcastlab doctor` finds capabilities by trying them, and names the command that installs what is missing."""
 
 import json
 
@@ -17,7 +17,7 @@ def by_name(found: list[Capability]) -> dict[str, Capability]:
 
 
 @pytest.mark.emu
-def test_where_emulation_runs_nothing_needed_is_missing_and_the_doctor_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_reports_that_emulation_works(capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["doctor", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["emulation"] is True
@@ -27,7 +27,7 @@ def test_where_emulation_runs_nothing_needed_is_missing_and_the_doctor_says_so(c
 
 
 @pytest.mark.emu
-def test_whatever_is_missing_has_a_remedy(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_missing_capability_has_a_remedy(capsys: pytest.CaptureFixture[str]) -> None:
     missing = [item for item in list_capabilities() if not item.present]
     assert all(item.remedy for item in missing)
     invoke(["doctor"])
@@ -37,7 +37,7 @@ def test_whatever_is_missing_has_a_remedy(capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.emu
-def test_netem_is_found_exactly_where_the_kernel_takes_it() -> None:
+def test_netem_is_present_if_the_kernel_supports_it() -> None:
     def takes_it() -> bool:
         return "netem" in run("tc qdisc add dev lo root netem delay 1ms 2>/dev/null; tc qdisc show dev lo")
 
@@ -45,7 +45,7 @@ def test_netem_is_found_exactly_where_the_kernel_takes_it() -> None:
 
 
 @pytest.mark.emu
-def test_a_kernel_without_something_needed_makes_the_answer_no(
+def test_doctor_exits_3_if_a_needed_kernel_feature_is_missing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lacking = KernelFeature("time travel", "sch_tardis", ("tc qdisc add dev lo root tardis",))
@@ -56,17 +56,17 @@ def test_a_kernel_without_something_needed_makes_the_answer_no(
     assert "does not work" in out
 
 
-def test_a_machine_that_makes_no_namespaces_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_namespaces_have_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(work: object) -> None:
         raise UnsupportedError("namespaces refused")
 
-    monkeypatch.setattr(capabilities, "inside", refuse)
+    monkeypatch.setattr(capabilities, "run_isolated", refuse)
     found = by_name(list_capabilities())["namespaces"]
-    assert (found.present, found.needed, found.remedy) == (False, True, "run it as root")
+    assert (found.present, found.needed, found.remedy) == (False, True, "run as root")
 
 
 def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(capabilities, "inside", lambda work: [])
+    monkeypatch.setattr(capabilities, "run_isolated", lambda work: [])
     monkeypatch.setattr(requirements, "SYSTEM", ())
     monkeypatch.setenv("PATH", "/nowhere")
     found = by_name(list_capabilities())

@@ -1,4 +1,4 @@
-"""The Mininet script of a topology, brought up by Mininet itself."""
+"""The exported Mininet script of a topology runs in Mininet."""
 
 import runpy
 from pathlib import Path

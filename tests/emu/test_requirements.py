@@ -1,4 +1,4 @@
-"""What is missing is named with the command that brings it."""
+"""Missing programs, packages and kernel features are named with the command that installs them."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def test_a_missing_python_package_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.emu
-def test_every_probe_leaves_the_network_as_it_was() -> None:
+def test_feature_probes_leave_the_network_configuration_unchanged() -> None:
     def work() -> list[str]:
         before = requirements.run("ip link; tc qdisc show")
         check_kernel(requirements.KERNEL)
