@@ -1,4 +1,4 @@
-"""A user-space link does to frames what its `Line` does to packets, at the right time, and passes on frames without datagrams."""
+"""A user-space link does to frames what its `Line` does to packets, at the right time, and passes other frames on."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
