@@ -25,13 +25,13 @@ class Lateness:
         self.counts: dict[int, int] = {}
         self.maximum = 0.0
 
-    def record(self, median: float) -> None:
+    def record(self, late: float) -> None:
         """Count a packet released `late` seconds after its time."""
-        step = int(median / _RESOLUTION)
+        step = int(late / _RESOLUTION)
         counts = self.counts
         counts[step] = counts.get(step, 0) + 1
-        if median > self.maximum:  # noqa: PLR1730 (half the cost of max, at every packet)
-            self.maximum = median
+        if late > self.maximum:  # noqa: PLR1730 (half the cost of max, at every packet)
+            self.maximum = late
 
     @property
     def total(self) -> int:

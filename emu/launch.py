@@ -93,7 +93,7 @@ def emulate(
     emulation = _IsolatedEmulation(
         topology, plan, programs, codec, port, duration, over, seed, faults, respawn, captures, progress
     )
-    answer = run_isolated(emulation.run_all)
+    answer = run_isolated(emulation.run_inside)
     answer["nodes"] = {name: NodeReport(**report) for name, report in answer["nodes"].items()}
     return Emulation(**answer)
 
@@ -115,7 +115,7 @@ class _IsolatedEmulation:
     captures: Sequence[CapturePoint]
     progress: ProgressCallback | None
 
-    def run_all(self) -> dict[str, Any]:
+    def run_inside(self) -> dict[str, Any]:
         """Build the network, run the nodes, and return the fields of an Emulation."""
         began = time.monotonic()
         self._check_kernel()

@@ -158,16 +158,16 @@ def _run_foreign(node: NodeConfig, program: ForeignProgram, control: socket.sock
         return report | {"killed": connection.killed}
 
 
-_USAGES = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+_SELF_AND_CHILDREN = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 
 
 def _cpu() -> float:
-    return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, _USAGES))
+    return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, _SELF_AND_CHILDREN))
 
 
 def _peak() -> int:
     """Return the largest resident set of this process or a child, in bytes; pages shared with the launcher count too."""
-    return max(resource.getrusage(usage).ru_maxrss for usage in _USAGES) * 1024
+    return max(resource.getrusage(who).ru_maxrss for who in _SELF_AND_CHILDREN) * 1024
 
 
 def _send(control: socket.socket, message: dict[str, Any]) -> None:
