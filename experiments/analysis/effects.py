@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from experiments.analysis.runs import Runs, axis_column, metric_column
-from experiments.analysis.summary import finite
+from experiments.analysis.summary import without_nan
 
-__all__ = ["BINS", "SAMPLE", "Effect", "Effects", "effects", "rank_correlation"]
+__all__ = ["BINS", "SAMPLE", "MainEffect", "VarianceDecomposition", "effects", "rank_correlation"]
 
 BINS = 10
 MOST_VALUES = 20
@@ -26,7 +26,7 @@ SAMPLE = 200_000
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class MainEffect:
     """What one axis does to a metric. `correlation` (Spearman) is None for an axis of words."""
 
     axis: str
@@ -36,13 +36,13 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True)
-class Effects:
+class VarianceDecomposition:
     """What divides the variance of a metric: axes, largest share first, their interaction, and chance."""
 
     metric: str
     count: int
     variance: float
-    axes: tuple[Effect, ...]
+    axes: tuple[MainEffect, ...]
     interaction: float | None
     chance: float | None
 
@@ -55,10 +55,10 @@ class Effects:
         return found + [{**head, "axis": name, "share": share, **blank} for name, share in rest if share is not None]
 
 
-def effects(runs: Runs, metrics: Sequence[str], axes: Sequence[str] | None = None) -> list[Effects]:
+def effects(runs: Runs, metrics: Sequence[str], axes: Sequence[str] | None = None) -> list[VarianceDecomposition]:
     """Of each metric that varied; empty when no axis did. All metrics together take three passes over the runs."""
     names = list(runs.axes if axes is None else axes)
-    known = finite(runs.ok, metrics)
+    known = without_nan(runs.ok, metrics)
     varied, spreads = _spreads(known, names, metrics)
     if not varied:
         return []
@@ -88,7 +88,7 @@ def _divide(
     points: list[Any],
     varied: Mapping[str, int],
     correlations: Mapping[tuple[str, str], float],
-) -> Effects:
+) -> VarianceDecomposition:
     count, variance = spread
     assert variance, "the metric varied"
     column = metric_column(metric)
@@ -96,14 +96,14 @@ def _divide(
     sizes = np.array([row[f"{column}.n"] for row in rows], dtype=np.float64)
     means = np.array([row[f"{column}.mean"] for row in rows])
     shares = {name: _between([row[axis_column(name)] for row in rows], sizes, means) / variance for name in varied}
-    found = [Effect(name, correlations.get((metric, name)), shares[name], number) for name, number in varied.items()]
+    found = [MainEffect(name, correlations.get((metric, name)), shares[name], number) for name, number in varied.items()]
     found.sort(key=lambda effect: -effect.share)
     chance = interaction = None
     if len(rows) < count:
         # Only repetitions of a point can tell chance from interaction.
         explained = _between(range(len(rows)), sizes, means) / variance
         chance, interaction = 1.0 - explained, explained - sum(shares.values())
-    return Effects(metric, count, variance, tuple(found), interaction, chance)
+    return VarianceDecomposition(metric, count, variance, tuple(found), interaction, chance)
 
 
 def _labels(known: Any, varied: Mapping[str, int]) -> list[Any]:

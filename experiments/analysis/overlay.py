@@ -5,19 +5,19 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from experiments.analysis.formulas import FORMULAS, Formula
-from experiments.analysis.points import Points
+from experiments.analysis.point_scenarios import PointScenarios
 from experiments.analysis.runs import Runs
-from experiments.analysis.summary import Group, summarise
+from experiments.analysis.summary import GroupSummary, summarise
 from protocols.errors import UsageError
 
-__all__ = ["NEAR", "Expected", "Wanted", "expect", "overlay", "wanted"]
+__all__ = ["MOST_STANDARD_ERRORS", "FormulaRequest", "Prediction", "expect", "overlay", "parse_formula"]
 
-NEAR = 4.0
+MOST_STANDARD_ERRORS = 4.0
 """Standard errors within which a mean counts as theory's."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class FormulaRequest:
     """A formula by name, and what the user says of its arguments: a number, or the key to take it from."""
 
     name: str
@@ -30,7 +30,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class Prediction:
     """Theory for one point: `residual` is (mean - expected) in standard errors, None where the runs do not vary or are one."""
 
     keys: dict[str, Any]
@@ -48,7 +48,7 @@ class Expected:
         return {**row.pop("keys"), **row}
 
 
-def wanted(text: str) -> Wanted:
+def parse_formula(text: str) -> FormulaRequest:
     """`NAME` or `NAME:argument=value,...` as the user writes it."""
     name, _, rest = text.partition(":")
     if name not in FORMULAS:
@@ -62,7 +62,7 @@ def wanted(text: str) -> Wanted:
                 f"--theory: value {item!r} is not allowed; {name} takes argument=number or argument=key of {allowed}"
             )
         given[key] = _number(value)
-    return Wanted(name, given)
+    return FormulaRequest(name, given)
 
 
 def _number(text: str) -> float | str:
@@ -72,7 +72,7 @@ def _number(text: str) -> float | str:
         return text
 
 
-def overlay(runs: Runs, theory: Wanted, points: Points, known: Sequence[Group] = ()) -> list[Expected]:
+def overlay(runs: Runs, theory: FormulaRequest, points: PointScenarios, known: Sequence[GroupSummary] = ()) -> list[Prediction]:
     """The formula at every point of the sweep where it can be computed, beside the mean of the runs there.
 
     `known` are groups of whole points that were computed before.
@@ -98,20 +98,20 @@ def overlay(runs: Runs, theory: Wanted, points: Points, known: Sequence[Group] =
     return found
 
 
-def _beside(theory: Wanted, group: Group, point: Mapping[str, Any]) -> Expected | None:
+def _beside(theory: FormulaRequest, group: GroupSummary, point: Mapping[str, Any]) -> Prediction | None:
     value = expect(theory, point)
     if value is None:
         return None
     gap = group.mean - value
     residual = gap / group.error if group.error else None
     exact = abs(gap) <= 1e-9 * max(abs(value), 1.0)
-    holds = exact or (residual is not None and abs(residual) <= NEAR)
+    holds = exact or (residual is not None and abs(residual) <= MOST_STANDARD_ERRORS)
     if theory.formula.ceiling:
-        holds = gap <= NEAR * (group.error or 0.0) + 1e-9 * abs(value)
-    return Expected(group.keys, theory.name, group.metric, value, group.mean, group.count, residual, holds)
+        holds = gap <= MOST_STANDARD_ERRORS * (group.error or 0.0) + 1e-9 * abs(value)
+    return Prediction(group.keys, theory.name, group.metric, value, group.mean, group.count, residual, holds)
 
 
-def expect(theory: Wanted, point: Mapping[str, Any]) -> float | None:
+def expect(theory: FormulaRequest, point: Mapping[str, Any]) -> float | None:
     """The formula for a scenario as flat keys; None where it is not meant for it, or an argument is not told."""
     if not theory.formula.applies(point):
         return None
@@ -124,7 +124,7 @@ def expect(theory: Wanted, point: Mapping[str, Any]) -> float | None:
         return None
 
 
-def _find(theory: Wanted, name: str, point: Mapping[str, Any]) -> float | None:
+def _find(theory: FormulaRequest, name: str, point: Mapping[str, Any]) -> float | None:
     """An argument: as the user gave it, else from the scenario."""
     given = theory.given.get(name)
     if isinstance(given, float):

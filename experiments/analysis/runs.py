@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments.analysis.derived import with_derived
-from experiments.analysis.jobs import jobs_of
-from experiments.sweep.store.datasets import latest_version, runs
+from experiments.sweep.store.datasets import runs
+from experiments.sweep.store.invocations import latest_version, read_invocations
 from protocols.errors import UsageError
 
 __all__ = ["AXIS", "CASE", "METRIC", "Runs", "axis_column", "metric_column", "open_runs", "pick", "plain_name"]
@@ -77,7 +77,7 @@ def open_runs(session: Any, folder: Path, version: str | None = None) -> Runs:
     """The runs in a sweep's folder, each once, of one version of the code: the last that ran, or `version`."""
     from pyspark.sql import functions as f
 
-    known = sorted({str(job["version"]) for job in jobs_of(folder)})
+    known = sorted({str(job["version"]) for job in read_invocations(folder)})
     if version is not None and version not in known:
         raise UsageError(f"--version: value {version!r} is not allowed; one of {', '.join(known) or 'none at all'}")
     chosen = version or latest_version(folder)

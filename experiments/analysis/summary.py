@@ -9,7 +9,7 @@ from experiments.analysis.bootstrap import bootstrap
 from experiments.analysis.runs import Runs, axis_column, metric_column
 from experiments.compare.paired import student_quantile
 
-__all__ = ["EXACT_UP_TO", "PERCENTILES", "Group", "finite", "order", "reach", "summarise"]
+__all__ = ["EXACT_UP_TO", "PERCENTILES", "GroupSummary", "half_width", "sort_key", "summarise", "without_nan"]
 
 PERCENTILES = (5, 25, 50, 75, 95)
 EXACT_UP_TO = 2_000_000
@@ -19,7 +19,7 @@ ACCURACY = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class GroupSummary:
     """One metric of one group of runs. `low` and `high` are Student's t, `boot_*` the bootstrap's; None for a single run."""
 
     keys: dict[str, Any]
@@ -56,14 +56,14 @@ def summarise(
     exact: bool | None = None,
     confidence: float = 0.95,
     resamples: int = 1000,
-) -> list[Group]:
+) -> list[GroupSummary]:
     """Every metric of every group, in order of the keys. `exact`: how percentiles are found; `resamples` 0: no bootstrap."""
     if exact is None:
         exact = runs.count <= EXACT_UP_TO
     keys = [axis_column(name) for name in by]
     wanted = [item for metric in metrics for item in _aggregates(metric_column(metric), percentiles, exact)]
-    rows = finite(runs.ok, metrics).groupBy(*keys).agg(*wanted).collect()
-    rows.sort(key=lambda row: tuple(order(row[key]) for key in keys))
+    rows = without_nan(runs.ok, metrics).groupBy(*keys).agg(*wanted).collect()
+    rows.sort(key=lambda row: tuple(sort_key(row[key]) for key in keys))
     resampled = bootstrap(runs, by, metrics, rows, confidence, resamples) if resamples else {}
     return [
         group
@@ -73,7 +73,7 @@ def summarise(
     ]
 
 
-def finite(frame: Any, metrics: Sequence[str]) -> Any:
+def without_nan(frame: Any, metrics: Sequence[str]) -> Any:
     """With not-a-number as missing, so that it spoils no mean."""
     from pyspark.sql import functions as f
 
@@ -98,17 +98,17 @@ def _group(
     percentiles: Sequence[int],
     confidence: float,
     resampled: dict[tuple[Any, ...], tuple[float, float]],
-) -> Group | None:
+) -> GroupSummary | None:
     column = metric_column(metric)
     count, mean, sd = row[f"{column}.n"], row[f"{column}.mean"], row[f"{column}.sd"]
     if not count:
         return None
     keys = tuple(row[axis_column(name)] for name in by)
-    wide = reach(sd, count, confidence)
+    wide = half_width(sd, count, confidence)
     boot_low, boot_high = resampled.get((metric, *keys), (None, None))
     low, high = (None, None) if wide is None else (mean - wide, mean + wide)
     at = dict(zip(percentiles, row[f"{column}.at"], strict=True))
-    return Group(
+    return GroupSummary(
         keys=dict(zip(by, keys, strict=True)),
         metric=metric,
         count=count,
@@ -124,14 +124,14 @@ def _group(
     )
 
 
-def reach(sd: float | None, count: int, confidence: float = 0.95) -> float | None:
+def half_width(sd: float | None, count: int, confidence: float = 0.95) -> float | None:
     """Half the width of Student's interval; None for a single value."""
     if sd is None or count < 2 or not isfinite(sd):
         return None
     return student_quantile(0.5 + confidence / 2, count - 1) * sd / sqrt(count)
 
 
-def order(value: Any) -> tuple[int, float, str]:
+def sort_key(value: Any) -> tuple[int, float, str]:
     """Numbers by size, then words, then nothing: axes hold any of them."""
     if value is None:
         return (2, inf, "")

@@ -9,13 +9,13 @@ from typing import Any
 from protocols.errors import UsageError
 from sim.tracer import FORMAT
 
-__all__ = ["Decision", "Missed", "Sent", "Trace", "read_trace"]
+__all__ = ["LostCopy", "Trace", "TraceEvent", "TracedPacket", "read_trace"]
 
 NAME = "trace.jsonl"
 
 
 @dataclass(slots=True)
-class Missed:
+class LostCopy:
     """A copy that did not come over a link to `node`."""
 
     time: float
@@ -25,7 +25,7 @@ class Missed:
 
 
 @dataclass(slots=True)
-class Sent:
+class TracedPacket:
     """A packet, and what became of its copies."""
 
     number: int
@@ -36,11 +36,11 @@ class Sent:
     repair: bool
     to: str
     received: dict[str, float] = field(default_factory=dict)
-    missed: list[Missed] = field(default_factory=list)
+    missed: list[LostCopy] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class Decision:
+class TraceEvent:
     """What a machine decided or an application heard."""
 
     time: float
@@ -54,8 +54,8 @@ class Trace:
     """A whole trace, in order of time."""
 
     about: dict[str, Any]
-    packets: dict[int, Sent] = field(default_factory=dict)
-    decisions: list[Decision] = field(default_factory=list)
+    packets: dict[int, TracedPacket] = field(default_factory=dict)
+    decisions: list[TraceEvent] = field(default_factory=list)
     end: float = 0.0
 
     @property
@@ -104,7 +104,7 @@ def _gathered(rows: Iterator[dict[str, Any]]) -> Trace:
         trace.end = time
         if name == "packet_sent":
             shown = (data["kind"], data.get("brief", ""), data.get("repair", False), data["to"])
-            trace.packets[data["packet"]] = Sent(data["packet"], time, node, *shown)
+            trace.packets[data["packet"]] = TracedPacket(data["packet"], time, node, *shown)
         elif name in ("packet_received", "packet_dropped"):
             # A packet of a host that is not traced was not told of.
             packet = trace.packets.get(data["packet"])
@@ -113,7 +113,7 @@ def _gathered(rows: Iterator[dict[str, Any]]) -> Trace:
             if name == "packet_received":
                 packet.received[node] = time
             else:
-                packet.missed.append(Missed(time, node, data["link"], data["reason"]))
+                packet.missed.append(LostCopy(time, node, data["link"], data["reason"]))
         elif name != "end":
-            trace.decisions.append(Decision(time, node, name, data))
+            trace.decisions.append(TraceEvent(time, node, name, data))
     return trace

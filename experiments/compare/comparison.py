@@ -12,7 +12,7 @@ from experiments.scenario.scenario import Scenario
 from protocols.errors import UsageError
 from protocols.registry import names, protocol
 
-__all__ = ["METRICS", "Comparison", "compare", "together", "variants"]
+__all__ = ["METRICS", "Comparison", "collate", "compare", "variants"]
 
 METRICS: dict[str, str] = {
     "completion_time": "completion time (s)",
@@ -82,7 +82,7 @@ def compare(
             yield name, seed, run(scenario.model_copy(update={"protocol": choice, "seed": seed}), backend)
 
 
-def together(scenario: Scenario, results: Iterable[tuple[str, int, Result]]) -> Comparison:
+def collate(scenario: Scenario, results: Iterable[tuple[str, int, Result]]) -> Comparison:
     """Put the results of `compare` side by side."""
     values: dict[str, dict[str, list[float | None]]] = {}
     completed: dict[str, int] = {}

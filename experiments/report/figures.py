@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-__all__ = ["Axis", "Band", "Bars", "Box", "Dot", "Figure", "Grid", "Line", "Panel", "Row"]
+__all__ = ["BandMark", "BarMark", "BoxMark", "DotMark", "Figure", "FigureAxis", "HeatMark", "IntervalMark", "LineMark", "Panel"]
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class FigureAxis:
     """What an axis of a drawing shows. `categories`: words, in this order."""
 
     label: str
@@ -17,7 +17,7 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LineMark:
     """Values over x with intervals; a `theory` line has none and is dashed. `colour` numbers the palette."""
 
     label: str
@@ -30,7 +30,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
+class BandMark:
     """Quantiles over x: the median, half of all runs around it, and nine tenths."""
 
     label: str
@@ -40,7 +40,7 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class HeatMark:
     """A value for each pair of x and y."""
 
     x: Sequence[Any]
@@ -49,7 +49,7 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class BoxMark:
     """Distributions over x: at each, the ranks 5, 25, 50, 75 and 95."""
 
     label: str
@@ -59,7 +59,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Dot:
+class DotMark:
     """One point of the sweep among others; `front` when no other is better in both."""
 
     x: float
@@ -70,7 +70,7 @@ class Dot:
 
 
 @dataclass(frozen=True, slots=True)
-class Bars:
+class BarMark:
     """Parts of a whole, one after another."""
 
     label: str
@@ -78,7 +78,7 @@ class Bars:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class IntervalMark:
     """A difference with its interval."""
 
     label: str
@@ -108,8 +108,8 @@ class Figure:
     title: str
     caption: str
     command: str
-    x: Axis
-    y: Axis
+    x: FigureAxis
+    y: FigureAxis
     panels: Sequence[Panel]
     legend: Sequence[str] = field(default=())
 

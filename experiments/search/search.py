@@ -13,7 +13,7 @@ from protocols.errors import LivelockError
 from protocols.rng import Rng, key_of
 from topologies.spec import Topology
 
-__all__ = ["Finding", "Verdict", "judge", "random_plan", "search", "shrink"]
+__all__ = ["BrokenRule", "Counterexample", "check_run", "random_plan", "search", "shrink"]
 
 Plan = list[dict[str, Any]]
 MOST_FAULTS = 4
@@ -22,7 +22,7 @@ RAISED = (LivelockError, AssertionError, ArithmeticError, AttributeError, Lookup
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class BrokenRule:
     """The rule a run broke, in which words, and the fingerprint of the run (None when it did not come to its end)."""
 
     rule: str
@@ -31,31 +31,31 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Counterexample:
     """A scenario (plain values, as in a file) that breaks a rule; `faults` in it is the smallest plan that was found."""
 
     scenario: dict[str, Any]
-    verdict: Verdict
+    verdict: BrokenRule
     number: int
     """Which run found it, from 1."""
     tried: int
     """Runs that shrinking took."""
 
 
-def judge(scenario: Scenario, complete: bool = False) -> Verdict | None:
+def check_run(scenario: Scenario, complete: bool = False) -> BrokenRule | None:
     """What the run breaks first, None for nothing. `complete`: receivers have to be complete where nobody crashed."""
     try:
         result = run(scenario)
     except RAISED as error:
-        return Verdict("raises", f"{type(error).__name__}: {error}", None)
+        return BrokenRule("raises", f"{type(error).__name__}: {error}", None)
     if result.violations:
         first = result.violations[0]
-        return Verdict(
+        return BrokenRule(
             first["rule"], f"{first['what']} ({first['host'] or 'network'} at {first['at']:.6g} s)", result.fingerprint
         )
     if complete and not result.completed and not any(fault.crash for fault in scenario.faults):
         lacking = [row.name for row in result.receivers if not row.equal]
-        return Verdict("complete", f"not everything came to {', '.join(lacking[:5])}", result.fingerprint)
+        return BrokenRule("complete", f"not everything came to {', '.join(lacking[:5])}", result.fingerprint)
     return None
 
 
@@ -67,7 +67,7 @@ def search(
     seed: int,
     complete: bool = False,
     progress: Callable[[int], None] = lambda number: None,
-) -> Finding | None:
+) -> Counterexample | None:
     """Run the scenario with `runs` random plans beside the faults it has, each with another seed; the first finding, shrunk."""
     base = parse(data, origin)
     topology, fixed = base.build_topology(), list(data.get("faults", ()))
@@ -77,13 +77,13 @@ def search(
         plan = random_plan(Rng(key_of(seed, "search", number)), topology, span) if number > 1 else []
         drawn = {**data, "seed": (base.seed + number - 1) % 2**64}
 
-        def check(plan: Plan, drawn: dict[str, Any] = drawn) -> Verdict | None:
-            return judge(parse({**drawn, "faults": fixed + plan}, origin), complete)
+        def check(plan: Plan, drawn: dict[str, Any] = drawn) -> BrokenRule | None:
+            return check_run(parse({**drawn, "faults": fixed + plan}, origin), complete)
 
         verdict = check(plan)
         if verdict is not None:
             small, verdict, tried = shrink(plan, verdict, check)
-            return Finding({**drawn, "faults": fixed + small}, verdict, number, tried)
+            return Counterexample({**drawn, "faults": fixed + small}, verdict, number, tried)
     return None
 
 
@@ -160,7 +160,7 @@ _DRAW: dict[str, Callable[[Rng, Topology], dict[str, Any]]] = {
 # -- shrinking ------------------------------------------------------------------------------------------------------------
 
 
-def shrink(plan: Plan, verdict: Verdict, check: Callable[[Plan], Verdict | None]) -> tuple[Plan, Verdict, int]:
+def shrink(plan: Plan, verdict: BrokenRule, check: Callable[[Plan], BrokenRule | None]) -> tuple[Plan, BrokenRule, int]:
     """A plan that breaks the same rule and of which nothing can be left out or made simpler; its verdict; runs it took."""
     tried = 0
     again = True

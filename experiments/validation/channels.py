@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from experiments.validation.frame import Entry, Families, Measured, ratio_of
+from experiments.validation.references import Families, Measured, Reference, ratio_of
 from protocols.rng import key_of
 from topologies.channels import Bernoulli, Channel, GilbertElliott
 from topologies.line import Line, frames_of
@@ -45,11 +45,11 @@ def _jackknife(sums: Floats, function: Callable[[Floats], float]) -> Measured:
     return Measured(function(total), float(np.sqrt((count - 1) * without.var())))
 
 
-def _chain(entry: Entry) -> GilbertElliott:
+def _chain(entry: Reference) -> GilbertElliott:
     return GilbertElliott(**{name: entry.params[name] for name in ("p", "r", "loss_bad", "loss_good")})
 
 
-def _statistics(entry: Entry, effort: float) -> Mapping[str, Measured]:
+def _statistics(entry: Reference, effort: float) -> Mapping[str, Measured]:
     lost = fates(_chain(entry), key_of(1, entry.id), LINKS, int(max(PACKETS * effort, 2000)))
     before, after = lost[:, :-1], lost[:, 1:]
     pairs = [(before & ~after).sum(axis=1), (~before & after).sum(axis=1), before.sum(axis=1), (~before).sum(axis=1)]
@@ -72,7 +72,7 @@ def _correlation(sums: Floats) -> float:
     return float((both - first * second) / (rate * (1 - rate)))
 
 
-def _blocks(entry: Entry, effort: float) -> Mapping[str, Measured]:
+def _blocks(entry: Reference, effort: float) -> Mapping[str, Measured]:
     n, parity = entry.params["n"], entry.params["parity"]
     lost = fates(_chain(entry), key_of(1, entry.id), BLOCK_LINKS, n * int(max(BLOCKS * effort, 20)))
     counts = lost.reshape(len(lost), -1, n).sum(axis=2).astype(np.float64)
@@ -85,7 +85,7 @@ def _blocks(entry: Entry, effort: float) -> Mapping[str, Measured]:
     }
 
 
-def _fragments(entry: Entry, effort: float) -> Mapping[str, Measured]:
+def _fragments(entry: Reference, effort: float) -> Mapping[str, Measured]:
     payload, loss = entry.params["payload"], entry.params["frame_loss"]
     assert frames_of(payload, MTU) == entry.params["frames"]
     line = Line(LinkSpec(loss=Bernoulli(p=loss), mtu=MTU), key_of(1, entry.id))

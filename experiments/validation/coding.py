@@ -6,8 +6,8 @@ delays are short beside the back-off. With 255 - k parity symbols parity is as g
 
 from collections.abc import Mapping
 
-from experiments.validation.arena import Star, play
-from experiments.validation.frame import Entry, Families, Measured, mean_of, ratio_of
+from experiments.validation.references import Families, Measured, Reference, mean_of, ratio_of
+from experiments.validation.testbed import StarTestbed, run_session
 from protocols.machine import Message
 from protocols.norm.messages import Data
 from protocols.norm.quantise import rtt_code, rtt_seconds
@@ -25,7 +25,7 @@ DELIVERIES = 4e7
 TRIALS = 100_000
 
 
-def blocks(star: Star, k: int, parity: int, proactive: int, count: int, seed: int) -> list[list[int]]:
+def blocks(star: StarTestbed, k: int, parity: int, proactive: int, count: int, seed: int) -> list[list[int]]:
     """The symbols sent of each of `count` blocks of k until every receiver had it, in order."""
     settings = {
         "rate": 1e9,
@@ -39,7 +39,7 @@ def blocks(star: Star, k: int, parity: int, proactive: int, count: int, seed: in
         "robust": 6,
     }
     jobs = [(60 * GRTT * block, k * SEGMENT) for block in range(count)]
-    outcome = play(star, "norm", settings, *jobs, seed=seed, wanted=_is_content)
+    outcome = run_session(star, "norm", settings, *jobs, seed=seed, wanted=_is_content)
     assert outcome.complete == star.receivers, "a receiver misses something"
     sent: list[list[int]] = [[] for _ in range(count)]
     for _, message in outcome.heard:
@@ -56,28 +56,28 @@ def _count(receivers: int, k: int, each: float, effort: float) -> int:
     return max(int(effort * min(BLOCKS, DELIVERIES / (receivers * (k * each + 10)))), 100 if receivers <= 100 else 10)
 
 
-def _integrated(entry: Entry, effort: float) -> Mapping[str, Measured]:
+def _integrated(entry: Reference, effort: float) -> Mapping[str, Measured]:
     params = entry.params
     k, receivers = params["k"], params["R"]
     loss = params["p"] if "p" in params else params["p_tail"]
-    star = Star(receivers, delay=DELAY, loss=loss, trunk_loss=params.get("p_shared", 0.0))
+    star = StarTestbed(receivers, delay=DELAY, loss=loss, trunk_loss=params.get("p_shared", 0.0))
     count = _count(receivers, k, entry.values["value"], effort)
     sent = blocks(star, k, 255 - k, params.get("a", 0), count, key_of(1, entry.id) % 2**32)
     return {"value": mean_of([len(symbols) / k for symbols in sent])}
 
 
-def _finite(entry: Entry, effort: float) -> Mapping[str, Measured]:
+def _finite(entry: Reference, effort: float) -> Mapping[str, Measured]:
     """Only n - k parity symbols: what they cost, and whether something had to be sent a second time after them."""
     params = entry.params
     k, parity, receivers = params["k"], params["n"] - params["k"], params["R"]
-    star = Star(receivers, delay=DELAY, loss=params["p"])
+    star = StarTestbed(receivers, delay=DELAY, loss=params["p"])
     sent = blocks(star, k, parity, 0, _count(receivers, k, 1.5, effort), key_of(1, entry.id) % 2**32)
     costs = [len(set(symbols)) / k for symbols in sent]
     failed = sum(len(symbols) > len(set(symbols)) for symbols in sent)
     return {"first_pass_cost": mean_of(costs), "p_any_fail": ratio_of(failed, len(sent))}
 
 
-def _residual(entry: Entry, effort: float) -> Mapping[str, Measured]:
+def _residual(entry: Reference, effort: float) -> Mapping[str, Measured]:
     """One link, n packets of a block: fewer than k that come leave the lost source packets lost."""
     k, n, p = entry.params["k"], entry.params["n"], entry.params["p"]
     link, trials = LinkLoss(key_of(1, entry.id), p), max(int(TRIALS * effort), 1000)

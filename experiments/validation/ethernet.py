@@ -7,8 +7,8 @@ arrivals while more are still coming. Chance has no part in it.
 from collections.abc import Mapping
 from typing import Any
 
-from experiments.validation.arena import Ear
-from experiments.validation.frame import Entry, Families, Measured
+from experiments.validation.references import Families, Measured, Reference
+from experiments.validation.testbed import PassiveListener
 from protocols.cross import PacedSource, constant
 from protocols.machine import Address, Event, Group
 from sim.network import Network
@@ -26,7 +26,7 @@ def _arrivals(nodes: dict[str, Any], links: list[dict[str, Any]], size: int, gap
     """When datagrams from host a came to each b, until no more are sent; one to each of `to` every `gap` seconds."""
     network = Network(Inline.model_validate({"nodes": nodes, "links": links}).build(), seed=1)
     names = [name for name in network.topology.hosts if name.startswith("b")]
-    ears = [Ear(network.host(name), GROUP, lambda message: True) for name in names]
+    ears = [PassiveListener(network.host(name), GROUP, lambda message: True) for name in names]
     for name, ear in zip(names, ears, strict=True):
         network.host(name).run(ear, _ignore)
     end = gap * DATAGRAMS
@@ -46,7 +46,7 @@ def _rate(times: list[float]) -> float:
     return (len(times) - 1) / (times[-1] - times[0])
 
 
-def _limit(entry: Entry, effort: float) -> Mapping[str, Measured]:
+def _limit(entry: Reference, effort: float) -> Mapping[str, Measured]:
     """One link that is always busy, and a router of one MAC between two that would not be."""
     del effort
     payload, header = entry.params["payload"], entry.params.get("extra_header", 0)
@@ -62,7 +62,7 @@ def _limit(entry: Entry, effort: float) -> Mapping[str, Measured]:
     return {name: Measured(value) for name, value in found.items() if name in entry.values}
 
 
-def _overrun(entry: Entry, effort: float) -> Mapping[str, Measured]:
+def _overrun(entry: Reference, effort: float) -> Mapping[str, Measured]:
     """A host whose processor takes `service` datagrams per unit of time, and `arrival` come."""
     del effort
     host = {"cpu": f"{1e-3 / entry.params['service']}s", "buffer": "1kB"}
@@ -73,7 +73,7 @@ def _overrun(entry: Entry, effort: float) -> Mapping[str, Measured]:
     return {"value": Measured(1 - _rate(later) * gap)}
 
 
-def _coding(entry: Entry, effort: float) -> Mapping[str, Measured]:
+def _coding(entry: Reference, effort: float) -> Mapping[str, Measured]:
     """A node on the way that takes so long to encode each message, and twice as many come."""
     del effort
     size, needed = entry.params["message_bytes"], entry.params["encode_ms"] / 1e3
@@ -86,7 +86,7 @@ def _coding(entry: Entry, effort: float) -> Mapping[str, Measured]:
     return {name: Measured(value) for name, value in found.items()}
 
 
-def _fan_out(entry: Entry, effort: float) -> Mapping[str, Measured]:
+def _fan_out(entry: Reference, effort: float) -> Mapping[str, Measured]:
     """One multicast against a unicast to each receiver, over one link where all begin."""
     del effort
     receivers = entry.params["receivers"]

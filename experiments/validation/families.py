@@ -7,7 +7,7 @@ from signal import SIG_IGN, SIGINT, signal
 from types import ModuleType
 
 from experiments.validation import arq, channels, coding, ethernet, implosion, layered, queues, srm, suppression
-from experiments.validation.frame import Entry, Families, Measure, Verdict, judge
+from experiments.validation.references import Families, Measure, Reference, ReferenceCheck, check_values
 from protocols.errors import UsageError
 
 __all__ = ["families", "select", "validate"]
@@ -26,7 +26,7 @@ def families() -> Families:
     return found
 
 
-def select(entries: Iterable[Entry], wanted: Iterable[str] = ()) -> list[Entry]:
+def select(entries: Iterable[Reference], wanted: Iterable[str] = ()) -> list[Reference]:
     """The entries that can be measured, of the families wanted (none: all). UsageError for a family nobody measures."""
     known, chosen = families(), list(wanted)
     for name in chosen:
@@ -35,7 +35,7 @@ def select(entries: Iterable[Entry], wanted: Iterable[str] = ()) -> list[Entry]:
     return [entry for entry in entries if entry.family in (chosen or known)]
 
 
-def validate(entries: Sequence[Entry], effort: float = 1.0, jobs: int = 1) -> Iterator[list[Verdict]]:
+def validate(entries: Sequence[Reference], effort: float = 1.0, jobs: int = 1) -> Iterator[list[ReferenceCheck]]:
     """The verdicts on each entry, in their order, measured `jobs` at a time in processes of their own."""
     measure = partial(_measure, effort=effort)
     if min(jobs, len(entries)) < 2:
@@ -45,5 +45,5 @@ def validate(entries: Sequence[Entry], effort: float = 1.0, jobs: int = 1) -> It
         yield from pool.imap(measure, entries)
 
 
-def _measure(entry: Entry, effort: float) -> list[Verdict]:
-    return judge(entry, families()[entry.family](entry, effort))
+def _measure(entry: Reference, effort: float) -> list[ReferenceCheck]:
+    return check_values(entry, families()[entry.family](entry, effort))

@@ -5,8 +5,8 @@ from math import inf
 
 import networkx as nx
 
-from experiments.validation.arena import Ear
-from experiments.validation.frame import Entry, Families, Measured
+from experiments.validation.references import Families, Measured, Reference
+from experiments.validation.testbed import PassiveListener
 from protocols.arq.messages import Nack
 from protocols.machine import Address, Event, Group, Machine, Message, Packet, Ports
 from sim.network import Network
@@ -42,7 +42,7 @@ class _Shout(Machine):
         return {}
 
 
-def _burst(entry: Entry, effort: float) -> Mapping[str, Measured]:
+def _burst(entry: Reference, effort: float) -> Mapping[str, Measured]:
     """All receivers send at time 0 over links without delay; only the port to the sender has a rate and a queue."""
     params = entry.params
     graph: nx.DiGraph[str] = nx.DiGraph()
@@ -53,7 +53,7 @@ def _burst(entry: Entry, effort: float) -> Mapping[str, Measured]:
     for near, far, link in (("s", "sender", port), ("sender", "s", LinkSpec()), ("s", "r", LinkSpec()), ("r", "s", LinkSpec())):
         graph.add_edge(near, far, link=link)
     network = Network(Topology(graph), seed=1)
-    ear = Ear(network.host("sender"), Group("validation"), lambda message: True)
+    ear = PassiveListener(network.host("sender"), Group("validation"), lambda message: True)
     network.host("sender").run(ear, _ignore)
     for number in range(1, params["G"] + 1):
         host = network.host(f"r{number}")

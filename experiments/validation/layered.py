@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from experiments.validation.arena import Star
 from experiments.validation.arq import transmissions
-from experiments.validation.frame import Entry, Families, Measured, mean_of
+from experiments.validation.references import Families, Measured, Reference, mean_of
+from experiments.validation.testbed import StarTestbed
 from protocols.rng import key_of
 from topologies.channels import ContentLoss
 from topologies.draws import member_keys
@@ -78,13 +78,13 @@ class Layered(ContentLoss):
         return _LayeredLinkGroup(member_keys(key, count), self.p, self.k, self.n)
 
 
-def _layered(entry: Entry, effort: float) -> Mapping[str, Measured]:
+def _layered(entry: Reference, effort: float) -> Mapping[str, Measured]:
     """Packets of one block share its fate, so blocks are the independent samples."""
     params = entry.params
     k, n, receivers = params["k"], params["n"], params["R"]
     cost = receivers * (4.0 + n * (1.0 / k + entry.values["value"] - n / k))
     packets = max(int(effort * min(PACKETS, DRAWS / cost)) // k, 50) * k
-    star = Star(receivers, delay=DELAY, channel=Layered(p=params["p"], k=k, n=n))
+    star = StarTestbed(receivers, delay=DELAY, channel=Layered(p=params["p"], k=k, n=n))
     counts = transmissions(star, packets, key_of(1, entry.id) % 2**32)
     return {"value": mean_of([n / k * sum(counts[at : at + k]) / k for at in range(0, packets, k)])}
 

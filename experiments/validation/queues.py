@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import log
 
-from experiments.validation.frame import Entry, Families, Measured, mean_of
+from experiments.validation.references import Families, Measured, Reference, mean_of
 from protocols.rng import Rng, key_of
 from sim.link import Fifo
 from topologies.ports import TokenPort
@@ -41,7 +41,7 @@ class _Batch:
     span: float = 0.0
 
 
-def _run(entry: Entry, effort: float, service: Callable[[Rng], float]) -> Iterator[_Batch]:
+def _run(entry: Reference, effort: float, service: Callable[[Rng], float]) -> Iterator[_Batch]:
     """Poisson arrivals at a link; a limit K counts the packet being sent, a link's `queue` does not."""
     rho, limit = entry.params["rho"], entry.params.get("K")
     fifo = Fifo(LinkSpec(rate=SIZE, queue=None if limit is None else limit - 1, overhead=0))
@@ -65,15 +65,15 @@ def _run(entry: Entry, effort: float, service: Callable[[Rng], float]) -> Iterat
             yield batch
 
 
-def _waiting(service: Callable[[Rng], float]) -> Callable[[Entry, float], Mapping[str, Measured]]:
-    def measure(entry: Entry, effort: float) -> Mapping[str, Measured]:
+def _waiting(service: Callable[[Rng], float]) -> Callable[[Reference, float], Mapping[str, Measured]]:
+    def measure(entry: Reference, effort: float) -> Mapping[str, Measured]:
         return {"value": mean_of([batch.wait / batch.offered for batch in _run(entry, effort, service)])}
 
     return measure
 
 
-def _limited(service: Callable[[Rng], float]) -> Callable[[Entry, float], Mapping[str, Measured]]:
-    def measure(entry: Entry, effort: float) -> Mapping[str, Measured]:
+def _limited(service: Callable[[Rng], float]) -> Callable[[Reference, float], Mapping[str, Measured]]:
+    def measure(entry: Reference, effort: float) -> Mapping[str, Measured]:
         batches = list(_run(entry, effort, service))
         found = {
             "p_drop": mean_of([batch.dropped / batch.offered for batch in batches]),
@@ -85,7 +85,7 @@ def _limited(service: Callable[[Rng], float]) -> Callable[[Entry, float], Mappin
     return measure
 
 
-def _bucket(entry: Entry, effort: float) -> Mapping[str, Measured]:
+def _bucket(entry: Reference, effort: float) -> Mapping[str, Measured]:
     """Departures, numbered as in the reference."""
     del effort
     port = TokenPort(entry.params["rate_bps"] / 8, entry.params["bucket_bytes"], None, None)

@@ -6,8 +6,8 @@ are counted apart by the machines and left out, as in the formula.
 
 from collections.abc import Mapping
 
-from experiments.validation.arena import Star, play
-from experiments.validation.frame import Entry, Families, Measured, mean_of
+from experiments.validation.references import Families, Measured, Reference, mean_of
+from experiments.validation.testbed import StarTestbed, run_session
 from protocols.arq.messages import Data, Nack
 from protocols.machine import Message
 from protocols.rng import key_of
@@ -20,19 +20,19 @@ EVENTS = 2000
 BATCHES = 10
 
 
-def _star(entry: Entry, effort: float) -> Mapping[str, Measured]:
+def _star(entry: Reference, effort: float) -> Mapping[str, Measured]:
     params = entry.params
     members, width = params["G"] - 1, params["C2"]
     events = max(int(EVENTS * effort) // BATCHES, 5)
     spacing = (20 * width + 50) * UNIT
     settings = {"rate": 1e9, "segment": SIZE, "timeout": spacing, "robust": 30, "distance": 2 * UNIT}
     settings |= {"c1": float(params["C1"]), "c2": float(width)}
-    star = Star(members, delay=UNIT, trunk=UNIT, lose=_is_odd)
+    star = StarTestbed(members, delay=UNIT, trunk=UNIT, lose=_is_odd)
     jobs = [(0.0, SIZE), *((event * spacing, SIZE) for event in range(1, events + 1) for _ in range(2))]
     requests, firsts = [], []
     for batch in range(BATCHES):
         seed = key_of(1, entry.id, batch) % 2**32
-        outcome = play(star, "srm", settings, *jobs, seed=seed, wanted=_matters)
+        outcome = run_session(star, "srm", settings, *jobs, seed=seed, wanted=_matters)
         assert outcome.complete == members, "a receiver misses something"
         counts = outcome.receivers
         requests.append((counts["nacks_sent"] - counts["nacks_repeated"]) / events)

@@ -8,8 +8,8 @@ instead of half of one; they are measured as multicast NACKs over a star of that
 
 from collections.abc import Mapping
 
-from experiments.validation.arena import Star, play
-from experiments.validation.frame import Entry, Families, Measured, mean_of
+from experiments.validation.references import Families, Measured, Reference, mean_of
+from experiments.validation.testbed import StarTestbed, run_session
 from protocols.machine import Message
 from protocols.norm.backoff import backoff
 from protocols.norm.messages import FLAG_REPAIR, Data, Nack
@@ -39,9 +39,9 @@ def losses(group: int, losers: int, factor: int, delay: float, events: int, seed
         "gsize": group,
         "robust": 1,
     }
-    star = Star(losers, delay=delay * GRTT / 2, trunk=(1 - delay) * GRTT / 2, lose=_is_odd)
+    star = StarTestbed(losers, delay=delay * GRTT / 2, trunk=(1 - delay) * GRTT / 2, lose=_is_odd)
     pairs = [(event * spacing, SIZE) for event in range(1, events + 1) for _ in range(2)]
-    outcome = play(star, "norm", settings, (0.0, SIZE), *pairs, seed=seed, wanted=_matters)
+    outcome = run_session(star, "norm", settings, (0.0, SIZE), *pairs, seed=seed, wanted=_matters)
     assert outcome.complete == losers, "a receiver misses something"
     counts: list[float] = []
     firsts: list[float] = []
@@ -69,26 +69,26 @@ def _matters(message: Message) -> bool:
     )
 
 
-def _measure(entry: Entry, effort: float) -> tuple[list[float], list[float]]:
+def _measure(entry: Reference, effort: float) -> tuple[list[float], list[float]]:
     params = entry.params
     group, losers = params["G"], params.get("losers", params["G"])
     events = int(max(effort * min(EVENTS, DELIVERIES / (losers * (4 + _talk(entry)))), 8))
     return losses(group, losers, params["K"], params.get("d_over_GRTT", 0.5), events, key_of(1, entry.id) % 2**32)
 
 
-def _talk(entry: Entry) -> float:
+def _talk(entry: Reference) -> float:
     return entry.values["value"] if entry.family.startswith("nack_count") else 5.0
 
 
-def _count(entry: Entry, effort: float) -> Mapping[str, Measured]:
+def _count(entry: Reference, effort: float) -> Mapping[str, Measured]:
     return {"value": mean_of(_measure(entry, effort)[0])}
 
 
-def _latency(entry: Entry, effort: float) -> Mapping[str, Measured]:
+def _latency(entry: Reference, effort: float) -> Mapping[str, Measured]:
     return {"value": mean_of(_measure(entry, effort)[1])}
 
 
-def _function(entry: Entry, effort: float) -> Mapping[str, Measured]:
+def _function(entry: Reference, effort: float) -> Mapping[str, Measured]:
     """The back-off itself: its quantiles, or mean and variance of many draws."""
     params = entry.params
     if "u" in params:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from experiments.compare.twin.verdict import Lost, Observation
+from experiments.compare.twin.verdict import LossSets, Observation
 from experiments.running.run import run
 from experiments.running.simulate import simulate
 from experiments.scenario.scenario import Scenario
@@ -27,5 +27,5 @@ def observe(scenario: Scenario, world: str) -> Observation:
     return Observation(result, lost, queued, "; ".join(result.metrics["health"]["reasons"]))
 
 
-def _frozen(sets: Mapping[str, Iterable[int]]) -> Lost:
+def _frozen(sets: Mapping[str, Iterable[int]]) -> LossSets:
     return {link: frozenset(identities) for link, identities in sets.items()}

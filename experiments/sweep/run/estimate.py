@@ -5,17 +5,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.sweep.run.conduct import missing_runs
-from experiments.sweep.run.costs import calibrate
-from experiments.sweep.run.guard import Guard
-from experiments.sweep.run.rounds import asked_metrics, wanted
-from experiments.sweep.run.version import code_version
-from experiments.sweep.run.work import perform
+from experiments.sweep.run.adaptive import deciding_metrics, planned_runs
+from experiments.sweep.run.calibration import calibrate
+from experiments.sweep.run.child_process import ChildProcess
+from experiments.sweep.run.driver import missing_runs
+from experiments.sweep.run.single_run import perform
+from experiments.sweep.spec.code_version import code_version
 from experiments.sweep.spec.grid import SweepPlan
-from experiments.sweep.store.datasets import known_runs, metric_values
+from experiments.sweep.store.datasets import metric_values, stored_runs
 from topologies.units import format_duration, format_size
 
-__all__ = ["Estimate", "estimate", "show"]
+__all__ = ["CostEstimate", "estimate_cost", "show"]
 
 ROW, RECEIVER = 400, 40
 """Bytes on disk of a run's metrics, and of a receiver's: compressed, as measured."""
@@ -23,7 +23,7 @@ SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class CostEstimate:
     """Of the runs that are not there yet."""
 
     name: str
@@ -43,15 +43,15 @@ class Estimate:
         return asdict(self)
 
 
-def estimate(plan: SweepPlan, folder: Path) -> Estimate:
+def estimate_cost(plan: SweepPlan, folder: Path) -> CostEstimate:
     """Try three runs for at most three seconds each, and conclude from their size to all."""
-    runs = wanted(plan, metric_values(folder, asked_metrics(plan)))
-    todo = missing_runs(runs, known_runs(folder))
-    with Guard(perform, min(3.0, plan.sweep.time_limit), plan.sweep.memory) as guard:
+    runs = planned_runs(plan, metric_values(folder, deciding_metrics(plan)))
+    todo = missing_runs(runs, stored_runs(folder))
+    with ChildProcess(perform, min(3.0, plan.sweep.time_limit), plan.sweep.memory) as guard:
         calibration = calibrate(guard, todo)
     cpu = sum(map(calibration.cost, todo))
     rows = sum(run.receivers for run in todo) if plan.sweep.keep.receivers else 0
-    return Estimate(
+    return CostEstimate(
         name=plan.sweep.name,
         version=code_version(),
         points=len({run.point.index for run in runs}),
@@ -62,11 +62,11 @@ def estimate(plan: SweepPlan, folder: Path) -> Estimate:
         disk_bytes=ROW * len(todo) + RECEIVER * rows,
         tried=calibration.tried,
         first=tuple(f"{run.point}, seed {run.seed}" for run in todo[:SHOWN]),
-        most_runs=plan.most_runs if asked_metrics(plan) else len(runs),
+        most_runs=plan.most_runs if deciding_metrics(plan) else len(runs),
     )
 
 
-def show(told: Estimate) -> str:
+def show(told: CostEstimate) -> str:
     """For people."""
     lines = [f"{told.name}: {told.points} points, {told.runs} runs, {told.missing} to make (version {told.version})"]
     if told.most_runs > told.runs:

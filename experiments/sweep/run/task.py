@@ -11,14 +11,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from experiments.sweep.run.guard import Guard, Outcome, Perform
+from experiments.sweep.run.child_process import ChildProcess, Perform, RunOutcome
+from experiments.sweep.spec.metrics import METRICS
 from experiments.sweep.spec.sweep_file import BACKEND
-from experiments.sweep.store.catalog import METRICS
 from experiments.sweep.store.schema import column_of, runs_schema
 
-__all__ = ["WANTED_RUNS", "Task", "row_of"]
+__all__ = ["TODO_SCHEMA", "Task", "row_of"]
 
-WANTED_RUNS = pa.schema(
+TODO_SCHEMA = pa.schema(
     [
         ("task", pa.int32()),
         ("run_id", pa.string()),
@@ -62,7 +62,7 @@ class Task:
         context = TaskContext.get()
         attempt = 0 if context is None else context.attemptNumber()
         schema = runs_schema(self.axes)
-        with Guard(self.perform, self.time_limit, self.memory) as guard:
+        with ChildProcess(self.perform, self.time_limit, self.memory) as guard:
             for batch in batches:
                 wanted = batch.to_pylist()
                 # One row first: Java opens the file for it while the other runs are made.
@@ -72,7 +72,7 @@ class Task:
         # By now everything that a task needs is imported.
         _once_per_worker()
 
-    def _row(self, guard: Guard, todo: Mapping[str, Any], attempt: int) -> dict[str, Any]:
+    def _row(self, guard: ChildProcess, todo: Mapping[str, Any], attempt: int) -> dict[str, Any]:
         started = datetime.now(UTC)
         outcome = guard.run(self._job(todo))
         return row_of(todo, outcome) | {"attempt": attempt, "started": started, "machine": socket.gethostname()}
@@ -88,7 +88,7 @@ class Task:
         }
 
 
-def row_of(todo: Mapping[str, Any], outcome: Outcome) -> dict[str, Any]:
+def row_of(todo: Mapping[str, Any], outcome: RunOutcome) -> dict[str, Any]:
     """The row of `runs` for what came of a run, without what depends on the machine."""
     told = outcome.told or {"metrics": {}, "fingerprint": None, "receivers": None, "series": None}
     return {

@@ -12,14 +12,14 @@ from typing import Any
 
 from experiments.scenario.files import put
 from experiments.scenario.scenario import Scenario, parse, read
-from experiments.sweep.run.version import code_version
+from experiments.sweep.spec.code_version import code_version
 from experiments.sweep.spec.conditions import Condition
 from experiments.sweep.spec.quantities import Value, kind_of, number_of
 from experiments.sweep.spec.sampling import unit_points
 from experiments.sweep.spec.sweep_file import BACKEND, Axis, Sweep
 from protocols.errors import ConfigError, UsageError
 
-__all__ = ["SweepPlan", "Point", "SweepRun"]
+__all__ = ["Point", "SweepPlan", "SweepRun"]
 
 
 @dataclass(frozen=True, slots=True)

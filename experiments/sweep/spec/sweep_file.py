@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from experiments.scenario.files import read_yaml
 from experiments.scenario.validation_errors import validated
 from experiments.sweep.spec.conditions import Condition
+from experiments.sweep.spec.metrics import METRICS
 from experiments.sweep.spec.quantities import Value, number_of
-from experiments.sweep.store.catalog import METRICS
 from protocols.errors import ConfigError
 from topologies.units import Duration, Size
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from experiments.sweep.run.execute import write_nested
-from experiments.sweep.store.datasets import NESTED, is_nested, location, parts, stored
+from experiments.sweep.store.datasets import NESTED, location, parts, read_dataset
 from experiments.sweep.store.folder import claim
+from experiments.sweep.store.nested import is_nested, write_nested
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +39,7 @@ def _rewrite(spark: "SparkSession", folder: Path, dataset: str, job: str) -> Non
     old = sorted({path.parent for path in parts(folder, dataset)})
     if not old:
         return
-    frame = stored(spark, folder, dataset)
+    frame = read_dataset(spark, folder, dataset)
     files = max(1, frame.count() // ROWS_OF_FILE)
     frame.coalesce(files).write.option("compression", "zstd").parquet(location(folder / dataset / job))
     for part in old:

@@ -8,12 +8,12 @@ receivers/job=<uuid>/ one row per run and receiver
 series/job=<uuid>/    one row per run, name and time
 """
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from experiments.sweep.store.invocations import latest_version
 from protocols.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,18 +21,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NESTED",
-    "Known",
-    "is_nested",
-    "known_runs",
-    "latest_version",
+    "StoredRuns",
     "location",
     "metric_values",
     "parts",
+    "quarantine",
+    "read_dataset",
     "receivers",
     "runs",
     "series",
-    "set_aside",
-    "stored",
+    "stored_runs",
     "table",
 ]
 
@@ -42,7 +40,7 @@ KEYS = {"runs": ("run_id",), "receivers": ("run_id", "receiver"), "series": ("ru
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class StoredRuns:
     """The runs a folder holds: run_id -> (version, status), and the files that could not be read."""
 
     status: dict[str, tuple[str, str]]
@@ -64,20 +62,7 @@ def parts(folder: Path, dataset: str = "runs") -> list[Path]:
     return sorted(path for path in (folder / dataset).glob("job=*/*.parquet") if not path.name.startswith(("_", ".")))
 
 
-def is_nested(folder: Path, dataset: str) -> bool:
-    """Has any run this dataset's rows nested in its own?"""
-    from pyarrow import parquet
-
-    for path in parts(folder):
-        file = parquet.ParquetFile(path)
-        if dataset in file.schema_arrow.names:
-            column = file.read(columns=[dataset], use_threads=False)[dataset]
-            if column.null_count < len(column):
-                return True
-    return False
-
-
-def known_runs(folder: Path) -> Known:
+def stored_runs(folder: Path) -> StoredRuns:
     """What has been computed; needs no Spark. A file that broke off counts as not there, and its runs as missing."""
     found: dict[str, tuple[str, str]] = {}
     unreadable = []
@@ -89,7 +74,7 @@ def known_runs(folder: Path) -> Known:
         for row in rows:
             if found.get(row["run_id"], ("", ""))[1] != "ok":
                 found[row["run_id"]] = (row["version"], row["status"])
-    return Known(found, tuple(unreadable))
+    return StoredRuns(found, tuple(unreadable))
 
 
 def metric_values(folder: Path, metrics: Sequence[str]) -> dict[str, dict[str, float | None]]:
@@ -104,7 +89,7 @@ def metric_values(folder: Path, metrics: Sequence[str]) -> dict[str, dict[str, f
     return found
 
 
-def set_aside(files: Iterable[Path]) -> None:
+def quarantine(files: Iterable[Path]) -> None:
     """Keep files that can't be read, under a name that nobody reads."""
     for path in files:
         path.rename(path.with_name(f".{path.name}.broken"))
@@ -121,15 +106,6 @@ def _columns(path: Path, names: list[str]) -> Iterator[dict[str, Any]] | None:
     return iter(rows)
 
 
-def latest_version(folder: Path) -> str:
-    """The version of the code that the last invocation ran; UsageError when the folder holds no sweep."""
-    jobs = [json.loads(path.read_text()) for path in (folder / "jobs").glob("*.json")]
-    if not jobs:
-        raise UsageError(f"{folder}: holds no results of a sweep; mcastlab sweep SWEEP.yaml --out {folder} makes them")
-    version: str = max(jobs, key=lambda job: str(job["started"]))["version"]
-    return version
-
-
 def runs(spark: "SparkSession", folder: Path, version: str | None = None) -> "DataFrame":
     """One row per run of one version of the code (default: of the last invocation), without the nested columns.
 
@@ -138,20 +114,20 @@ def runs(spark: "SparkSession", folder: Path, version: str | None = None) -> "Da
     from pyspark.sql import functions as f
 
     wanted = version or latest_version(folder)
-    return stored(spark, folder, "runs").where(f.col("version") == wanted)
+    return read_dataset(spark, folder, "runs").where(f.col("version") == wanted)
 
 
 def receivers(spark: "SparkSession", folder: Path) -> "DataFrame":
     """One row per run and receiver, of all versions of the code: join with `runs` for one."""
-    return stored(spark, folder, "receivers")
+    return read_dataset(spark, folder, "receivers")
 
 
 def series(spark: "SparkSession", folder: Path) -> "DataFrame":
     """One row per run, name and time, of all versions of the code: join with `runs` for one."""
-    return stored(spark, folder, "series")
+    return read_dataset(spark, folder, "series")
 
 
-def stored(spark: "SparkSession", folder: Path, dataset: str) -> "DataFrame":
+def read_dataset(spark: "SparkSession", folder: Path, dataset: str) -> "DataFrame":
     """Everything in a dataset, each row once, without nested columns. UsageError when there is nothing."""
     if not parts(folder, dataset):
         kept = "" if dataset == "runs" else f" (keep.{dataset} in the sweep file says whether they are kept)"

@@ -2,26 +2,18 @@
 
 import fcntl
 import json
-import os
-import platform
-import socket
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import yaml
 
-from experiments.sweep.run.version import code_version, commit
 from experiments.sweep.spec.grid import SweepPlan
 from experiments.sweep.store.datasets import parts
 from protocols.errors import UsageError
 
-__all__ = ["claim", "new_job", "prepare"]
+__all__ = ["claim", "prepare"]
 
 MAY_CHANGE = ("replications", "until", "refine", "keep", "theory", "time_limit", "memory")
 """What a resumed sweep may say differently: more of the same points, or how they are run."""
@@ -73,25 +65,3 @@ def claim(folder: Path) -> Iterator[None]:
         except OSError as error:
             raise UsageError(f"--out: value {str(folder)!r} is not allowed; another sweep is writing to it") from error
         yield
-
-
-def new_job(folder: Path, master: str, runs: int) -> str:
-    """Note an invocation that is about to make some runs; returns its name, the <uuid> of its parts."""
-    job = str(uuid4())
-    about = {
-        "job": job,
-        "started": datetime.now(UTC).isoformat(),
-        "version": code_version(),
-        "commit": commit(),
-        "runs": runs,
-        "master": master,
-        "machine": socket.gethostname(),
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "packages": {name: version(name) for name in ("pyspark", "pyarrow", "numpy", "simpy")},
-        "command": sys.argv,
-    }
-    jobs = folder / "jobs"
-    jobs.mkdir(exist_ok=True)
-    (jobs / f"{job}.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
-    return job

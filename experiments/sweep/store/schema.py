@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from experiments.sweep.store.catalog import METRICS, RECEIVER_METRICS
+from experiments.sweep.spec.metrics import METRICS, RECEIVER_METRICS
 
 __all__ = ["DOCUMENTED", "PROVENANCE", "column_of", "receivers_schema", "runs_schema", "series_schema"]
 

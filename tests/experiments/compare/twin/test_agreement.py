@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from experiments.compare.paired import student
-from experiments.compare.twin.agreement import agreement
+from experiments.compare.twin.equivalence import equivalence_test
 
 
 def two_tests(gaps: np.ndarray, margin: float) -> bool:
@@ -24,7 +24,7 @@ def test_the_interval_decides_as_two_one_sided_tests_do() -> None:
     for _ in range(300):
         first = dice.normal(10.0, 1.0, 6)
         second = first + dice.normal(dice.uniform(-1.5, 1.5), 0.5, 6)
-        found = agreement(first.tolist(), second.tolist(), 0.1)
+        found = equivalence_test(first.tolist(), second.tolist(), 0.1)
         assert found.equivalent == two_tests(second - first, found.margin)
         decisions.append(found.equivalent)
     assert 30 < sum(decisions) < 270
@@ -37,18 +37,18 @@ def test_worlds_that_differ_by_the_margin_pass_in_one_case_of_twenty() -> None:
     passed = 0
     for _ in range(draws):
         gaps = dice.normal(margin, 0.3, runs)
-        passed += agreement([10.0] * runs, (10.0 + gaps).tolist(), 0.1).equivalent
+        passed += equivalence_test([10.0] * runs, (10.0 + gaps).tolist(), 0.1).equivalent
     assert passed / draws == pytest.approx(0.05, abs=4 * sqrt(0.05 * 0.95 / draws))
 
 
 def test_equal_values_are_equivalent_and_a_single_pair_shows_nothing() -> None:
-    assert agreement([3.0, 4.0, 5.0], [3.0, 4.0, 5.0], 0.1).equivalent
-    alone = agreement([3.0], [3.0], 0.1)
+    assert equivalence_test([3.0, 4.0, 5.0], [3.0, 4.0, 5.0], 0.1).equivalent
+    alone = equivalence_test([3.0], [3.0], 0.1)
     assert not alone.equivalent
     assert alone.gap.high == inf
 
 
 def test_small_counts_may_differ_by_a_few_packets() -> None:
     first, second = [2.0, 3.0, 2.0, 3.0], [3.0, 4.0, 3.0, 4.0]
-    assert not agreement(first, second, 0.2).equivalent
-    assert agreement(first, second, 0.2, absolute=2.0).equivalent
+    assert not equivalence_test(first, second, 0.2).equivalent
+    assert equivalence_test(first, second, 0.2, absolute=2.0).equivalent
