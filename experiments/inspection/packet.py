@@ -25,7 +25,7 @@ _LONGEST = 96
 def packet_of(path: Path, number: int, port: int | None = None) -> dict[str, Any]:
     """Frame `number` of a capture, counted from 1, as plain values. UnsupportedError where scapy is missing."""
     try:
-        from experiments.inspection.frame_dissection import frame_layers
+        from experiments.inspection.dissector import frame_layers
     except ImportError as error:
         raise UnsupportedError(MISSING) from error
     frame = _frame(path, number)

@@ -27,7 +27,7 @@ def test_it_goes_from_before_the_first_request_to_after_its_repair(tmp_path: Pat
     cut = window.cut()
     assert cut is not None
     assert cut.hosts == ("1", CAPTURE, "2", "3")
-    assert [type(item).__name__ for item in cut.shown].count("Fold") == 2
+    assert [type(item).__name__ for item in cut.shown].count("FoldedPackets") == 2
     assert all(CAPTURE in sent.received for sent in window.lines)
 
 
