@@ -1,4 +1,4 @@
-"""One question to a sweep's results, and its answer as flat rows: what `mcastlab analyse` asks."""
+"""Answer one analysis request about sweep results as flat rows: the back end of `mcastlab analyse`."""
 
 import csv
 from collections.abc import Callable, Sequence
@@ -18,14 +18,15 @@ from protocols.errors import UsageError
 __all__ = ["HEADLINES", "AnalysisRequest", "AnalysisResult", "analyse", "write_csv"]
 
 HEADLINES = ("completion_time", "goodput_mbit_s", "overhead", "transmissions", "requests_per_loss", "feedback", "loss")
-"""Metrics that are shown when none is named, as far as there are any."""
+"""Default metrics, as far as the results have them."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnalysisRequest:
-    """What is asked: groups of runs, or one of `compare` (AXIS or AXIS=BASE), `effects`, `theory` (formulas), `series` (names).
+    """What to compute: group summaries by default, or one of `compare` (AXIS or AXIS=BASE), `effects`, `theory`, `series`.
 
-    An empty `by` means all axes for groups, and no groups elsewhere. `exact` None: exact percentiles up to EXACT_UP_TO runs.
+    An empty `by` means all axes for group summaries, and no grouping for the others. `exact` None selects exact percentiles up
+    to EXACT_UP_TO runs. Raises UsageError if more than one analysis is requested.
     """
 
     by: Sequence[str] = ()
@@ -47,7 +48,7 @@ class AnalysisRequest:
 
 @dataclass(frozen=True, slots=True)
 class AnalysisResult:
-    """Flat rows with equal keys, and what they are about."""
+    """Flat rows with equal keys, and a description of what they are."""
 
     about: str
     runs: int
@@ -56,13 +57,13 @@ class AnalysisResult:
     rows: list[dict[str, Any]]
 
     def plain(self) -> dict[str, Any]:
-        """As plain values for JSON."""
+        """Return the result as plain values for JSON."""
         head = {"about": self.about, "runs": self.runs, "failed": self.failed, "version": self.version}
         return {**head, "rows": self.rows}
 
 
 def analyse(session: Any, folder: Path, question: AnalysisRequest) -> AnalysisResult:
-    """The answer from the results in a folder. UsageError names an option whose value fits nothing there."""
+    """Compute the request from the results in a folder; UsageError names the option whose value matches nothing there."""
     runs = open_runs(session, folder, question.version)
     if question.series:
         about, rows = _series(session, folder, runs, question)
@@ -84,8 +85,8 @@ def _groups(runs: Runs, question: AnalysisRequest, folder: Path) -> tuple[str, l
     by = runs.chosen_axes(question.by) or runs.axes
     exact = runs.count <= EXACT_UP_TO if question.exact is None else question.exact
     found = summarise(runs, by, _metrics(runs, question), exact=exact, confidence=question.confidence)
-    told = f"{question.confidence:.0%} intervals: low, high Student's t; boot bootstrap"
-    return f"{told}; {'exact' if exact else 'approximate'} percentiles", [group.plain() for group in found]
+    about = f"{question.confidence:.0%} confidence intervals: low, high Student's t; boot_low, boot_high percentile bootstrap"
+    return f"{about}; {'exact' if exact else 'approximate'} percentiles", [group.plain() for group in found]
 
 
 def _compare(runs: Runs, question: AnalysisRequest, folder: Path) -> tuple[str, list[dict[str, Any]]]:
@@ -94,23 +95,21 @@ def _compare(runs: Runs, question: AnalysisRequest, folder: Path) -> tuple[str, 
     axis = pick("--compare", said, runs.axes)
     by = runs.chosen_axes(question.by)
     found = compare_variants(runs, axis, _metrics(runs, question), by, base or None, question.confidence)
-    about = (
-        "paired differences to the base on the same seeds; lower, higher: shares of the pairs; clear: 0 is outside the interval"
-    )
+    about = "paired differences to the base on equal seeds; lower, higher: fractions of pairs; clear: the interval excludes 0"
     return about, [gap.plain() for gap in found]
 
 
 def _effects(runs: Runs, question: AnalysisRequest, folder: Path) -> tuple[str, list[dict[str, Any]]]:
     del folder
     found = effects(runs, _metrics(runs, question), runs.chosen_axes(question.by) or None)
-    return "shares of the variance, and rank correlation", [row for each in found for row in each.rows()]
+    return "variance decomposition, and Spearman rank correlation", [row for each in found for row in each.rows()]
 
 
 def _theory(runs: Runs, question: AnalysisRequest, folder: Path) -> tuple[str, list[dict[str, Any]]]:
     points = PointScenarios(folder)
     found = [row.plain() for text in question.theory for row in overlay(runs, parse_formula(text), points)]
-    near = sum(row["holds"] for row in found)
-    return f"theory holds at {near} of {len(found)} points; residual in standard errors of the mean", found
+    agreeing = sum(row["holds"] for row in found)
+    return f"theory holds at {agreeing} of {len(found)} points; residual in standard errors of the mean", found
 
 
 def _series(session: Any, folder: Path, runs: Runs, question: AnalysisRequest) -> tuple[str, list[dict[str, Any]]]:
@@ -120,7 +119,7 @@ def _series(session: Any, folder: Path, runs: Runs, question: AnalysisRequest) -
 
 
 def write_csv(rows: Sequence[dict[str, Any]], path: Path) -> None:
-    """The rows as one CSV file."""
+    """Write the rows to one CSV file; UsageError if it cannot be written."""
     try:
         with path.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(rows[0]) if rows else [])

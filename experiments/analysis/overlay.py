@@ -1,4 +1,4 @@
-"""Theory beside measurement: what a formula says for each point of a sweep, and how far the measured mean is from it."""
+"""Compare theory with measurement: a formula's prediction at each point of a sweep, and the residual of the measured mean."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -13,25 +13,25 @@ from protocols.errors import UsageError
 __all__ = ["MOST_STANDARD_ERRORS", "FormulaRequest", "Prediction", "expect", "overlay", "parse_formula"]
 
 MOST_STANDARD_ERRORS = 4.0
-"""Standard errors within which a mean counts as theory's."""
+"""Largest residual, in standard errors, at which theory holds."""
 
 
 @dataclass(frozen=True, slots=True)
 class FormulaRequest:
-    """A formula by name, and what the user says of its arguments: a number, or the key to take it from."""
+    """A formula by name, with arguments the user set: a number, or the scenario key to take it from."""
 
     name: str
     given: Mapping[str, float | str]
 
     @property
     def formula(self) -> Formula:
-        """The formula itself."""
+        """The registered formula."""
         return FORMULAS[self.name]
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Theory for one point: `residual` is (mean - expected) in standard errors, None where the runs do not vary or are one."""
+    """Theory at one point. `residual` is (mean - expected)/standard error; None if the runs do not vary or there is one."""
 
     keys: dict[str, Any]
     formula: str
@@ -43,13 +43,13 @@ class Prediction:
     holds: bool
 
     def plain(self) -> dict[str, Any]:
-        """One flat row: the keys, then the numbers."""
+        """Return one flat row: the keys, then the numbers."""
         row = asdict(self)
         return {**row.pop("keys"), **row}
 
 
 def parse_formula(text: str) -> FormulaRequest:
-    """`NAME` or `NAME:argument=value,...` as the user writes it."""
+    """Parse `NAME` or `NAME:argument=value,...`; UsageError for an unknown name or argument."""
     name, _, rest = text.partition(":")
     if name not in FORMULAS:
         raise UsageError(f"--theory: value {name!r} is not allowed; one of {', '.join(FORMULAS)}")
@@ -73,9 +73,10 @@ def _number(text: str) -> float | str:
 
 
 def overlay(runs: Runs, theory: FormulaRequest, points: PointScenarios, known: Sequence[GroupSummary] = ()) -> list[Prediction]:
-    """The formula at every point of the sweep where it can be computed, beside the mean of the runs there.
+    """Evaluate the formula at every point where its arguments are known, and compare with the mean of the runs there.
 
-    `known` are groups of whole points that were computed before.
+    `known` are group summaries of whole points computed earlier. Raises UsageError if no run has the metric or no point
+    qualifies.
     """
     formula = theory.formula
     if formula.metric not in runs.metrics:
@@ -90,9 +91,9 @@ def overlay(runs: Runs, theory: FormulaRequest, points: PointScenarios, known: S
         raise UsageError(
             f"--theory: value {theory.name!r} is not allowed; "
             + (
-                f"no point tells {', '.join(missing)}; say it like {theory.name}:{missing[0]}=KEY or =NUMBER"
+                f"no point sets {', '.join(missing)}; give it as {theory.name}:{missing[0]}=KEY or =NUMBER"
                 if missing
-                else "no point of this sweep is of the kind it is meant for"
+                else "it applies to no point of this sweep"
             )
         )
     return found
@@ -112,7 +113,7 @@ def _beside(theory: FormulaRequest, group: GroupSummary, point: Mapping[str, Any
 
 
 def expect(theory: FormulaRequest, point: Mapping[str, Any]) -> float | None:
-    """The formula for a scenario as flat keys; None where it is not meant for it, or an argument is not told."""
+    """Evaluate the formula for a scenario as flat keys; None if it does not apply or an argument is unknown."""
     if not theory.formula.applies(point):
         return None
     arguments = {name: _find(theory, name, point) for name in theory.formula.needs}
@@ -125,7 +126,7 @@ def expect(theory: FormulaRequest, point: Mapping[str, Any]) -> float | None:
 
 
 def _find(theory: FormulaRequest, name: str, point: Mapping[str, Any]) -> float | None:
-    """An argument: as the user gave it, else from the scenario."""
+    """Return an argument as the user gave it, else from the scenario; None if unknown."""
     given = theory.given.get(name)
     if isinstance(given, float):
         return given

@@ -1,4 +1,4 @@
-"""Paired comparison of variants: runs that differ in one axis only, so that chance met both in the same way."""
+"""Paired comparison of variants: runs with equal seeds that differ in one axis only (common random numbers)."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -11,12 +11,12 @@ from protocols.errors import UsageError
 __all__ = ["VariantDifference", "compare_variants", "variants_of"]
 
 HELD = "_held_"
-"""What the columns of the other side of a pair begin with."""
+"""Prefix of the columns of the base run of a pair."""
 
 
 @dataclass(frozen=True, slots=True)
 class VariantDifference:
-    """How a metric of `variant` differs from that of `base`; `lower` and `higher` are shares of the pairs."""
+    """Paired difference of a metric of `variant` to that of `base`; `lower` and `higher` are fractions of the pairs."""
 
     keys: dict[str, Any]
     metric: str
@@ -32,17 +32,17 @@ class VariantDifference:
 
     @property
     def clear(self) -> bool:
-        """Is zero outside the interval?"""
+        """Whether the confidence interval excludes zero."""
         return self.low is not None and self.high is not None and not self.low <= 0.0 <= self.high
 
     def plain(self) -> dict[str, Any]:
-        """One flat row: the keys, then the numbers."""
+        """Return one flat row: the keys, then the numbers."""
         row = asdict(self)
         return {**row.pop("keys"), **row, "clear": self.clear}
 
 
 def variants_of(runs: Runs, axis: str) -> list[Any]:
-    """The values an axis took, in order."""
+    """Return the sorted values of an axis."""
     column = axis_column(axis)
     return sorted((row[0] for row in runs.ok.select(column).distinct().collect()), key=sort_key)
 
@@ -50,9 +50,10 @@ def variants_of(runs: Runs, axis: str) -> list[Any]:
 def compare_variants(
     runs: Runs, axis: str, metrics: Sequence[str], by: Sequence[str] = (), base: Any = None, confidence: float = 0.95
 ) -> list[VariantDifference]:
-    """Every value of `axis` against `base` (the first value unless given), within the groups of `by`.
+    """Compare every value of `axis` with `base` (default: the first value), within the groups of `by`.
 
-    A pair has the same seed, case and values of every other axis; runs without a partner are left out.
+    The two runs of a pair have equal seed, case and values of all other axes; runs without a partner are left out. Intervals
+    are Student's t intervals of the mean difference. Raises UsageError for an axis of one value or an unknown base.
     """
     values = variants_of(runs, axis)
     chosen = _base(axis, values, base)
@@ -84,7 +85,7 @@ def _base(axis: str, values: list[Any], base: Any) -> Any:
 
 
 def _pairs(runs: Runs, axis: str, metrics: Sequence[str], base: Any) -> Any:
-    """A row per pair: all columns of the variant, and the base's metrics in columns that begin with HELD."""
+    """Join pairs: all columns of the variant, and the base's metrics in columns prefixed HELD."""
     from pyspark.sql import functions as f
 
     column = axis_column(axis)

@@ -1,4 +1,4 @@
-"""The scenario behind each point of a sweep, as flat dotted keys with every default filled in: what theory asks for."""
+"""The scenario of each point of a sweep as flat dotted keys with all defaults filled in: the input of formulas."""
 
 import copy
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ __all__ = ["PointScenarios", "flat"]
 
 
 class PointScenarios:
-    """The sweep in a folder, asked for its points."""
+    """The scenarios of the points of the sweep in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -24,14 +24,14 @@ class PointScenarios:
         self._known: dict[tuple[tuple[str, Any], ...], dict[str, Any]] = {}
 
     def at(self, keys: Mapping[str, Any]) -> dict[str, Any]:
-        """The scenario with these values on the axes, and the axes by their own names; empty when it is not allowed."""
+        """Return the scenario with these values on the axes, and the axes by their own names; empty if it is invalid."""
         key = tuple(keys.items())
         if key not in self._known:
             self._known[key] = self._make(keys)
         return self._known[key]
 
     def settings(self, keys: Mapping[str, Any]) -> dict[str, Any]:
-        """The values by scenario key that turn the base into this point."""
+        """Return the values by scenario key that turn the base scenario into this point."""
         found: dict[str, Any] = {} if "name" in self._base else {"name": self.sweep.name}
         found |= self.sweep.cases.get(str(keys.get(CASE)), {})
         for name, value in keys.items():
@@ -45,12 +45,12 @@ class PointScenarios:
         try:
             plain = parse(data, str(self.folder)).plain()
         except (ConfigError, UsageError):
-            # Only a version of the code that the runs were not made with can come here.
+            # Reached only by a code version other than the one that made the runs.
             return {}
         return dict(flat(plain)) | dict(keys)
 
     def _keys(self, name: str) -> tuple[str, ...]:
-        """The keys of the scenario an axis sets."""
+        """Return the scenario keys an axis sets."""
         if name in (CASE, BACKEND) or name not in self.sweep.axes:
             return ()
         key = self.sweep.axes[name].key
@@ -58,7 +58,7 @@ class PointScenarios:
 
 
 def flat(value: Any, prefix: str = "") -> Iterable[tuple[str, Any]]:
-    """Nested values by dotted keys. A link's loss is its probability where it is independent, 0 where there is none."""
+    """Yield nested values by dotted keys; a link's loss is its probability where independent, 0 where there is none."""
     if isinstance(value, Mapping):
         model = value.get("model")
         if model in ("perfect", "bernoulli", "content") or (model == "gilbert-elliott" and _memoryless(value)):
@@ -73,5 +73,5 @@ def flat(value: Any, prefix: str = "") -> Iterable[tuple[str, Any]]:
 
 
 def _memoryless(chain: Mapping[str, Any]) -> bool:
-    """Does a packet's fate say nothing about the next one's?"""
+    """Whether a Gilbert-Elliott chain is equivalent to independent losses."""
     return (chain["loss_bad"], chain["loss_good"]) == (1.0, 0.0) and abs(chain["p"] + chain["r"] - 1.0) < 1e-9

@@ -1,4 +1,4 @@
-"""Time series of many runs as bands: the quantiles of a quantity at each time, over the runs of a group."""
+"""Time series of many runs as quantile bands: quantiles of a quantity over the runs of a group, per time bin."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,16 +15,18 @@ __all__ = ["QUANTILES", "QuantileBand", "quantile_bands"]
 
 QUANTILES = (5, 25, 50, 75, 95)
 POINTS = 100
+"""Default number of time bins."""
 ACCURACY = 1000
+"""The rank of an approximate percentile is off by at most 1/ACCURACY of the group's size."""
 FUZZ = 1e-6
-"""Of a bin: times are sums of intervals, and not exact."""
+"""Tolerance as a fraction of a bin; times are sums of intervals and carry rounding errors."""
 RUNNING = ("objects_received", "receivers_complete")
-"""What is counted since the run began, by the first word of the name; of the rest rows of value 0 are left out."""
+"""Cumulative quantities, by the first word of the name; of all others rows of value 0 are omitted."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuantileBand:
-    """Quantiles over the runs of a group: `at[rank][i]` is the one of `times[i]`, the beginning of a bin."""
+    """Quantiles over the runs of a group: `at[rank][i]` belongs to the bin that begins at `times[i]` seconds."""
 
     keys: dict[str, Any]
     name: str
@@ -33,7 +35,7 @@ class QuantileBand:
     runs: tuple[int, ...]
 
     def rows(self) -> list[dict[str, Any]]:
-        """A flat row for each time."""
+        """Return one flat row per time."""
         return [
             {
                 **self.keys,
@@ -55,10 +57,10 @@ def quantile_bands(
     quantiles: Sequence[int] = QUANTILES,
     points: int = POINTS,
 ) -> list[QuantileBand]:
-    """Bands of every group and quantity (all of them unless `names`), over at most `points` bins of time.
+    """Return bands of every group and quantity (all, or those in `names`), over at most `points` time bins.
 
-    Each run counts once in each bin: with the mean of its intervals there, 0 where it has no row, and when it is over with 0 or
-    with what it came to where the quantity is a running one.
+    Each run counts once per bin, with the mean of its intervals there, and 0 where it has no row. After its end a run counts
+    with 0, or with its final value if the quantity is cumulative. Raises UsageError if the sweep kept no such series.
     """
     from pyspark.sql import functions as f
 
@@ -83,12 +85,12 @@ def quantile_bands(
 
 
 def _filled(grid: Any, series: Any, width: float, each: int) -> Any:
-    """A value of each run, quantity and bin of the grid; `each` intervals make a bin."""
+    """Return one value per run, quantity and bin of the grid; `each` intervals make a bin."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
     running = f.split("name", " ")[0].isin(list(RUNNING))
-    # The time of a row is the end of its interval.
+    # A row carries the end of its interval.
     place = f.greatest(f.ceil(f.col("t") / width - FUZZ) - 1, f.lit(0)).cast("int").alias("_bin")
     known = series.groupBy("run_id", "name", place).agg(f.sum("value").alias("_sum"), f.max("value").alias("_most"))
     before = Window.partitionBy("run_id", "name").orderBy("_bin")

@@ -1,4 +1,4 @@
-"""Groups of runs in numbers: count, mean, spread, intervals and percentiles of a metric."""
+"""Summary statistics of groups of runs: count, mean, standard deviation, confidence intervals and percentiles of a metric."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -13,14 +13,14 @@ __all__ = ["EXACT_UP_TO", "PERCENTILES", "GroupSummary", "half_width", "sort_key
 
 PERCENTILES = (5, 25, 50, 75, 95)
 EXACT_UP_TO = 2_000_000
-"""Runs for which percentiles are exact unless something else is asked; an exact one of ten millions takes long."""
+"""Runs up to which percentiles are exact by default; exact percentiles of ten million runs take long."""
 ACCURACY = 1000
-"""An approximate percentile's rank is at most 1/ACCURACY of the group's size away."""
+"""The rank of an approximate percentile is off by at most 1/ACCURACY of the group's size."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSummary:
-    """One metric of one group of runs. `low` and `high` are Student's t, `boot_*` the bootstrap's; None for a single run."""
+    """One metric of one group of runs; `low`, `high`: Student's t interval; `boot_*`: bootstrap interval; None for one run."""
 
     keys: dict[str, Any]
     metric: str
@@ -37,11 +37,11 @@ class GroupSummary:
 
     @property
     def error(self) -> float | None:
-        """The standard error of the mean."""
+        """Standard error of the mean; None for a single run."""
         return None if self.sd is None else self.sd / sqrt(self.count)
 
     def plain(self) -> dict[str, Any]:
-        """One flat row: the keys, then the numbers."""
+        """Return one flat row: the keys, then the numbers."""
         row = asdict(self)
         keys, percentiles = row.pop("keys"), row.pop("percentiles")
         return {**keys, **row, **{f"p{rank}": value for rank, value in percentiles.items()}}
@@ -57,7 +57,10 @@ def summarise(
     confidence: float = 0.95,
     resamples: int = 1000,
 ) -> list[GroupSummary]:
-    """Every metric of every group, in order of the keys. `exact`: how percentiles are found; `resamples` 0: no bootstrap."""
+    """Summarise every metric of every group, sorted by the keys.
+
+    `exact` selects exact or approximate percentiles (None: exact up to EXACT_UP_TO runs); `resamples` 0 skips the bootstrap.
+    """
     if exact is None:
         exact = runs.count <= EXACT_UP_TO
     keys = [axis_column(name) for name in by]
@@ -74,7 +77,7 @@ def summarise(
 
 
 def without_nan(frame: Any, metrics: Sequence[str]) -> Any:
-    """With not-a-number as missing, so that it spoils no mean."""
+    """Replace not-a-number by null in the columns of the metrics, so that aggregates ignore it."""
     from pyspark.sql import functions as f
 
     columns = [metric_column(metric) for metric in metrics]
@@ -125,14 +128,14 @@ def _group(
 
 
 def half_width(sd: float | None, count: int, confidence: float = 0.95) -> float | None:
-    """Half the width of Student's interval; None for a single value."""
+    """Return half the width of Student's t interval of a mean; None for a single value."""
     if sd is None or count < 2 or not isfinite(sd):
         return None
     return student_quantile(0.5 + confidence / 2, count - 1) * sd / sqrt(count)
 
 
 def sort_key(value: Any) -> tuple[int, float, str]:
-    """Numbers by size, then words, then nothing: axes hold any of them."""
+    """Return a key that sorts numbers by size, then strings, then null."""
     if value is None:
         return (2, inf, "")
     if isinstance(value, str):

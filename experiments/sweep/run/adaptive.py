@@ -1,6 +1,6 @@
-"""Which runs a sweep asks for next, from the results so far: more replications, and more values where a metric changes.
+"""Plan the runs of a sweep from the results so far: sequential stopping, and refinement of an axis.
 
-Decided from rows alone, seed by seed, so that an interrupted sweep comes to the same runs as one that was not.
+Plans depend only on stored rows, taken in order of seeds, so that an interrupted sweep arrives at the same runs.
 """
 
 from collections import defaultdict
@@ -18,27 +18,27 @@ from protocols.errors import UsageError
 __all__ = ["Values", "deciding_metrics", "half_width", "planned_runs"]
 
 Values: TypeAlias = Mapping[str, Mapping[str, float | None]]
-"""run_id -> metric -> value, None where the run did not come to one; every run that has a row."""
+"""run_id -> metric -> value of every run that has a row; None where the run has no value."""
 FIRST, GROWTH = 5, 2
-"""Replications before the first look, and their growth until the next: looking more often would stop by luck too often."""
+"""Replications before the first test, and their growth factor until the next; testing more often stops too early by chance."""
 
 
 def deciding_metrics(plan: SweepPlan) -> list[str]:
-    """The metrics that decide how a sweep goes on."""
+    """Return the metrics that decide about further runs."""
     return [rule.metric for rule in (plan.sweep.until, plan.sweep.refine) if rule is not None]
 
 
 def planned_runs(plan: SweepPlan, values: Values) -> list[SweepRun]:
-    """Every run the sweep asks for as far as results tell; all of them are there when it is over.
+    """Return every run the sweep asks for, given the results so far; when all of them have rows, the sweep is complete.
 
-    Sets `plan.more`. UsageError when conditions leave no point.
+    Sets `plan.more`. Raises UsageError if conditions exclude every point.
     """
     plan.more.clear()
     rounds = plan.sweep.refine.rounds if plan.sweep.refine else 0
     for number in range(rounds + 1):
         runs = [run for point in plan.points() for run in _of_point(plan, point, values)]
         if not runs:
-            raise UsageError(f"{plan.path}: leave_out: leaves no point at all")
+            raise UsageError(f"{plan.path}: leave_out: excludes every point")
         if plan.sweep.refine is None or number == rounds or any(run.run_id not in values for run in runs):
             break
         plan.more.append(_between(plan, plan.sweep.refine, runs, values))
@@ -46,7 +46,7 @@ def planned_runs(plan: SweepPlan, values: Values) -> list[SweepRun]:
 
 
 def _of_point(plan: SweepPlan, point: Point, values: Values) -> list[SweepRun]:
-    """Its replications: as many as the file says, or as the interval needs."""
+    """Return the replications of a point: the number in the file, or as many as the confidence interval needs."""
     until = plan.sweep.until
     if until is None:
         return plan.runs(point, 0, plan.sweep.replications)
@@ -58,7 +58,7 @@ def _of_point(plan: SweepPlan, point: Point, values: Values) -> list[SweepRun]:
 
 def _enough(until: Until, rows: Sequence[Mapping[str, float | None]]) -> bool:
     found = [value for row in rows if (value := row[until.metric]) is not None]
-    # A point that never comes to a value would not with more seeds.
+    # More seeds do not help a point without any value.
     if len(rows) >= until.most or not found:
         return True
     mean = fsum(found) / len(found)
@@ -66,14 +66,14 @@ def _enough(until: Until, rows: Sequence[Mapping[str, float | None]]) -> bool:
 
 
 def half_width(values: Sequence[float], confidence: float) -> float:
-    """Of the Student t interval of the mean of two or more values."""
+    """Return half the width of the Student t interval of the mean of two or more values."""
     n = len(values)
     mean = fsum(values) / n
     return student_quantile(0.5 + confidence / 2, n - 1) * sqrt(fsum((value - mean) ** 2 for value in values) / (n - 1) / n)
 
 
 def _between(plan: SweepPlan, refine: Refine, runs: Sequence[SweepRun], values: Values) -> tuple[Value, ...]:
-    """New values in the middle of those neighbours between which the metric changes most, over everything else."""
+    """Return new values midway between those neighbours on the axis across which the metric changes most."""
     means = _means(refine, runs, values)
     axis = plan.sweep.axes[refine.axis]
     known = sorted({at for curve in means.values() for at in curve})
@@ -88,7 +88,7 @@ def _between(plan: SweepPlan, refine: Refine, runs: Sequence[SweepRun], values: 
 
 
 def _means(refine: Refine, runs: Sequence[SweepRun], values: Values) -> dict[tuple[object, ...], dict[float, float]]:
-    """The metric's mean along the axis, for each combination of everything else."""
+    """Return the mean of the metric along the axis, per combination of all other axes."""
     found: dict[tuple[object, ...], dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
     for run in runs:
         value = values[run.run_id][refine.metric]

@@ -1,4 +1,4 @@
-"""How long runs are thought to take: a few are tried, the others follow by their size."""
+"""Estimate the cost of runs: time a few and scale by their weight."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,31 +9,31 @@ from experiments.sweep.spec.grid import SweepRun
 __all__ = ["DEFAULT_SECONDS_PER_WEIGHT", "Calibration", "calibrate"]
 
 DEFAULT_SECONDS_PER_WEIGHT = 5e-7
-"""Seconds per unit of weight, when no run could be tried; some machine of 2024."""
+"""Seconds per unit of weight if no run was timed; measured on a machine of 2024."""
 TRIED, LIMIT = 3, 3.0
-"""Runs tried, and seconds each may take."""
+"""Runs timed, and seconds allowed for each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Seconds per unit of weight, from so many runs that were tried."""
+    """Seconds per unit of weight, estimated from `tried` timed runs."""
 
     per_weight: float
     tried: int
 
     def cost(self, run: SweepRun) -> float:
-        """Seconds this run is thought to take."""
+        """Return the estimated seconds of a run."""
         return run.weight * self.per_weight
 
 
-def calibrate(guard: ChildProcess, runs: Sequence[SweepRun]) -> Calibration:
-    """Try a small, a middle and a large run. One that is not over in time counts with the time it had."""
+def calibrate(child: ChildProcess, runs: Sequence[SweepRun]) -> Calibration:
+    """Time a small, a median and a large run; one that exceeds the limit counts with the time it had."""
     ordered = sorted(runs, key=lambda run: run.weight)
     chosen = [ordered[int(part * (len(ordered) - 1))] for part in (0.1, 0.5, 0.9)][:TRIED] if ordered else []
     spent, weight = 0.0, 0.0
     tried = 0
     for run in {run.run_id: run for run in chosen}.values():
-        outcome = guard.run(_job(run))
+        outcome = child.run(_job(run))
         if outcome.status in ("ok", "timeout"):
             spent, weight, tried = spent + _seconds(outcome), weight + run.weight, tried + 1
     return Calibration(spent / weight if weight else DEFAULT_SECONDS_PER_WEIGHT, tried)

@@ -1,4 +1,4 @@
-"""Makes runs in a child process, so that one that hangs, crashes or eats the memory is one failed row and no more."""
+"""Execute runs in a child process with limits, so that a run that hangs, crashes or exhausts memory fails alone."""
 
 import ctypes
 import gc
@@ -18,24 +18,27 @@ from typing import Any, TypeAlias
 __all__ = ["ChildProcess", "Perform", "RunOutcome"]
 
 Perform: TypeAlias = Callable[[Mapping[str, Any]], dict[str, Any]]
-"""Makes a run, in the child; what it returns can be pickled."""
+"""Function that executes a run in the child; its result must be picklable."""
 
 PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """What came of a run: `status` is ok, error, timeout or crashed; `told` is what `perform` returned when it is ok."""
+    """Outcome of a run: `status` is ok, error, timeout or crashed; `result` is the result of `perform` if ok."""
 
     status: str
     error: str | None
-    told: dict[str, Any] | None
+    result: dict[str, Any] | None
     duration: float
     cpu: float
 
 
 class ChildProcess:
-    """A child that makes one run after the other, and is replaced when it dies. Forked: what is imported here is there."""
+    """A forked child that executes runs one after another, and is replaced when it dies.
+
+    The child inherits imported modules. `time_limit` is in seconds of wall-clock time, `memory` in bytes.
+    """
 
     def __init__(self, perform: Perform, time_limit: float, memory: int) -> None:
         self._perform = perform
@@ -51,7 +54,7 @@ class ChildProcess:
         self.close()
 
     def run(self, job: Mapping[str, Any]) -> RunOutcome:
-        """Make one run; always comes back, with the reason when it went wrong."""
+        """Execute one run; failures are reported in the outcome, never raised."""
         if self._child is None:
             self._start()
         assert self._line is not None
@@ -60,20 +63,20 @@ class ChildProcess:
             self._line.send(job)
             if not self._line.poll(self._limit):
                 self.close()
-                return RunOutcome("timeout", f"not over after {self._limit:g} s", None, time.monotonic() - began, 0.0)
-            status, error, told, cpu = self._line.recv()
+                return RunOutcome("timeout", f"not finished after {self._limit:g} s", None, time.monotonic() - began, 0.0)
+            status, error, result, cpu = self._line.recv()
         except (EOFError, OSError):
             return RunOutcome("crashed", self._bury(), None, time.monotonic() - began, 0.0)
-        return RunOutcome(status, error, told, time.monotonic() - began, cpu)
+        return RunOutcome(status, error, result, time.monotonic() - began, cpu)
 
     def close(self) -> None:
-        """End the child."""
+        """Kill the child."""
         if self._child is not None:
             self._child.kill()
             self._bury()
 
     def _start(self) -> None:
-        # Forked, so that a child costs milliseconds and not an interpreter with everything to import.
+        # Forking takes milliseconds; spawning would start an interpreter and import everything.
         context = multiprocessing.get_context("fork")
         self._line, far = context.Pipe()
         self._child = context.Process(target=_serve, args=(far, self._line, self._perform, self._memory), daemon=True)
@@ -81,7 +84,7 @@ class ChildProcess:
         far.close()
 
     def _bury(self) -> str:
-        """Forget a child that is dead or dying; says of what."""
+        """Reap a dead or dying child; return how it ended."""
         assert self._line is not None
         self._line.close()
         self._child.join()
@@ -93,13 +96,13 @@ class ChildProcess:
 
 
 def _serve(line: Connection, far: Connection, perform: Perform, memory: int) -> None:
-    """What the child does until nobody listens any more."""
+    """Loop of the child: receive a job, execute it, send the outcome; exit when the pipe closes."""
     far.close()
-    # When the worker dies, by whatever signal, nobody would wait for this run.
+    # Die with the parent, by whatever signal it ends.
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _limit_memory(memory)
-    # What is there already is not looked through again and again.
+    # Exclude objects inherited from the parent from garbage collection.
     gc.collect()
     gc.freeze()
     while True:
@@ -108,17 +111,17 @@ def _serve(line: Connection, far: Connection, perform: Perform, memory: int) -> 
         except (EOFError, OSError):
             os._exit(0)
         began = time.process_time()
-        told: dict[str, Any] | None = None
+        result: dict[str, Any] | None = None
         try:
-            told = perform(job)
+            result = perform(job)
             status, error = "ok", None
-        except Exception as raised:  # noqa: BLE001  (whatever a run raises is its result)
+        except Exception as raised:  # noqa: BLE001  (any exception of a run is its outcome)
             status, error = "error", _reason(raised)
-        line.send((status, error, told, time.process_time() - began))
+        line.send((status, error, result, time.process_time() - began))
 
 
 def _limit_memory(more: int) -> None:
-    """Allow that many bytes more than there are now; beyond that, MemoryError."""
+    """Limit the data segment to the current size plus `more` bytes; allocations beyond it raise MemoryError."""
     used = sum(map(int, Path("/proc/self/statm").read_text().split()[5:6])) * resource.getpagesize()
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     limit = used + more
@@ -126,7 +129,7 @@ def _limit_memory(more: int) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """One line, the same wherever the code lies: what was raised, and where."""
+    """Format an exception as one line with its location, independent of the install path."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno} in {frames[-1].name})" if frames else ""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:500]}{where}"

@@ -1,4 +1,4 @@
-"""mcastlab itself, sent to the workers of a cluster: they need its dependencies, and nobody has to install it there."""
+"""Send the source of mcastlab to the workers of a cluster, which need only its dependencies installed."""
 
 import tempfile
 import zipfile
@@ -15,7 +15,7 @@ PACKAGES = ("protocols", "topologies", "sim", "emu", "experiments")
 
 
 def deploy(spark: "SparkSession") -> None:
-    """Send the packages to every worker of the session, where they come before what is installed."""
+    """Send the packages to every worker of the session, where they precede installed ones."""
     path = archive(Path(tempfile.mkdtemp(prefix="mcastlab-")))
     if ".connect." in type(spark).__module__:
         spark.addArtifacts(str(path), pyfile=True)
@@ -24,7 +24,7 @@ def deploy(spark: "SparkSession") -> None:
 
 
 def archive(folder: Path) -> Path:
-    """A zip file of the packages in the folder: source only, since compiled modules can't be imported from one."""
+    """Write a zip file of the packages to the folder; source only, because compiled modules are not importable from a zip."""
     path = folder / "mcastlab.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
         for package in PACKAGES:

@@ -1,4 +1,4 @@
-"""A sweep from its file to its last row: what is missing is computed, and what came of it is counted."""
+"""Execute a sweep: determine missing runs, run them as Spark jobs, repeat while adaptive rules add runs, count the results."""
 
 from collections import Counter
 from collections.abc import Container, Sequence
@@ -32,7 +32,7 @@ __all__ = ["SweepOptions", "SweepSummary", "missing_runs", "run_sweep"]
 
 @dataclass(frozen=True, slots=True)
 class SweepOptions:
-    """How a sweep is made; nothing here changes results."""
+    """Execution options; none of them changes results."""
 
     master: str = "local[*]"
     remote: str | None = None
@@ -45,7 +45,7 @@ class SweepOptions:
 
 @dataclass(slots=True)
 class SweepSummary:
-    """What came of an invocation. `status` counts all runs the sweep asks for, `made` those of this invocation."""
+    """Result of an invocation: `status` counts all runs the sweep asks for, `made` those of this invocation."""
 
     folder: Path
     total: int = 0
@@ -58,31 +58,31 @@ class SweepSummary:
 
     @property
     def left(self) -> int:
-        """Runs that were not made, since it was interrupted or limited."""
+        """Runs not executed because of an interrupt or a limit."""
         return self.total - self.status.total()
 
     @property
     def failed(self) -> int:
-        """Runs that are not ok."""
+        """Runs whose status is not ok."""
         return self.status.total() - self.status["ok"]
 
     def plain(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return plain values for JSON."""
         counts = {
             key: getattr(self, key) for key in ("total", "made", "known", "left", "failed", "other_versions", "unreadable")
         }
-        told = {"folder": str(self.folder), "version": code_version(), "interrupted": self.interrupted}
-        return {**told, **counts, "status": dict(sorted(self.status.items()))}
+        about = {"folder": str(self.folder), "version": code_version(), "interrupted": self.interrupted}
+        return {**about, **counts, "status": dict(sorted(self.status.items()))}
 
 
 def missing_runs(runs: Sequence[SweepRun], known: StoredRuns, retry: bool = False) -> list[SweepRun]:
-    """Those without a row; with `retry` also those whose row is not ok."""
+    """Return the runs without a row; with `retry` also those whose status is not ok."""
     done = known.done
     return [run for run in runs if run.run_id not in done or (retry and done[run.run_id] != "ok")]
 
 
 def run_sweep(plan: SweepPlan, folder: Path, options: SweepOptions, spark: "SparkSession | None" = None) -> SweepSummary:
-    """Compute what is missing in the folder. A session that is given is used, and left as it is."""
+    """Execute the missing runs of a sweep in `folder`. A Spark session that is passed is used and left open."""
     prepare(plan, folder, options.resume or options.retry)
     with claim(folder):
         return _Driver(plan, folder, options, spark).go()
@@ -108,7 +108,7 @@ class _Driver:
         return self.summary
 
     def _go_on(self) -> Sequence[SweepRun]:
-        """Compute until nothing more is asked for, or it is told to stop; returns all runs asked for."""
+        """Execute runs until no more are planned or the user interrupts; return all planned runs."""
         metrics, asked = deciding_metrics(self.plan), set[str]()
         while True:
             runs = planned_runs(self.plan, metric_values(self.folder, metrics))
@@ -124,7 +124,7 @@ class _Driver:
         return [name for name, kept in (("receivers", keep.receivers), ("series", keep.series is not None)) if kept]
 
     def _todo(self, runs: Sequence[SweepRun], asked: Container[str]) -> Sequence[SweepRun]:
-        """What is to be made of the runs, without those this invocation has been asked for."""
+        """Return the runs to execute, without those this invocation planned before."""
         known = stored_runs(self.folder)
         quarantine(known.unreadable)
         new = [run for run in runs if run.run_id not in asked]
@@ -138,16 +138,16 @@ class _Driver:
     def _make(self, todo: Sequence[SweepRun]) -> None:
         sweep, options = self.plan.sweep, self.options
         if self.calibration is None:
-            # The child is forked before Java and its threads are there.
-            with ChildProcess(options.perform, min(3.0, sweep.time_limit), sweep.memory) as guard:
-                self.calibration = calibrate(guard, todo)
+            # Fork the child before Java starts its threads.
+            with ChildProcess(options.perform, min(3.0, sweep.time_limit), sweep.memory) as child:
+                self.calibration = calibrate(child, todo)
         if self.spark is None:
             self.spark = session(self._master(), self.folder / "spark.log", options.remote)
             if options.remote is not None or not options.master.startswith("local["):
                 deploy(self.spark)
         tasks = pack([self.calibration.cost(run) for run in todo], cores_of(self.spark))
         if "emu" in sweep.backends:
-            # Each is long, and what is finished should be safe.
+            # Emulated runs are long, so each gets its own task and is stored when it ends.
             tasks = list(range(len(todo)))
         job = record_invocation(self.folder, options.remote or options.master, len(todo))
         part = self.folder / "runs" / f"job={job}"
@@ -157,7 +157,7 @@ class _Driver:
         self.summary.made += progress.done
 
     def _master(self) -> str:
-        """Emulations share the machine's kernel, and one at a time is what it can take."""
+        """Return the Spark master; emulations share the kernel of this machine, so they run one at a time on local[1]."""
         if "emu" not in self.plan.sweep.backends:
             return self.options.master
         if not self.options.master.startswith("local") or self.options.remote:

@@ -1,4 +1,4 @@
-"""What a sweep would cost, without running it: a few of its runs are tried."""
+"""Estimate the cost of a sweep from a few timed runs."""
 
 import os
 from dataclasses import asdict, dataclass
@@ -18,13 +18,13 @@ from topologies.units import format_duration, format_size
 __all__ = ["CostEstimate", "estimate_cost", "show"]
 
 ROW, RECEIVER = 400, 40
-"""Bytes on disk of a run's metrics, and of a receiver's: compressed, as measured."""
+"""Measured bytes on disk of a run's metrics and of a receiver's, compressed."""
 SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
-    """Of the runs that are not there yet."""
+    """Estimated cost of the missing runs of a sweep."""
 
     name: str
     version: str
@@ -39,16 +39,16 @@ class CostEstimate:
     most_runs: int
 
     def plain(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return plain values for JSON."""
         return asdict(self)
 
 
 def estimate_cost(plan: SweepPlan, folder: Path) -> CostEstimate:
-    """Try three runs for at most three seconds each, and conclude from their size to all."""
+    """Time three runs for at most three seconds each, and extrapolate to all missing runs by weight."""
     runs = planned_runs(plan, metric_values(folder, deciding_metrics(plan)))
     todo = missing_runs(runs, stored_runs(folder))
-    with ChildProcess(perform, min(3.0, plan.sweep.time_limit), plan.sweep.memory) as guard:
-        calibration = calibrate(guard, todo)
+    with ChildProcess(perform, min(3.0, plan.sweep.time_limit), plan.sweep.memory) as child:
+        calibration = calibrate(child, todo)
     cpu = sum(map(calibration.cost, todo))
     rows = sum(run.receivers for run in todo) if plan.sweep.keep.receivers else 0
     return CostEstimate(
@@ -66,15 +66,15 @@ def estimate_cost(plan: SweepPlan, folder: Path) -> CostEstimate:
     )
 
 
-def show(told: CostEstimate) -> str:
-    """For people."""
-    lines = [f"{told.name}: {told.points} points, {told.runs} runs, {told.missing} to make (version {told.version})"]
-    if told.most_runs > told.runs:
-        lines[0] += f"; results decide about more, up to {told.most_runs} in all"
-    if told.missing:
-        cpu, wall = format_duration(float(f"{told.cpu_s:.2g}")), format_duration(float(f"{told.wall_s:.2g}"))
-        lines.append(f"about {cpu} of processor time, {wall} on this machine, {format_size(told.disk_bytes)} on disk")
-        lines.append(f"(from {told.tried} runs that were tried)")
-        lines += [f"  {first}" for first in told.first]
-        lines += ["  ..."] if told.missing > len(told.first) else []
+def show(cost: CostEstimate) -> str:
+    """Format the estimate as text."""
+    lines = [f"{cost.name}: {cost.points} points, {cost.runs} runs, {cost.missing} missing (version {cost.version})"]
+    if cost.most_runs > cost.runs:
+        lines[0] += f"; results may add runs, up to {cost.most_runs} in total"
+    if cost.missing:
+        cpu, wall = format_duration(float(f"{cost.cpu_s:.2g}")), format_duration(float(f"{cost.wall_s:.2g}"))
+        lines.append(f"about {cpu} of CPU time, {wall} on this machine, {format_size(cost.disk_bytes)} on disk")
+        lines.append(f"(estimated from {cost.tried} timed runs)")
+        lines += [f"  {first}" for first in cost.first]
+        lines += ["  ..."] if cost.missing > len(cost.first) else []
     return "\n".join(lines)

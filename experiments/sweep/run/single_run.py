@@ -1,4 +1,4 @@
-"""What one run of a sweep is: from the JSON of a scenario to metrics, in the process that calls."""
+"""Execute one run of a sweep in the calling process: from the JSON of a scenario to metrics."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,10 +19,10 @@ __all__ = ["perform"]
 
 
 def perform(job: Mapping[str, Any]) -> dict[str, Any]:
-    """Make the run a job describes: its metrics, fingerprint and what is kept beside. What goes wrong is raised.
+    """Execute the run of a job and return its metrics, fingerprint, and rows to keep; exceptions propagate.
 
-    A job has `scenario` (JSON), `backend`, `receivers` (keep rows?), `series` (interval or None), `captures` (names) and
-    `folder` for the files of these.
+    A job has `scenario` (JSON), `backend`, `receivers` (whether to return rows), `series` (interval in seconds or None),
+    `captures` (names of nodes and links) and `folder` for the capture files.
     """
     scenario = parse(json.loads(job["scenario"]), "scenario")
     collecting = _Collecting.of_job(scenario, job)
@@ -42,13 +42,13 @@ def perform(job: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Collecting(Recording):
-    """Keeps the time series in memory instead of a file."""
+    """A recording that keeps the time series in memory instead of a file."""
 
     collected: Series | None = None
 
     @classmethod
     def of_job(cls, scenario: Scenario, job: Mapping[str, Any]) -> "_Collecting | None":
-        """What the job asks for; None when that is nothing."""
+        """Return the recording a job asks for; None if it asks for nothing."""
         if job["series"] is None and not job["captures"]:
             return None
         series = None
@@ -58,12 +58,12 @@ class _Collecting(Recording):
 
     @contextmanager
     def watchers(self, scenario: Scenario, topology: Topology) -> Iterator[Sequence[Watcher]]:
-        """As of a single run, and the series."""
+        """Yield the watchers of a single run, and the series."""
         with super().watchers(scenario, topology) as found:
             yield [*found, *([] if self.collected is None else [self.collected])]
 
     def rows(self) -> list[dict[str, Any]] | None:
-        """The series as rows, by name and time; None when none was asked for."""
+        """Return the series as rows sorted by name and time; None if none was asked for."""
         if self.collected is None:
             return None
         rows = [

@@ -1,4 +1,4 @@
-"""One Spark job that makes runs and writes their rows: each task's file is in its place as soon as the task is over."""
+"""Run a set of runs as one Spark job; the Parquet file of each task is committed as soon as the task ends."""
 
 import json
 import signal
@@ -26,16 +26,17 @@ if TYPE_CHECKING:
 __all__ = ["SweepError", "run_job", "todo_table"]
 
 COMMITTER = "mapreduce.fileoutputcommitter.algorithm.version"
-"""Version 2 moves a task's file to its place when the task is over, and not all files at the end of the job."""
+"""Algorithm version 2 commits a task's file at the end of the task instead of the end of the job."""
 LOOK_EVERY = 0.25
+"""Seconds between updates of the progress line."""
 
 
 class SweepError(McastlabError):
-    """Spark gave up on the job; what was finished is kept."""
+    """The Spark job failed; rows of finished tasks are kept."""
 
 
 def todo_table(runs: Sequence[SweepRun], tasks: Sequence[int], axes: Mapping[str, str]) -> Any:
-    """What Spark is given to do."""
+    """Return the runs as an Arrow table of TODO_SCHEMA."""
     rows = [
         {
             "task": task,
@@ -59,9 +60,9 @@ def _typed(value: Value, kind: str) -> Value:
 
 
 def run_job(spark: "SparkSession", todo: Any, task: Task, part: Path, progress: Progress) -> bool:
-    """Make the runs of `todo` and write their rows to `part`; False when it was interrupted (Ctrl-C).
+    """Execute the runs of `todo` and write their rows to `part`; return False if interrupted by SIGINT.
 
-    SweepError when Spark gives up. In all cases the files of finished tasks are in their place.
+    Raises SweepError if the Spark job fails. In all cases the files of finished tasks are committed.
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -79,14 +80,14 @@ def _write(frame: "DataFrame", part: Path) -> None:
 
 
 def _in_background(spark: "SparkSession", action: Callable[[], None], progress: Progress) -> bool:
-    """The main thread only waits, so that Ctrl-C finds it where it can answer."""
+    """Run `action` in a thread, so that the main thread can handle SIGINT."""
     failed: list[Exception] = []
     stop = threading.Event()
 
     def act() -> None:
         try:
             action()
-        except Exception as error:  # noqa: BLE001  (reported below, in the thread that can)
+        except Exception as error:  # noqa: BLE001  (reported below, in the main thread)
             failed.append(error)
 
     with _interrupt_sets(stop):
@@ -101,7 +102,7 @@ def _in_background(spark: "SparkSession", action: Callable[[], None], progress: 
     progress.tell(last=True)
     if failed and not stop.is_set():
         raise SweepError(
-            f"Spark gave up after {progress.done} runs, which are kept (--resume makes the others): {_reason(failed[0])}"
+            f"the Spark job failed after {progress.done} runs, which are kept (--resume runs the others): {_reason(failed[0])}"
         ) from failed[0]
     return not stop.is_set()
 
@@ -118,7 +119,7 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def _interrupt_sets(stop: threading.Event) -> Iterator[None]:
-    """SIGINT sets `stop`, in place of Spark's own handler; only a main thread can do that."""
+    """Set `stop` on SIGINT instead of Spark's own handler; a no-op outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

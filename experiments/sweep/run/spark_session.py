@@ -1,4 +1,4 @@
-"""A Spark session that starts quickly and quietly: its noise goes to a log file, which is quoted when it fails."""
+"""Start a Spark session with its log output redirected to a file, which is quoted if the start fails."""
 
 import os
 import re
@@ -20,7 +20,7 @@ __all__ = ["check_java", "check_pyspark", "cores_of", "session", "stop"]
 JAVA_PACKAGE = "openjdk-17-jre-headless"
 MASTERS = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|(spark|k8s)://.+|yarn")
 ATTEMPTS = 4
-"""How often Spark tries a task in local mode; its own default is once, and then one dead worker ends the sweep."""
+"""Attempts per task in local mode; Spark's default of one lets a single dead worker end the sweep."""
 
 OPTIONS = {
     "spark.ui.enabled": "false",
@@ -28,11 +28,11 @@ OPTIONS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "8",
-    # A tiny shuffle put together to one task would leave all processors but one without work.
+    # Coalescing a tiny shuffle into one task would leave all cores but one idle.
     "spark.sql.adaptive.coalescePartitions.enabled": "false",
     "spark.driver.memory": "2g",
     "spark.log.level": "WARN",
-    # Rows go to Java when they are given back and not at the end of the task, so that the file is open by then.
+    # Stream rows to Java as they are yielded, not at the end of the task, so that the file is open by then.
     "spark.python.udf.pipelined.enabled": "true",
 }
 
@@ -40,11 +40,11 @@ OPTIONS = {
 def session(
     master: str = "local[*]", log: Path | None = None, remote: str | None = None, many_rows: bool = False
 ) -> "SparkSession":
-    """The session of this process, made when there is none; the caller stops it.
+    """Return the session of this process, created if there is none; the caller stops it.
 
-    `remote` (sc://HOST:PORT) uses a Spark Connect server instead of a master. `log` gets what Spark and Java say (default: a
-    temporary file). `many_rows` lets Java optimise fully, which pays above some five million rows and starts slower.
-    UnsupportedError when Java or PySpark is missing or Spark does not start.
+    `remote` (sc://HOST:PORT) selects a Spark Connect server instead of a master. `log` receives the output of Spark and Java
+    (default: a temporary file). `many_rows` enables full JIT compilation, which pays off above about five million rows and
+    starts slower. Raises UnsupportedError if Java or PySpark is missing or Spark does not start.
     """
     check_pyspark()
     _hush()
@@ -60,23 +60,23 @@ def session(
 
 
 def stop(spark: "SparkSession") -> None:
-    """Stop a session, also one whose Java has died already."""
+    """Stop a session, even if its Java process has died."""
     from py4j.protocol import Py4JError
 
-    # ConnectionError is what a dead Java answers with; nothing is left to stop then.
+    # A dead Java process raises ConnectionError; there is nothing left to stop.
     with suppress(Py4JError, ConnectionError):
         spark.stop()
 
 
 def cores_of(spark: "SparkSession") -> int:
-    """How many tasks run at the same time, as far as Spark says; at least 1."""
+    """Return how many tasks run concurrently, as far as Spark reports it; at least 1."""
     if ".connect." in type(spark).__module__:
         return os.cpu_count() or 1
     return max(1, spark.sparkContext.defaultParallelism)
 
 
 def check_pyspark() -> None:
-    """UnsupportedError when the Python packages are missing."""
+    """Raise UnsupportedError if the Python packages are missing."""
     try:
         import pandas  # noqa: F401
         import pyarrow  # noqa: F401
@@ -86,7 +86,7 @@ def check_pyspark() -> None:
 
 
 def check_java() -> None:
-    """UnsupportedError when there is no Java to run Spark with."""
+    """Raise UnsupportedError if there is no Java to run Spark with."""
     home = os.environ.get("JAVA_HOME")
     if home and shutil.which("java", path=str(Path(home, "bin"))) is None:
         raise UnsupportedError(f"sweeps need Java, and JAVA_HOME ({home}) has none; unset it or install Java 17 there")
@@ -95,7 +95,7 @@ def check_java() -> None:
 
 
 def _hush() -> None:
-    """PySpark prints what it raises as well: the Java stack of every SQL mistake, and a stack when Java is gone."""
+    """Silence PySpark's own printing of errors it also raises: Java stacks of SQL errors, and of a lost Java process."""
     from pyspark import accumulators
     from pyspark.logger import PySparkLogger
 
@@ -105,18 +105,18 @@ def _hush() -> None:
 
 
 def _environment(master: str) -> None:
-    # Without this the workers would be whatever python3 is first on the path.
+    # Otherwise workers run the first python3 on the path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if master.startswith("local"):
-        # The name of this machine may not resolve, and nobody outside has to reach it.
+        # The host name may not resolve, and local mode needs no external address.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         os.environ.setdefault("SPARK_LOCAL_HOSTNAME", "localhost")
 
 
 @contextmanager
 def _noise_to(log: Path) -> Iterator[None]:
-    """File descriptor 2 leads to the log meanwhile: a Java process started now keeps it for life."""
+    """Redirect file descriptor 2 to the log; a Java process started meanwhile inherits it for its lifetime."""
     log.parent.mkdir(parents=True, exist_ok=True)
     sys.stderr.flush()
     kept = os.dup(2)
@@ -166,7 +166,7 @@ def _with_attempts(master: str) -> str:
 
 
 def _last_words(log: Path, error: Exception) -> str:
-    """The line of the log that says most, or else the error's first."""
+    """Return the last error line of the log, or else the first line of the error."""
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
     telling = [line.strip() for line in lines if re.search(r"Exception|Error|error:", line)]
     return telling[-1][:200] if telling else (str(error).splitlines() or [type(error).__name__])[0][:200]

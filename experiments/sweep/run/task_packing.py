@@ -1,20 +1,20 @@
-"""Runs packed to tasks: long enough that starting them costs little, short enough that little is lost, longest first."""
+"""Pack runs into tasks, longest first: long enough to amortise task start-up, short enough to limit losses on a kill."""
 
 from collections.abc import Sequence
 
 __all__ = ["LONGEST", "SHORTEST", "pack"]
 
 SHORTEST, LONGEST = 2.0, 20.0
-"""Seconds of a task. What is under way is lost when a sweep is killed."""
+"""Bounds of a task's estimated seconds; unfinished tasks are lost when a sweep is killed."""
 ROUNDS = 16
-"""Tasks for each core, so that the last ones end together."""
+"""Tasks per core, so that the last ones end close together."""
 
 
 def pack(costs: Sequence[float], cores: int) -> list[int]:
-    """The task of each run, given the seconds each is thought to take; tasks are numbered in the order they should start."""
+    """Return the task number of each run, given its estimated seconds; tasks should start in numerical order."""
     total = sum(costs)
     target = min(max(total / cores / ROUNDS, SHORTEST), LONGEST)
-    # A small sweep has work for all cores, too.
+    # Give every core of a small sweep some work.
     target = min(target, total / (2 * cores))
     tasks = [0] * len(costs)
     task, filled = 0, 0.0

@@ -1,4 +1,4 @@
-"""The version of the code that makes results: equal versions mean equal source."""
+"""Identify the version of the code that produces results: equal versions mean equal source."""
 
 import ast
 import subprocess
@@ -11,13 +11,17 @@ from pathlib import Path
 __all__ = ["code_version", "commit", "sources"]
 
 WHOLE = ("protocols", "topologies", "sim", "emu")
+"""Packages hashed as a whole."""
 ENTRY = "experiments.sweep.run.single_run"
-"""Of `experiments` only what a run imports counts, so that another report does not make results old."""
+"""Module that executes one run.
+
+Of `experiments` only what it imports is hashed, so that changes elsewhere keep results valid.
+"""
 
 
 @cache
 def code_version(entry: str = ENTRY) -> str:
-    """The package's version and a digest of the source that runs by this module depend on, like 0.1.0+1f2e3d4c5b6a."""
+    """Return the package version and a digest of the source imported by `entry`, like 0.1.0+1f2e3d4c5b6a."""
     hashed = sha256()
     for name, path in sorted(sources(entry).items()):
         hashed.update(f"{name}\0".encode() + path.read_bytes() + b"\0")
@@ -25,7 +29,7 @@ def code_version(entry: str = ENTRY) -> str:
 
 
 def sources(entry: str = ENTRY) -> dict[str, Path]:
-    """The files that runs by this module depend on, by the name of the module."""
+    """Return the source files that runs executed by `entry` depend on, by module name."""
     found = {}
     for package in WHOLE:
         top = _file(package).parent
@@ -45,12 +49,12 @@ def _file(name: str) -> Path:
     assert spec is not None, f"{name} is not there"
     assert spec.origin is not None, f"{name} has no file"
     path = Path(spec.origin)
-    # A compiled module lies beside its source.
+    # A compiled module is in the folder of its source.
     return path if path.suffix == ".py" else path.parent / f"{name.rpartition('.')[2]}.py"
 
 
 def _imports(path: Path) -> list[str]:
-    """The modules of `experiments` that a file imports, wherever in it."""
+    """Return the modules of `experiments` that a file imports at any nesting level."""
     found = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
@@ -68,7 +72,7 @@ def _is_module(name: str) -> bool:
 
 
 def commit() -> str | None:
-    """The git commit of the source, with + when it was changed since; None where there is no repository."""
+    """Return the git commit of the source, with + if the tree is dirty; None outside a repository."""
     try:
         told = subprocess.run(
             ["git", "describe", "--always", "--abbrev=40", "--dirty=+", "--exclude=*"],

@@ -1,4 +1,4 @@
-"""The many small files of a sweep, put together to few: above a thousand, reading them takes longer than asking."""
+"""Compact the many small Parquet files of a sweep into few; above a thousand files, reading them dominates a query."""
 
 import shutil
 from pathlib import Path
@@ -18,9 +18,9 @@ ROWS_OF_FILE = 1_000_000
 
 
 def compact(spark: "SparkSession", folder: Path) -> tuple[int, int]:
-    """Rewrite every dataset as few files; returns how many files there were and are. UsageError while a sweep writes there.
+    """Rewrite every dataset as few files; return (files before, files after). UsageError while a sweep writes to the folder.
 
-    The new files are complete before the old ones go; what is there twice after a crash in between is read once.
+    New files are complete before old ones are removed; rows duplicated by a crash in between are read once.
     """
     with claim(folder):
         write_nested(spark, folder, [name for name in NESTED if is_nested(folder, name)])

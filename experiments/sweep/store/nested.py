@@ -13,7 +13,7 @@ __all__ = ["is_nested", "write_nested"]
 
 
 def is_nested(folder: Path, dataset: str) -> bool:
-    """Has any run this dataset's rows nested in its own?"""
+    """Return whether any run holds rows of this dataset nested in its own."""
     from pyarrow import parquet
 
     for path in parts(folder):
@@ -26,7 +26,7 @@ def is_nested(folder: Path, dataset: str) -> bool:
 
 
 def write_nested(spark: "SparkSession", folder: Path, datasets: Sequence[str]) -> None:
-    """Write the datasets `receivers` and `series` from what is nested in `runs`, for the jobs that have not been yet."""
+    """Write the datasets `receivers` and `series` from the rows nested in `runs`, for parts not yet written."""
     from pyspark.sql import functions as f
 
     for part in sorted((folder / "runs").glob("job=*")):
@@ -36,7 +36,7 @@ def write_nested(spark: "SparkSession", folder: Path, datasets: Sequence[str]) -
                 continue
             frame = spark.read.parquet(location(part))
             if dataset not in frame.columns:
-                # Put together before this was to be kept.
+                # Compacted before this dataset was to be kept.
                 continue
             flat = frame.select("run_id", f.explode(dataset).alias("one")).select("run_id", "one.*")
             flat.write.mode("overwrite").option("compression", "zstd").parquet(location(target))

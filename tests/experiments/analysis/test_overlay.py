@@ -38,7 +38,7 @@ def test_an_argument_can_be_given_as_a_number_or_by_another_key(runs: Runs, fold
 
 
 def test_a_formula_whose_arguments_nobody_tells_is_refused(runs: Runs, folder: Path) -> None:
-    with pytest.raises(UsageError, match=r"no point tells receivers; say it like arq:receivers=KEY or =NUMBER"):
+    with pytest.raises(UsageError, match=r"no point sets receivers; give it as arq:receivers=KEY or =NUMBER"):
         overlay(runs, parse_formula("arq:receivers=nowhere"), PointScenarios(folder))
 
 

@@ -22,7 +22,7 @@ def job(seed: int) -> dict[str, object]:
 
 
 @pytest.fixture
-def guard() -> Iterator[ChildProcess]:
+def child() -> Iterator[ChildProcess]:
     with ChildProcess(unlucky, 60.0, 500_000_000) as made:
         yield made
 
@@ -31,52 +31,52 @@ def guard() -> Iterator[ChildProcess]:
     ("seed", "status", "reason"),
     [
         (ERROR, "error", "ValueError: as it was told (mishaps.py:"),
-        (HANGS, "timeout", "not over after 1 s"),
+        (HANGS, "timeout", "not finished after 1 s"),
         (EXITS, "crashed", "its process ended with exit code 17"),
         (SEGFAULT, "crashed", "its process was killed by SIGSEGV"),
         (HUNGRY, "error", "MemoryError"),
     ],
 )
 def test_a_run_that_goes_wrong_has_a_reason_and_the_next_is_right(
-    guard: ChildProcess, seed: int, status: str, reason: str
+    child: ChildProcess, seed: int, status: str, reason: str
 ) -> None:
-    before = guard.run(job(1))
-    guard._limit = 1.0 if seed == HANGS else 60.0
-    failed = guard.run(job(seed))
-    guard._limit = 60.0
-    after = guard.run(job(1))
-    assert (failed.status, failed.told) == (status, None)
+    before = child.run(job(1))
+    child._limit = 1.0 if seed == HANGS else 60.0
+    failed = child.run(job(seed))
+    child._limit = 60.0
+    after = child.run(job(1))
+    assert (failed.status, failed.result) == (status, None)
     assert reason in str(failed.error)
     assert before.status == after.status == "ok"
-    assert before.told == after.told
+    assert before.result == after.result
 
 
-def test_a_run_tells_metrics_receivers_and_series(guard: ChildProcess) -> None:
-    told = guard.run(job(1)).told
+def test_a_run_tells_metrics_receivers_and_series(child: ChildProcess) -> None:
+    told = child.run(job(1)).result
     assert told is not None
     assert told["metrics"]["completed"] == 1.0
     assert [row["receiver"] for row in told["receivers"]] == ["r1", "r2"]
     assert {row["name"].split()[0] for row in told["series"]} >= {"packets_sent", "receivers_complete"}
 
 
-def test_captures_are_in_a_folder_of_the_run(guard: ChildProcess, tmp_path: Path) -> None:
-    assert guard.run(job(1) | {"captures": ("s1-r1",), "folder": str(tmp_path / "run")}).status == "ok"
+def test_captures_are_in_a_folder_of_the_run(child: ChildProcess, tmp_path: Path) -> None:
+    assert child.run(job(1) | {"captures": ("s1-r1",), "folder": str(tmp_path / "run")}).status == "ok"
     assert (tmp_path / "run" / "s1-r1.pcapng").stat().st_size > 1000
 
 
 @pytest.mark.emu
-def test_an_emulation_is_made_like_a_simulation(guard: ChildProcess) -> None:
-    outcome = guard.run(job(1) | {"backend": "emu", "series": None})
+def test_an_emulation_is_made_like_a_simulation(child: ChildProcess) -> None:
+    outcome = child.run(job(1) | {"backend": "emu", "series": None})
     assert (outcome.status, outcome.error) == ("ok", None)
-    assert outcome.told is not None
-    assert (outcome.told["metrics"]["completed"], outcome.told["fingerprint"]) == (1.0, None)
+    assert outcome.result is not None
+    assert (outcome.result["metrics"]["completed"], outcome.result["fingerprint"]) == (1.0, None)
 
 
-def test_the_child_is_gone_with_its_guard(guard: ChildProcess) -> None:
-    guard.run(job(1))
-    child = guard._child
+def test_the_child_is_gone_with_its_guard(child: ChildProcess) -> None:
+    child.run(job(1))
+    child = child._child
     assert child.is_alive()
-    guard.close()
+    child.close()
     assert not child.is_alive()
 
 

@@ -166,7 +166,7 @@ def test_results_of_another_version_are_kept_apart(
 
 
 def test_a_folder_with_other_results_is_refused(done: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"it holds results \(--resume goes on with them\)"):
+    with pytest.raises(UsageError, match=r"it holds results \(--resume continues them\)"):
         run_sweep(plan_of(tmp_path, **KEYS), done, SweepOptions())
     with pytest.raises(UsageError, match=r"it holds another sweep than .*small\.yaml"):
         run_sweep(plan_of(tmp_path, **KEYS, seed=5), done, SweepOptions(resume=True))

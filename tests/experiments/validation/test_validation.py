@@ -136,7 +136,7 @@ def test_an_interrupted_validation_goes_on_where_it_was(tmp_path: Path, capsys: 
     out, part = tmp_path / "page.md", tmp_path / "page.md.part"
     long = [*QUICK, "--out", str(out)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(families, "judge", _interrupting(after=5))
+        patch.setattr(families, "check_values", _interrupting(after=5))
         assert invoke([*long, "--jobs", "1"]) == 130
     assert not out.exists()
     assert len(part.read_text().splitlines()) == 1 + 5
