@@ -1,4 +1,4 @@
-"""Frames out of pcap and pcapng files, without any capture library."""
+"""Read frames from pcap and pcapng files without a capture library."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ _LARGEST = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A packet as captured: `data` may be shorter than the `length` it had. `number` counts from 1, as in Wireshark."""
+    """A captured frame; `data` may be shorter than the original `length`. `number` counts from 1, as in Wireshark."""
 
     number: int
     time: float
@@ -37,12 +37,12 @@ class Frame:
     length: int
     comment: str = ""
     direction: int = 0
-    """1 into the interface, 2 out of it, 0 when the file does not say."""
+    """1 inbound, 2 outbound, 0 if the file does not record it."""
 
 
 @dataclass(slots=True)
 class _Interface:
-    """An interface of a pcapng section: its link type and clock."""
+    """An interface of a pcapng section: its link type, timestamp resolution and offset in seconds."""
 
     link: int
     resolution: float = 1e-6
@@ -50,24 +50,27 @@ class _Interface:
 
 
 def is_capture(head: bytes) -> bool:
-    """Do these first bytes of a file say pcap or pcapng?"""
+    """Return whether these first bytes of a file are a pcap or pcapng magic number."""
     return head[:4] in _PCAP or head[:4] == _PCAPNG
 
 
 class CaptureFile:
-    """A capture on disk; after `frames` is exhausted, `flaw` says whether the file ended as it should."""
+    """A capture on disk; after `frames` is exhausted, `flaw` reports a truncated end."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.flaw = ""
-        """What is wrong with the end of the file; empty when nothing is."""
+        """Description of the truncated end of the file; empty if it is complete."""
 
     def frames(self) -> Iterator[Frame]:
-        """Every frame in the order of the file. UsageError for what can't be read, ConfigError for what is no capture."""
+        """Yield every frame in file order.
+
+        Raises UsageError for an unreadable file, ConfigError for one that is not a valid capture.
+        """
         self.flaw = ""
         with _mapped(self.path) as data:
             if not is_capture(data[:4]):
-                raise ConfigError(f"{self.path}: is no pcap or pcapng file")
+                raise ConfigError(f"{self.path}: is not a pcap or pcapng file")
             try:
                 yield from self._pcapng(data) if data[:4] == _PCAPNG else self._pcap(data)
             except (StructError, IndexError) as problem:

@@ -1,4 +1,4 @@
-"""What `mcastlab send` and `recv` say while they run: JSON lines on stdout, or plain lines and a progress bar."""
+"""Report the progress of `mcastlab send` and `recv`: JSON lines on stdout, or text lines and a progress bar."""
 
 import json
 import re
@@ -17,7 +17,7 @@ __all__ = ["TransferReporter", "TransferStatus", "file_row", "summary"]
 
 @dataclass(frozen=True, slots=True)
 class TransferStatus:
-    """Where things stand: bytes done and to do, share lost, NACKs so far."""
+    """State of a transfer: bytes done, bytes in total, fraction of packets lost, NACKs so far."""
 
     done: int
     total: int
@@ -26,7 +26,7 @@ class TransferStatus:
 
 
 class TransferReporter:
-    """Use as a context manager; the bar is drawn on stderr when that is a terminal."""
+    """Context manager that reports a transfer; the bar is drawn on stderr if it is a terminal."""
 
     def __init__(self, title: str, as_json: bool, measure: Callable[[], TransferStatus]) -> None:
         self.as_json = as_json
@@ -50,23 +50,23 @@ class TransferReporter:
         self._bar.stop()
 
     def tick(self) -> None:
-        """Draw where things stand."""
+        """Redraw the progress bar."""
         if not self._bar.disable:
             now = self._measure()
             self._bar.update(self._task, completed=now.done, total=now.total or None, loss=now.loss, nacks=now.nacks)
             self._bar.refresh()
 
     def event(self, event: Event, now: float) -> None:
-        """Tell an event of the protocol (in JSON only; people see files and the bar)."""
+        """Write an event of the protocol, in JSON mode only."""
         if self.as_json:
             self.object(_snake(type(event).__name__), time=round(now, 6), **_plain(event))
 
     def object(self, event: str, /, **values: Any) -> None:
-        """One JSON object on one line of stdout."""
+        """Write one JSON object as a line on stdout."""
         print(json.dumps({"event": event, **values}), flush=True)  # noqa: T201 this is the command's output
 
     def line(self, text: str) -> None:
-        """One line for people, on stdout beside the bar on stderr."""
+        """Write one text line on stdout, unless in JSON mode."""
         if not self.as_json:
             going_on = self._bar.live.is_started
             self._bar.stop()
@@ -91,14 +91,14 @@ def _plain(event: Event) -> dict[str, Any]:
 
 
 def file_row(name: str, size: int, sha256: str) -> dict[str, Any]:
-    """A file as the summary lists it."""
+    """Return the entry of a file in the summary."""
     return {"name": name, "size": size, "sha256": sha256}
 
 
 def summary(
     *, ok: bool, files: list[dict[str, Any]], seconds: float, loss: float, sent: dict[str, int], cpu: float
 ) -> dict[str, Any]:
-    """The last line of `send` and `recv`; `sent` holds the machine's counts."""
+    """Return the last JSON object of `send` and `recv`; `sent` holds the counters of the machine."""
     octets = sum(row["size"] for row in files)
     return {
         "ok": ok,

@@ -1,4 +1,4 @@
-"""Time series of many runs as figures of bands."""
+"""Figures of time series: quantile bands over many runs."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,11 +11,11 @@ from experiments.report.labels import DisplayedAxis, metric_label
 __all__ = ["band_figures"]
 
 MOST = 6
-"""Quantities that have a figure."""
+"""Largest number of quantities with a figure."""
 
 
 def band_figures(bands: Sequence[measured.QuantileBand], axes: Mapping[str, DisplayedAxis], command: str) -> list[Figure]:
-    """A figure for each quantity, with a band for each group."""
+    """Return a figure for each quantity, with a band for each group."""
     found = []
     for name in list(dict.fromkeys(band.name for band in bands))[:MOST]:
         mine = [band for band in bands if band.name == name][:COLOURS]
@@ -23,7 +23,7 @@ def band_figures(bands: Sequence[measured.QuantileBand], axes: Mapping[str, Disp
             BandMark(_label(band, axes), number, band.times, [band.at[rank] for rank in measured.QUANTILES])
             for number, band in enumerate(mine)
         ]
-        caption = "Mean per interval of the series. Line: median over the runs; shaded: the middle half, and nine tenths."
+        caption = "Mean per interval of the series. Line: median over the runs; shaded: central 50 % and 90 % of the runs."
         title = f"{metric_label(name)} over time"
         x, y = FigureAxis("time [s]"), FigureAxis(metric_label(name))
         found.append(Figure(_file_name(name), "bands", title, caption, command, x, y, [Panel("", marks)]))
@@ -31,7 +31,7 @@ def band_figures(bands: Sequence[measured.QuantileBand], axes: Mapping[str, Disp
 
 
 def _file_name(name: str) -> str:
-    """Names of series have spaces, which a command line would have to quote."""
+    """Return a file name without spaces or other characters that a command line would have to quote."""
     return "series-" + re.sub(r"[^A-Za-z0-9_.]+", "-", name)
 
 

@@ -1,4 +1,4 @@
-"""From groups of runs to figures: lines with intervals and theory, heat maps, distributions, Pareto fronts, effects."""
+"""Build figures from group summaries: lines with intervals and theory, heat maps, distributions, Pareto fronts, effects."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -14,8 +14,9 @@ from experiments.report.labels import BETTER_HIGH, DisplayedAxis, help_of, metri
 __all__ = ["boxes", "differences", "heat", "importance", "lines", "pareto", "residuals", "scatter"]
 
 STEEP = 100.0
-"""The ratio of a metric's largest to its smallest mean from which it is drawn on a log scale."""
+"""Ratio of a metric's largest to its smallest mean above which its axis is logarithmic."""
 RANKS = (5, 25, 50, 75, 95)
+"""Percentiles of the box plots."""
 
 
 def _axis(shown: DisplayedAxis) -> FigureAxis:
@@ -25,7 +26,7 @@ def _axis(shown: DisplayedAxis) -> FigureAxis:
 
 
 def _words(shown: DisplayedAxis) -> FigureAxis:
-    """With a place for each value, however far apart they are."""
+    """Return a categorical axis with equally spaced values."""
     return FigureAxis(shown.name.rpartition(".")[2].replace("_", " "), categories=tuple(map(shown.text, shown.values)))
 
 
@@ -35,14 +36,14 @@ def _metric_axis(metric: str, groups: Sequence[GroupSummary]) -> FigureAxis:
 
 
 def _caption(metric: str, layout: FigureLayout, *more: str) -> str:
-    told = help_of(metric)
-    return " ".join(filter(None, (told[:1].upper() + told[1:] + "." if told else "", *more, layout.caption)))
+    about = help_of(metric)
+    return " ".join(filter(None, (about[:1].upper() + about[1:] + "." if about else "", *more, layout.caption)))
 
 
 def lines(
     metric: str, groups: Sequence[GroupSummary], layout: FigureLayout, theory: Sequence[Prediction], command: str
 ) -> Figure:
-    """Means over x with Student's intervals, and theory as dashed lines of the same colour."""
+    """Plot means over x with Student's t intervals, and theory as dashed lines of the same colour."""
     panels = []
     for panel in layout.panels():
         marks: list[LineMark] = []
@@ -53,8 +54,8 @@ def lines(
                 marks += _theory(picked, layout, number, colour, theory)
         panels.append(Panel(layout.panel_label(panel), marks))
     formulas = ", ".join(dict.fromkeys(row.formula for row in theory))
-    said = "Lines: means; shaded: 95 % intervals (Student's t)."
-    caption = _caption(metric, layout, said, f"Dashed: theory ({formulas})." if formulas else "")
+    key = "Lines: means; shaded: 95 % confidence intervals (Student's t)."
+    caption = _caption(metric, layout, key, f"Dashed: theory ({formulas})." if formulas else "")
     y = _metric_axis(metric, groups)
     title = f"{metric_label(metric).partition(' [')[0]} over {layout.x.name.rpartition('.')[2].replace('_', ' ')}"
     return Figure(f"lines-{metric}", "lines", title, caption, command, _axis(layout.x), y, panels)
@@ -82,12 +83,12 @@ def _theory(
 
 
 def heat(metric: str, groups: Sequence[GroupSummary], layout: FigureLayout, command: str) -> Figure | None:
-    """Means over two numeric axes; None when there are no two."""
+    """Plot means over two numeric axes; None if there are not two."""
     others = [axis for axis in layout.axes.values() if axis.numeric and axis is not layout.x]
     if not layout.x.numeric or not others:
         return None
     y = max(others, key=lambda axis: len(axis.values))
-    # What lies along y can't be a panel too: the colour takes its place.
+    # The axis along y cannot also be the panel; the colour axis replaces it.
     rest = [axis for axis in (layout.colour, layout.panel) if axis is not None and axis is not y]
     held = {
         name: axis.values[len(axis.values) // 2] for name, axis in layout.axes.items() if axis not in (layout.x, y, *rest[:1])
@@ -112,7 +113,7 @@ def _grid(layout: FigureLayout, groups: Sequence[GroupSummary], panel: Any) -> H
 
 
 def boxes(metric: str, groups: Sequence[GroupSummary], layout: FigureLayout, command: str) -> Figure:
-    """How single runs are spread around the mean: the middle half as a box, nine tenths as whiskers."""
+    """Plot the distribution of runs: boxes from the 25th to the 75th percentile, whiskers from the 5th to the 95th."""
     panels = []
     for panel in layout.panels():
         marks = []
@@ -123,14 +124,14 @@ def boxes(metric: str, groups: Sequence[GroupSummary], layout: FigureLayout, com
             if picked:
                 marks.append(BoxMark(layout.colour_label(colour), number, x, at))
         panels.append(Panel(layout.panel_label(panel), marks))
-    said = "Boxes: the middle half of the runs with their median; whiskers: from the 5th to the 95th percentile."
-    title = f"how {metric_label(metric).partition(' [')[0]} varies from run to run"
-    caption = _caption(metric, layout, said)
+    key = "Boxes: median and interquartile range of the runs; whiskers: 5th to 95th percentile."
+    title = f"distribution of {metric_label(metric).partition(' [')[0]} over runs"
+    caption = _caption(metric, layout, key)
     return Figure(f"spread-{metric}", "boxes", title, caption, command, _words(layout.x), _metric_axis(metric, groups), panels)
 
 
 def scatter(metric: str, groups: Sequence[GroupSummary], layout: FigureLayout, command: str) -> Iterator[Figure]:
-    """Every point of a sampled sweep over each numeric axis, those that matter most first."""
+    """Yield a scatter plot of a sampled sweep for each numeric axis, in order of the variance explained."""
     words = layout.colour if layout.colour and not layout.colour.numeric else None
     legend = tuple(layout.colour_label(value) for value in words.values) if words else ()
     numeric = [axis for axis in (layout.x, layout.colour, layout.panel) if axis is not None and axis.numeric]
@@ -141,9 +142,8 @@ def scatter(metric: str, groups: Sequence[GroupSummary], layout: FigureLayout, c
             )
             for group in groups
         ]
-        caption = (
-            f"{help_of(metric)[:1].upper()}{help_of(metric)[1:]}. Every dot is the mean of a point; the other axes vary, too."
-        )
+        about = help_of(metric)
+        caption = f"{about[:1].upper()}{about[1:]}. Every dot is the mean of a point; the other axes vary as well."
         title = f"{metric_label(metric).partition(' [')[0]} over {axis.name.rpartition('.')[2].replace('_', ' ')}"
         name = f"scatter-{metric}-{axis.name.rpartition('.')[2]}"
         y = _metric_axis(metric, groups)
@@ -151,7 +151,7 @@ def scatter(metric: str, groups: Sequence[GroupSummary], layout: FigureLayout, c
 
 
 def pareto(first: str, second: str, groups: Sequence[GroupSummary], layout: FigureLayout, command: str) -> Figure | None:
-    """Two metrics of every point against each other, and the points that no other beats in both; None without a pair."""
+    """Plot two metrics of every point against each other with their Pareto front; None with fewer than three points."""
     values: dict[tuple[Any, ...], dict[str, float]] = {}
     keys: dict[tuple[Any, ...], dict[str, Any]] = {}
     for group in groups:
@@ -172,7 +172,7 @@ def pareto(first: str, second: str, groups: Sequence[GroupSummary], layout: Figu
         dots.append(DotMark(values[place][first], values[place][second], label, colour, best))
     legend = tuple(layout.colour_label(value) for value in words.values) if words else ()
     wanted = " and ".join(f"{'more' if name in BETTER_HIGH else 'less'} {metric_label(name)}" for name in (first, second))
-    caption = f"Every point of the sweep; joined: the Pareto front, which no other point beats in both. Better is {wanted}."
+    caption = f"Every point of the sweep; joined: the Pareto front (points not dominated by another). Better is {wanted}."
     title = f"{metric_label(first).partition(' [')[0]} against {metric_label(second).partition(' [')[0]}"
     axes = [_means_axis(name, [values[place][name] for place in both]) for name in (first, second)]
     return Figure("pareto", "dots", title, caption, command, axes[0], axes[1], [Panel("", dots)], legend)
@@ -187,7 +187,7 @@ def _cost(metric: str, value: float) -> float:
 
 
 def _front(points: Sequence[tuple[float, float]]) -> list[bool]:
-    """Which points no other beats: in order of the first cost, those whose second is lower than all before."""
+    """Return which points are Pareto-optimal: in order of the first cost, those with a new minimum of the second."""
     found, lowest = [False] * len(points), float("inf")
     for place in sorted(range(len(points)), key=lambda place: points[place]):
         if points[place][1] < lowest:
@@ -196,7 +196,7 @@ def _front(points: Sequence[tuple[float, float]]) -> list[bool]:
 
 
 def importance(found: Sequence[VarianceDecomposition], axes: Mapping[str, DisplayedAxis], command: str) -> Figure:
-    """What divides the variance of each metric."""
+    """Plot the variance decomposition of each metric."""
     names = [*axes, "interaction", "chance"]
     bars = []
     for effect in found:
@@ -206,15 +206,26 @@ def importance(found: Sequence[VarianceDecomposition], axes: Mapping[str, Displa
             BarMark(metric_label(effect.metric).partition(" [")[0], [max(0.0, shares.get(name, 0.0)) for name in names])
         )
     legend = tuple(name.rpartition(".")[2] for name in names)
-    caption = "Share of each axis in the variance of a metric; interaction is what axes do only together, chance what seeds do."
+    caption = (
+        "Fraction of a metric's variance explained by each axis (main effect), by interaction of axes, and by chance: "
+        "differences between seeds."
+    )
     axis = FigureAxis("share of variance")
     return Figure(
-        "effects", "bars", "which parameter matters", caption, command, axis, FigureAxis(""), [Panel("", bars)], legend
+        "effects",
+        "bars",
+        "variance explained by each parameter",
+        caption,
+        command,
+        axis,
+        FigureAxis(""),
+        [Panel("", bars)],
+        legend,
     )
 
 
 def residuals(rows: Sequence[Prediction], command: str) -> Figure:
-    """How far measured means are from theory, in their standard errors."""
+    """Plot the residuals of measured means from theory, in standard errors."""
     formulas = list(dict.fromkeys(row.formula for row in rows))
     dots = [
         DotMark(
@@ -238,14 +249,14 @@ def _means_axis_of(dots: Sequence[DotMark]) -> FigureAxis:
 
 
 def differences(metric: str, gaps: Sequence[VariantDifference], axes: Mapping[str, DisplayedAxis], command: str) -> Figure:
-    """Paired differences to the base, with their intervals."""
+    """Plot paired differences to the base with their confidence intervals."""
     rows = []
     for gap in gaps:
         place = ", ".join(f"{name.rpartition('.')[2]} {axes[name].text(value)}" for name, value in gap.keys.items())
         variant = axes[gap.axis].text(gap.variant)
         rows.append(IntervalMark(f"{variant}{', ' if place else ''}{place}", gap.mean, gap.low, gap.high, gap.clear))
     base = axes[gaps[0].axis].text(gaps[0].base)
-    caption = "Mean of pairs on the same seed, so that chance met both alike, with 95 % intervals; filled where 0 is outside."
+    caption = "Mean paired differences on equal seeds, with 95 % confidence intervals; filled if the interval excludes 0."
     x = FigureAxis(f"difference to {base}: {metric_label(metric)}")
     title = f"{metric_label(metric).partition(' [')[0]}: differences to {base}"
     return Figure(f"pairs-{metric}", "rows", title, caption, command, x, FigureAxis(""), [Panel("", rows)])

@@ -1,4 +1,4 @@
-"""Which axis of a sweep goes where in its figures: along x, by colour, by panel, and what the rest is held at."""
+"""Assign the axes of a sweep to x, colour and panel of its figures, and fix the values of the others."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,12 +11,12 @@ from experiments.report.labels import DisplayedAxis
 __all__ = ["COLOURS", "PANELS", "FigureLayout", "lay_out", "leading", "spread"]
 
 COLOURS, PANELS = 8, 4
-"""Lines and panels that a figure has at the most; of more values, some that are evenly spread are drawn."""
+"""Largest number of lines and panels of a figure; of more values an evenly spaced subset is drawn."""
 
 
 @dataclass(frozen=True, slots=True)
 class FigureLayout:
-    """Axes by their place; `held` are the other axes, each at a value of theirs."""
+    """Axes by role; `held` fixes each other axis at one value."""
 
     x: DisplayedAxis
     colour: DisplayedAxis | None
@@ -26,20 +26,20 @@ class FigureLayout:
 
     @property
     def caption(self) -> str:
-        """What the other axes are held at; empty when there are none."""
-        told = ", ".join(f"{self.axes[name].name} = {self.axes[name].text(value)}" for name, value in self.held.items())
-        return f"At {told}." if told else ""
+        """Text that states the fixed values; empty if there are none."""
+        fixed = ", ".join(f"{self.axes[name].name} = {self.axes[name].text(value)}" for name, value in self.held.items())
+        return f"At {fixed}." if fixed else ""
 
     def colours(self) -> list[Any]:
-        """Values that have a line."""
+        """Return the values that get a line each."""
         return spread(self.colour.values, COLOURS) if self.colour else [None]
 
     def panels(self) -> list[Any]:
-        """Values that have a panel."""
+        """Return the values that get a panel each."""
         return spread(self.panel.values, PANELS) if self.panel else [None]
 
     def pick(self, groups: Sequence[GroupSummary], panel: Any, colour: Any) -> list[GroupSummary]:
-        """The groups on one line, in the order of x."""
+        """Return the groups on one line, in the order of x."""
         wanted = dict(self.held)
         if self.colour:
             wanted[self.colour.name] = colour
@@ -48,11 +48,11 @@ class FigureLayout:
         return [group for group in groups if all(group.keys[name] == value for name, value in wanted.items())]
 
     def colour_label(self, colour: Any) -> str:
-        """A line's name."""
+        """Return the label of a line."""
         return "" if self.colour is None else _named(self.colour, colour)
 
     def panel_label(self, panel: Any) -> str:
-        """A panel's name."""
+        """Return the title of a panel."""
         return "" if self.panel is None else _named(self.panel, panel)
 
 
@@ -62,14 +62,14 @@ def _named(axis: DisplayedAxis, value: Any) -> str:
 
 
 def spread(values: Sequence[Any], most: int) -> list[Any]:
-    """At most so many of the values, the first and the last among them."""
+    """Return at most `most` evenly spaced values, including the first and the last."""
     if len(values) <= most:
         return list(values)
     return [values[round(place * (len(values) - 1) / (most - 1))] for place in range(most)]
 
 
 def leading(axes: Mapping[str, DisplayedAxis], points: Sequence[Mapping[str, Any]]) -> dict[str, DisplayedAxis]:
-    """The axes without those whose value follows from another's at every point, as those of zipped axes do."""
+    """Return the axes without those determined by another axis at every point, as zipped axes are."""
     left = dict(axes)
     for name in reversed([name for name, axis in axes.items() if axis.numeric]):
         if any(_follows(name, other, points) for other in left if other != name):
@@ -79,16 +79,17 @@ def leading(axes: Mapping[str, DisplayedAxis], points: Sequence[Mapping[str, Any
 
 def _follows(name: str, other: str, points: Sequence[Mapping[str, Any]]) -> bool:
     pairs = {(point[other], point[name]) for point in points}
-    # Where every point has a value of its own, as samples have, nothing is known of what follows from what.
+    # If every point has a distinct value, as in a sample, no dependency can be inferred.
     return len({value for value, _ in pairs}) == len(pairs) < len(points)
 
 
 def lay_out(
     axes: Mapping[str, DisplayedAxis], shares: Mapping[str, float], points: Sequence[Mapping[str, Any]]
 ) -> FigureLayout | None:
-    """Numbers go along x, the one with most values that matters most; words by colour; None without any axis.
+    """Assign numeric axes with many values to x, categorical axes to colour; None without any axis.
 
-    `shares` says how much of the variance each axis explains. What has no place is held where most of the `points` are.
+    `shares` maps each axis to the variance it explains, which breaks ties. Remaining axes are fixed at the values most `points`
+    have.
     """
     names = sorted(axes, key=lambda name: (not axes[name].numeric, len(axes[name].values) < 3, -shares.get(name, 0.0)))
     if not names:
@@ -102,7 +103,7 @@ def lay_out(
 
 
 def _held(rest: Sequence[DisplayedAxis], points: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The values that most points have together; of several, the ones nearest to the middle."""
+    """Return the most frequent combination of values; of several, the one nearest to the middle values."""
     found = Counter(tuple(point[axis.name] for axis in rest) for point in points)
     middles = [len(axis.values) // 2 for axis in rest]
 

@@ -1,4 +1,4 @@
-"""Figures as plain data, before anybody draws them: the page draws them with plotly, papers get them from matplotlib."""
+"""Figures as plain data; the HTML page draws them with Plotly, and matplotlib draws them for papers."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -9,7 +9,7 @@ __all__ = ["BandMark", "BarMark", "BoxMark", "DotMark", "Figure", "FigureAxis", 
 
 @dataclass(frozen=True, slots=True)
 class FigureAxis:
-    """What an axis of a drawing shows. `categories`: words, in this order."""
+    """An axis of a figure; `categories` are the ordered values of a categorical axis."""
 
     label: str
     log: bool = False
@@ -18,7 +18,7 @@ class FigureAxis:
 
 @dataclass(frozen=True, slots=True)
 class LineMark:
-    """Values over x with intervals; a `theory` line has none and is dashed. `colour` numbers the palette."""
+    """Values over x with confidence intervals; a `theory` line has none and is dashed. `colour` is an index of the palette."""
 
     label: str
     colour: int
@@ -31,7 +31,7 @@ class LineMark:
 
 @dataclass(frozen=True, slots=True)
 class BandMark:
-    """Quantiles over x: the median, half of all runs around it, and nine tenths."""
+    """Quantiles over x at the ranks 5, 25, 50, 75 and 95: median, interquartile range and central 90 %."""
 
     label: str
     colour: int
@@ -41,7 +41,7 @@ class BandMark:
 
 @dataclass(frozen=True, slots=True)
 class HeatMark:
-    """A value for each pair of x and y."""
+    """A value for each pair of x and y; None where there is none."""
 
     x: Sequence[Any]
     y: Sequence[Any]
@@ -50,7 +50,7 @@ class HeatMark:
 
 @dataclass(frozen=True, slots=True)
 class BoxMark:
-    """Distributions over x: at each, the ranks 5, 25, 50, 75 and 95."""
+    """Box plots over x: at each x the percentiles 5, 25, 50, 75 and 95."""
 
     label: str
     colour: int
@@ -60,7 +60,7 @@ class BoxMark:
 
 @dataclass(frozen=True, slots=True)
 class DotMark:
-    """One point of the sweep among others; `front` when no other is better in both."""
+    """One point of the sweep; `front` marks Pareto-optimal points."""
 
     x: float
     y: float
@@ -71,7 +71,7 @@ class DotMark:
 
 @dataclass(frozen=True, slots=True)
 class BarMark:
-    """Parts of a whole, one after another."""
+    """Parts of a stacked bar."""
 
     label: str
     parts: Sequence[float]
@@ -79,7 +79,7 @@ class BarMark:
 
 @dataclass(frozen=True, slots=True)
 class IntervalMark:
-    """A difference with its interval."""
+    """A difference with its confidence interval; `clear` if the interval excludes 0."""
 
     label: str
     mean: float
@@ -98,9 +98,9 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure: `kind` says what the marks of the panels are (lines bands heat boxes dots bars rows).
+    """A figure: `kind` names the marks of its panels (lines bands heat boxes dots bars rows).
 
-    `legend` names the colours of dots and the parts of bars; `command` makes the numbers in it.
+    `legend` names the colours of dots and the parts of bars; `command` prints the figure's numbers.
     """
 
     name: str
@@ -114,5 +114,5 @@ class Figure:
     legend: Sequence[str] = field(default=())
 
     def plain(self) -> dict[str, Any]:
-        """As plain values for JSON."""
+        """Return plain values for JSON."""
         return asdict(self)

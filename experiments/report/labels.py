@@ -1,4 +1,4 @@
-"""What axes and metrics are called in figures, and the units their values are shown in."""
+"""Labels of axes and metrics in figures, and the units their values are shown in."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -25,9 +25,9 @@ FACTORS: Mapping[str, tuple[float, str]] = {
     "kB": (1e-3, "kB"),
     "MB": (1e-6, "MB"),
 }
-"""Units that people write, with what turns the stored number into one of them."""
+"""Units of the sweep file, with the factor from the stored base unit and the label of the unit."""
 WIDE = 50.0
-"""The ratio of a numeric axis' ends from which it is drawn on a log scale."""
+"""Ratio of a numeric axis' ends above which the axis is logarithmic."""
 
 UNITS = {
     "completion_time": "s",
@@ -40,24 +40,24 @@ UNITS = {
 }
 NAMES = {"goodput_mbit_s": "goodput", "packets_per_s": "packets per second", "nacks_sent": "NACKs sent"}
 BETTER_HIGH = frozenset({"goodput_mbit_s", "packets_per_s", "completed", "receivers_complete"})
-"""Metrics of which more is better; of the others less is."""
+"""Metrics to maximise; all others are to be minimised."""
 
 
 def metric_label(name: str) -> str:
-    """A metric for people, with its unit."""
+    """Return the display name of a metric, with its unit."""
     said = NAMES.get(name) or name.replace("_", " ").replace("nacks", "NACKs")
     return f"{said} [{UNITS[name]}]" if name in UNITS else said
 
 
 def help_of(name: str) -> str:
-    """What a metric means."""
+    """Return the description of a metric."""
     known = METRICS.get(name) or DERIVED.get(name)
     return known.help if known else ""
 
 
 @dataclass(frozen=True, slots=True)
 class DisplayedAxis:
-    """An axis of the sweep as figures show it: its values in order, and the unit the sweep file used."""
+    """An axis as figures show it: its sorted values, and the unit used in the sweep file."""
 
     name: str
     label: str
@@ -68,21 +68,21 @@ class DisplayedAxis:
     log: bool
 
     def value(self, stored: Any) -> Any:
-        """A stored value in the unit shown; words and yes/no as they are."""
+        """Convert a stored value to the displayed unit; strings and booleans become text."""
         if stored is None or isinstance(stored, (str, bool)):
             return "-" if stored is None else str(stored)
         scaled = float(f"{stored * self.factor:.12g}")
         return int(scaled) if scaled.is_integer() and abs(scaled) < 1e15 else scaled
 
     def text(self, stored: Any) -> str:
-        """A stored value with its unit."""
+        """Format a stored value with its unit."""
         value = self.value(stored)
         said = value if isinstance(value, str) else f"{value:.6g}"
         return f"{said} {self.unit}".replace(" %", "%").strip()
 
 
 def displayed_axes(sweep: Sweep, names: Sequence[str], values: Mapping[str, Sequence[Any]]) -> dict[str, DisplayedAxis]:
-    """The axes a sweep varied, those of one value left out."""
+    """Return the axes with at least two values."""
     found = {}
     for name in names:
         known = tuple(sorted(values[name], key=sort_key))

@@ -1,4 +1,4 @@
-"""Figures as files for papers: PNG and SVG, drawn by matplotlib, the same bytes for the same numbers."""
+"""Draw figures with matplotlib as PNG and SVG files for papers; equal numbers give equal bytes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -29,7 +29,7 @@ STYLE: Any = {
 
 
 def check_matplotlib() -> None:
-    """UnsupportedError when it is not there."""
+    """Raise UnsupportedError if matplotlib is missing."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
@@ -37,7 +37,7 @@ def check_matplotlib() -> None:
 
 
 def save(figures: Iterable[Figure], folder: Path) -> list[Path]:
-    """NAME.png and NAME.svg of every figure; the paths."""
+    """Write NAME.png and NAME.svg of every figure; return the paths."""
     import matplotlib
 
     matplotlib.use("agg")

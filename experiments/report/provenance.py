@@ -1,4 +1,4 @@
-"""What was run, in lines; which runs failed and how to see one fail again; and the commands that make it all again."""
+"""Provenance of the results: what ran, which runs failed, and the commands that reproduce them."""
 
 import json
 import shlex
@@ -19,7 +19,7 @@ MOST_FAILURES = 200
 
 @dataclass(frozen=True, slots=True)
 class FailedRun:
-    """A run that came to no result: why, where, and the command that runs it alone."""
+    """A run without a result: its status, reason, point, and the command that runs it alone."""
 
     status: str
     reason: str
@@ -29,7 +29,7 @@ class FailedRun:
 
 
 def provenance(folder: Path, sweep: Sweep, runs: Runs, points: int) -> list[tuple[str, str]]:
-    """Name and value of everything a reader has to know of the runs."""
+    """Return (name, value) pairs that identify the runs: counts, axes, code versions, machines, times, packages."""
     from pyspark.sql import functions as f
 
     seen = runs.frame.agg(
@@ -46,7 +46,7 @@ def provenance(folder: Path, sweep: Sweep, runs: Runs, points: int) -> list[tupl
     mine = [job for job in read_invocations(folder) if job["version"] == runs.version]
     commits = list(dict.fromkeys(str(job["commit"])[:12] for job in mine if job.get("commit")))
     others = [version for version in runs.versions if version != runs.version]
-    told = {
+    rows = {
         "sweep": sweep.name,
         "world": {"sim": "simulator", "emu": "Mininet"}[sweep.backend],
         "runs": f"{runs.count:,} ({ok:,} ok, {runs.count - ok:,} failed)",
@@ -55,20 +55,20 @@ def provenance(folder: Path, sweep: Sweep, runs: Runs, points: int) -> list[tupl
         "code": " ".join([runs.version, *(f"(commit {commit})" for commit in commits)]),
         "other versions in the store": ", ".join(others),
         "made": f"{first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC" if first else "",
-        "processor time": f"{cpu:,.1f} s ({duration:,.1f} s of run time)" if cpu is not None else "",
+        "CPU time": f"{cpu:,.1f} s ({duration:,.1f} s of wall-clock time)" if cpu is not None else "",
         "machines": ", ".join(machines),
         "packages": ", ".join(f"{name} {version}" for name, version in (mine[-1].get("packages", {}) if mine else {}).items()),
     }
-    return [(name, value) for name, value in told.items() if value]
+    return [(name, value) for name, value in rows.items() if value]
 
 
 def sources(folder: Path) -> dict[str, str]:
-    """The files that say what was run."""
+    """Return the text of the sweep file and of the base scenario."""
     return {name: (folder / name).read_text(encoding="utf-8") for name in ("sweep.yaml", "base.yaml")}
 
 
 def failures(folder: Path, runs: Runs, points: PointScenarios) -> tuple[list[tuple[str, str, int]], list[FailedRun]]:
-    """How many runs failed in which way, most frequent first; and the first of them one by one."""
+    """Count failed runs by status and reason, most frequent first, and list the first of them."""
     from pyspark.sql import functions as f
 
     failed = runs.frame.where("status != 'ok'").withColumn("_reason", f.element_at(f.split(f.trim("error"), "\n"), -1))
@@ -86,7 +86,7 @@ def _failure(folder: Path, runs: Runs, points: PointScenarios, row: Any) -> Fail
 
 
 def rerun(folder: Path, points: PointScenarios, keys: Mapping[str, Any], seed: int) -> str:
-    """The command that makes one run of a sweep alone."""
+    """Return the command that executes one run of a sweep alone."""
     sets = points.settings({name: value for name, value in keys.items() if name != CASE or value is not None})
     said = "".join(f" --set {shlex.quote(f'{key}={json.dumps(value)}')}" for key, value in sets.items())
     world = "" if points.sweep.backend == "sim" else f" --on {points.sweep.backend}"

@@ -1,4 +1,4 @@
-"""Everything a report shows, gathered from a sweep's folder."""
+"""Collect everything a report shows from a sweep's folder."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -26,17 +26,18 @@ from protocols.errors import UsageError
 __all__ = ["ReportData", "collect"]
 
 METRICS = 6
-"""Metrics that have figures when none are named."""
+"""Default number of metrics with figures."""
 WHOLE = 2
-"""Of these, so many have heat maps, distributions and paired differences."""
+"""Number of these metrics that also have heat maps, distributions and paired differences."""
 TRADE = (("overhead", "completion_time"), ("transmissions", "completion_time"), ("feedback", "completion_time"))
-"""Pairs of metrics of which one is bought with the other; the first pair that is there gets a Pareto front."""
+"""Pairs of metrics with a trade-off; the first pair present gets a Pareto front."""
 MOST_PAIRS = 40
+"""Largest number of paired differences in one figure."""
 
 
 @dataclass(slots=True)
 class ReportData:
-    """What the page shows. `groups` are all points by metric; `theory` what formulas say of them."""
+    """Contents of a report: `groups` has all points by metric, `theory` the predictions of the formulas."""
 
     folder: Path
     title: str
@@ -53,7 +54,7 @@ class ReportData:
 
     @property
     def layout(self) -> FigureLayout | None:
-        """Where the axes go in all figures: by what they explain of all metrics together; None without an axis."""
+        """Assignment of axes to x, colour and panel, by the variance they explain in all metrics; None without an axis."""
         shares: dict[str, float] = {}
         for part in (part for found in self.effects for part in found.axes):
             shares[part.axis] = shares.get(part.axis, 0.0) + part.share
@@ -61,30 +62,34 @@ class ReportData:
 
     @property
     def points(self) -> list[Mapping[str, Any]]:
-        """The values of the axes at each point."""
+        """Values of the axes at each point."""
         return list({tuple(group.keys.items()): group.keys for group in self.groups}.values())
 
     @property
     def leading(self) -> dict[str, DisplayedAxis]:
-        """The axes whose values do not follow from those of another axis."""
+        """Axes whose values are not determined by another axis."""
         return leading(self.axes, self.points)
 
     def command(self, options: str) -> str:
-        """What prints the numbers of a figure."""
+        """Return the command that prints the numbers of a figure."""
         return f"mcastlab analyse {shlex.quote(str(self.folder))} {options}"
 
 
 def collect(
     session: Any, folder: Path, metrics: Sequence[str] = (), theory: Sequence[str] = (), version: str | None = None
 ) -> ReportData:
-    """Ask the store for everything. `metrics` empty: the main ones that vary; `theory` empty: that of the sweep file."""
+    """Query the store for everything a report shows.
+
+    An empty `metrics` selects the main metrics that vary; an empty `theory` selects the formulas of the sweep file. Raises
+    UsageError if no run succeeded.
+    """
     points = PointScenarios(folder)
     runs = open_runs(session, folder, version)
     if runs.count <= EXACT_UP_TO:
-        # A dozen questions follow.
+        # A dozen queries follow.
         runs.frame.persist()
     if runs.ok.isEmpty():
-        raise UsageError(f"{folder}: no run came to a result; `mcastlab results {folder}` says why")
+        raise UsageError(f"{folder}: no run succeeded; `mcastlab results {folder}` shows the reasons")
     chosen = runs.chosen_metrics(metrics) if metrics else tuple(name for name in HEADLINES if name in runs.metrics)
     groups = summarise(runs, runs.axes, chosen, percentiles=figure_builders.RANKS)
     if not metrics:
@@ -112,7 +117,7 @@ def collect(
 
 
 def _varying(metrics: Sequence[str], groups: Sequence[GroupSummary]) -> tuple[str, ...]:
-    """Those that differ from point to point, or all when none does."""
+    """Return the metrics whose mean differs between points, or all if none does."""
     means = {metric: {group.mean for group in groups if group.metric == metric} for metric in metrics}
     return tuple(metric for metric in metrics if len(means[metric]) > 1) or tuple(metrics)
 
@@ -159,7 +164,7 @@ def _trade(contents: ReportData, layout: FigureLayout) -> Figure | None:
 
 
 def _compared(runs: Runs, contents: ReportData, layout: FigureLayout) -> list[Figure]:
-    """Paired differences between the words of an axis: protocols, cases."""
+    """Return figures of paired differences between the values of a categorical axis, such as protocols or cases."""
     axis = next((axis for axis in contents.axes.values() if not axis.numeric), None)
     if axis is None:
         return []

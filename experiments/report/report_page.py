@@ -1,4 +1,4 @@
-"""The report as one HTML file: data, drawing code and style inside, nothing from a network."""
+"""Render the report as one self-contained HTML file with its data, scripts and style."""
 
 import json
 import math
@@ -17,13 +17,13 @@ from protocols.errors import UnsupportedError
 __all__ = ["MOST_POINTS", "report_page"]
 
 MOST_POINTS = 20_000
-"""Rows of the explorer and of the table; a larger sweep has its figures only, so that a browser can open it."""
+"""Largest number of rows in the explorer and the table; the report of a larger sweep has figures only."""
 DIGITS = 6
 ASSETS = files("experiments.report") / "assets"
 
 
 def report_page(contents: ReportData, layout: FigureLayout | None, command: str) -> str:
-    """The whole file. `layout` is what the explorer begins with."""
+    """Render the page; `layout` is the initial state of the explorer. UnsupportedError without Plotly."""
     data = _data(contents, layout)
     sections = [*_sections(contents, data)]
     links = "".join(f'<a href="#{name}">{escape(title)}</a>' for name, title, _ in sections)
@@ -35,7 +35,7 @@ def report_page(contents: ReportData, layout: FigureLayout | None, command: str)
         body=body,
         command=escape(command),
         style=_asset("page.css"),
-        # Nothing in the data may end the script element early.
+        # Escape "</", which would end the script element.
         data=json.dumps(data, allow_nan=False).replace("</", "<\\/"),
         plotly=_plotly(),
         figures=_asset("figures.js"),
@@ -56,15 +56,15 @@ def _plotly() -> str:
 
 
 def _lead(contents: ReportData) -> str:
-    said = dict(contents.provenance)
+    about = dict(contents.provenance)
     failed = sum(count for _, _, count in contents.kinds)
     tag = f'<span class="tag bad">{failed:,} failed</span>' if failed else '<span class="tag">all runs ok</span>'
-    runs, points = said["runs"].partition(" (")[0], said["points"].partition(", ")[0]
-    return f'<p class="lead">{tag}{escape(runs)} runs at {escape(points)} points; code {escape(said["code"])}</p>'
+    runs, points = about["runs"].partition(" (")[0], about["points"].partition(", ")[0]
+    return f'<p class="lead">{tag}{escape(runs)} runs at {escape(points)} points; code {escape(about["code"])}</p>'
 
 
 def _sections(contents: ReportData, data: dict[str, Any]) -> Iterable[tuple[str, str, str]]:
-    yield "run", "What was run", _what(contents)
+    yield "run", "Runs", _what(contents)
     if data["points"] and data["axes"]:
         explorer = '<div class="card"><div class="controls" id="controls"></div><p id="explained"></p>'
         yield "explore", "Explore", explorer + '<div class="plot" id="plot-explore"></div></div>'
@@ -75,7 +75,7 @@ def _sections(contents: ReportData, data: dict[str, Any]) -> Iterable[tuple[str,
         kinds = _kinds(contents) if table["name"] == "failed" else ""
         inner = f'<div class="card tall">{kinds}<div id="table-{table["name"]}"></div></div>'
         yield table["name"], titles[table["name"]], inner
-    yield "again", "Make it again", _again(contents)
+    yield "again", "Reproduce", _again(contents)
 
 
 def _what(contents: ReportData) -> str:
@@ -109,16 +109,16 @@ def _kinds(contents: ReportData) -> str:
 
 def _again(contents: ReportData) -> str:
     folder = contents.folder
-    told = {
-        "The runs (what is there is not made again):": f"mcastlab sweep {folder}/sweep.yaml --out {folder} --resume",
+    commands = {
+        "The runs (those stored are not repeated):": f"mcastlab sweep {folder}/sweep.yaml --out {folder} --resume",
         "The numbers:": f"mcastlab analyse {folder} --csv groups.csv",
         "One row for each run:": f"mcastlab results {folder} --csv runs.csv",
     }
-    return '<div class="card">' + "".join(f"<p>{escape(why)}</p>{_command(text)}" for why, text in told.items()) + "</div>"
+    return '<div class="card">' + "".join(f"<p>{escape(why)}</p>{_command(text)}" for why, text in commands.items()) + "</div>"
 
 
 def _data(contents: ReportData, layout: FigureLayout | None) -> dict[str, Any]:
-    """What the scripts of the page work on."""
+    """Return the data for the scripts of the page."""
     small = len(contents.groups) <= MOST_POINTS
     leading = contents.leading
     axes = [
@@ -149,7 +149,7 @@ def _start(contents: ReportData, layout: FigureLayout | None) -> dict[str, Any]:
         return {}
     held = dict(layout.held)
     if layout.panel is not None:
-        # A panel of the figures is a choice of the explorer's.
+        # The panel axis of the figures is a fixed axis of the explorer.
         held |= {layout.panel.name: _middle(contents, layout)}
     return {
         "x": names.index(layout.x.name),
@@ -213,7 +213,7 @@ def _tables(contents: ReportData, small: bool) -> Iterable[dict[str, Any]]:
 
 
 def _round(value: float | None) -> float | None:
-    """With the digits a reader can use; what is no number is missing."""
+    """Round to DIGITS significant digits; None for values that are not finite."""
     return None if value is None or not math.isfinite(value) else float(f"{value:.{DIGITS}g}")
 
 

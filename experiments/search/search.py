@@ -1,6 +1,7 @@
-"""Looks for a plan of faults that breaks what must hold in every run, and makes it as small as it gets.
+"""Search for a fault schedule that violates an invariant, and shrink it to a minimal counterexample.
 
-Plans are plain entries as a user writes them, drawn from a key (seed, number of the run); so a finding is a scenario file.
+Schedules are plain entries of a scenario file, drawn from a random stream keyed by (seed, run number); a counterexample is
+therefore a scenario file.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,12 +19,12 @@ __all__ = ["BrokenRule", "Counterexample", "check_run", "random_plan", "search",
 Plan = list[dict[str, Any]]
 MOST_FAULTS = 4
 RAISED = (LivelockError, AssertionError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What a broken machine may raise; the user's own mistakes are UsageError and are none of these."""
+"""Exceptions of a faulty machine; UsageError, a mistake of the user, is none of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokenRule:
-    """The rule a run broke, in which words, and the fingerprint of the run (None when it did not come to its end)."""
+    """The violated rule with details, and the fingerprint of the run (None if it did not end)."""
 
     rule: str
     what: str
@@ -32,18 +33,21 @@ class BrokenRule:
 
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """A scenario (plain values, as in a file) that breaks a rule; `faults` in it is the smallest plan that was found."""
+    """A scenario (plain values, as in a file) that violates a rule; its `faults` are the smallest schedule found."""
 
     scenario: dict[str, Any]
     verdict: BrokenRule
     number: int
-    """Which run found it, from 1."""
+    """Number of the run that found it, from 1."""
     tried: int
-    """Runs that shrinking took."""
+    """Runs needed for shrinking."""
 
 
 def check_run(scenario: Scenario, complete: bool = False) -> BrokenRule | None:
-    """What the run breaks first, None for nothing. `complete`: receivers have to be complete where nobody crashed."""
+    """Return the first rule the run violates, or None.
+
+    With `complete`, every receiver must be complete in a run without crashes.
+    """
     try:
         result = run(scenario)
     except RAISED as error:
@@ -55,7 +59,7 @@ def check_run(scenario: Scenario, complete: bool = False) -> BrokenRule | None:
         )
     if complete and not result.completed and not any(fault.crash for fault in scenario.faults):
         lacking = [row.name for row in result.receivers if not row.equal]
-        return BrokenRule("complete", f"not everything came to {', '.join(lacking[:5])}", result.fingerprint)
+        return BrokenRule("complete", f"incomplete at {', '.join(lacking[:5])}", result.fingerprint)
     return None
 
 
@@ -68,7 +72,10 @@ def search(
     complete: bool = False,
     progress: Callable[[int], None] = lambda number: None,
 ) -> Counterexample | None:
-    """Run the scenario with `runs` random plans beside the faults it has, each with another seed; the first finding, shrunk."""
+    """Run the scenario with `runs` random schedules added to its faults, each with its own seed.
+
+    Returns the first counterexample, shrunk, or None.
+    """
     base = parse(data, origin)
     topology, fixed = base.build_topology(), list(data.get("faults", ()))
     span = _span(base)
@@ -88,7 +95,7 @@ def search(
 
 
 def _span(base: Scenario) -> float:
-    """How long a run takes without the search's faults."""
+    """Return the duration in seconds of a run without added faults."""
     try:
         return float(run(base).metrics["duration"])
     except RAISED:
@@ -99,7 +106,7 @@ def _span(base: Scenario) -> float:
 
 
 def random_plan(dice: Rng, topology: Topology, span: float) -> Plan:
-    """One to four faults within `span` seconds; a few are long, most are short."""
+    """Draw one to four faults within `span` seconds; durations are distributed log-uniformly."""
     return [_random_fault(dice, topology, span) for _ in range(1 + _below(dice, MOST_FAULTS))]
 
 
@@ -122,7 +129,7 @@ def _host(dice: Rng, topology: Topology) -> str:
 
 
 def _some(dice: Rng, topology: Topology) -> list[str]:
-    """A few different hosts, never all."""
+    """Draw one to three distinct hosts, never all."""
     most = min(3, len(topology.hosts) - 1)
     return list(dict.fromkeys(_host(dice, topology) for _ in range(1 + _below(dice, most))))
 
@@ -161,7 +168,7 @@ _DRAW: dict[str, Callable[[Rng, Topology], dict[str, Any]]] = {
 
 
 def shrink(plan: Plan, verdict: BrokenRule, check: Callable[[Plan], BrokenRule | None]) -> tuple[Plan, BrokenRule, int]:
-    """A plan that breaks the same rule and of which nothing can be left out or made simpler; its verdict; runs it took."""
+    """Shrink a schedule while it violates the same rule; return (schedule, violation, runs needed)."""
     tried = 0
     again = True
     while again:
@@ -176,7 +183,7 @@ def shrink(plan: Plan, verdict: BrokenRule, check: Callable[[Plan], BrokenRule |
 
 
 def _simpler(plan: Plan) -> Iterator[Plan]:
-    """Plans a step simpler, the boldest first."""
+    """Yield schedules one step simpler, largest reductions first."""
     for place in range(len(plan)):
         yield plan[:place] + plan[place + 1 :]
     for place, fault in enumerate(plan):
@@ -188,7 +195,7 @@ def _simpler_faults(fault: dict[str, Any]) -> Iterator[dict[str, Any]]:
     if fault.get("times", 1) > 1:
         yield {**fault, "times": fault["times"] - 1}
     if fault.get("oneway") is False:
-        # One direction is less than both.
+        # A one-way fault is simpler than a two-way one.
         yield {**fault, "oneway": True}
     for verb in ("partition", "hold"):
         if verb in fault and len(fault[verb][0]) > 1:
@@ -201,7 +208,7 @@ def _simpler_faults(fault: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _rounder(value: float | None) -> Iterator[float]:
-    """Half as much while that is worth saying, then fewer digits."""
+    """Yield half the value while it is above 1 ms, then the value with one digit."""
     if value is None or value == 0:
         return
     if value > 1e-3:

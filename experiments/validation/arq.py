@@ -1,7 +1,7 @@
-"""Repetition without coding (N2) and sender- against receiver-initiated protocols (A, N1, N2): counts of real machines.
+"""Repetition without coding (N2), and sender- and receiver-initiated protocols (A, N1, N2): counts of the real machines.
 
-Links are as good as immediate, feedback is never lost, and waits are so long beside the delays that NACK suppression is as
-good as ideal: one NACK per round. Processing times are the counted operations times the costs of the reference.
+Link delays are negligible, feedback is never lost, and timers are so long compared with delays that NACK suppression is
+practically ideal: one NACK per round. Processing times are operation counts multiplied by the costs of the reference.
 """
 
 from collections import Counter
@@ -26,14 +26,14 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 PACKETS = 5000
 DELIVERIES = 2e7
-"""What a measurement may cost at full effort; large groups have fewer packets, and a larger standard error says so."""
+"""Budget of packet deliveries at full effort; large groups send fewer packets, with a larger standard error."""
 BATCHES, FEW = 16, 4
-"""Independent sessions, and so many where more than MANY receivers make them long."""
+"""Independent sessions, and their number with more than MANY receivers."""
 MANY = 1000
 
 
 def transmissions(star: StarTestbed, packets: int, seed: int) -> list[int]:
-    """How often each of `packets` packets was sent until every receiver had it."""
+    """Return how often each of `packets` packets was sent until every receiver had it."""
     outcome = run_session(star, "n2", SETTINGS["n2"], (0.0, packets * SEGMENT), seed=seed, wanted=_is_content)
     assert outcome.complete == star.receivers, "a receiver misses something"
     sent = Counter(message.unit for _, message in outcome.heard if isinstance(message, Data))
@@ -61,7 +61,7 @@ def _repetition(entry: Reference, effort: float) -> Mapping[str, Measured]:
 
 
 def _goodput(entry: Reference, effort: float) -> Mapping[str, Measured]:
-    """The share of first transmissions among all."""
+    """Measure the fraction of first transmissions among all transmissions."""
     params = entry.params
     star = StarTestbed(params["R"], delay=DELAY, loss=params["p"])
     packets = _budget(star.receivers, 2 / entry.values["value"], effort, 40)
@@ -70,7 +70,7 @@ def _goodput(entry: Reference, effort: float) -> Mapping[str, Measured]:
 
 
 def _rounds(entry: Reference, effort: float) -> Mapping[str, Measured]:
-    """The most repeated of k packets says how many rounds the k took."""
+    """Measure the rounds k packets took: the transmissions of the most repeated of them."""
     params = entry.params
     k, star = params["k"], StarTestbed(params["R"], delay=DELAY, loss=params["p"])
     packets = min(2000, int(DELIVERIES / (star.receivers * 20 * k))) * k
@@ -82,9 +82,9 @@ def _rounds(entry: Reference, effort: float) -> Mapping[str, Measured]:
 
 
 def _sessions(entry: Reference, name: str, effort: float) -> Iterable[tuple[SessionOutcome, int]]:
-    """Independent sessions of a protocol, each with the number of its packets."""
+    """Yield (outcome, number of packets) of independent sessions of a protocol."""
     receivers, loss = entry.params["R"], entry.params["p"]
-    # An ACK is dearer than a packet that reaches a thousand receivers in one go.
+    # Simulating an ACK costs more than one delivery of a multicast packet.
     each = 20.0 if name == "a" else 6.0
     batches, least = (FEW, 20) if receivers > MANY else (BATCHES, 60)
     packets = _budget(receivers, each * batches, effort, least)
@@ -98,10 +98,11 @@ def _sessions(entry: Reference, name: str, effort: float) -> Iterable[tuple[Sess
 
 
 Reading = Callable[[SessionOutcome, int], float]
+"""Function that computes a value from the outcome of a session and its number of packets."""
 
 
 def _read(entry: Reference, effort: float, readings: Mapping[str, tuple[str, Reading]]) -> dict[str, Measured]:
-    """Each reading (protocol, function of a session) as the mean over sessions."""
+    """Return the mean of each reading over sessions; readings are (protocol, function) by name."""
     found: dict[str, list[float]] = {name: [] for name in readings}
     for protocol in dict.fromkeys(protocol for protocol, _ in readings.values()):
         for outcome, packets in _sessions(entry, protocol, effort):

@@ -1,7 +1,7 @@
-"""Links that lose: the Gilbert-Elliott chain, what it does to blocks of a code, and datagrams in fragments.
+"""Lossy links: the Gilbert-Elliott chain, its effect on blocks of a code, and loss of fragmented datagrams.
 
-Many sibling links are drawn together, as a counted group's are; they are independent, so leaving out one after another
-(jackknife) gives standard errors that know about bursts.
+Many independent sibling links are drawn together, as those of a counted group are; a jackknife over links gives standard errors
+that account for correlation within a link.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 
 
 def fates(channel: Channel, key: int, links: int, packets: int) -> npt.NDArray[np.bool_]:
-    """True where a link (row) loses a packet (column); packets are first transmissions in order."""
+    """Return losses as booleans of shape (links, packets); packets are first transmissions in order."""
     lost = np.zeros((links, packets), np.bool_)
     sampler = channel.bundle(key, links)
     assert sampler is not None
@@ -39,7 +39,7 @@ def fates(channel: Channel, key: int, links: int, packets: int) -> npt.NDArray[n
 
 
 def _jackknife(sums: Floats, function: Callable[[Floats], float]) -> Measured:
-    """A function of sums over links, and its standard error."""
+    """Return a function of sums over links, with its jackknife standard error."""
     total, count = sums.sum(axis=0), len(sums)
     without = np.array([function(total - part) for part in sums])
     return Measured(function(total), float(np.sqrt((count - 1) * without.var())))

@@ -1,7 +1,7 @@
-"""Repetition with erasure coding (Nonnenmacher, Biersack, Towsley 1998) by NORM: packets per source packet.
+"""Repetition with erasure coding by NORM: packets per source packet (Nonnenmacher, Biersack, Towsley 1998).
 
-Each block is an object of its own, far enough from the next that its repairs are over before. Feedback is never lost, and
-delays are short beside the back-off. With 255 - k parity symbols parity is as good as unlimited.
+Each block is an object of its own, sent after the repairs of the previous one. Feedback is never lost, and delays are short
+compared with the back-off. 255 - k parity symbols approximate unlimited parity.
 """
 
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ GRTT = rtt_seconds(rtt_code(0.01))
 DELAY = 1e-6
 BLOCKS = 2000
 DELIVERIES = 4e7
-"""What a measurement may cost at full effort; large groups have fewer blocks, and a larger standard error says so."""
+"""Budget of packet deliveries at full effort; large groups send fewer blocks, with a larger standard error."""
 TRIALS = 100_000
 
 
 def blocks(star: StarTestbed, k: int, parity: int, proactive: int, count: int, seed: int) -> list[list[int]]:
-    """The symbols sent of each of `count` blocks of k until every receiver had it, in order."""
+    """Return for each of `count` blocks of k the symbols sent, in order, until every receiver had the block."""
     settings = {
         "rate": 1e9,
         "segment": SEGMENT,
@@ -67,7 +67,7 @@ def _integrated(entry: Reference, effort: float) -> Mapping[str, Measured]:
 
 
 def _finite(entry: Reference, effort: float) -> Mapping[str, Measured]:
-    """Only n - k parity symbols: what they cost, and whether something had to be sent a second time after them."""
+    """Measure with n - k parity symbols: their cost, and whether any symbol had to be sent a second time."""
     params = entry.params
     k, parity, receivers = params["k"], params["n"] - params["k"], params["R"]
     star = StarTestbed(receivers, delay=DELAY, loss=params["p"])
@@ -78,7 +78,7 @@ def _finite(entry: Reference, effort: float) -> Mapping[str, Measured]:
 
 
 def _residual(entry: Reference, effort: float) -> Mapping[str, Measured]:
-    """One link, n packets of a block: fewer than k that come leave the lost source packets lost."""
+    """Measure loss after decoding on one link: with fewer than k of n packets received, lost source packets stay lost."""
     k, n, p = entry.params["k"], entry.params["n"], entry.params["p"]
     link, trials = LinkLoss(key_of(1, entry.id), p), max(int(TRIALS * effort), 1000)
     failed, residues = 0, []

@@ -1,4 +1,4 @@
-"""Every family that is measured, and running them."""
+"""Registry of all measured families, and their execution."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -13,11 +13,11 @@ from protocols.errors import UsageError
 __all__ = ["families", "select", "validate"]
 
 MODULES: tuple[ModuleType, ...] = (suppression, arq, coding, layered, srm, implosion, ethernet, channels, queues)
-"""A new module of families is one more line here."""
+"""Modules that measure families; add a new module here."""
 
 
 def families() -> Families:
-    """What measures each family of reference values."""
+    """Return the measuring function of each family."""
     found: dict[str, Measure] = {}
     for module in MODULES:
         offered: Families = module.FAMILIES
@@ -27,7 +27,7 @@ def families() -> Families:
 
 
 def select(entries: Iterable[Reference], wanted: Iterable[str] = ()) -> list[Reference]:
-    """The entries that can be measured, of the families wanted (none: all). UsageError for a family nobody measures."""
+    """Return the references of the families in `wanted` (default: all measured ones); UsageError for an unknown family."""
     known, chosen = families(), list(wanted)
     for name in chosen:
         if name not in known:
@@ -36,7 +36,7 @@ def select(entries: Iterable[Reference], wanted: Iterable[str] = ()) -> list[Ref
 
 
 def validate(entries: Sequence[Reference], effort: float = 1.0, jobs: int = 1) -> Iterator[list[ReferenceCheck]]:
-    """The verdicts on each entry, in their order, measured `jobs` at a time in processes of their own."""
+    """Yield the checks of each reference in order, measuring `jobs` references concurrently in processes."""
     measure = partial(_measure, effort=effort)
     if min(jobs, len(entries)) < 2:
         yield from map(measure, entries)

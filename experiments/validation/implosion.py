@@ -1,4 +1,4 @@
-"""Implosion: what happens when many packets reach one port at the same instant."""
+"""Feedback implosion: many packets arrive at one port simultaneously."""
 
 from collections.abc import Mapping
 from math import inf
@@ -18,8 +18,8 @@ AROUND = 42
 """Bytes of a frame that are not UDP payload."""
 
 
-class _Shout(Machine):
-    """Sends one packet to the sender at once."""
+class _OneShotSender(Machine):
+    """Sends one packet to the sender when it starts."""
 
     __slots__ = ("_size",)
 
@@ -28,22 +28,22 @@ class _Shout(Machine):
         self._size = size
 
     def start(self, now: float) -> None:
-        """Shout."""
+        """Send the packet."""
         self.ports.send(Packet(Nack(1, 1, 0, 0, 2), self._size, "sender"))
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """Nothing is expected."""
+        """Do nothing; no message is expected."""
 
     def wake(self, now: float) -> None:
-        """Never asked for."""
+        """Do nothing; no timer is ever set."""
 
     def counts(self) -> dict[str, int]:
-        """Nothing of interest."""
+        """Return no counters."""
         return {}
 
 
 def _burst(entry: Reference, effort: float) -> Mapping[str, Measured]:
-    """All receivers send at time 0 over links without delay; only the port to the sender has a rate and a queue."""
+    """Measure drops when all receivers send at time 0; only the port to the sender has a rate and a queue."""
     params = entry.params
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_node("sender", node=NodeSpec("host"))
@@ -57,13 +57,13 @@ def _burst(entry: Reference, effort: float) -> Mapping[str, Measured]:
     network.host("sender").run(ear, _ignore)
     for number in range(1, params["G"] + 1):
         host = network.host(f"r{number}")
-        host.run(_Shout(host, params["frame_wire_bytes"] - AROUND), _ignore)
+        host.run(_OneShotSender(host, params["frame_wire_bytes"] - AROUND), _ignore)
     network.run(inf)
     return {"drops": Measured(float(params["G"] - len(ear.heard))), "last_delay_s": Measured(ear.heard[-1][0])}
 
 
 def _ignore(event: Event) -> None:
-    """Nobody tells anything."""
+    """Discard an event; none is expected."""
 
 
 FAMILIES: Families = {"implosion_drop": _burst}

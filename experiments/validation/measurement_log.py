@@ -1,4 +1,4 @@
-"""What a validation has measured so far, kept beside the page it will write until that is written."""
+"""Log of the values measured by a validation, kept beside the page until the page is written, for resumption."""
 
 import json
 import os
@@ -15,10 +15,9 @@ __all__ = ["MeasurementLog"]
 
 
 class MeasurementLog:
-    """One JSON line for each entry measured, after one that says with which effort and by which code.
+    """One JSON line per measured reference, after a header with effort, digest of the references and code version.
 
-    UsageError when there is one already and `resume` is not asked for, when it is of something else, when the page can't be
-    written.
+    Raises UsageError if a log exists and `resume` is not set, if the log has another header, or if the page cannot be written.
     """
 
     def __init__(self, page: Path, effort: float, references: Path, *, resume: bool) -> None:
@@ -32,7 +31,7 @@ class MeasurementLog:
         head = json.dumps({"effort": effort, "references": digest, "code": code_version("experiments.validation.families")})
         begun = self._path.exists() and self._path.stat().st_size > 0
         if begun and not resume:
-            raise UsageError(f"--out: {self._path} is left from an interrupted run; go on with --resume, or remove it")
+            raise UsageError(f"--out: {self._path} is left from an interrupted run; continue with --resume, or remove it")
         try:
             if begun:
                 self._read(head)
@@ -45,7 +44,7 @@ class MeasurementLog:
     def through(
         self, entries: Sequence[Reference], measure: Callable[[Sequence[Reference]], Iterator[list[ReferenceCheck]]]
     ) -> Iterator[list[ReferenceCheck]]:
-        """The verdicts on each entry; measured are those that are not known."""
+        """Yield the checks of each reference; measure only those not in the log."""
         found = measure([entry for entry in entries if entry.id not in self._known])
         for entry in entries:
             verdicts = self._known.get(entry.id)
@@ -55,7 +54,7 @@ class MeasurementLog:
             yield verdicts
 
     def finish(self, text: str) -> None:
-        """All is measured: write the page. UsageError when that can't be done; what was measured stays."""
+        """Write the page and remove the log; UsageError, keeping the log, if the page cannot be written."""
         try:
             self._page.write_text(text, encoding="utf-8")
         except OSError as error:
@@ -65,7 +64,7 @@ class MeasurementLog:
 
     def _read(self, head: str) -> None:
         data = self._path.read_bytes()
-        # What comes after the last line break was not written to its end.
+        # A line without line break was not completely written.
         whole = data[: data.rfind(b"\n") + 1]
         try:
             found, *lines = whole.decode().splitlines() or [""]
@@ -73,11 +72,9 @@ class MeasurementLog:
                 verdicts = [ReferenceCheck(**row) for row in json.loads(line)]
                 self._known[verdicts[0].id] = verdicts
         except (ValueError, TypeError, IndexError) as error:
-            raise UsageError(
-                f"--resume: {self._path} was changed by somebody else ({error}); remove it to begin anew"
-            ) from error
+            raise UsageError(f"--resume: {self._path} is damaged ({error}); remove it to start over") from error
         if found != head:
-            raise UsageError(f"--resume: {self._path} is of {found}, and this is {head}; remove it to begin anew")
+            raise UsageError(f"--resume: {self._path} belongs to {found}, not to {head}; remove it to start over")
         os.truncate(self._path, len(whole))
 
     def _write(self, line: str) -> None:

@@ -1,7 +1,7 @@
-"""Queues of links: one server with Poisson arrivals, with and without a limit, and the token bucket.
+"""Link queues: single server with Poisson arrivals, unlimited and limited, and the token bucket.
 
-Packets are offered to the very port of a simulated link. A unit of time is the mean time to send one; sizes are large, so that
-a whole number of bytes is as good as any. Standard errors are those of means of consecutive batches.
+Packets are offered to the port of a simulated link. The unit of time is the mean service time; sizes are large, so that
+rounding to whole bytes is negligible. Standard errors are those of consecutive batch means.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -32,7 +32,7 @@ def _fixed(rng: Rng) -> float:
 
 @dataclass(slots=True)
 class _Batch:
-    """What came of the packets of one stretch of time."""
+    """Counts of one batch of consecutive packets."""
 
     offered: int = 0
     dropped: int = 0
@@ -42,7 +42,7 @@ class _Batch:
 
 
 def _run(entry: Reference, effort: float, service: Callable[[Rng], float]) -> Iterator[_Batch]:
-    """Poisson arrivals at a link; a limit K counts the packet being sent, a link's `queue` does not."""
+    """Offer Poisson arrivals to a link; the limit K counts the packet in service, a link's `queue` does not."""
     rho, limit = entry.params["rho"], entry.params.get("K")
     fifo = Fifo(LinkSpec(rate=SIZE, queue=None if limit is None else limit - 1, overhead=0))
     rng = Rng(key_of(1, entry.id))
@@ -61,7 +61,7 @@ def _run(entry: Reference, effort: float, service: Callable[[Rng], float]) -> It
                 batch.wait += end - now - size / SIZE
         batch.span = now - begin
         if number:
-            # The first stretch fills the empty queue and is not counted.
+            # The first batch is warm-up and is discarded.
             yield batch
 
 
@@ -86,7 +86,7 @@ def _limited(service: Callable[[Rng], float]) -> Callable[[Reference, float], Ma
 
 
 def _bucket(entry: Reference, effort: float) -> Mapping[str, Measured]:
-    """Departures, numbered as in the reference."""
+    """Return departure times, numbered as in the reference."""
     del effort
     port = TokenPort(entry.params["rate_bps"] / 8, entry.params["bucket_bytes"], None, None)
     ends = [end for when, size in entry.params["arrivals"] for _, end in port.offer(None, size, when)]

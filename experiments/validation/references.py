@@ -1,4 +1,4 @@
-"""Reference values, what was measured against them, and the verdict."""
+"""Reference values, their measurements, and the comparison of both."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -25,12 +25,12 @@ __all__ = [
 REFERENCES = Path(__file__).parents[2] / "tests" / "vectors" / "reference.json"
 STANDARD_ERRORS = 4.0
 ROUNDING = 1e-7
-"""References have eight digits."""
+"""Relative rounding error of the references, which have eight digits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A measured value and its standard error (0 for what chance has no part in)."""
+    """A measured value and its standard error, 0 if it is deterministic."""
 
     value: float
     error: float = 0.0
@@ -38,7 +38,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """One reference: `values` by name, nested names and places in lists joined by dots; a single value is called "value"."""
+    """Reference values by name; nested names and list indices are joined by dots, and a single value is called "value"."""
 
     id: str
     family: str
@@ -49,7 +49,7 @@ class Reference:
     tolerance: dict[str, Any]
 
     def allowance(self, name: str) -> float:
-        """By how much a value without standard error may differ; never less than the references are rounded by."""
+        """Return the tolerance of a value without standard error, at least the rounding of the references."""
         kind, size = self.tolerance["type"], abs(self.values[name])
         rounding = ROUNDING * size
         if kind in ("stat", "rel"):
@@ -58,15 +58,17 @@ class Reference:
 
 
 Measure: TypeAlias = Callable[[Reference, float], Mapping[str, Measured]]
-"""Measures an entry: values by the names of `Entry.values` (those it measures). The second argument is the effort: 1 for the
-full number of events, less for a quick look; the standard error says what that costs."""
+"""Function (reference, effort) -> measured values by name.
+
+Effort 1 is the full number of events; less effort gives larger standard errors.
+"""
 
 Families: TypeAlias = Mapping[str, Measure]
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceCheck:
-    """One value of one entry: what it should be, what it is, and whether that is near enough."""
+    """Comparison of one value: reference, measured value, standard error, tolerance, and whether they agree (`good`)."""
 
     id: str
     family: str
@@ -79,10 +81,10 @@ class ReferenceCheck:
 
 
 def check_values(entry: Reference, measured: Mapping[str, Measured]) -> list[ReferenceCheck]:
-    """|measured - reference| <= max(tolerance, 4 standard errors), for each value measured."""
+    """Compare each measured value: |measured - reference| <= max(tolerance, 4 standard errors)."""
     verdicts = []
     for name, found in measured.items():
-        # Numbers of numpy would not go into JSON.
+        # numpy scalars are not serialisable as JSON.
         reference, value, error = entry.values[name], float(found.value), float(found.error)
         allowed = max(entry.allowance(name), STANDARD_ERRORS * error)
         good = abs(value - reference) <= allowed
@@ -91,7 +93,7 @@ def check_values(entry: Reference, measured: Mapping[str, Measured]) -> list[Ref
 
 
 def read_references(path: Path = REFERENCES) -> list[Reference]:
-    """All references of a file; UsageError when it can't be read."""
+    """Read the references of a file; UsageError if it cannot be read."""
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -116,7 +118,7 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, float]]:
 
 
 def mean_of(samples: list[float]) -> Measured:
-    """The mean of independent samples and its standard error."""
+    """Return the mean of independent samples with its standard error."""
     n = len(samples)
     mean = fsum(samples) / n
     if n < 2:
@@ -125,6 +127,6 @@ def mean_of(samples: list[float]) -> Measured:
 
 
 def ratio_of(hits: int, trials: int) -> Measured:
-    """A probability from independent trials; the standard error is that of a count at least 1."""
+    """Return a probability estimated from independent trials; the standard error is that of a count of at least 1."""
     p = hits / trials
     return Measured(p, sqrt(max(p * (1 - p), 1 / trials) / trials))

@@ -1,9 +1,9 @@
-"""NACK suppression (RFC 5401 3.2.2) by NORM receivers: how many NACKs one loss costs, and how soon the first comes.
+"""NACK suppression by NORM receivers (RFC 5401 3.2.2): NACKs per loss, and time to the first NACK.
 
-Every second object, of one packet, is lost on the trunk, so that all receivers miss it and find out at the same moment, by the
-next one. Pairs of objects are so far apart that one loss is over before the next. No parity and no probing: GRTT is what the
-sender says, and the group size is the true one. Unicast NACKs that the sender repeats reach the others after a whole GRTT
-instead of half of one; they are measured as multicast NACKs over a star of that delay, for only the delay counts.
+Every second object, of one packet, is lost on the trunk, so that all receivers detect its loss simultaneously, by the next
+object. Pairs of objects are spaced so that each loss is repaired before the next. There is no parity and no probing: receivers
+use the advertised GRTT, and the true group size. Unicast NACKs repeated by the sender reach other receivers after one GRTT
+instead of half; they are measured as multicast NACKs over a star of that delay, because only the delay matters.
 """
 
 from collections.abc import Mapping
@@ -22,12 +22,12 @@ SIZE = 1000
 GRTT = rtt_seconds(rtt_code(0.1))
 EVENTS = 2000
 DELIVERIES = 1e7
-"""What a measurement may cost at full effort; large groups have fewer events, and a larger standard error says so."""
+"""Budget of packet deliveries at full effort; large groups have fewer events, with a larger standard error."""
 SAMPLES = 100_000
 
 
 def losses(group: int, losers: int, factor: int, delay: float, events: int, seed: int) -> tuple[list[float], list[float]]:
-    """NACKs and time to the first NACK (in GRTT) of each of `events` losses; `delay` between receivers is in GRTT."""
+    """Return (NACKs, times to the first NACK in GRTT) of `events` losses; `delay` between receivers is in GRTT."""
     spacing = (3 * factor + 8) * GRTT
     settings = {
         "rate": 1e9,
@@ -58,12 +58,12 @@ def losses(group: int, losers: int, factor: int, delay: float, events: int, seed
 
 
 def _is_odd(identity: int) -> bool:
-    """Is it content of an object with an odd number?"""
+    """Return whether this is content of an object with an odd number."""
     return identity >> 32 & 1 == 1
 
 
 def _matters(message: Message) -> bool:
-    """NACKs, and the packets by which a loss shows."""
+    """Return whether a message is a NACK, or a packet that reveals a loss."""
     return isinstance(message, Nack) or (
         isinstance(message, Data) and not message.flags & FLAG_REPAIR and message.object_id % 2 == 0
     )
@@ -89,7 +89,7 @@ def _latency(entry: Reference, effort: float) -> Mapping[str, Measured]:
 
 
 def _function(entry: Reference, effort: float) -> Mapping[str, Measured]:
-    """The back-off itself: its quantiles, or mean and variance of many draws."""
+    """Measure the back-off function: its quantiles, or mean and variance of many draws."""
     params = entry.params
     if "u" in params:
         return {"value": Measured(backoff(params["u"], params["T"], params["G"]))}

@@ -1,8 +1,8 @@
-"""The place where protocols are measured: a star in the simulator, with the assumptions of the theory and nothing else.
+"""Simulated star that satisfies exactly the assumptions of the closed forms, for measuring protocols.
 
-Receivers `r1` to `rN` hang on one switch; `ear` hangs before the shared loss and hears everything that is sent, at the
-moments at which the receivers hear it. Losses of content are the simulator's own keyed draws; control packets pass, as the
-closed forms assume.
+Receivers `r1` to `rN` are attached to one switch. Host `ear`, attached upstream of the shared loss, records everything that is
+sent, at the times the receivers get it. Losses of content come from the simulator's keyed random streams; control packets are
+never lost, as the closed forms assume.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ SINK = Accounted()
 
 
 class _ScriptedLoss(LinkLoss):
-    """Loses the first transmission of what `lose` names."""
+    """Loss of the first transmission of each identity selected by `lose`."""
 
     __slots__ = ("_known", "_lose")
 
@@ -39,7 +39,7 @@ class _ScriptedLoss(LinkLoss):
         self._known: set[int] = set()
 
     def lost(self, identity: int | None) -> bool:
-        """Is it the first of a doomed identity?"""
+        """Return whether this is the first transmission of a selected identity."""
         if identity is None or identity in self._known or not self._lose(identity):
             return False
         self._known.add(identity)
@@ -47,17 +47,17 @@ class _ScriptedLoss(LinkLoss):
 
 
 class FirstLoss(Perfect):
-    """Loses the first transmission of each identity for which `lose` is true, before any receiver sees it."""
+    """Channel that loses the first transmission of each identity for which `lose` is true."""
 
     lose: Callable[[int], bool]
 
     def link(self, key: int) -> LinkLoss | None:
-        """The sampler of one link."""
+        """Return the loss sampler of one link."""
         return _ScriptedLoss(key, self.lose)
 
 
 class PassiveListener(Machine):
-    """Hears everything the receivers hear, and says nothing: rows (time, message, came to the group?)."""
+    """A machine that records (time in seconds, message) of received messages that `wanted` accepts, and sends nothing."""
 
     __slots__ = ("_group", "_wanted", "heard")
 
@@ -67,25 +67,25 @@ class PassiveListener(Machine):
         self.heard: list[tuple[float, Message]] = []
 
     def start(self, now: float) -> None:
-        """Join."""
+        """Join the group."""
         self.ports.join(self._group)
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """Note it."""
+        """Record the message if it is wanted."""
         if self._wanted(message):
             self.heard.append((now, message))
 
     def wake(self, now: float) -> None:
-        """Never asked for."""
+        """Do nothing; no timer is ever set."""
 
     def counts(self) -> dict[str, int]:
-        """Nothing of interest."""
+        """Return no counters."""
         return {}
 
 
 @dataclass(frozen=True, slots=True)
 class StarTestbed:
-    """Links without rate limit. `delay` (seconds): from the switch to each receiver, `trunk`: from the sender to the switch."""
+    """A star without rate limits; `delay` (s): switch to each receiver, `trunk` (s): sender to switch."""
 
     receivers: int
     delay: float = 0.0
@@ -93,12 +93,12 @@ class StarTestbed:
     loss: float = 0.0
     trunk_loss: float = 0.0
     lose: Callable[[int], bool] | None = None
-    """First transmissions that the trunk loses, instead of `trunk_loss`."""
+    """Identities whose first transmission is lost on the trunk; replaces `trunk_loss`."""
     channel: ContentLoss | None = None
-    """What the receivers' links do, instead of `loss`."""
+    """Loss model of the receivers' links; replaces `loss`."""
 
     def build(self) -> Topology:
-        """The topology; hosts `sender`, `ear` and `r1` to `rN`."""
+        """Return the topology with hosts `sender`, `ear` and `r1` to `rN`."""
         graph: nx.DiGraph[str] = nx.DiGraph()
         for name in ("sender", "ear"):
             graph.add_node(name, node=NodeSpec("host"))
@@ -119,13 +119,13 @@ class StarTestbed:
 
 @dataclass(slots=True)
 class SessionOutcome:
-    """What a session came to: the sender's counts, the sums of the receivers' counts, what the ear heard."""
+    """Result of a session: the sender's counters, sums of the receivers' counters, and the recorded messages."""
 
     sender: dict[str, int]
     receivers: dict[str, int]
     heard: list[tuple[float, Message]]
     complete: int
-    """Receivers that have everything."""
+    """Number of receivers that received all objects."""
     elapsed: float
     network: Network = field(repr=False)
 
@@ -138,9 +138,9 @@ def run_session(
     seed: int = 1,
     wanted: Callable[[Message], bool] = lambda message: False,
 ) -> SessionOutcome:
-    """Objects from the sender to all receivers by the protocol `name`, until the flush after the last is completed.
+    """Send objects from the sender to all receivers by protocol `name` until the flush after the last one completes.
 
-    `jobs` are (time, bytes) of each object; the ear notes the messages that are `wanted`.
+    `jobs` are (submission time in seconds, size in bytes) of each object; the listener records messages accepted by `wanted`.
     """
     kind = protocol(name)
     config = kind.config(**settings)
@@ -180,4 +180,4 @@ def _submit(host: SimHost, sender: Sender, content: Content) -> None:
 
 
 def _ignore(event: Event) -> None:
-    """What receivers tell is in their counts."""
+    """Discard an event; results are taken from counters."""

@@ -1,4 +1,4 @@
-"""The page `docs/validation.md`: what was measured, and how it compares."""
+"""Write the validation results as the page `docs/validation.md`."""
 
 from collections.abc import Iterable, Sequence
 
@@ -15,7 +15,7 @@ errors (SE) of the measurement. `make validate` writes this page; `mcastlab vali
 
 
 def validation_page(verdicts: Sequence[ReferenceCheck], effort: float) -> str:
-    """The whole page as Markdown; `effort` is the fraction of the events of a full measurement that was spent."""
+    """Render the page as Markdown; `effort` is the fraction of the events of a full measurement."""
     good = sum(verdict.good for verdict in verdicts)
     lines = [_HEAD, f"{good} of {len(verdicts)} values agree, measured with effort {effort:g} (1 is a full measurement)."]
     for family in dict.fromkeys(verdict.family for verdict in verdicts):

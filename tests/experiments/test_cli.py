@@ -154,7 +154,7 @@ def test_an_emulation_that_did_not_keep_up_is_marked_and_warned_of(
     out, err = capsys.readouterr()
     assert [line.partition(": ")[0] for line in err.splitlines()] == ["warning"] * 2
     assert err.splitlines()[1].endswith("not to be trusted: a queue full")
-    (line,) = [line for line in out.splitlines() if "emulation kept up" in line]
+    (line,) = [line for line in out.splitlines() if "emulation on time" in line]
     assert "NO; links in user space 2.00 ms late, 1 % over 30.00 ms, at most 100.00 ms" in line
 
 

@@ -1,7 +1,7 @@
-"""Equivalence of paired measurements: two one-sided t tests (TOST), done as a confidence interval within a margin.
+"""Equivalence of paired measurements by two one-sided t tests (TOST), as a confidence interval within a margin.
 
-Two worlds are equivalent in a metric when the 90 % interval of the mean difference lies within the margin on both sides, which
-is TOST at 5 % (D. Schuirmann, 1987). A large scatter or a single run can't show equivalence; it takes evidence.
+Two worlds are equivalent in a metric if the 90 % interval of the mean difference lies within the margin on both sides: TOST at
+level 5 % (Schuirmann 1987). A large variance or a single pair cannot show equivalence.
 """
 
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ from experiments.compare.paired import Difference, difference
 __all__ = ["CONFIDENCE", "EquivalenceTest", "equivalence_test"]
 
 CONFIDENCE = 0.9
-"""Of the interval: two one-sided tests at 5 % each."""
+"""Confidence level of the interval: two one-sided tests at 5 % each."""
 
 
 @dataclass(frozen=True, slots=True)
 class EquivalenceTest:
-    """One metric in two worlds: means, mean difference (second - first) with its interval, and the margin either way."""
+    """One metric in two worlds: means, mean difference (second - first) with its interval, and the margin on either side."""
 
     first: float
     second: float
@@ -27,14 +27,14 @@ class EquivalenceTest:
 
     @property
     def equivalent(self) -> bool:
-        """Does the interval lie within the margin?"""
+        """Whether the interval lies within the margin."""
         return -self.margin <= self.gap.low and self.gap.high <= self.margin
 
 
 def equivalence_test(
     first: Sequence[float], second: Sequence[float], relative: float, absolute: float = 0.0
 ) -> EquivalenceTest:
-    """Compare paired values. The margin is `relative` of the first world's mean, or `absolute` where that is more."""
+    """Test paired values. The margin is `relative` times the first world's mean, but at least `absolute`."""
     mean = fsum(first) / len(first)
     margin = max(relative * abs(mean), absolute)
     return EquivalenceTest(mean, fsum(second) / len(second), difference(second, first, CONFIDENCE), margin)

@@ -1,4 +1,4 @@
-"""The table of ready scenarios as a page of the documentation."""
+"""Write the verdicts of all twin scenarios as the page `docs/fidelity.md`."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ it and writes this page; `mcastlab twin SCENARIO.yaml` does it for one scenario.
 
 
 def fidelity_page(verdicts: Sequence[TwinVerdict]) -> str:
-    """Markdown: a summary, and a table of metrics for each scenario."""
+    """Render the page as Markdown: a summary, and a table of metrics per scenario."""
     good = sum(verdict.equivalent for verdict in verdicts)
     lines = [_HEAD, f"{good} of {len(verdicts)} scenarios agree in everything.", ""]
     lines += ["| scenario | runs | verdict | lost: simulator, Mininet, only in one |", "|---|---|---|---|"]

@@ -16,10 +16,10 @@ def twin(
     runs: int | None = None,
     told: Callable[[str, int], None] = lambda world, seed: None,
 ) -> TwinVerdict:
-    """Run both worlds, with seeds counting up from the first's, and judge.
+    """Run both worlds with consecutive seeds from the first scenario's, and test their equivalence.
 
-    `scenarios` are equal but for what is to differ. `runs` replaces the scenario's own number; `told` hears of each run as it
-    begins: (world, seed).
+    `scenarios` are equal except for deliberate differences. `runs` overrides the scenario's number of runs; `told` is called
+    with (world, seed) as each run begins.
     """
     first = scenarios[0]
     margins = first.twin or Margins()

@@ -1,4 +1,4 @@
-"""What is compared between two worlds, as numbers of one run."""
+"""Metrics compared between two worlds."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +10,10 @@ __all__ = ["TWIN_METRICS", "TwinMetric"]
 
 @dataclass(frozen=True, slots=True)
 class TwinMetric:
-    """`of` gives a run's values, one or one per receiver, None where it came to none; `counted`: a number of packets."""
+    """A compared metric: `of` returns a run's values, one or one per receiver, None where there is none.
+
+    `counted` marks counts of packets, whose margin is at least `Margins.packets`.
+    """
 
     label: str
     of: Callable[[Result], list[float | None]]
@@ -42,4 +45,4 @@ TWIN_METRICS = {
     "repairs": TwinMetric("repairs", _metric("repairs_sent"), counted=True),
     "loss": TwinMetric("loss of each receiver", _losses),
 }
-"""By the key of `Margins` that holds the margin."""
+"""Metrics by the key of `Margins` that holds their margin."""

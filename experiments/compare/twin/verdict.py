@@ -1,4 +1,4 @@
-"""The verdict on a scenario: paired runs of two worlds, put together metric by metric."""
+"""Compare paired runs of two worlds metric by metric, and by the sets of lost packets."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,23 +13,23 @@ from experiments.running.result import Result
 __all__ = ["LossDifference", "LossSets", "Observation", "TwinVerdict", "compare_worlds"]
 
 LossSets = Mapping[str, frozenset[int]]
-"""Identities of first transmissions by the link that lost them, as `near-far`."""
+"""Identities of lost first transmissions, by link `near-far`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One run of one world. `lost` by the channel, `queued` dropped by a queue; None where this world can't say."""
+    """One run of one world: first transmissions `lost` by channels and `queued` dropped by queues; None where unknown."""
 
     result: Result
     lost: LossSets | None
     queued: LossSets | None
     warning: str = ""
-    """Why the run is not to be trusted entirely."""
+    """Reason to distrust the run, empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class LossDifference:
-    """First transmissions that channels lost: how many in each world, and how many in one world only."""
+    """Number of lost first transmissions in each world, and number lost in one world only."""
 
     first: int
     second: int
@@ -38,14 +38,14 @@ class LossDifference:
 
 @dataclass(frozen=True, slots=True)
 class TwinVerdict:
-    """What paired runs of two worlds came to; `dropped` is None where one of them can't say what it lost."""
+    """Result of paired runs of two worlds; `dropped` is None if a world does not record what it lost."""
 
     scenario: str
     worlds: tuple[str, str]
     seeds: tuple[int, ...]
     completed: tuple[int, int]
     metrics: dict[str, EquivalenceTest | None]
-    """None where one world came to a value and the other did not."""
+    """None for a metric that has values in one world only."""
     dropped: LossDifference | None
     queued: LossDifference | None
     must_equal: bool
@@ -54,7 +54,7 @@ class TwinVerdict:
 
     @property
     def differing(self) -> list[str]:
-        """What speaks against equivalence, in the words of the keys; empty when the worlds agree."""
+        """Keys of the metrics and other properties that differ; empty if the worlds are equivalent."""
         found = [name for name, found in self.metrics.items() if found is None or not found.equivalent]
         if self.completed[0] != self.completed[1]:
             found.append("completed")
@@ -64,11 +64,11 @@ class TwinVerdict:
 
     @property
     def equivalent(self) -> bool:
-        """Do the worlds agree in everything?"""
+        """Whether the worlds are equivalent in everything."""
         return not self.differing
 
     def plain(self) -> dict[str, Any]:
-        """As plain values for JSON; an infinite end of an interval is None."""
+        """Return plain values for JSON; an infinite end of an interval is None."""
         return {
             "name": self.scenario,
             "equivalent": self.equivalent,
@@ -119,7 +119,7 @@ def compare_worlds(
 
 
 def _metrics(pairs: Sequence[tuple[Observation, Observation]], margins: Margins) -> dict[str, EquivalenceTest | None]:
-    """Every metric to which some run came."""
+    """Test every metric that has values."""
     values = {key: _values(measure.of, pairs) for key, measure in TWIN_METRICS.items()}
     return {key: _compared(key, found, margins) for key, found in values.items() if found != []}
 
@@ -127,7 +127,7 @@ def _metrics(pairs: Sequence[tuple[Observation, Observation]], margins: Margins)
 def _values(
     of: Callable[[Result], list[float | None]], pairs: Sequence[tuple[Observation, Observation]]
 ) -> list[tuple[float, float]] | None:
-    """Paired values, without those that neither world came to; None where one came to a value and the other did not."""
+    """Return pairs of values, without those missing in both worlds; None if one is missing in a single world."""
     found = []
     for first, second in pairs:
         for a, b in zip(of(first.result), of(second.result), strict=True):

@@ -1,4 +1,4 @@
-"""One run of one world, with what its links lost."""
+"""Run a scenario in one world, and record what its links lost."""
 
 from collections.abc import Iterable, Mapping
 
@@ -15,7 +15,7 @@ WORLDS = ("sim", "emu")
 
 
 def observe(scenario: Scenario, world: str) -> Observation:
-    """Run the scenario in a world. UsageError for an unknown one, UnsupportedError when this machine can't do it."""
+    """Run the scenario in a world; UsageError for an unknown world, UnsupportedError if this machine lacks it."""
     if world not in WORLDS:
         raise UsageError(f"--worlds: value {world!r} is not allowed; each one of {', '.join(WORLDS)}")
     if world == "sim":

@@ -157,10 +157,10 @@ def test_bad_input_exits_2_with_one_line(
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        (None, "there is no trace; make one: mcastlab run SCENARIO.yaml --out RUN --set trace=true"),
+        (None, "there is no trace; record one: mcastlab run SCENARIO.yaml --out RUN --set trace=true"),
         ("", "is no whole trace of this version"),
         ("nonsense", "line 1 is not JSON"),
-        ("{}", "is no trace; its first line has no format"),
+        ("{}", "is not a trace; its first line has no format"),
         (json.dumps({"format": "mcastlab trace 1", "hosts": []}) + '\n{"time": 1}', "is no whole trace"),
     ],
 )

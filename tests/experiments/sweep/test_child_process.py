@@ -72,12 +72,12 @@ def test_an_emulation_is_made_like_a_simulation(child: ChildProcess) -> None:
     assert (outcome.result["metrics"]["completed"], outcome.result["fingerprint"]) == (1.0, None)
 
 
-def test_the_child_is_gone_with_its_guard(child: ChildProcess) -> None:
+def test_closing_ends_the_process(child: ChildProcess) -> None:
     child.run(job(1))
-    child = child._child
-    assert child.is_alive()
+    process = child._child
+    assert process.is_alive()
     child.close()
-    assert not child.is_alive()
+    assert not process.is_alive()
 
 
 TASK = Task(unlucky, {"x": "double"}, "sim", True, None, (), "", 60.0, 500_000_000)

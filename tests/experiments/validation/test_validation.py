@@ -142,14 +142,14 @@ def test_an_interrupted_validation_goes_on_where_it_was(tmp_path: Path, capsys: 
     assert len(part.read_text().splitlines()) == 1 + 5
     capsys.readouterr()
     assert invoke(long) == 2
-    assert "page.md.part is left from an interrupted run; go on with --resume" in capsys.readouterr().err
+    assert "page.md.part is left from an interrupted run; continue with --resume" in capsys.readouterr().err
     assert invoke([*long, "--resume", "--effort", "0.1"]) == 2
     assert '"effort": 0.05' in capsys.readouterr().err
     # The last line was being written when it ended; of the others the first is recognised by what nobody measures.
     lines = part.read_text().splitlines(keepends=True)
     part.write_text(lines[0] + "{}\n")
     assert invoke([*long, "--resume"]) == 2
-    assert "page.md.part was changed by somebody else" in capsys.readouterr().err
+    assert "page.md.part is damaged" in capsys.readouterr().err
     lines[1] = re.sub(r'"measured": [^,]*', '"measured": 0.125', lines[1])
     part.write_text("".join(lines)[:-9])
     assert invoke([*long, "--resume"]) == 0
