@@ -13,10 +13,10 @@ from time import perf_counter
 from typing import Any
 
 from experiments.analysis.effects import effects
-from experiments.analysis.pairs import compare_variants
+from experiments.analysis.paired_variants import compare_variants
 from experiments.analysis.runs import Runs, open_runs
 from experiments.analysis.summary import summarise
-from experiments.sweep.run.spark import session
+from experiments.sweep.run.spark_session import session
 
 __all__ = ["main", "make", "measure"]
 

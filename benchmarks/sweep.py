@@ -20,12 +20,12 @@ import pyarrow as pa
 import yaml
 from pyarrow import parquet
 
-from experiments.sweep.run.conduct import Options, conduct, missing_runs
-from experiments.sweep.run.rounds import wanted
-from experiments.sweep.run.spark import cores_of, session, stop
+from experiments.sweep.run.adaptive import planned_runs
+from experiments.sweep.run.driver import SweepOptions, missing_runs, run_sweep
+from experiments.sweep.run.spark_session import cores_of, session, stop
 from experiments.sweep.spec.grid import SweepPlan
 from experiments.sweep.spec.sweep_file import load_sweep
-from experiments.sweep.store.datasets import known_runs, parts
+from experiments.sweep.store.datasets import parts, stored_runs
 from experiments.sweep.store.schema import runs_schema
 from protocols.rng import Rng, key_of
 
@@ -62,7 +62,7 @@ def measure_job(runs: int) -> dict[str, float]:
         folder = Path(name)
         spark = session("local[*]", folder / "spark.log")
         cores = cores_of(spark)
-        summary = conduct(plan_in(folder, runs), folder / "out", Options(perform=spin), spark)
+        summary = run_sweep(plan_in(folder, runs), folder / "out", SweepOptions(perform=spin), spark)
         ended = time.time()
         stop(spark)
         (job,) = [json.loads(path.read_text()) for path in (folder / "out" / "jobs").glob("*.json")]
@@ -102,7 +102,7 @@ def measure_resume(files: int = 1000, rows: int = 5) -> float:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         plan = plan_in(folder, files * rows)
-        runs = wanted(plan, {})
+        runs = planned_runs(plan, {})
         part = folder / "runs" / "job=bench"
         part.mkdir(parents=True)
         for number in range(files):
@@ -110,7 +110,7 @@ def measure_resume(files: int = 1000, rows: int = 5) -> float:
             made = made[1:] if number == 0 else made
             parquet.write_table(pa.Table.from_pylist(made, runs_schema({})), part / f"part-{number:05}.parquet")
         began = time.perf_counter()
-        missing = missing_runs(wanted(plan_in(folder, files * rows), {}), known_runs(folder))
+        missing = missing_runs(planned_runs(plan_in(folder, files * rows), {}), stored_runs(folder))
         spent = time.perf_counter() - began
         assert missing == runs[:1]
         return spent

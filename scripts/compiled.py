@@ -35,6 +35,7 @@ MODULES = [
     *NORM,
     *(f"sim/{name}.py" for name in SIM),
     "topologies/draws.py",
+    "topologies/drop_tail.py",
     "topologies/losses.py",
 ]
 

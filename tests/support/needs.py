@@ -7,7 +7,7 @@ from functools import cache
 
 from emu.namespaces import run_isolated
 from emu.requirements import KERNEL, check_kernel, check_tools
-from experiments.sweep.run.spark import check_java, check_pyspark
+from experiments.sweep.run.spark_session import check_java, check_pyspark
 from protocols.errors import UnsupportedError
 from tests.support.browser import find_chromium
 
