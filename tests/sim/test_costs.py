@@ -27,7 +27,7 @@ def test_a_storm_is_a_few_hundred_simpy_events() -> None:
 
 
 def test_the_benchmark_prints_what_it_promises() -> None:
-    found = measure_all({10: 40, 20: 40}, crowd=50, caught=1000, share=0.02)
+    found = measure_all({10: 40, 20: 40}, memory_receivers=50, storm_receivers=1000, share=0.02)
     assert set(found["ratio_textbook"]) == {"10", "20"}
     assert set(found["ratio_bare_loop"]) == {"20"}
     assert set(found["bytes_per_receiver"]) == {"50"}
