@@ -180,7 +180,8 @@ def measure_all(
 ) -> dict[str, Any]:
     """Measure everything.
 
-    `memory_receivers` is the number of receivers for memory, `storm_receivers` that of the storms, `share` scales the content of the other cases.
+    `memory_receivers` is the number of receivers for memory, `storm_receivers` that of the storms; `share` scales the content
+    of the other cases.
     """
     # The largest first, which suffers most from memory in pieces.
     pairs = {receivers: in_turn(receivers, sizes[receivers]) for receivers in sorted(sizes, reverse=True)}
