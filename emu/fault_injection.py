@@ -62,7 +62,7 @@ class InjectedFault(ABC):
 
     @property
     def count(self) -> int:
-        """What the fault adds to the counter of its verb."""
+        """Number added to the counter of the fault's verb."""
         return 1
 
     @property

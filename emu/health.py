@@ -54,7 +54,7 @@ class Lateness:
 
 @dataclass(frozen=True, slots=True)
 class LinkStatistics:
-    """What the user-space links of an emulation counted, by link (`near-far`), and how well they kept up.
+    """Counts of an emulation's user-space links, by link (`near-far`), and measurements of how well they kept up.
 
     `counts` are the counters of `topologies.line.Line`. `dropped` and `queued` are the identities of first transmissions, in
     ascending order, that the channel lost or damaged, and that the queue dropped. Times in `health` are those of the slowest

@@ -100,7 +100,7 @@ def emulate(
 
 @dataclass(frozen=True, slots=True)
 class _IsolatedEmulation:
-    """What runs within the isolated namespaces."""
+    """An emulation with its parameters, run in isolated namespaces."""
 
     topology: Topology
     plan: EmulationPlan

@@ -36,7 +36,7 @@ _POLL = 0.02
 
 
 class Program(Protocol):
-    """What one node does. The same object runs in the simulator."""
+    """A program of one node. The same object runs in the simulator."""
 
     def start(self, host: Host) -> None:
         """Make the machine on the host's ports and run it."""
@@ -50,7 +50,7 @@ class Program(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
-    """What a node's process needs to know: its namespace and the parameters of its host."""
+    """Parameters of a node's process: its namespace and its host."""
 
     name: str
     pid: int

@@ -29,7 +29,7 @@ _TIMEOUT = 30.0
 
 @dataclass(slots=True)
 class NodeReport:
-    """What one node reports.
+    """Report of one node.
 
     `result` is that of its program, `packets` and `octets` were sent by kind of message, `faults` are those of
     `UdpHost.faults`, `cpu` is in seconds, `memory` the largest resident set in bytes. Without a result `error` says how the

@@ -38,7 +38,7 @@ _REORDER_DELAY = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class CapturePoint:
-    """What to capture: one node, or the two ends of a link.
+    """A capture point: one node, or the two ends of a link.
 
     `file` is open and unbuffered, so that it always ends with a whole block.
     """
