@@ -22,7 +22,7 @@ from emu.udp import SEGMENTS
 from emu.world import inside
 from protocols.errors import UnsupportedError, UsageError
 from protocols.machine import Codec
-from topologies.keys import dice_key
+from topologies.keys import stream_key
 from topologies.spec import Topology
 
 __all__ = ["Emulation", "NodeReport", "emulate"]
@@ -152,7 +152,7 @@ class _Script:
         for name in self.programs:
             # What is captured, counted for a guest or lost by a fault has to be seen packet by packet.
             burst = 1 if seen or planned.shaped(name) else SEGMENTS
-            address, ttl, dice = planned.addresses[name], planned.ttl(name), dice_key(self.topology, self.seed, name)
+            address, ttl, dice = planned.addresses[name], planned.ttl(name), stream_key(self.topology, self.seed, name)
             crew.fork(Node(name, network.pid(name), address, self.codec, self.port, ttl, burst, dice, joining=joining))
 
 

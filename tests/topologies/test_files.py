@@ -95,7 +95,7 @@ MANY = {"nodes": {f"n{n}": {} for n in range(20_000)}, "links": []}
 WRONG: dict[str, tuple[Any, str]] = {
     "a million one by one": (
         MANY,
-        "lists 20000 nodes one by one, and 10000 is the limit; equal leaves are one node with a count",
+        "lists 20000 nodes one by one, and 10000 is the limit; write equal leaves as one node with a count",
     ),
     "no links": ({"nodes": {}}, "a topology is a mapping with nodes and links"),
     "disconnected": (
@@ -120,7 +120,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     ),
     "said twice": (
         {"nodes": {"sender": {}, "b": {}}, "links": [{"ends": ["sender", "b"]}, {"ends": ["b", "sender"]}]},
-        "topology.links.1.ends: value b-sender is not allowed; there is such a link already",
+        "topology.links.1.ends: value b-sender is not allowed; this link is given twice",
     ),
 }
 
@@ -142,9 +142,9 @@ def test_a_bad_file_gets_one_line(wrong: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "text"),
     [
-        ("net.txt", "", "'.txt' is not a kind of file known here; one of .yaml, .yml, .json, .graphml"),
+        ("net.txt", "", "'.txt' is not a known file type; allowed are .yaml, .yml, .json, .graphml"),
         ("net.yaml", "nodes: [", "while parsing a flow node"),
-        ("net.yaml", "nodes: {a: {}, a: {}}\nlinks: []", "key 'a' is there twice"),
+        ("net.yaml", "nodes: {a: {}, a: {}}\nlinks: []", "key 'a' appears twice"),
         ("net.json", "{", "Expecting property name"),
         ("net.json", '{"nodes": [{"name": "a"}], "links": []}', "has no 'id'"),
         ("net.json", '{"nodes": [], "edges": 5}', "has a list of nodes but no list of links or edges"),

@@ -11,7 +11,7 @@ from protocols.rng import extend, key_of
 from topologies.channels import Bernoulli, Recorded, Scripted
 from topologies.delays import DelayModel, NormalDelay, ParetoDelay, TraceDelay, UniformDelay, longer
 from topologies.drop_tail import DropTailQueue
-from topologies.line import Line, Tally, frames_of
+from topologies.line import Line, OccurrenceCounter, frames_of
 from topologies.queues import Codel
 from topologies.script import Drop
 from topologies.spec import LinkAttributes, LinkSpec
@@ -83,7 +83,7 @@ def test_recorded_delays_come_in_their_order(tmp_path: Any) -> None:
     model = TraceDelay.model_validate({"model": "trace", "file": str(file)})
     assert delays(LinkSpec(jitter=model), 5) == pytest.approx([0.005, 0.001, 0.00002, 0.005, 0.001])
     file.write_text("5 apples\n")
-    with pytest.raises(ValueError, match="is no list of delays"):
+    with pytest.raises(ValueError, match="is not a list of delays"):
         TraceDelay.model_validate({"model": "trace", "file": str(file)})
 
 
@@ -188,7 +188,7 @@ def test_a_line_with_a_queue_that_decides_late_says_when_it_wants_to_be_woken() 
 
 
 def test_each_identity_is_counted() -> None:
-    tally = Tally()
+    tally = OccurrenceCounter()
     assert [tally.count(identity) for identity in (5, 5, 300, 5, 300)] == [1, 2, 1, 3, 2]
 
 

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from protocols.rng import extend, key_of
 from topologies.channels import Bernoulli, Channel, ContentLoss, Loss, Perfect
-from topologies.draws import WINDOW, Odds, member_keys
+from topologies.draws import WINDOW, Threshold, member_keys
 from topologies.losses import GroupLoss, LinkLoss
 
 KEY = key_of(1, "loss", "s1", "r")
@@ -105,13 +105,13 @@ def test_losses_of_sibling_links_are_independent() -> None:
 
 
 def test_thresholds_are_the_powers_of_the_pass_probability() -> None:
-    odds = Odds(0.01)
+    odds = Threshold(0.01)
     for run in range(WINDOW):
         assert odds.ascending[WINDOW - 1 - run] / 2**64 == pytest.approx(0.99 ** (run + 1), rel=1e-12)
 
 
 def test_tiny_probabilities_are_not_rounded_to_nothing() -> None:
-    assert 2**64 - Odds(2.0**-60).passing == 16
+    assert 2**64 - Threshold(2.0**-60).passing == 16
 
 
 def test_the_numbers_are_what_they_always_were() -> None:

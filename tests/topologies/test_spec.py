@@ -61,7 +61,10 @@ WRONG: dict[str, tuple[Graph, str]] = {
         graph_of({"r": NodeSpec("host", 2), "s": SWITCH, "t": SWITCH}, ("s", "r"), ("t", "r"), ("s", "t")),
         "node r: count is only for a leaf",
     ),
-    "counted on a host": (graph_of({"r": NodeSpec("host", 2), "a": HOST}, ("a", "r")), "node r: a counted leaf hangs on a"),
+    "counted on a host": (
+        graph_of({"r": NodeSpec("host", 2), "a": HOST}, ("a", "r")),
+        "node r: a node with a count must be linked to a",
+    ),
     "counted to nothing": (graph_of({"r": NodeSpec("host", 0), "s": SWITCH}, ("s", "r")), "count 0 is not allowed"),
     "name taken": (
         graph_of({"s": SWITCH, "r": NodeSpec("host", 3), "r2": HOST}, ("s", "r"), ("s", "r2")),

@@ -144,7 +144,7 @@ def test_what_can_not_be_exported_is_said_on_stderr_and_in_the_file(tmp_path: Pa
     assert invoke(["topo", str(SCENARIOS / "router-single-mac.yaml"), "--mininet", str(script)]) == 0
     err = capsys.readouterr().err
     assert "not in the export: node router: " in err
-    assert "# Not in here: node router: " in script.read_text(encoding="utf-8")
+    assert "# Not exported: node router: " in script.read_text(encoding="utf-8")
 
 
 def test_a_topo_command_that_would_write_nothing_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
