@@ -15,7 +15,7 @@ from protocols.rng import Rng
 from sim.network import Network
 from tests.support.content import Extent
 from topologies.generators import Star
-from topologies.keys import stream_key, loss_key, member_loss_key
+from topologies.keys import loss_key, member_loss_key, stream_key
 from topologies.losses import LinkLoss
 from topologies.spec import Topology
 

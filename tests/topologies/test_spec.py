@@ -68,11 +68,11 @@ WRONG: dict[str, tuple[Graph, str]] = {
     "counted to nothing": (graph_of({"r": NodeSpec("host", 0), "s": SWITCH}, ("s", "r")), "count 0 is not allowed"),
     "name taken": (
         graph_of({"s": SWITCH, "r": NodeSpec("host", 3), "r2": HOST}, ("s", "r"), ("s", "r2")),
-        "node r2: the name is taken",
+        "node r2: the name is also that of",
     ),
     "names mixed": (
         graph_of({"s": SWITCH, "r": NodeSpec("host", 30), "r2": NodeSpec("host", 5)}, ("s", "r"), ("s", "r2")),
-        "node r2: its members have the names of members of r",
+        "node r2: its members have the same names as members of r",
     ),
     "empty": (graph_of({}), "has no nodes"),
 }

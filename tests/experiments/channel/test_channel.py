@@ -11,8 +11,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from experiments.captures.datagrams import read_capture
-from experiments.channel.fit import chi2_tail, fit_channels, wilson
-from experiments.channel.hidden_chain import log_likelihood
+from experiments.channel.channel_fit import chi2_survival, fit_channels, wilson
+from experiments.channel.hidden_markov import log_likelihood
 from experiments.channel.loss_record import read_record
 from experiments.cli import invoke
 from experiments.scenario.scenario import load
@@ -63,7 +63,7 @@ def test_gaps_in_the_sequence_of_a_capture_are_losses(tmp_path: Path, form: dict
     packets = [norm(sequence) for sequence in came] + [norm(9, kind=4), norm(1, source=2), norm(900, source=2)[:9]]
     path = pcap(tmp_path / "a.pcap", packets, **form)
     record = read_record(path)
-    assert record.pattern == [False, False, False, False, True, True, False, False]
+    assert record.fates == [False, False, False, False, True, True, False, False]
     assert "sender 1 at 10.0.0.1, instance 7" in record.origin
     with pytest.raises(ConfigError, match="it knows 1, 2"):
         read_record(path, 3)
@@ -85,7 +85,7 @@ def test_a_broken_capture_is_one_line(tmp_path: Path, broken: bytes) -> None:
 def test_a_trace_is_zeros_and_ones(tmp_path: Path) -> None:
     trace = tmp_path / "a.trace"
     trace.write_text("# what came\n0010 011\n1\n")
-    assert [int(lost) for lost in read_record(trace).pattern] == [0, 0, 1, 0, 0, 1, 1, 1]
+    assert [int(lost) for lost in read_record(trace).fates] == [0, 0, 1, 0, 0, 1, 1, 1]
     trace.write_text("001\n0x1\n")
     with pytest.raises(ConfigError, match="line 2: 'x' is not allowed"):
         read_record(trace)
@@ -94,10 +94,10 @@ def test_a_trace_is_zeros_and_ones(tmp_path: Path) -> None:
 def test_wilson_and_chi_squared_are_what_tables_say() -> None:
     found = wilson(10, 100)
     assert (found.low, found.high) == pytest.approx((0.05523, 0.17437), abs=1e-5)
-    assert [chi2_tail(value, k) for value, k in ((3.841459, 1), (18.307038, 10), (124.342113, 100))] == pytest.approx(
+    assert [chi2_survival(value, k) for value, k in ((3.841459, 1), (18.307038, 10), (124.342113, 100))] == pytest.approx(
         [0.05] * 3
     )
-    assert chi2_tail(7.0, 2) == pytest.approx(exp(-3.5))
+    assert chi2_survival(7.0, 2) == pytest.approx(exp(-3.5))
 
 
 def test_the_likelihood_of_a_short_record_is_the_sum_over_all_paths_of_states() -> None:
