@@ -40,7 +40,7 @@ class Multicast(BaseModel):
 def check_multicast(rules: Multicast, graph: "nx.DiGraph[str]") -> None:
     """Raise ConfigError, naming the key, if the settings don't fit the graph."""
     if (rules.tree == "shared") != (rules.core is not None):
-        raise ConfigError(f"multicast.core: {rules.core!r} is not allowed; required with tree shared, and only then")
+        raise ConfigError(f"multicast.core: {rules.core!r} is not allowed; required with tree shared and not allowed otherwise")
     if rules.core is not None and (rules.core not in graph or graph.nodes[rules.core]["node"].kind == "host"):
         raise ConfigError(f"multicast.core: {rules.core!r} is not allowed; a switch or router of this topology")
     if isinstance(rules.tree, tuple):

@@ -55,7 +55,7 @@ def test_a_static_tree_is_the_links_given() -> None:
     ("rules", "text"),
     [
         ({"tree": "shared"}, "multicast.core: None is not allowed"),
-        ({"core": "s1"}, "multicast.core: 's1' is not allowed; a node with tree shared, and only then"),
+        ({"core": "s1"}, "multicast.core: 's1' is not allowed; required with tree shared and not"),
         ({"tree": "shared", "core": "a"}, "multicast.core: 'a' is not allowed; a switch or router"),
         ({"tree": [["s1", "c"]]}, "multicast.tree: s1-c is not allowed; there is no such link"),
         (

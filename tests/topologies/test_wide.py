@@ -109,7 +109,7 @@ def test_single_nodes_of_any_network_can_be_changed() -> None:
     ("nodes", "text"),
     [
         ({"s1": {"kind": "host"}}, "nodes.s1.kind: 'host' is not allowed; s1 is a switch"),
-        ({"r": {"count": 4}}, "nodes.r.count: 4 is not allowed; the kind of the topology says how many"),
+        ({"r": {"count": 4}}, "nodes.r.count: 4 is not allowed; the kind of topology determines it"),
         ({"r": {"storm": "1Mbit"}}, "nodes.r.storm: 125000.0 is not allowed; only for a switch, this is a host"),
         ({"r": {"pause": True}}, "nodes.r.pause: True is not allowed; only for a host without a count"),
         ({"s1": {"kind": "router", "mac": "single"}}, "nodes.s1.rate: is missing"),

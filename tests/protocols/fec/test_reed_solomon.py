@@ -66,7 +66,7 @@ def test_any_erasures_up_to_the_parity_are_decoded(draw: st.DataObject) -> None:
 
 
 def test_too_few_symbols_are_an_error_of_the_caller() -> None:
-    with pytest.raises(UsageError, match="2 symbols are missing, but only 1"):
+    with pytest.raises(UsageError, match="2 source symbols are missing, but only 1"):
         decode(4, 2, 3, {0: b"a"}, {1: b"b"})
 
 
