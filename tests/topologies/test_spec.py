@@ -1,4 +1,4 @@
-"""Topologies: names, attributes, and what is refused."""
+"""Topologies: host names, attributes, and validation."""
 
 from math import inf, nan
 from typing import Any
@@ -14,7 +14,7 @@ from topologies.spec import Graph, LinkAttributes, LinkSpec, Member, NodeSpec, T
 
 
 def graph_of(nodes: dict[str, NodeSpec], *links: tuple[str, str]) -> Graph:
-    """A graph with perfect links."""
+    """Return a graph with perfect links."""
     graph: Graph = nx.DiGraph()
     for name, spec in nodes.items():
         graph.add_node(name, node=spec)
@@ -85,7 +85,7 @@ def test_a_bad_graph_gets_one_line_with_its_node(wrong: str) -> None:
         Topology(graph)
 
 
-def test_one_way_links_and_missing_attributes_are_refused() -> None:
+def test_one_way_links_and_missing_attributes_are_rejected() -> None:
     graph = graph_of({"a": HOST, "b": HOST}, ("a", "b"))
     graph.remove_edge("b", "a")
     with pytest.raises(ConfigError, match="link a-b: has no opposite direction b-a"):
@@ -106,7 +106,7 @@ def test_a_bad_link_names_its_key(wrong: dict[str, Any]) -> None:
         LinkSpec(**wrong)
 
 
-def test_down_and_up_override_what_holds_for_both() -> None:
+def test_down_and_up_override_the_attributes_of_both_directions() -> None:
     written = {"rate": "8Mbit", "delay": "5ms", "loss": "2%", "down": {"loss": "1%", "queue": 10}, "up": {"rate": None}}
     down, up = LinkAttributes.model_validate(written).specs()
     assert down == LinkSpec(1e6, 0.005, 10, Bernoulli(p=0.01))
