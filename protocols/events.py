@@ -95,7 +95,7 @@ class ObjectReceived(Event):
 
 @dataclass(frozen=True, slots=True)
 class ObjectAborted(Event):
-    """Receiver: an object will not be completed. Sender: its source failed. `reason` is a phrase for people."""
+    """Receiver: an object will not be completed. Sender: its source failed. `reason` is a short text."""
 
     sender: int
     object_id: int
