@@ -22,7 +22,7 @@ from emu.trunk import TrunkChoice, choose_trunk
 from emu.udp import SEGMENTS
 from protocols.errors import UnsupportedError, UsageError
 from protocols.machine import Codec
-from topologies.keys import dice_key
+from topologies.keys import stream_key
 from topologies.spec import Topology
 
 __all__ = ["Emulation", "NodeReport", "emulate"]
@@ -159,7 +159,7 @@ class _IsolatedEmulation:
         for name in self.programs:
             # Captures, the meters of foreign programs and fault filters must see single packets, not batches.
             burst = 1 if single_packets or plan.shaped(name) else SEGMENTS
-            address, ttl, rng_key = plan.addresses[name], plan.ttl(name), dice_key(self.topology, self.seed, name)
+            address, ttl, rng_key = plan.addresses[name], plan.ttl(name), stream_key(self.topology, self.seed, name)
             processes.fork(
                 NodeConfig(name, network.pid(name), address, self.codec, self.port, ttl, burst, rng_key, joining=joining)
             )

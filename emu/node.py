@@ -61,7 +61,7 @@ class NodeConfig:
     ttl: int
     burst: int
     rng_key: int
-    """Key of its random numbers, the same as in the simulator (`topologies.keys.dice_key`)."""
+    """Key of its random numbers, the same as in the simulator (`topologies.keys.stream_key`)."""
     joining: float = 0.0
     """Seconds from joining a group until its packets arrive."""
     epoch: float = inf
