@@ -127,6 +127,7 @@ def test_what_does_the_impairing_is_told(lossy: Emulation) -> None:
         assert item["loss_by"] == "cbpf"
 
 
+@pytest.mark.serial
 def test_the_rate_of_a_link_is_kept_and_its_queue_drops_what_is_too_much() -> None:
     rate, queue, total = 20e6 / 8, 50, 2000
     topology = star(1, trunk={"rate": "20Mbit", "queue": queue})
@@ -148,6 +149,7 @@ def test_the_rate_of_a_link_is_kept_and_its_queue_drops_what_is_too_much() -> No
     ]
 
 
+@pytest.mark.serial
 def test_a_run_ends_at_its_duration() -> None:
     run = play(star(1), {"sender": Speaking(10_000, 100), "r1": Hearing()}, duration=0.3)
     assert not run.over

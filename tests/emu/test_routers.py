@@ -125,6 +125,7 @@ def test_what_is_for_a_group_goes_to_its_members_networks_only() -> None:
     assert heard(run, "r2_1") == []
 
 
+@pytest.mark.serial
 def test_a_network_may_take_its_time_to_hear_of_a_join() -> None:
     topology = built(kind="lan", receivers=1, multicast={"join": "300ms"})
     numbers = heard(play(topology, {"sender": Staying(600, 1000), "r1": Hearing()}), "r1")

@@ -7,7 +7,8 @@ files are to be found, with `mcastlab` on the path, and has to end well. After t
 * `needs=emulation`, `needs=libnorm1` or `needs=spark`: skipped where that is missing;
 * `exit=1`: this is the code the block has to end with.
 
-A block that is on two pages is run once. `make NAME` is only looked up, and `git clone`, `cd`, `sudo` and `pip` are left out: they would set the machine up again.
+A block that is on two pages is run once. `make NAME` is only looked up, and `git clone`, `cd`, `sudo` and `pip` are left out:
+they would set the machine up again.
 """
 
 import os
