@@ -4,6 +4,7 @@ Tests marked `emu` or `peer` are skipped with a reason where what they need is m
 (`-n`), [workers](support/workers.py) says which tests stay together.
 """
 
+import gc
 import os
 import signal
 from collections.abc import Generator
@@ -48,6 +49,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Sort the tests where several processes run them; one process keeps the order of the files."""
     if hasattr(config, "workerinput"):
         items[:] = in_order(items)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what collection made out of garbage collections; it stays until the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
