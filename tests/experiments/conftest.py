@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from experiments.cli import invoke
-from experiments.sweep.run.spark import session
+from experiments.sweep.run.spark_session import session
 from tests.support.needs import missing
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def commands(spark: Any) -> Any:
 
     def run(*arguments: str | Path) -> int:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("experiments.sweep.run.spark.session", lambda *_: KeptOpen(spark))
+            patch.setattr("experiments.sweep.run.spark_session.session", lambda *_: KeptOpen(spark))
             return invoke([str(argument) for argument in arguments])
 
     return run

@@ -19,7 +19,7 @@ SHARED = {
     "spark": (
         "tests/experiments/analysis/",
         "tests/experiments/report/",
-        "tests/experiments/sweep/test_conduct.py",
+        "tests/experiments/sweep/test_driver.py",
     ),
 }
 """Unit -> folders and files."""
