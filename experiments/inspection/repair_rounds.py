@@ -1,4 +1,4 @@
-"""What receivers ask a sender for, in rounds: who asked first, who asked for nothing new, who kept silent, what it brought."""
+"""Repair requests to a sender in rounds: which receivers requested what, who was suppressed, and which repairs followed."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ _MOST_SAID = 12
 
 
 def requested_repairs(requests: Iterable[Request], fec_id: int) -> RequestedRepairs:
-    """The requests of a NACK or REPAIR_ADV sorted by level."""
+    """Sort the requests of a NACK or REPAIR_ADV by level."""
     demand = RequestedRepairs()
     for request in requests:
         demand.add(request, fec_id)
@@ -34,7 +34,7 @@ def requested_repairs(requests: Iterable[Request], fec_id: int) -> RequestedRepa
 
 @dataclass(frozen=True, slots=True)
 class BlockRequest:
-    """Part of a request: of one block so many symbols; `sources` are named, `parity` is a count, `whole` is all of it."""
+    """Requested symbols of one block: `sources` by name, `parity` by count, or the `whole` block."""
 
     object: ObjectView
     block: int
@@ -44,11 +44,11 @@ class BlockRequest:
 
     @property
     def count(self) -> int:
-        """Symbols asked for."""
+        """Number of symbols requested."""
         return self.object.length(self.block) if self.whole else self.sources.bit_count() + self.parity
 
     def place(self, books: dict[tuple[int, int], BlockView] | None = None) -> int:
-        """Put it on the books, those of the object or others: how many symbols were not asked for already."""
+        """Record the request in `books`, by default those of the object; return how many symbols are new requests."""
         if books is None:
             view = self.object.block(self.block)
         else:
@@ -57,7 +57,7 @@ class BlockRequest:
 
     @property
     def lacks(self) -> bool:
-        """Is something of what is named missing at the capture, too? Parity names no symbols, so the block decides."""
+        """Whether requested symbols are missing from the capture as well; requests by count are decided per block."""
         seen = self.object.block(self.block).seen
         if self.sources:
             return bool(self.sources & ~seen)
@@ -66,7 +66,7 @@ class BlockRequest:
 
 
 def block_requests(demand: RequestedRepairs, objects: dict[int, ObjectView]) -> Iterator[BlockRequest]:
-    """The blocks a demand concerns, of objects known by id."""
+    """Yield the requested blocks of known objects."""
     for (object_id, block), mask in demand.symbols.items():
         view = objects.get(object_id)
         if view is not None:
@@ -82,7 +82,7 @@ def block_requests(demand: RequestedRepairs, objects: dict[int, ObjectView]) -> 
 
 
 def between(low: int, high: int, objects: dict[int, ObjectView]) -> list[ObjectView]:
-    """The known objects of a range of ids, which may wrap."""
+    """Return the known objects in a range of object ids, which may wrap around."""
     span = (high - low) & 0xFFFF
     if span < len(objects):
         ids = [(low + step) & 0xFFFF for step in range(span + 1)]
@@ -91,7 +91,7 @@ def between(low: int, high: int, objects: dict[int, ObjectView]) -> list[ObjectV
 
 
 def _whole(view: ObjectView, low: int, high: int) -> Iterator[BlockRequest]:
-    """Whole blocks: of an object those it has, of a stream those that came by."""
+    """Yield requests of whole blocks: all blocks of an object, the captured blocks of a stream."""
     if view.fti is None or view.kind == "stream":
         blocks = [number for number in view.blocks if low <= number <= high]
     else:
@@ -101,7 +101,7 @@ def _whole(view: ObjectView, low: int, high: int) -> Iterator[BlockRequest]:
 
 
 def describe_request(demand: RequestedRepairs, found: Iterable[BlockRequest]) -> str:
-    """What is asked for in words, unknown objects included."""
+    """Describe a request as text, including unknown objects."""
     parts = [_object_range(low, high) for low, high in demand.objects]
     parts += [f"info of {_object_range(low, high)}" for low, high in demand.infos]
     parts += [f"block {owner}.{low}" + (f"-{high}" if high > low else "") for owner, low, high in demand.blocks]
@@ -119,7 +119,7 @@ def _object_range(low: int, high: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RequestSize:
-    """How many symbols a message asked for, and how many of them nobody else had asked for in the same round."""
+    """Number of symbols a message requested, and of those that no other receiver requested in the same round."""
 
     symbols: int
     new: int
@@ -127,7 +127,7 @@ class RequestSize:
 
 @dataclass(frozen=True, slots=True)
 class NackRecord:
-    """One NACK, for people."""
+    """One NACK as a row of the request table."""
 
     packet: int
     time: float
@@ -137,7 +137,7 @@ class NackRecord:
     asked: RequestSize
 
     def plain(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return {
             "packet": self.packet,
             "time": round(self.time, 6),
@@ -151,16 +151,16 @@ class NackRecord:
 
 @dataclass(slots=True)
 class RepairRound:
-    """From a request to the last repair before the next one that comes after a repair."""
+    """A repair round: from a request to the last repair before the next request."""
 
     packet: int
     time: float
     shared: bool = False
-    """Was what is asked for missing at the capture too? Then everybody behind it lacks it."""
+    """Whether requested content is missing from the capture as well; then every receiver downstream of it misses it."""
     askers: dict[int, int] = field(default_factory=dict)
-    """Receivers that asked, with the symbols they asked for, in order."""
+    """Requesting receivers in order, with the number of symbols each requested."""
     books: dict[tuple[int, int], BlockView] = field(default_factory=dict)
-    """What was asked for in this round, by object and block."""
+    """Requests of this round, by object and block."""
     wanted: int = 0
     repairs: int = 0
     needless: int = 0
@@ -169,13 +169,13 @@ class RepairRound:
     infos: set[int] = field(default_factory=set)
 
     def ask_info(self, order: int) -> bool:
-        """Ask for the information of an object: was it not asked for already?"""
+        """Request the NORM_INFO of an object; return whether this is a new request."""
         new = order not in self.infos
         self.infos.add(order)
         return new
 
     def plain(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         quiet = (
             {"suppressed": list(self.silent), "silent": []} if self.shared else {"suppressed": [], "silent": list(self.silent)}
         )

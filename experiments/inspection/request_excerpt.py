@@ -1,4 +1,4 @@
-"""The messages around the first request of a capture, for a sequence diagram."""
+"""Select the messages around the first NACK of a capture for a sequence diagram."""
 
 from collections import deque
 from ipaddress import IPv4Address
@@ -11,20 +11,20 @@ from protocols.norm.messages import Command, Data, Info, NormMessage
 __all__ = ["CAPTURE", "RequestExcerpt", "node_name"]
 
 CAPTURE = "capture"
-"""The column of what came by where the capture was made."""
+"""Name of the column of the capture point."""
 _BEFORE, _STORY, _BEGINNING, _QUIET = 8, 400, 120, 8
 _IPV4_IDS = 1 << 24
 
 
 def node_name(node: int) -> str:
-    """A node id for people: large ones are IPv4 addresses, as NRL NORM makes them."""
+    """Format a node id; large ones are shown as IPv4 addresses, from which NRL NORM derives them."""
     return str(IPv4Address(node)) if node >= _IPV4_IDS else str(node)
 
 
 class RequestExcerpt:
-    """Keeps what leads to the first request and follows it until nothing is asked for or repaired any more.
+    """Keeps the messages before the first NACK, and those until requests and repairs have ended.
 
-    A capture without requests shows its beginning.
+    A capture without NACKs shows its first messages.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class RequestExcerpt:
         self._quiet = 0
 
     def hear(self, heard: CapturedMessage, kind: str, time: float) -> None:
-        """A message came by."""
+        """Record a message."""
         assert heard.message is not None
         if self._quiet >= _QUIET or len(self._story) >= _STORY:
             return
@@ -54,7 +54,7 @@ class RequestExcerpt:
         return [*self._before, *self._story] if self._story else self._beginning
 
     def cut(self) -> LadderExcerpt | None:
-        """As a part of a ladder: senders, the capture, receivers; None when there is nothing."""
+        """Return the excerpt of a sequence diagram with senders, capture point and receivers; None without messages."""
         lines = self.lines
         if not lines:
             return None

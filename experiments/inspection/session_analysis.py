@@ -1,4 +1,4 @@
-"""Everything a capture tells of its NORM sessions, message by message."""
+"""Analyse the NORM sessions of a capture message by message."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ _ROWS_KEPT = 1000
 
 
 class SessionAnalysis:
-    """All senders and receivers in a capture; times are seconds since the first message, which came at `begin`."""
+    """All senders and receivers in a capture; times are seconds since the first message, at `begin`."""
 
     def __init__(self, begin: float, end: float) -> None:
         self.begin = begin
@@ -27,15 +27,15 @@ class SessionAnalysis:
         self.senders: dict[tuple[int, int], SenderView] = {}
         self.receivers: dict[int, ReceiverView] = {}
         self.requests: list[NackRecord] = []
-        """The first of them; `asked` counts all."""
+        """First NACKs; `asked` counts all."""
         self.asked = 0
         self.messages = self.octets = self.unreadable = 0
-        """Messages, their bytes, and datagrams of which the capture kept too little."""
+        """Messages, their bytes, and datagrams truncated too short to decode."""
         self._doubts = PendingViolations(self.findings)
         self._latest: dict[int, SenderView] = {}
 
     def hear(self, heard: CapturedMessage) -> str:
-        """A datagram came by: what kind of message it is, for people; "" for one that counts for nothing."""
+        """Process a message; return its kind for display, or "" if it is not counted."""
         datagram, message = heard.datagram, heard.message
         time = datagram.time - self.begin
         if message is None:
@@ -154,10 +154,10 @@ class SessionAnalysis:
                 NackRecord(number, time, nack.source_id, nack.sender_id, describe_request(demand, found), asked)
             )
 
-    # -- what came of it -----------------------------------------------------------------------------------------------
+    # -- results -----------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """The capture is over: who kept silent in which round."""
+        """Finish the analysis: determine which receivers sent nothing in which round."""
         for key, sender in self.senders.items():
             listeners = [each for each in self.receivers.values() if key in each.senders]
             for place, round_ in enumerate(sender.rounds):
@@ -169,7 +169,7 @@ class SessionAnalysis:
                     each.silent += not round_.shared
 
     def plain(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         sent = {key: sender.sources + sender.missing for key, sender in self.senders.items()}
         return {
             "senders": [sender.plain() for sender in self.senders.values()],

@@ -8,8 +8,8 @@ __all__ = ["validation_page"]
 
 _HEAD = """# Theory and measurement
 
-Every value below was measured with the protocol machines and links of this laboratory, in the simulator, and compared with a
-closed form or an exact number computed elsewhere. *Allowed* is the larger of the tolerance of the reference and four standard
+Every value below was measured in the simulator with the protocol machines and links of this laboratory, and compared with a
+closed form or an exact value computed independently. *Allowed* is the larger of the reference's tolerance and four standard
 errors (SE) of the measurement. `make validate` writes this page; `mcastlab validate --family F` measures one family.
 """
 
