@@ -42,7 +42,7 @@ def _bars(drawing: Drawing, timeline: IntervalCounts, kind: str, bottom: float) 
 
 def ladder_svg(found: Inspection) -> str:
     """Draw the sequence diagram around the first NACK; "" without messages."""
-    cut = found.window.cut()
+    cut = found.excerpt.cut()
     if cut is None:
         return ""
     return draw_ladder(cut, f"{found.path.name}: {cut.begin:.3f} s to {cut.end:.3f} s").svg()

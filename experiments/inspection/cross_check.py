@@ -22,9 +22,9 @@ class CrossCheck:
         self._kinds: set[str] = set()
         self._count = 0
 
-    def offer(self, heard: CapturedMessage, element_bits: int, time: float) -> None:
+    def offer(self, captured: CapturedMessage, element_bits: int, time: float) -> None:
         """Check a decoded message if it is in the sample."""
-        message, data = heard.message, heard.datagram.payload
+        message, data = captured.message, captured.datagram.payload
         self._count += 1
         if message is None or (message.kind in self._kinds and self._count % _EVERY):
             return
@@ -40,7 +40,7 @@ class CrossCheck:
         found = differences(message, layer)
         if found:
             self.disagree += 1
-            self._findings.add("two-decodings", heard.datagram.number, time, f"{message.kind}: {'; '.join(found)}")
+            self._findings.add("two-decodings", captured.datagram.number, time, f"{message.kind}: {'; '.join(found)}")
 
     def plain(self) -> dict[str, Any]:
         """Return plain values for JSON."""

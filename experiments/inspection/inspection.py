@@ -21,25 +21,25 @@ class Inspection:
         self.capture = Capture(path)
         self.reading = NormReader(self.capture, port)
         self.session = SessionAnalysis(self.reading.begin, self.reading.end)
-        self.sample = CrossCheck(self.session.findings)
-        self.window = RequestExcerpt()
+        self.cross_check = CrossCheck(self.session.findings)
+        self.excerpt = RequestExcerpt()
 
     def run(self) -> None:
         """Process every message of the capture."""
-        for heard in self.reading:
-            kind = self.session.hear(heard)
-            if heard.message is None:
+        for captured in self.reading:
+            kind = self.session.hear(captured)
+            if captured.message is None:
                 continue
-            time = heard.datagram.time - self.session.begin
-            if len(heard.datagram.payload) == heard.datagram.size:
-                self.sample.offer(heard, self._element_bits(heard), time)
+            time = captured.datagram.time - self.session.begin
+            if len(captured.datagram.payload) == captured.datagram.size:
+                self.cross_check.offer(captured, self._element_bits(captured), time)
             if kind:
-                self.window.hear(heard, kind, time)
+                self.excerpt.hear(captured, kind, time)
         self.session.close()
 
-    def _element_bits(self, heard: CapturedMessage) -> int:
+    def _element_bits(self, captured: CapturedMessage) -> int:
         """Return m of FEC id 2 of the sender of a message, or of the sender a NACK is addressed to; 16 if unknown."""
-        message = heard.message
+        message = captured.message
         key = None
         if isinstance(message, Data | Info | Command):
             key = message.origin.source_id, message.origin.instance_id
@@ -73,7 +73,7 @@ class Inspection:
             "start": session.begin,
             "duration": round(reading.end - reading.begin, 6),
             **session.plain(),
-            "scapy": self.sample.plain(),
+            "scapy": self.cross_check.plain(),
         }
 
 

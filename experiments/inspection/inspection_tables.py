@@ -58,8 +58,11 @@ def overview(found: Inspection) -> Iterator[str]:
         yield "also: " + ", ".join(beside)
     if found.capture.file.flaw:
         yield f"{found.capture.file.flaw}; everything before it was read"
-    sample = plain["scapy"]
-    yield sample.get("missing") or f"{sample['checked']} messages checked with scapy, {sample['disagree']} disagree"
+    cross_check = plain["scapy"]
+    yield (
+        cross_check.get("missing")
+        or f"{cross_check['checked']} messages checked with scapy, {cross_check['disagree']} disagree"
+    )
 
 
 def _moment(time: float) -> str:
@@ -193,7 +196,7 @@ def _timeline(console: Console, found: Inspection) -> None:
 
 
 def _story(console: Console, found: Inspection) -> None:
-    cut = found.window.cut()
+    cut = found.excerpt.cut()
     if cut is None:
         return
     console.print()

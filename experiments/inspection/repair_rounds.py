@@ -26,10 +26,10 @@ _MOST_SAID = 12
 
 def requested_repairs(requests: Iterable[Request], fec_id: int) -> RequestedRepairs:
     """Sort the requests of a NACK or REPAIR_ADV by level."""
-    demand = RequestedRepairs()
+    requested = RequestedRepairs()
     for request in requests:
-        demand.add(request, fec_id)
-    return demand
+        requested.add(request, fec_id)
+    return requested
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +65,18 @@ class BlockRequest:
         return self.object.block(self.block).lacks(length) > 0
 
 
-def block_requests(demand: RequestedRepairs, objects: dict[int, ObjectView]) -> Iterator[BlockRequest]:
+def block_requests(requested: RequestedRepairs, objects: dict[int, ObjectView]) -> Iterator[BlockRequest]:
     """Yield the requested blocks of known objects."""
-    for (object_id, block), mask in demand.symbols.items():
+    for (object_id, block), mask in requested.symbols.items():
         view = objects.get(object_id)
         if view is not None:
             length = view.length(block) or mask.bit_length()
             yield BlockRequest(view, block, mask & ((1 << length) - 1), (mask >> length).bit_count())
-    for object_id, low, high in demand.blocks:
+    for object_id, low, high in requested.blocks:
         view = objects.get(object_id)
         if view is not None:
             yield from _whole(view, low, high)
-    for low, high in demand.objects:
+    for low, high in requested.objects:
         for view in between(low, high, objects):
             yield from _whole(view, 0, _MOST_BLOCKS)
 
@@ -100,16 +100,16 @@ def _whole(view: ObjectView, low: int, high: int) -> Iterator[BlockRequest]:
         yield BlockRequest(view, block, whole=True)
 
 
-def describe_request(demand: RequestedRepairs, found: Iterable[BlockRequest]) -> str:
+def describe_request(requested: RequestedRepairs, found: Iterable[BlockRequest]) -> str:
     """Describe a request as text, including unknown objects."""
-    parts = [_object_range(low, high) for low, high in demand.objects]
-    parts += [f"info of {_object_range(low, high)}" for low, high in demand.infos]
-    parts += [f"block {owner}.{low}" + (f"-{high}" if high > low else "") for owner, low, high in demand.blocks]
-    for wish in found:
-        if not wish.whole:
-            name = f"{wish.object.id}.{wish.block}"
-            runs = [f"{name}.{low}" + (f"-{high}" if high > low else "") for low, high in bit_runs(wish.sources)]
-            parts += [*runs, *([f"any {wish.parity} of {name}"] if wish.parity else [])]
+    parts = [_object_range(low, high) for low, high in requested.objects]
+    parts += [f"info of {_object_range(low, high)}" for low, high in requested.infos]
+    parts += [f"block {owner}.{low}" + (f"-{high}" if high > low else "") for owner, low, high in requested.blocks]
+    for request in found:
+        if not request.whole:
+            name = f"{request.object.id}.{request.block}"
+            runs = [f"{name}.{low}" + (f"-{high}" if high > low else "") for low, high in bit_runs(request.sources)]
+            parts += [*runs, *([f"any {request.parity} of {name}"] if request.parity else [])]
     return ", ".join(parts[:_MOST_SAID]) + (f" and {len(parts) - _MOST_SAID} more" if len(parts) > _MOST_SAID else "")
 
 

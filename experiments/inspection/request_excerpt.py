@@ -33,12 +33,12 @@ class RequestExcerpt:
         self._story: list[TracedPacket] = []
         self._quiet = 0
 
-    def hear(self, heard: CapturedMessage, kind: str, time: float) -> None:
+    def hear(self, captured: CapturedMessage, kind: str, time: float) -> None:
         """Record a message."""
-        assert heard.message is not None
+        assert captured.message is not None
         if self._quiet >= _QUIET or len(self._story) >= _STORY:
             return
-        sent = _sent(heard, heard.message, kind, time)
+        sent = _sent(captured, captured.message, kind, time)
         if len(self._beginning) < _BEGINNING:
             self._beginning.append(sent)
         if self._story or kind == "nack":
@@ -68,8 +68,8 @@ class RequestExcerpt:
         return LadderExcerpt(lines[0].time, end, hosts, shown, ())
 
 
-def _sent(heard: CapturedMessage, message: NormMessage, kind: str, time: float) -> TracedPacket:
-    datagram = heard.datagram
+def _sent(captured: CapturedMessage, message: NormMessage, kind: str, time: float) -> TracedPacket:
+    datagram = captured.datagram
     node = message.origin.source_id if isinstance(message, Data | Info | Command) else getattr(message, "source_id", 0)
     repair = kind == "repair"
     brief = str(getattr(message, "brief", ""))

@@ -147,27 +147,27 @@ class SenderView:
     # -- repair requests ------------------------------------------------------------------------------------------
 
     def asked(
-        self, demand: RequestedRepairs, packet: int, time: float, asker: int | None
+        self, requested: RequestedRepairs, packet: int, time: float, asker: int | None
     ) -> tuple[RequestSize, list[BlockRequest]]:
         """Record a NACK of `asker`, or the sender's own REPAIR_ADV (None), which lists pending requests."""
-        found = list(block_requests(demand, self.by_id))
+        found = list(block_requests(requested, self.by_id))
         # Every item of a request may ask for the information of its object again.
-        infos = list({view.order: view for low, high in demand.infos for view in between(low, high, self.by_id)}.values())
-        symbols = sum(wish.count for wish in found) + len(infos)
+        infos = list({view.order: view for low, high in requested.infos for view in between(low, high, self.by_id)}.values())
+        symbols = sum(request.count for request in found) + len(infos)
         new = symbols
         if asker is not None:
             now = self._round(packet, time, asker, symbols)
-            now.shared |= any(wish.lacks and self._passed(wish) for wish in found)
-            new = sum(wish.place(now.books) for wish in found) + sum(now.ask_info(view.order) for view in infos)
+            now.shared |= any(request.lacks and self._passed(request) for request in found)
+            new = sum(request.place(now.books) for request in found) + sum(now.ask_info(view.order) for view in infos)
             now.wanted += new
-        self.wanted += sum(wish.place() for wish in found) + sum(not view.info_wanted for view in infos)
+        self.wanted += sum(request.place() for request in found) + sum(not view.info_wanted for view in infos)
         for view in infos:
             view.info_wanted = True
         return RequestSize(symbols, new), found
 
-    def _passed(self, wish: BlockRequest) -> bool:
+    def _passed(self, request: BlockRequest) -> bool:
         """Return whether the sender has sent beyond the requested position, so that missing content was lost."""
-        return bool(wish.sources) or self.newest is None or (wish.object.order, wish.block) < self.newest[:2]
+        return bool(request.sources) or self.newest is None or (request.object.order, request.block) < self.newest[:2]
 
     def _round(self, packet: int, time: float, asker: int, symbols: int) -> RepairRound:
         """Return the current repair round; a new one begins with the first request after a repair."""

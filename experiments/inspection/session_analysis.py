@@ -31,7 +31,7 @@ class SessionAnalysis:
         self.asked = 0
         self.messages = self.octets = self.unreadable = 0
         """Messages, their bytes, and datagrams truncated too short to decode."""
-        self._doubts = PendingViolations(self.findings)
+        self._pending_violations = PendingViolations(self.findings)
         self._latest: dict[int, SenderView] = {}
 
     def hear(self, heard: CapturedMessage) -> str:
@@ -62,7 +62,7 @@ class SessionAnalysis:
         datagram = heard.datagram
         sender = self._sender(heard, message, time)
         skipped, again = sender.sequences.setdefault(datagram.source, SequenceTracker()).heard(message.sequence)
-        self._doubts.settle(sender, skipped)
+        self._pending_violations.settle(sender, skipped)
         name = f"sender {sender.source_id}"
         if again:
             self.findings.add("duplicate", datagram.number, time, f"{name}: sequence {message.sequence}")
@@ -100,7 +100,7 @@ class SessionAnalysis:
         if isinstance(message, Probe) and message.rate is not None:
             sender.rates.append(message.rate)
         elif isinstance(message, Flush):
-            self._doubts.flushed(sender, message, number, time)
+            self._pending_violations.flushed(sender, message, number, time)
             sender.flushed(message, time)
         elif isinstance(message, Squelch):
             sender.squelched(message)
@@ -141,17 +141,17 @@ class SessionAnalysis:
             self.findings.add("wrong-fec", number, time, f"receiver {nack.source_id}: {fault}")
         if sender.fec_id is None:
             return
-        demand = requested_repairs(nack.requests, sender.fec_id)
-        self._doubts.asked(sender, demand, nack.source_id, number, time)
-        asked, found = sender.asked(demand, number, time, nack.source_id)
-        for wish in found:
-            receiver.asked((sender.source_id, sender.instance, wish.object.order, wish.block), wish.count)
+        requested = requested_repairs(nack.requests, sender.fec_id)
+        self._pending_violations.asked(sender, requested, nack.source_id, number, time)
+        asked, found = sender.asked(requested, number, time, nack.source_id)
+        for request in found:
+            receiver.asked((sender.source_id, sender.instance, request.object.order, request.block), request.count)
         receiver.symbols += asked.symbols
         receiver.covered += bool(asked.symbols) and not asked.new
         self.asked += 1
         if len(self.requests) < _ROWS_KEPT:
             self.requests.append(
-                NackRecord(number, time, nack.source_id, nack.sender_id, describe_request(demand, found), asked)
+                NackRecord(number, time, nack.source_id, nack.sender_id, describe_request(requested, found), asked)
             )
 
     # -- results -----------------------------------------------------------------------------------------------

@@ -60,9 +60,9 @@ class PendingViolations:
         self._findings = findings
         self._open: dict[tuple[int, int], list[tuple[int, float, str]]] = {}
 
-    def asked(self, sender: SenderView, demand: RequestedRepairs, who: int, packet: int, time: float) -> None:
+    def asked(self, sender: SenderView, requested: RequestedRepairs, who: int, packet: int, time: float) -> None:
         """Record the parts of a request whose content was not captured."""
-        for rule, what in _unseen(sender, demand):
+        for rule, what in _unseen(sender, requested):
             text = f"receiver {who} requests from sender {sender.source_id}: {what}"
             if rule == "before-capture":
                 self._findings.add(rule, packet, time, text)
@@ -85,19 +85,19 @@ class PendingViolations:
                 self._findings.add("never-sent", packet, time, text)
 
 
-def _unseen(sender: SenderView, demand: RequestedRepairs) -> Iterator[tuple[str, str]]:
+def _unseen(sender: SenderView, requested: RequestedRepairs) -> Iterator[tuple[str, str]]:
     """Yield (rule, description) for each part of a request that the sender has not sent as far as captured."""
     if sender.newest is None:
         return
     newest, first = sender.objects[-1], sender.objects[0]
-    for low, high in [*demand.objects, *demand.infos]:
+    for low, high in [*requested.objects, *requested.infos]:
         if ahead(high, newest.id) > 0:
             yield "never-sent", f"object {high}, its newest is {newest.id}"
         if ahead(low, first.id) < 0:
             yield "before-capture", f"object {low}, the first captured is {first.id}"
-    for object_id, _low, block in demand.blocks:
+    for object_id, _low, block in requested.blocks:
         yield from _beyond(sender, object_id, block, -1)
-    for (object_id, block), mask in demand.symbols.items():
+    for (object_id, block), mask in requested.symbols.items():
         yield from _beyond(sender, object_id, block, mask.bit_length() - 1)
 
 
