@@ -1,8 +1,9 @@
-"""A private world for one emulation: its own network, mounts and processes, gone without a trace when it ends.
+"""Run code in namespaces of its own (namespaces(7)): network, mounts and processes, all removed by the kernel when it ends.
 
-`inside(work)` forks, gives the child namespaces of its own and calls `work()` there. The caller needs no root where the kernel
-lets users make namespaces. Whatever ends the caller, be it `kill -9`, ends everything inside at once: the first child dies with
-its parent, it was the parent of the world's process 1, and the kernel ends a process namespace with its process 1.
+`run_isolated(work)` forks, gives the child new namespaces and calls `work()` there. It needs no root where the kernel lets
+users make namespaces. Whatever ends the caller, even SIGKILL, ends everything inside at once: the guard dies with the caller
+(PR_SET_PDEATHSIG), process 1 of the PID namespace dies with the guard, and the kernel kills a PID namespace with its process
+1.
 
     caller -- guard (outside, waits) -- process 1 (reaps orphans) -- worker (runs `work`, answers by a pipe)
 """
@@ -24,7 +25,7 @@ from typing import Any
 from protocols import errors
 from protocols.errors import McastlabError, UnsupportedError
 
-__all__ = ["WorldError", "enter_network", "inside", "visiting"]
+__all__ = ["IsolatedRunError", "enter_network_namespace", "run_isolated", "in_network_namespace"]
 
 _CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID, _CLONE_NEWNET = 0x20000, 0x10000000, 0x20000000, 0x40000000
 _MS_REC_PRIVATE = 0x4000 | 0x40000
@@ -33,15 +34,15 @@ _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-class WorldError(McastlabError):
-    """What ran inside failed in a way nobody foresaw; the message is the traceback from inside."""
+class IsolatedRunError(McastlabError):
+    """An unexpected exception in isolated code, or its death; the message is the traceback."""
 
 
-def inside(work: Callable[[], Any]) -> Any:
-    """Call `work()` in a world of its own and return what it returns, which must be JSON-able.
+def run_isolated(work: Callable[[], Any]) -> Any:
+    """Call `work()` in new namespaces and return its result, which must be JSON-able.
 
-    Errors of this project raised inside are raised again here, any other becomes a WorldError. UnsupportedError when this
-    machine lets nobody make namespaces.
+    Errors of this project are raised again as they are, any other as IsolatedRunError. Raises UnsupportedError if this machine
+    permits no namespaces.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -60,88 +61,88 @@ def inside(work: Callable[[], Any]) -> Any:
         raise
     finally:
         os.waitpid(guard, 0)
-    return _open(reply)
+    return _unpack(reply)
 
 
-def enter_network(pid: int) -> None:
-    """Move this process into the network namespace of process `pid`."""
+def enter_network_namespace(pid: int) -> None:
+    """Move this process into the network namespace of process `pid` (setns(2))."""
     with open(f"/proc/{pid}/ns/net", "rb") as namespace:
         _check(_LIBC.setns(namespace.fileno(), _CLONE_NEWNET), "setns")
 
 
 @contextmanager
-def visiting(pid: int) -> Iterator[None]:
-    """Be in the network namespace of process `pid` for a while; sockets made meanwhile stay there."""
+def in_network_namespace(pid: int) -> Iterator[None]:
+    """Be in the network namespace of process `pid` within a `with` block; sockets made there stay in that namespace."""
     with open("/proc/self/ns/net", "rb") as home:
-        enter_network(pid)
+        enter_network_namespace(pid)
         try:
             yield
         finally:
             _check(_LIBC.setns(home.fileno(), _CLONE_NEWNET), "setns")
 
 
-def _open(reply: bytes) -> Any:
+def _unpack(reply: bytes) -> Any:
     if not reply:
-        raise WorldError("the emulation was killed from outside")
+        raise IsolatedRunError("the isolated process was killed from outside")
     answer = json.loads(reply)
     if "error" in answer:
-        kind = getattr(errors, answer["error"], WorldError)
+        kind = getattr(errors, answer["error"], IsolatedRunError)
         raise kind(answer["message"])
     return answer["result"]
 
 
 def _guard(work: Callable[[], Any], answer: int, caller: int) -> None:
-    """The process outside: makes the namespaces, then waits for the world to end."""
+    """Run the process outside: make the namespaces, then wait until they are empty."""
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _unshare()
-        # After the namespaces: the kernel forgets the wish when a process changes its credentials.
+        # After unshare: the kernel clears PR_SET_PDEATHSIG when a process changes its credentials.
         _die_with_parent()
         if os.getppid() != caller:
             return
         lifeline, held = os.pipe()
-        first = os.fork()
-        if first == 0:
+        init = os.fork()
+        if init == 0:
             os.close(held)
-            _first(work, answer, lifeline)
+            _run_init(work, answer, lifeline)
         os.close(answer)
-        os.waitpid(first, 0)
+        os.waitpid(init, 0)
     except McastlabError as error:
         _reply(answer, _failure(error))
     finally:
         os._exit(0)
 
 
-def _first(work: Callable[[], Any], answer: int, lifeline: int) -> None:
-    """Process 1 of the world: its end is the end of everything inside. `lifeline` ends when the guard did."""
+def _run_init(work: Callable[[], Any], answer: int, lifeline: int) -> None:
+    """Run process 1 of the PID namespace; when it ends, the kernel kills all others. `lifeline` closes when the guard ends."""
     try:
         _die_with_parent()
         os.set_blocking(lifeline, False)
         with suppress(BlockingIOError):
             os.read(lifeline, 1)
             return
-        _furnish()
+        _mount_filesystems()
         worker = os.fork()
         if worker == 0:
-            _work(work, answer)
+            _run_worker(work, answer)
         os.close(answer)
         while os.wait()[0] != worker:
             pass
     except OSError as error:
-        text = f"emulation: {error.strerror}; run it as root on a machine where namespaces may mount /proc and /sys"
+        text = f"emulation: {error.strerror}; run as root on a machine where namespaces may mount /proc and /sys"
         _reply(answer, _failure(UnsupportedError(text)))
     finally:
         os._exit(0)
 
 
-def _work(work: Callable[[], Any], answer: int) -> None:
+def _run_worker(work: Callable[[], Any], answer: int) -> None:
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         reply = json.dumps({"result": work()})
-    except BaseException as error:  # noqa: BLE001 - whatever it is, the caller outside has to hear of it
+    except BaseException as error:  # noqa: BLE001 - reported to the caller, which raises it
         reply = _failure(error)
     try:
-        # What the caller had buffered was flushed before the fork; only our own lines are left.
+        # The caller's buffers were flushed before the fork, so only lines of `work` are left.
         sys.stdout.flush()
         sys.stderr.flush()
     finally:
@@ -162,7 +163,7 @@ def _reply(answer: int, text: str) -> None:
 
 
 def _die_with_parent() -> None:
-    """End this process when its parent ends; one that ended before is the caller's to notice."""
+    """Have the kernel kill this process when its parent ends; the caller must check that the parent has not ended before."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
@@ -178,14 +179,14 @@ def _unshare() -> None:
                 file.write(text)
     except OSError as error:
         raise UnsupportedError(
-            f"emulation needs namespaces, which this machine refuses ({error.strerror}); run it as root, or allow them to "
+            f"emulation needs namespaces, which this machine refuses ({error.strerror}); run as root, or allow them to "
             "users: sudo sysctl user.max_user_namespaces=10000 (and, where they exist, "
             "kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0)"
         ) from None
 
 
-def _furnish() -> None:
-    """Fresh /proc, /sys and /run, which otherwise show the machine outside, and a working loopback."""
+def _mount_filesystems() -> None:
+    """Mount fresh /proc, /sys and /run, which otherwise show the machine outside, and bring up the loopback device."""
     _mount("none", "/", None, _MS_REC_PRIVATE)
     _mount("proc", "/proc", "proc", 0)
     _mount("sysfs", "/sys", "sysfs", 0)

@@ -1,4 +1,4 @@
-"""A user without rights emulates, where the machine lets users make namespaces."""
+"""A user without root runs emulations, where the machine lets users make namespaces."""
 
 import json
 import os
@@ -29,16 +29,16 @@ RUN = "import sys; from experiments.cli import main; sys.argv = ['mcastlab', *sy
 
 
 def namespaces_for_users() -> bool:
-    """May users without rights make namespaces here?"""
+    """Whether users without root may make namespaces on this machine."""
     command = ["unshare", "-U", "-r", "-n", "-m", "-p", "-f", "true"]
     return subprocess.run(command, user=NOBODY, group=NOBODY, extra_groups=[], capture_output=True, check=False).returncode == 0
 
 
 @pytest.fixture(scope="module")
-def somebody() -> Iterator[Stranger]:
-    """A user of this machine, where users may emulate."""
+def unprivileged_user() -> Iterator[Stranger]:
+    """Return a user of this machine without root, where users may emulate."""
     if os.geteuid() != 0:
-        pytest.skip("all other tests here run without rights already")
+        pytest.skip("all other tests run without root already")
     if not namespaces_for_users():
         pytest.skip("this machine lets no users make namespaces: sudo sysctl user.max_user_namespaces=10000")
     with stranger() as made:
@@ -46,32 +46,32 @@ def somebody() -> Iterator[Stranger]:
         yield made
 
 
-def test_a_whole_run_with_rates_losses_faults_and_captures_needs_no_rights(somebody: Stranger) -> None:
-    done = somebody.run("-c", RUN, "run", "scenario.json", "--on", "emu", "--out", "seen", "--json")
+def test_a_run_with_rates_losses_faults_and_captures_needs_no_root(unprivileged_user: Stranger) -> None:
+    done = unprivileged_user.run("-c", RUN, "run", "scenario.json", "--on", "emu", "--out", "seen", "--json")
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["completed"]
-    assert {item.get("loss_by") for item in told["metrics"]["impairments"]} == {"cbpf", None}
-    assert {key: told["metrics"]["injected"][key] for key in ("partition", "flap", "slow")} == {
+    result = json.loads(done.stdout)
+    assert result["completed"]
+    assert {item.get("loss_by") for item in result["metrics"]["impairments"]} == {"cbpf", None}
+    assert {key: result["metrics"]["injected"][key] for key in ("partition", "flap", "slow")} == {
         "partition": 1,
         "flap": 1,
         "slow": 1,
     }
-    folder = somebody.home / "own" / "seen"
+    folder = unprivileged_user.home / "own" / "seen"
     assert (folder / "result.json").stat().st_uid == NOBODY
     assert len(list(read_capture(folder / "captures" / "sender.pcapng"))) > 500
 
 
-def test_the_doctor_names_what_only_root_may_do(somebody: Stranger) -> None:
-    done = somebody.run("-c", RUN, "doctor", "--json")
+def test_doctor_lists_what_needs_root(unprivileged_user: Stranger) -> None:
+    done = unprivileged_user.run("-c", RUN, "doctor", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
-    there = {row["name"]: row["present"] for row in json.loads(done.stdout)["findings"]}
-    assert all(there[name] for name in ("tc", "namespaces", "rate", "loss", "mroute"))
-    assert not any(there[name] for name in ("root", "tap", "SCHED_FIFO"))
+    present = {row["name"]: row["present"] for row in json.loads(done.stdout)["findings"]}
+    assert all(present[name] for name in ("tc", "namespaces", "rate", "loss", "mroute"))
+    assert not any(present[name] for name in ("root", "tap", "SCHED_FIFO"))
 
 
-def test_what_only_root_may_do_is_refused_in_one_line(somebody: Stranger) -> None:
-    done = somebody.run(
+def test_a_run_that_needs_root_is_refused_in_one_line(unprivileged_user: Stranger) -> None:
+    done = unprivileged_user.run(
         "-c", RUN, "run", "scenario.json", "--on", "emu", "--out", "refused", "--set", "topology.link.delay=5ms"
     )
     assert done.returncode == 3

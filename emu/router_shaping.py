@@ -1,8 +1,8 @@
-"""Router models in the kernel: one Ethernet adapter for all of a router's networks (`mac: single`), and processor time.
+"""Router models in the kernel: one Ethernet adapter for all networks of a router (`mac: single`), and processing time.
 
-What passes the adapter, in or out, is led through an `ifb` device with the adapter's rate. With half duplex in and out share
-one and take turns there; with full duplex each has its own. The adapter is the end of a trunk (`emu.trunk`), or on kernels that
-have none it is all ports together. `mac: dual` needs nothing: its links have rates.
+What passes the adapter is redirected through an `ifb` device with the adapter's rate. With half duplex both directions share
+one device and are served in turn; with full duplex each has its own. The adapter is the end of a trunk (`emu.trunk`), or all
+ports together on kernels that support none. `mac: dual` needs nothing here: its links have rates.
 """
 
 import json
@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from emu.doctor import run
-from emu.framing import check_sizes, cost_table, size_table
-from emu.shaping import Shape, apply_rate
-from emu.trunk import FEATURES, WRAPPING, TrunkWay
+from emu.requirements import run
+from emu.shaping import LinkShape, apply_rate
+from emu.size_tables import check_sizes, cost_table, size_table
+from emu.trunk import FEATURES, WRAPPING, TrunkKind
 from protocols.errors import UnsupportedError
 from topologies.node_models import RouterModel
 from topologies.units import format_duration
@@ -23,39 +23,39 @@ __all__ = ["RouterShape", "apply_router", "router_shape"]
 _UNLIMITED = 1_000_000
 _LARGEST_PAYLOAD = 1472
 _KERNEL_COST = 10e-6
-"""Seconds: about what the kernel itself needs to forward a packet, so less can't be told from none."""
+"""Seconds: about what the kernel needs to forward a packet, so lower costs can't be told from 0."""
 _CLASSES = "6,32 0 0 6,21 0 3 {first},40 0 0 10,21 0 1 {last},6 0 0 65568,6 0 0 65552"
-"""Classic BPF: class 1:20 for what leaves the router, which its MAC is the source of (4 bytes and 2); else 1:10."""
+"""Classic BPF: class 1:20 for packets whose source MAC is the router's (compared as 4 and 2 bytes), else 1:10."""
 _SMALLEST_BURST, _QUANTUM = 3100, 1600
 _AFTER_LOSS = 65_000
-"""Filters are asked in this order, so a packet that the link into a port lost never reaches the adapter."""
+"""Preference of redirecting filters: they run after the link's loss, so lost packets never reach the adapter."""
 
 
 @dataclass(frozen=True, slots=True)
 class RouterShape:
-    """What a router does besides forwarding. Costs of its processor are seconds for a packet and for a byte of payload.
+    """What a router does besides forwarding; `cpu` and `cpu_byte` are seconds per packet and per byte of payload.
 
-    `processor` is their bucket, if they are worth one. With one MAC, `adapter` is its rate and queue, and `trunk` says how its
-    networks share one cable.
+    `processor` is their token bucket, None if the cost is negligible. With one MAC, `adapter` is its rate and queue, and
+    `trunk` the encapsulation of its networks on one cable.
     """
 
     name: str
     cpu: float = 0.0
     cpu_byte: float = 0.0
-    processor: Shape | None = None
+    processor: LinkShape | None = None
     duplex: str | None = None
-    adapter: Shape | None = None
-    trunk: TrunkWay = "ifb"
+    adapter: LinkShape | None = None
+    trunk: TrunkKind = "ifb"
 
     @property
     def features(self) -> list[str]:
-        """The kernel features it takes, as `emu.doctor` calls them."""
+        """Names of the kernel features needed (`emu.requirements`)."""
         if self.processor is None and self.adapter is None:
             return []
         return ["ifb", "redirect", "classes" if self.duplex == "half" else "rate", *FEATURES[self.trunk]]
 
     def report(self) -> dict[str, Any]:
-        """What does it, in a form for results; only the name when there is nothing."""
+        """Return what impairs the router, in a form for results; only its name if nothing does."""
         report: dict[str, Any] = {"node": self.name}
         if self.cpu or self.cpu_byte:
             by = "the kernel's own forwarding" if self.processor is None else "ifb + tbf"
@@ -69,77 +69,77 @@ class RouterShape:
         return report
 
 
-def router_shape(name: str, model: RouterModel | None, trunk: TrunkWay = "ifb") -> RouterShape:
+def router_shape(name: str, model: RouterModel | None, trunk: TrunkKind = "ifb") -> RouterShape:
     """Plan a router, with this kind of trunk if it has one MAC.
 
-    UnsupportedError naming node and key for what can't be emulated yet.
+    Raises UnsupportedError naming node and attribute for what can't be emulated.
     """
     if model is None:
         return RouterShape(name)
     queue = _UNLIMITED if model.queue is None else model.queue
     cost = model.cpu + model.cpu_byte * _LARGEST_PAYLOAD
     if model.mac == "dual":
-        processor = _processor(name, model.cpu, model.cpu_byte, queue) if cost > _KERNEL_COST else None
+        processor = _processor_shape(name, model.cpu, model.cpu_byte, queue) if cost > _KERNEL_COST else None
         return RouterShape(name, model.cpu, model.cpu_byte, processor)
     if cost > _KERNEL_COST:
         raise UnsupportedError(
             f"node {name}: cpu can't be emulated for a router of mac single when a packet takes {format_duration(cost)}; "
-            f"{format_duration(_KERNEL_COST)} at most, which the kernel's own forwarding takes, or use the simulator"
+            f"{format_duration(_KERNEL_COST)} at most, which the kernel's forwarding takes, or use the simulator"
         )
     assert model.rate is not None
-    adapter = Shape(name, model.rate, queue, 0, size_table("ethernet-802.1q", WRAPPING[trunk]))
+    adapter = LinkShape(name, model.rate, queue, 0, size_table("ethernet-802.1q", WRAPPING[trunk]))
     return RouterShape(name, model.cpu, model.cpu_byte, None, model.duplex, adapter, trunk)
 
 
-def _processor(name: str, per_packet: float, per_byte: float, queue: int) -> Shape:
+def _processor_shape(name: str, per_packet: float, per_byte: float, queue: int) -> LinkShape:
     sizes, rate, largest = cost_table(per_packet, per_byte)
-    return Shape(name, rate, queue, 0, sizes, least_burst=2 * largest)
+    return LinkShape(name, rate, queue, 0, sizes, least_burst=2 * largest)
 
 
 def apply_router(router: RouterShape, ports: Sequence[str], mac: str, pid: int) -> None:
-    """Lead all that passes the `ports` (in the namespace of process `pid`) through what the router has; check that it is so.
+    """Redirect what passes the `ports` (in the network namespace of process `pid`) through the router's buckets, and verify it.
 
-    `mac` is the address of its adapter, if it has one only.
+    `mac` is the address of its adapter, if it has only one. Raises UnsupportedError naming the router.
     """
     if router.processor is not None:
         _add_bucket(router.processor, "cpu", pid)
-        _lead(router.name, ports, "ingress", "cpu", pid)
+        _redirect(router.name, ports, "ingress", "cpu", pid)
     elif router.adapter is not None and router.duplex == "half":
         _add_device("mac", pid)
-        _take_turns(router.adapter, "mac", mac, pid)
-        _lead(router.name, ports, "ingress", "mac", pid)
-        _lead(router.name, ports, "egress", "mac", pid)
+        _share_rate(router.adapter, "mac", mac, pid)
+        _redirect(router.name, ports, "ingress", "mac", pid)
+        _redirect(router.name, ports, "egress", "mac", pid)
     elif router.adapter is not None:
-        for way, device in (("ingress", "macin"), ("egress", "macout")):
+        for hook, device in (("ingress", "macin"), ("egress", "macout")):
             _add_bucket(router.adapter, device, pid)
-            _lead(router.name, ports, way, device, pid)
+            _redirect(router.name, ports, hook, device, pid)
 
 
 def _add_device(device: str, pid: int) -> None:
-    # Its queue is that of the root discipline, not its own.
+    # Packets wait in the root qdisc of the device.
     run(f"ip link add {device} type ifb && ip link set {device} up", pid=pid)
 
 
-def _add_bucket(shape: Shape, device: str, pid: int) -> None:
+def _add_bucket(shape: LinkShape, device: str, pid: int) -> None:
     _add_device(device, pid)
     apply_rate(shape, device, pid)
 
 
-def _lead(router: str, ports: Sequence[str], way: str, device: str, pid: int) -> None:
-    """Have everything that passes the ports this way pass the device as well."""
+def _redirect(router: str, ports: Sequence[str], hook: str, device: str, pid: int) -> None:
+    """Redirect what passes the ports, at `hook` (ingress or egress), through the device."""
     action = f"u32 match u32 0 0 action mirred egress redirect dev {device}"
     for port in ports:
         run(
-            f"tc qdisc replace dev {port} clsact && tc filter add dev {port} {way} protocol all pref {_AFTER_LOSS} {action}",
+            f"tc qdisc replace dev {port} clsact && tc filter add dev {port} {hook} protocol all pref {_AFTER_LOSS} {action}",
             pid=pid,
         )
-        found = run(f"tc filter show dev {port} {way}", pid=pid)
+        found = run(f"tc filter show dev {port} {hook}", pid=pid)
         if f"Egress Redirect to device {device})" not in found:
-            raise UnsupportedError(f"node {router}: {way} by {device} was asked of the kernel and not taken: {found.strip()}")
+            raise UnsupportedError(f"node {router}: {hook} by {device} was not applied by the kernel: {found.strip()}")
 
 
-def _take_turns(adapter: Shape, device: str, mac: str, pid: int) -> None:
-    """A queue each for in and out; while both wait each has half the rate, else one has all of it."""
+def _share_rate(adapter: LinkShape, device: str, mac: str, pid: int) -> None:
+    """Give each direction a queue of its own: while both wait each has half the rate, else one has all of it (tc-htb(8))."""
     rate, half = round(adapter.rate * 8), round(adapter.rate * 4)
     digits = mac.replace(":", "")
     code = _CLASSES.format(first=int(digits[:8], 16), last=int(digits[8:], 16))
@@ -159,4 +159,4 @@ def _take_turns(adapter: Shape, device: str, mac: str, pid: int) -> None:
     queues = [row["options"]["limit"] for row in rows if row["kind"] == "pfifo"]
     classes = run(f"tc class show dev {device}", pid=pid).count("class htb 1:")
     if queues != [adapter.queue] * 2 or classes != 3 or code not in run(f"tc filter show dev {device} parent 1:", pid=pid):
-        raise UnsupportedError(f"node {adapter.link}: rate {adapter.rate:g} B/s was asked of the kernel and not taken: {rows}")
+        raise UnsupportedError(f"node {adapter.link}: rate {adapter.rate:g} B/s was not applied by the kernel: {rows}")

@@ -1,15 +1,15 @@
-"""What is missing is named with the command that brings it."""
+"""Missing programs, packages and kernel features are named with the command that installs them."""
 
 import pytest
 
-from emu import doctor
-from emu.doctor import Probe, check_kernel, check_tools
-from emu.world import inside
+from emu import requirements
+from emu.namespaces import run_isolated
+from emu.requirements import KernelFeature, check_kernel, check_tools
 from protocols.errors import UnsupportedError
 
 
 def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "SYSTEM", ())
+    monkeypatch.setattr(requirements, "SYSTEM", ())
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(UnsupportedError, match="mnexec, brctl") as caught:
         check_tools()
@@ -17,26 +17,26 @@ def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.Monk
 
 
 def test_a_missing_python_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "TOOLS", {})
+    monkeypatch.setattr(requirements, "TOOLS", {})
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UnsupportedError, match="pip install mininet setuptools"):
         check_tools()
 
 
 @pytest.mark.emu
-def test_every_probe_leaves_the_network_as_it_was() -> None:
+def test_feature_probes_leave_the_network_configuration_unchanged() -> None:
     def work() -> list[str]:
-        before = doctor.run("ip link; tc qdisc show")
-        check_kernel(doctor.KERNEL)
-        return [before, doctor.run("ip link; tc qdisc show")]
+        before = requirements.run("ip link; tc qdisc show")
+        check_kernel(requirements.KERNEL)
+        return [before, requirements.run("ip link; tc qdisc show")]
 
-    before, after = inside(work)
+    before, after = run_isolated(work)
     assert before == after
 
 
 @pytest.mark.emu
 def test_a_missing_kernel_feature_is_named_with_its_module(monkeypatch: pytest.MonkeyPatch) -> None:
-    lacking = Probe("time travel", "sch_tardis", ("tc qdisc add dev lo root tardis",))
-    monkeypatch.setitem(doctor.KERNEL, "time", lacking)
+    lacking = KernelFeature("time travel", "sch_tardis", ("tc qdisc add dev lo root tardis",))
+    monkeypatch.setitem(requirements.KERNEL, "time", lacking)
     with pytest.raises(UnsupportedError, match=r"time travel.*unknown.*sudo modprobe -a sch_tardis"):
-        inside(lambda: check_kernel(["time"]))
+        run_isolated(lambda: check_kernel(["time"]))

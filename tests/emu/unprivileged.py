@@ -1,4 +1,4 @@
-"""Work done by a process that gave up all its rights."""
+"""Run code in a process that has dropped all privileges."""
 
 import ctypes
 import json
@@ -9,12 +9,12 @@ from typing import Any
 
 from tests.support.stranger import NOBODY
 
-__all__ = ["NOBODY", "as_nobody"]
+__all__ = ["NOBODY", "run_unprivileged"]
 
 
-def as_nobody(work: Callable[[], Any]) -> Any:
-    """What `work()` returns, JSON-able, in a process of the user nobody; to be called by root."""
-    # A process without rights may not be able to read our libraries, so what it will need is loaded before.
+def run_unprivileged(work: Callable[[], Any]) -> Any:
+    """Return the JSON-able result of `work()`, called in a process of the user nobody. Needs root."""
+    # The user may not be allowed to read the libraries, so they are loaded before.
     for name in ("mininet.net", "mininet.nodelib"):
         import_module(name)
     reader, writer = os.pipe()
@@ -24,7 +24,7 @@ def as_nobody(work: Callable[[], Any]) -> Any:
             os.setgroups([])
             os.setgid(NOBODY)
             os.setuid(NOBODY)
-            # A process that gave up its rights does not own its own files in /proc until it says so.
+            # After a change of user a process owns its files in /proc only once it is dumpable (PR_SET_DUMPABLE).
             ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)
             os.write(writer, json.dumps(work()).encode())
         finally:

@@ -1,4 +1,4 @@
-"""What this machine can emulate: small probes, each with the command that brings what is missing."""
+"""Check the programs and kernel features an emulation needs; each failure names the command that installs what is missing."""
 
 import importlib.util
 import os
@@ -16,7 +16,7 @@ __all__ = [
     "ROUTING",
     "TOOLS",
     "TRUNKS",
-    "Probe",
+    "KernelFeature",
     "check_kernel",
     "check_tools",
     "find_system_tools",
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 APT = "sudo apt-get install -y --no-install-recommends"
-"""The command that installs packages named after it."""
+"""Command that installs the Debian packages appended to it."""
 SYSTEM = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 TOOLS = {
     "mnexec": "mininet",
@@ -35,14 +35,17 @@ TOOLS = {
     "bridge": "iproute2",
     "tc": "iproute2",
 }
-"""Programs emulation runs, with the Debian package of each."""
+"""Programs that emulation runs, each with its Debian package."""
 LOSS = "4,32 0 0 4294963256,53 0 1 {threshold},6 0 0 4294967295,6 0 0 2"
-"""Classic BPF: load a random word; below the threshold the packet is dropped (2), else the next filter is asked (-1)."""
+"""Classic BPF filter that drops a packet with probability `threshold` / 2**32.
+
+It loads a random word and returns TC_ACT_SHOT (2) below the threshold, else TC_ACT_UNSPEC (-1: next filter); tc-bpf(8).
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
-    """Commands that work on a kernel which has the feature; they leave nothing behind when they do."""
+class KernelFeature:
+    """A kernel feature and shell commands that succeed only if it is present; they leave nothing behind when they succeed."""
 
     name: str
     module: str
@@ -50,14 +53,14 @@ class Probe:
 
 
 KERNEL = {
-    "veth": Probe("veth pairs", "veth", ("ip link add pv0 type veth peer name pv1", "ip link del pv0")),
-    "bridge": Probe("bridges", "bridge", ("ip link add pb0 type bridge", "ip link del pb0")),
-    "rate": Probe(
+    "veth": KernelFeature("veth pairs", "veth", ("ip link add pv0 type veth peer name pv1", "ip link del pv0")),
+    "bridge": KernelFeature("bridges", "bridge", ("ip link add pb0 type bridge", "ip link del pb0")),
+    "rate": KernelFeature(
         "the token bucket (tbf)",
         "sch_tbf",
         ("tc qdisc add dev lo root tbf rate 1mbit burst 4000 limit 4000", "tc qdisc del dev lo root"),
     ),
-    "loss": Probe(
+    "loss": KernelFeature(
         "random loss (clsact with a BPF filter)",
         "sch_ingress cls_bpf",
         (
@@ -67,13 +70,15 @@ KERNEL = {
         ),
     ),
 }
-"""Probes by the feature they stand for; they change the network they run in, so they run inside a world."""
+"""Features by name. The probes change the network configuration: run them in a namespace of their own."""
 
 
 ROUTING = {
-    "ifb": Probe("one rate for several ports of a router (ifb)", "ifb", ("ip link add pi0 type ifb", "ip link del pi0")),
-    "redirect": Probe(
-        "leading packets through another device (u32, mirred)",
+    "ifb": KernelFeature(
+        "a rate shared by the ports of a router (ifb)", "ifb", ("ip link add pi0 type ifb", "ip link del pi0")
+    ),
+    "redirect": KernelFeature(
+        "packet redirection to another device (u32, mirred)",
         "cls_u32 act_mirred",
         (
             "tc qdisc add dev lo clsact",
@@ -81,8 +86,8 @@ ROUTING = {
             "tc qdisc del dev lo clsact",
         ),
     ),
-    "classes": Probe(
-        "turns at a shared rate (htb with a BPF classifier)",
+    "classes": KernelFeature(
+        "fair sharing of a rate (htb with a BPF classifier)",
         "sch_htb cls_bpf",
         (
             "tc qdisc add dev lo root handle 1: htb",
@@ -91,12 +96,12 @@ ROUTING = {
         ),
     ),
 }
-"""What models of routers take besides."""
+"""Further features that router models use, by name."""
 
 
 TRUNKS = {
-    "802.1Q": Probe(
-        "one cable for all networks of a router (802.1Q)",
+    "802.1Q": KernelFeature(
+        "VLAN trunks of routers (802.1Q)",
         "8021q",
         (
             "ip link add pq0 type veth peer name pq1",
@@ -104,29 +109,32 @@ TRUNKS = {
             "ip link del pq0",
         ),
     ),
-    "vxlan": Probe(
-        "the same on kernels without 802.1Q (VXLAN)",
+    "vxlan": KernelFeature(
+        "trunks of routers on kernels without 802.1Q (VXLAN)",
         "vxlan",
         ("ip link add px0 type vxlan id 2 dev lo dstport 4789", "ip link del px0"),
     ),
 }
-"""What the one cable of a router of `mac: single` takes; one of these is enough."""
+"""Encapsulations for the trunk of a router with `mac: single`, by name; one is enough."""
 
 
 def run(command: str, *, pid: int | None = None, stdin: str = "") -> str:
-    """Run a shell command, in the network namespace of process `pid` if given; its output. Raises CalledProcessError."""
+    """Run a shell command, in the network namespace of process `pid` if given, and return its standard output.
+
+    Raises CalledProcessError when its exit status is not 0.
+    """
     full = ["sh", "-c", command] if pid is None else ["mnexec", "-a", str(pid), "sh", "-c", command]
     return subprocess.run(full, input=stdin, capture_output=True, text=True, check=True).stdout
 
 
 def find_system_tools() -> None:
-    """Let this process and its children find programs for the administrator, which are on no ordinary user's path."""
+    """Append the system administration folders to PATH, which users' PATH lacks, for this process and its children."""
     path = os.environ.get("PATH", os.defpath).split(os.pathsep)
     os.environ["PATH"] = os.pathsep.join([*path, *(folder for folder in SYSTEM if folder not in path)])
 
 
 def check_tools() -> None:
-    """UnsupportedError naming every program and package that emulation needs and this machine lacks."""
+    """Raise UnsupportedError naming every missing program with its package; also for the Python package mininet."""
     find_system_tools()
     missing = sorted({package for tool, package in TOOLS.items() if shutil.which(tool) is None})
     if missing:
@@ -137,14 +145,14 @@ def check_tools() -> None:
 
 
 def check_kernel(features: Iterable[str]) -> None:
-    """UnsupportedError naming the first of `features` that this kernel lacks. Call it inside a world."""
-    for feature in features:
-        probe = {**KERNEL, **ROUTING, **TRUNKS}[feature]
-        for command in probe.commands:
+    """Raise UnsupportedError naming the first of `features` that this kernel lacks. Call it in a namespace of its own."""
+    for name in features:
+        feature = {**KERNEL, **ROUTING, **TRUNKS}[name]
+        for command in feature.commands:
             try:
                 run(command)
             except subprocess.CalledProcessError as error:
                 reason = error.stderr.strip().splitlines()[-1:] or ["no reason given"]
                 raise UnsupportedError(
-                    f"emulation needs {probe.name}, which this kernel lacks ({reason[0]}): sudo modprobe -a {probe.module}"
+                    f"emulation needs {feature.name}, which this kernel lacks ({reason[0]}): sudo modprobe -a {feature.module}"
                 ) from None

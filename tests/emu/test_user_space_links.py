@@ -1,4 +1,4 @@
-"""Whole emulations with links in user space: delays, realised losses of every method, and what is refused."""
+"""Emulations with user-space links: delays, realised losses of every method, refusals."""
 
 import os
 from itertools import pairwise
@@ -11,8 +11,8 @@ import pytest
 
 from emu.launch import Emulation, emulate
 from protocols.errors import UnsupportedError
-from tests.emu.nobody import as_nobody
-from tests.emu.plain import PORT, NumberCodec, Patient, Speaking
+from tests.emu.number_protocol import PORT, NumberCodec, QuiescentReceiver, SendingProgram
+from tests.emu.unprivileged import run_unprivileged
 from topologies.channels import Bernoulli, GilbertElliott
 from topologies.generators import Star
 from topologies.spec import LinkSpec, NodeSpec, Topology
@@ -21,11 +21,11 @@ pytestmark = pytest.mark.emu
 
 
 def play(topology: Topology, total: int, rate: float, *, burst: int = 1, size: int = 1400, keyed: bool = False) -> Emulation:
-    """The sender counts, everybody else listens."""
-    listeners = {name: Patient() for name in topology.hosts if name != "sender"}
+    """Send numbers to all other hosts."""
+    receivers = {name: QuiescentReceiver() for name in topology.hosts if name != "sender"}
     run = emulate(
         topology,
-        {"sender": Speaking(total, rate, burst=burst, size=size), **listeners},
+        {"sender": SendingProgram(total, rate, burst=burst, size=size), **receivers},
         codec=NumberCodec,
         port=PORT,
         duration=60,
@@ -38,19 +38,19 @@ def play(topology: Topology, total: int, rate: float, *, burst: int = 1, size: i
 
 
 def result_of(run: Emulation, name: str) -> dict[str, Any]:
-    """What a host reported."""
+    """Return what a host reported."""
     result = run.nodes[name].result
     assert result is not None
     return result
 
 
-def test_packets_come_after_the_delay_of_their_way() -> None:
+def test_packets_arrive_after_the_delay_of_their_path() -> None:
     topology = Star.model_validate({"receivers": 2, "trunk": {"delay": "20ms"}, "link": {"delay": "5ms"}}).build()
     run = play(topology, 200, 400)
     for name in ("r1", "r2"):
         result = result_of(run, name)
         assert result["numbers"] == list(range(200))
-        # The sender begins at time 0, and its own timers may be late, never early.
+        # The sender starts at time 0, and its timers may be late, never early.
         delays = [at - number / 400 for number, at in enumerate(result["times"])]
         assert min(delays) >= 0.025
         assert median(delays) < 0.025 + 0.01
@@ -67,7 +67,7 @@ TOTAL = 100_000
 
 @pytest.fixture(scope="module")
 def lossy() -> Emulation:
-    """100,000 packets of a sender that hands the kernel 40 at a time: lost by the kernel, in user space, in bursts."""
+    """Send 100,000 packets in batches of 40 over links with losses by the kernel, in user space, and in bursts."""
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_node("sender", node=NodeSpec())
     graph.add_node("s1", node=NodeSpec("switch"))
@@ -86,46 +86,46 @@ def lossy() -> Emulation:
 
 
 def lost(run: Emulation, name: str) -> int:
-    """Packets that the link to this host lost; what the host itself was too slow for is not the link's."""
+    """Return the packets the link to this host lost, without those dropped by the host's full socket buffer."""
     return TOTAL - len(result_of(run, name)["numbers"]) - run.nodes[name].faults["receive_drops"]
 
 
-def crowded(run: Emulation) -> int:
-    """Packets that a busy machine may have lost besides, nobody knows on which link."""
+def dropped_elsewhere(run: Emulation) -> int:
+    """Return the packets that a busy machine dropped besides, on an unknown link."""
     return int(run.health["kernel_drops"] + run.health["overflow"])
 
 
 @pytest.mark.parametrize("name", ["kernel", "user"])
-def test_a_loss_below_a_percent_is_realised_by_every_method(lossy: Emulation, name: str) -> None:
+def test_kernel_and_user_space_have_the_configured_loss_below_one_percent(lossy: Emulation, name: str) -> None:
     p = LOSSES[name]
     # 500 of 100,000; the standard error is 22.
-    assert abs(lost(lossy, name) - TOTAL * p) < 4 * sqrt(TOTAL * p * (1 - p)) + crowded(lossy)
+    assert abs(lost(lossy, name) - TOTAL * p) < 4 * sqrt(TOTAL * p * (1 - p)) + dropped_elsewhere(lossy)
 
 
-def test_losses_in_bursts_are_realised(lossy: Emulation) -> None:
+def test_losses_in_bursts_have_the_configured_rate(lossy: Emulation) -> None:
     p, mean = LOSSES["bursts"], 4
-    # Bursts of mean length 4 make the number of losses scatter by sqrt(2 * 4 - 1) more than independent ones do.
-    assert abs(lost(lossy, "bursts") - TOTAL * p) < 4 * sqrt(TOTAL * p * (2 * mean - 1)) + crowded(lossy)
+    # With bursts of mean length 4 the standard error is sqrt(2 * 4 - 1) times that of independent losses.
+    assert abs(lost(lossy, "bursts") - TOTAL * p) < 4 * sqrt(TOTAL * p * (2 * mean - 1)) + dropped_elsewhere(lossy)
 
 
 @pytest.mark.parametrize("name", ["kernel", "user"])
-def test_independent_losses_stay_so_behind_a_sender_of_batches(lossy: Emulation, name: str) -> None:
+def test_losses_are_independent_for_a_sender_of_batches(lossy: Emulation, name: str) -> None:
     numbers = [-1, *result_of(lossy, name)["numbers"], TOTAL]
     runs = [after - before - 1 for before, after in pairwise(numbers) if after - before > 1]
     p = LOSSES[name]
-    # Of a batch lost as a whole there would be 40 in a run. 0.2: where the receiver was too slow it lost a few in a row itself.
+    # A batch lost as a whole would be a run of 40. 0.2: a slow receiver may drop a few in a row itself.
     assert sum(runs) / len(runs) < 1 / (1 - p) + 0.2
 
 
-def test_results_tell_what_does_the_losing_and_how_much_it_did(lossy: Emulation) -> None:
+def test_results_say_what_lost_packets_and_how_many(lossy: Emulation) -> None:
     rows = {row["link"]: row for row in lossy.impairments}
     assert rows["s1-kernel"]["loss_by"] == "cbpf"
     assert rows["s1-user"]["loss_by"] == rows["s1-bursts"]["loss_by"] == "user-space link"
-    assert TOTAL - crowded(lossy) <= rows["s1-user"]["offered"] <= TOTAL
-    assert abs(rows["s1-user"]["lost"] - lost(lossy, "user")) <= crowded(lossy)
+    assert TOTAL - dropped_elsewhere(lossy) <= rows["s1-user"]["offered"] <= TOTAL
+    assert abs(rows["s1-user"]["lost"] - lost(lossy, "user")) <= dropped_elsewhere(lossy)
 
 
-def test_without_rights_links_in_user_space_are_refused_by_link_and_reason() -> None:
+def test_user_space_links_without_permission_are_refused_with_link_and_reason() -> None:
     if os.geteuid() != 0 or os.stat("/dev/net/tun").st_mode & 0o006:
         pytest.skip("needs a user who may not open /dev/net/tun, and root to become one")
 
@@ -136,16 +136,16 @@ def test_without_rights_links_in_user_space_are_refused_by_link_and_reason() -> 
             return str(error)
         return "nothing was refused"
 
-    wanted = "link s1-r1: delay 5ms: links in user space need TAP devices, and /dev/net/tun refuses (Permission denied)"
-    assert as_nobody(refused).startswith(wanted)
+    expected = "link s1-r1: delay 5ms: user-space links need TAP devices, and /dev/net/tun refuses (Permission denied)"
+    assert run_unprivileged(refused).startswith(expected)
 
 
-def test_a_link_that_can_not_keep_up_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    # So few frames wait in front of it that a batch of 40 is too many.
+def test_a_link_that_does_not_keep_up_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The device's queue is too short for a batch of 40.
     monkeypatch.setattr("emu.tap_link.QUEUE", 3)
     run = play(Star.model_validate({"receivers": 1, "trunk": {"delay": "1ms"}}).build(), 2000, 10_000, burst=40)
-    heard = len(result_of(run, "r1")["numbers"])
-    assert heard < 2000
+    received = len(result_of(run, "r1")["numbers"])
+    assert received < 2000
     assert run.health["overflow"] > 0
     assert not run.health["healthy"]
-    assert run.health["reasons"][0].startswith(f"{run.health['overflow']} packets dropped in front of links in user space")
+    assert run.health["reasons"][0].startswith(f"{run.health['overflow']} packets dropped by full queues of TAP devices")

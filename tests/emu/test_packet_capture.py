@@ -1,4 +1,4 @@
-"""Captures of emulated links and nodes: every packet once, in its direction, at the time of the run."""
+"""Captures of emulated links and nodes have every packet once, with its direction and the time of the run."""
 
 import json
 import subprocess
@@ -28,29 +28,29 @@ SCENARIO: dict[str, Any] = {
 
 
 def play(folder: Path, **changes: Any) -> Result:
-    """Run it in Mininet, captures into the folder."""
+    """Run the scenario in Mininet, with captures in the folder."""
     scenario = parse(SCENARIO | changes, "FILE")
     return run(scenario, "emu", Recording.of(scenario, folder))
 
 
 def kinds(path: Path) -> Counter[str]:
-    """NORM messages in a capture by sender and kind."""
+    """Count the NORM messages in a capture by sender and kind."""
     return Counter(f"{packet.source} {NormCodec().decode(packet.payload).kind}" for packet in read_capture(path))
 
 
 @pytest.mark.emu
-def test_a_capture_has_every_packet_that_was_sent_and_the_result_counts_them(tmp_path: Path) -> None:
+def test_a_capture_has_every_packet_sent_and_the_result_counts_them(tmp_path: Path) -> None:
     result = play(tmp_path)
     assert result.completed, result
     packets = result.metrics["packets"]
     seen = kinds(tmp_path / "captures" / "sender.pcapng")
     assert seen["10.0.0.1 data"] == packets["data"]
     assert seen["10.0.0.2 nack"] + seen["10.0.0.3 nack"] == packets["nack"] > 0
-    # A link is seen where packets are put into it, so that losses of the link itself come after.
+    # A link is captured where packets enter it, before its losses.
     link = kinds(tmp_path / "captures" / "s1-r1.pcapng")
     assert link["10.0.0.1 data"] == packets["data"]
     assert link["10.0.0.2 nack"] == result.receivers[0].nacks_sent
-    # The switch has one interface for each link: whatever the sender says comes in once and goes out twice.
+    # The switch has one interface for each link: a packet of the sender comes in once and goes out twice.
     assert kinds(tmp_path / "captures" / "s1.pcapng")["10.0.0.1 data"] == 3 * packets["data"]
     assert set(result.metrics["captures"]) == {"s1-r1", "sender", "s1"}
     assert all(row["packets"] > 0 == row["unseen"] for row in result.metrics["captures"].values())
@@ -58,7 +58,7 @@ def test_a_capture_has_every_packet_that_was_sent_and_the_result_counts_them(tmp
 
 @pytest.mark.emu
 @pytest.mark.peer("tshark")
-def test_times_directions_interfaces_and_checksums_are_right(tmp_path: Path) -> None:
+def test_captures_have_correct_times_directions_interfaces_and_checksums(tmp_path: Path) -> None:
     result = play(tmp_path)
     fields = ["frame.time_epoch", "frame.interface_name", "frame.packet_flags_direction", "ip.src", "udp.checksum.status"]
     rows = []
@@ -82,21 +82,21 @@ def test_times_directions_interfaces_and_checksums_are_right(tmp_path: Path) -> 
 
 
 @pytest.mark.emu
-def test_the_command_writes_captures_of_mininet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_run_command_writes_captures_of_an_emulation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "scenario.yaml"
     file.write_text(json.dumps({key: value for key, value in SCENARIO.items() if key != "capture"}))
     assert invoke(["run", str(file), "--on", "emu", "--out", str(tmp_path), "--capture", "r2", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["metrics"]["captures"]["r2"]["packets"] > 200
+    result = json.loads(capsys.readouterr().out)
+    assert result["metrics"]["captures"]["r2"]["packets"] > 200
     assert kinds(tmp_path / "captures" / "r2.pcapng")["10.0.0.1 data"] > 200
 
 
 @pytest.mark.parametrize(("key", "value"), [("trace", True), ("series", "100ms")])
-def test_what_only_the_simulator_writes_is_refused(key: str, value: Any, tmp_path: Path) -> None:
+def test_traces_and_series_are_refused(key: str, value: Any, tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match=rf"^{key}: only the simulator"):
         play(tmp_path, **{key: value})
 
 
-def test_a_point_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_capture_point_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="capture: 'r9' is no host"):
         play(tmp_path, capture=["r9"])

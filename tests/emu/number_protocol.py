@@ -1,4 +1,4 @@
-"""The smallest protocol there is, for tests of hosts: a sender counts, a receiver writes down what it hears."""
+"""A minimal protocol for tests of hosts: a sender sends numbers, a receiver records what it receives."""
 
 import struct
 from dataclasses import dataclass
@@ -8,7 +8,18 @@ from typing import Any, ClassVar
 from protocols.errors import WireError
 from protocols.machine import Address, Codec, Event, Group, Host, Machine, Message, Packet, Ports
 
-__all__ = ["GROUP", "PORT", "Counted", "Done", "Hearing", "Listener", "NumberCodec", "Numbers", "Patient", "Speaking"]
+__all__ = [
+    "GROUP",
+    "PORT",
+    "NumberMessage",
+    "AllSent",
+    "ReceivingProgram",
+    "NumberReceiver",
+    "NumberCodec",
+    "NumberSender",
+    "QuiescentReceiver",
+    "SendingProgram",
+]
 
 PORT = 7001
 GROUP = Group(f"239.200.1.1:{PORT}")
@@ -16,8 +27,8 @@ _HEAD = struct.Struct("!cQ")
 
 
 @dataclass(slots=True)
-class Counted(Message):
-    """A number, and bytes to make the packet long."""
+class NumberMessage(Message):
+    """A number, padded to `size` bytes."""
 
     kind: ClassVar[str] = "counted"
     number: int
@@ -25,52 +36,52 @@ class Counted(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Done(Event):
+class AllSent(Event):
     """The sender has sent everything."""
 
 
 class NumberCodec(Codec):
-    """Refuses everything that does not begin with "n"."""
+    """Encodes numbers; refuses everything that does not begin with "n"."""
 
     def encode(self, message: Message) -> bytes:
-        """`size` bytes."""
-        assert isinstance(message, Counted)
+        """Return `size` bytes."""
+        assert isinstance(message, NumberMessage)
         return _HEAD.pack(b"n", message.number) + bytes(message.size - _HEAD.size)
 
     def decode(self, data: bytes) -> Message:
-        """WireError for what is not ours."""
+        """Raise WireError for other data."""
         if len(data) < _HEAD.size or data[:1] != b"n":
             raise WireError("not a number")
-        return Counted(_HEAD.unpack_from(data)[1], len(data))
+        return NumberMessage(_HEAD.unpack_from(data)[1], len(data))
 
 
-class Numbers(Machine):
+class NumberSender(Machine):
     """Sends `total` packets, `burst` at a time, at `rate` packets per second, the first after 10 ms."""
 
     def __init__(self, ports: Ports, total: int, rate: float, burst: int = 1, size: int = 1400, to: Address = GROUP) -> None:
         super().__init__(ports)
         self.total, self.rate, self.burst, self.size, self.to = total, rate, burst, size, to
         self.sent = self.fulls = 0
-        self.heard: list[int] = []
+        self.received: list[int] = []
         self._next = inf
 
     def start(self, now: float) -> None:
-        """Join, so that what others say is heard and what we say could be."""
+        """Join the group, so that packets of others and of itself could arrive."""
         self.ports.join(GROUP)
         self._next = now + 0.01
         self._due(self._next)
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """Write it down."""
-        assert isinstance(message, Counted)
-        self.heard.append(message.number)
+        """Record the number."""
+        assert isinstance(message, NumberMessage)
+        self.received.append(message.number)
 
     def wake(self, now: float) -> None:
-        """Send all that is due, whole bursts."""
+        """Send all that is due, in whole bursts."""
         while self._next <= now and self.sent < self.total:
             full = False
             for _ in range(min(self.burst, self.total - self.sent)):
-                full = bool(self.ports.send(Packet(Counted(self.sent, self.size), self.size, self.to))) or full
+                full = bool(self.ports.send(Packet(NumberMessage(self.sent, self.size), self.size, self.to))) or full
                 self.sent += 1
             self._next += self.burst / self.rate
             if full:
@@ -80,7 +91,7 @@ class Numbers(Machine):
         self._go_on()
 
     def resume(self, now: float) -> None:
-        """Go on at the pace we were at; what the pause cost is lost."""
+        """Continue at the same rate; the time of the pause is not made up."""
         self._next = now
         self._go_on()
 
@@ -89,15 +100,15 @@ class Numbers(Machine):
             self._due(self._next)
         else:
             self._due(inf)
-            self.ports.notify(Done())
+            self.ports.notify(AllSent())
 
     def counts(self) -> dict[str, int]:
-        """What was sent."""
+        """Numbers sent, and how often the host was full."""
         return {"sent": self.sent, "fulls": self.fulls}
 
 
-class Listener(Machine):
-    """Writes down every number with its time, its source and where it was sent to."""
+class NumberReceiver(Machine):
+    """Records every number with its time, source and destination."""
 
     def __init__(self, ports: Ports, group: Group | None = GROUP) -> None:
         super().__init__(ports)
@@ -108,13 +119,13 @@ class Listener(Machine):
         self.destinations: list[Address] = []
 
     def start(self, now: float) -> None:
-        """Join, if there is a group."""
+        """Join the group, if there is one."""
         if self._group is not None:
             self.ports.join(self._group)
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """Write it down."""
-        assert isinstance(message, Counted)
+        """Record the number."""
+        assert isinstance(message, NumberMessage)
         self.numbers.append(message.number)
         self.times.append(now)
         self.sources.append(source)
@@ -124,74 +135,74 @@ class Listener(Machine):
         """There is nothing to do."""
 
     def counts(self) -> dict[str, int]:
-        """How many came."""
-        return {"heard": len(self.numbers)}
+        """Numbers received."""
+        return {"received": len(self.numbers)}
 
 
-class Speaking:
+class SendingProgram:
     """A program that sends numbers."""
 
     def __init__(self, total: int, rate: float, burst: int = 1, size: int = 1400) -> None:
         self._wanted = (total, rate, burst, size)
         self._done = False
-        self._machine: Numbers | None = None
+        self._machine: NumberSender | None = None
 
     def start(self, host: Host) -> None:
-        """Begin."""
-        self._machine = Numbers(host, *self._wanted)  # type: ignore[arg-type]
+        """Run a sender."""
+        self._machine = NumberSender(host, *self._wanted)  # type: ignore[arg-type]
         host.run(self._machine, self._on_event)
 
     def _on_event(self, event: Event) -> None:
-        self._done = isinstance(event, Done)
+        self._done = isinstance(event, AllSent)
 
     def finished(self) -> bool:
-        """Was everything sent?"""
+        """Whether everything was sent."""
         return self._done
 
     def result(self) -> dict[str, Any]:
-        """What was sent, and what was heard, which should be nothing."""
+        """Numbers sent, and numbers received, which should be none."""
         assert self._machine is not None
-        return {**self._machine.counts(), "heard": len(self._machine.heard)}
+        return {**self._machine.counts(), "received": len(self._machine.received)}
 
 
-class Hearing:
-    """A program that listens; finished never."""
+class ReceivingProgram:
+    """A program that receives; it never finishes."""
 
     def __init__(self) -> None:
-        self._machine: Listener | None = None
+        self._machine: NumberReceiver | None = None
 
     def start(self, host: Host) -> None:
-        """Begin."""
-        self._machine = Listener(host)  # type: ignore[arg-type]
+        """Run a receiver."""
+        self._machine = NumberReceiver(host)  # type: ignore[arg-type]
         host.run(self._machine, lambda event: None)
 
     def finished(self) -> bool:
-        """A listener has never enough."""
+        """Never."""
         return False
 
     def result(self) -> dict[str, Any]:
-        """Which numbers came, and how long after the first the last."""
+        """Numbers received, and seconds from the first to the last."""
         assert self._machine is not None
         times = self._machine.times
         return {"numbers": self._machine.numbers, "seconds": times[-1] - times[0] if times else 0.0}
 
 
-class Patient(Hearing):
-    """A listener that is finished when for a while nothing came; it tells the times of what did, too."""
+class QuiescentReceiver(ReceivingProgram):
+    """A receiver that finishes when nothing has arrived for a while; its result has the times of arrival, too."""
 
     def __init__(self) -> None:
         super().__init__()
         self._heard = self._quiet = 0
 
     def finished(self) -> bool:
-        """Asked every 20 ms: has nothing come 25 times, since something did?"""
+        """Whether nothing arrived in the last 25 polls (20 ms each), after something did."""
         assert self._machine is not None
-        heard = len(self._machine.numbers)
-        self._quiet = self._quiet + 1 if heard == self._heard else 0
-        self._heard = heard
-        return heard > 0 and self._quiet >= 25
+        received = len(self._machine.numbers)
+        self._quiet = self._quiet + 1 if received == self._heard else 0
+        self._heard = received
+        return received > 0 and self._quiet >= 25
 
     def result(self) -> dict[str, Any]:
-        """As of any listener, and `times`."""
+        """That of a receiver, and `times`."""
         assert self._machine is not None
         return {**super().result(), "times": self._machine.times}
