@@ -43,7 +43,7 @@ def test_a_formula_whose_arguments_nobody_tells_is_refused(runs: Runs, folder: P
 
 
 def test_a_formula_for_another_kind_of_network_is_refused(runs: Runs, folder: Path) -> None:
-    with pytest.raises(UsageError, match="of the kind it is meant for"):
+    with pytest.raises(UsageError, match="it applies to no point of this sweep"):
         overlay(runs, parse_formula("single-mac:rate=1e8"), PointScenarios(folder))
 
 
