@@ -120,7 +120,7 @@ class _Ladder:
 
     def draw(self) -> Drawing:
         self._frame()
-        self._waits()
+        self._backoffs()
         self._held_back()
         for item in self.cut.shown:
             if isinstance(item, FoldedPackets):
@@ -202,7 +202,7 @@ class _Ladder:
             self.drawing.dot(x, y + step, 1.7, self.colour(first))
         self.drawing.text_at(left + 12, y, what, colour="soft", italic=True)
 
-    def _waits(self) -> None:
+    def _backoffs(self) -> None:
         """Draw back-offs as bars on the lifelines."""
         since: dict[str, float] = {}
         for decision in self.cut.decisions:

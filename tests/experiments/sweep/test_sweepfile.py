@@ -52,7 +52,7 @@ LOSS, RECEIVERS = "topology.link.down.loss", "topology.receivers"
             "until.most: value 3 is not allowed; at least",
         ),
         ({"refine": {"axis": "x", "metric": "loss"}}, "refine.axis: value 'x' is not allowed; one of the axes"),
-        ({"axes": {"engine": ["fast", "strict"]}, "refine": {"axis": "engine", "metric": "loss"}}, "two or more numeric values"),
+        ({"axes": {"engine": ["fast", "strict"]}, "refine": {"axis": "engine", "metric": "loss"}}, "or more numeric values"),
         ({"sample": {"points": 4}}, "sample: value is not allowed; it requires axes"),
         ({"replications": 0}, "small.yaml: replications: value 0 is not allowed"),
         ({"replications": 1000000, "axes": {"topology.receivers": list(range(1, 1001))}}, "up to 1,000,000,000 runs; --yes"),
