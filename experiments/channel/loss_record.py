@@ -58,24 +58,24 @@ class _Stream:
     """Sequence numbers of one instance of one sender."""
 
     def __init__(self) -> None:
-        self.came = bytearray()
+        self.received = bytearray()
         self.packets = 0
         self._first = self._latest = 0
 
-    def heard(self, sequence: int) -> None:
+    def add(self, sequence: int) -> None:
         """Record a received sequence number."""
         self.packets += 1
-        if not self.came:
+        if not self.received:
             self._first = self._latest = sequence
-            self.came.append(1)
+            self.received.append(1)
             return
         ahead = (sequence - self._latest) & 0xFFFF
-        place = len(self.came) - 1 + (ahead if ahead < 0x8000 else ahead - 0x10000)
+        place = len(self.received) - 1 + (ahead if ahead < 0x8000 else ahead - 0x10000)
         if ahead < 0x8000:
-            self.came.extend(bytes(ahead))
+            self.received.extend(bytes(ahead))
             self._latest = sequence
         if place >= 0:
-            self.came[place] = 1
+            self.received[place] = 1
 
 
 def _captured(path: Path, source: int | None) -> LossRecord:
@@ -85,11 +85,11 @@ def _captured(path: Path, source: int | None) -> LossRecord:
         if len(data) < _SHORTEST or data[0] >> 4 != _VERSION or data[0] & 15 not in _SENDER_KINDS:
             continue
         key = int.from_bytes(data[4:8]), int.from_bytes(data[8:10]), datagram.source
-        streams.setdefault(key, _Stream()).heard(int.from_bytes(data[2:4]))
+        streams.setdefault(key, _Stream()).add(int.from_bytes(data[2:4]))
     found = {key: stream for key, stream in streams.items() if source in (None, key[0])}
     if not found:
         known = ", ".join(dict.fromkeys(str(node) for node, _, _ in streams)) or "none"
         raise ConfigError(f"{path}: holds no NORM packets of {'any sender' if source is None else source}; senders: {known}")
     node, instance, address = max(found, key=lambda key: found[key].packets)
-    fates = [not came for came in found[node, instance, address].came]
+    fates = [not received for received in found[node, instance, address].received]
     return LossRecord(fates, f"capture {path.name}, sender {node} at {address}, instance {instance}")

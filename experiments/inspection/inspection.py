@@ -27,14 +27,14 @@ class Inspection:
     def run(self) -> None:
         """Process every message of the capture."""
         for captured in self.reading:
-            kind = self.session.hear(captured)
+            kind = self.session.add(captured)
             if captured.message is None:
                 continue
             time = captured.datagram.time - self.session.begin
             if len(captured.datagram.payload) == captured.datagram.size:
                 self.cross_check.offer(captured, self._element_bits(captured), time)
             if kind:
-                self.excerpt.hear(captured, kind, time)
+                self.excerpt.add(captured, kind, time)
         self.session.close()
 
     def _element_bits(self, captured: CapturedMessage) -> int:

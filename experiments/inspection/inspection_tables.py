@@ -33,7 +33,7 @@ def show(found: Inspection) -> None:
     _receivers(console, found)
     _requests(console, found)
     _timeline(console, found)
-    _story(console, found)
+    _excerpt(console, found)
     _findings(console, found)
 
 
@@ -195,7 +195,7 @@ def _timeline(console: Console, found: Inspection) -> None:
         console.print(f"  {kind:12}{bars}  up to {most}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _story(console: Console, found: Inspection) -> None:
+def _excerpt(console: Console, found: Inspection) -> None:
     cut = found.excerpt.cut()
     if cut is None:
         return

@@ -52,20 +52,20 @@ class NormReader:
         """First pass: determine the destinations of NORM traffic, and its first and last time."""
         alike: Counter[tuple[str, int]] = Counter()
         total: Counter[tuple[str, int]] = Counter()
-        speakers: set[tuple[str, int]] = set()
+        replying: set[tuple[str, int]] = set()
         spans: dict[tuple[str, int], tuple[float, float]] = {}
         for datagram in self.capture:
             key = datagram.target, datagram.port
             total[key] += 1
             alike[key] += looks_like_norm(datagram.payload, datagram.size)
             if datagram.port == port:
-                speakers.add((datagram.source, datagram.sport))
+                replying.add((datagram.source, datagram.sport))
             low, high = spans.get(key, (inf, -inf))
             spans[key] = min(low, datagram.time), max(high, datagram.time)
         if port is None:
             chosen = [key for key in total if alike[key] * 2 > total[key]]
         else:
-            chosen = [key for key in total if key[1] == port or key in speakers]
+            chosen = [key for key in total if key[1] == port or key in replying]
         if not any(alike[key] for key in chosen):
             raise ConfigError(f"{self.capture.file.path}: {self._nothing(port, total)}")
         self.begin, self.end = min(spans[key][0] for key in chosen), max(spans[key][1] for key in chosen)

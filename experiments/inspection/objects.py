@@ -20,7 +20,7 @@ class BlockView:
         self.asked = self.whole = False
         """Whether anything was requested; whether the whole block was requested, which parity symbols may serve."""
 
-    def ask(self, sources: int, parity: int) -> int:
+    def request(self, sources: int, parity: int) -> int:
         """Request source symbols by name and a number of parity symbols; return how many are new requests."""
         new = (sources & ~self.wanted).bit_count() + max(parity - self.parity, 0)
         self.wanted |= sources
@@ -28,12 +28,12 @@ class BlockView:
         self.asked = True
         return new
 
-    def ask_all(self, length: int) -> int:
+    def request_all(self, length: int) -> int:
         """Request a whole block of `length` source symbols; return how many are new requests."""
         self.whole = True
-        return self.ask((1 << length) - 1, 0)
+        return self.request((1 << length) - 1, 0)
 
-    def answer(self, symbol: int, is_parity: bool) -> bool:
+    def serve(self, symbol: int, is_parity: bool) -> bool:
         """Record a sent symbol; return whether it serves a pending request."""
         if is_parity:
             served = self.whole or self.parity > 0
@@ -48,7 +48,7 @@ class BlockView:
         """Number of symbols requested and not sent since."""
         return self.wanted.bit_count() + self.parity
 
-    def lacks(self, length: int) -> int:
+    def missing(self, length: int) -> int:
         """Return the number of symbols missing from the capture to decode the block."""
         return max(length - self.seen.bit_count(), 0)
 
@@ -80,7 +80,7 @@ class ObjectView:
             found = self.blocks[number] = BlockView()
         return found
 
-    def learn(self, flags: int, fti: Fti | None) -> bool:
+    def update(self, flags: int, fti: Fti | None) -> bool:
         """Update the object from the flags and FTI of a message; return False if the FTI contradicts an earlier one."""
         self.kind = "stream" if flags & FLAG_STREAM else "file" if flags & FLAG_FILE else "data"
         if fti is None or fti is self.fti:
@@ -95,7 +95,7 @@ class ObjectView:
             return 0
         return self.fti.block if self.kind == "stream" else self.fti.partition.length(block)
 
-    def refuse(self, before: int | None) -> int:
+    def cancel(self, before: int | None) -> int:
         """Cancel requests for blocks before a number, or for all blocks (None); return the number of symbols."""
         struck = 0
         for number, block in self.blocks.items():
@@ -117,7 +117,7 @@ class ObjectView:
     def decodable(self) -> int:
         """Number of blocks with at least as many captured symbols as source symbols."""
         lengths = ((self.length(number), block) for number, block in self.blocks.items())
-        return sum(1 for length, block in lengths if length and not block.lacks(length))
+        return sum(1 for length, block in lengths if length and not block.missing(length))
 
     @property
     def complete(self) -> bool | None:

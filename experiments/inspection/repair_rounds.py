@@ -47,22 +47,22 @@ class BlockRequest:
         """Number of symbols requested."""
         return self.object.length(self.block) if self.whole else self.sources.bit_count() + self.parity
 
-    def place(self, books: dict[tuple[int, int], BlockView] | None = None) -> int:
-        """Record the request in `books`, by default those of the object; return how many symbols are new requests."""
-        if books is None:
+    def record(self, requested_blocks: dict[tuple[int, int], BlockView] | None = None) -> int:
+        """Record the request in `requested_blocks` (default: those of the object); return how many symbols are new."""
+        if requested_blocks is None:
             view = self.object.block(self.block)
         else:
-            view = books.setdefault((self.object.order, self.block), BlockView())
-        return view.ask_all(self.object.length(self.block)) if self.whole else view.ask(self.sources, self.parity)
+            view = requested_blocks.setdefault((self.object.order, self.block), BlockView())
+        return view.request_all(self.object.length(self.block)) if self.whole else view.request(self.sources, self.parity)
 
     @property
-    def lacks(self) -> bool:
+    def is_missing(self) -> bool:
         """Whether requested symbols are missing from the capture as well; requests by count are decided per block."""
         seen = self.object.block(self.block).seen
         if self.sources:
             return bool(self.sources & ~seen)
         length = self.object.length(self.block)
-        return self.object.block(self.block).lacks(length) > 0
+        return self.object.block(self.block).missing(length) > 0
 
 
 def block_requests(requested: RequestedRepairs, objects: dict[int, ObjectView]) -> Iterator[BlockRequest]:
@@ -159,7 +159,7 @@ class RepairRound:
     """Whether requested content is missing from the capture as well; then every receiver downstream of it misses it."""
     askers: dict[int, int] = field(default_factory=dict)
     """Requesting receivers in order, with the number of symbols each requested."""
-    books: dict[tuple[int, int], BlockView] = field(default_factory=dict)
+    requested_blocks: dict[tuple[int, int], BlockView] = field(default_factory=dict)
     """Requests of this round, by object and block."""
     wanted: int = 0
     repairs: int = 0
@@ -168,7 +168,7 @@ class RepairRound:
     silent: tuple[int, ...] = ()
     infos: set[int] = field(default_factory=set)
 
-    def ask_info(self, order: int) -> bool:
+    def request_info(self, order: int) -> bool:
         """Request the NORM_INFO of an object; return whether this is a new request."""
         new = order not in self.infos
         self.infos.add(order)

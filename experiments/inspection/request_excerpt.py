@@ -12,7 +12,7 @@ __all__ = ["CAPTURE", "RequestExcerpt", "node_name"]
 
 CAPTURE = "capture"
 """Name of the column of the capture point."""
-_BEFORE, _STORY, _BEGINNING, _QUIET = 8, 400, 120, 8
+_BEFORE, _MOST_EXCHANGE, _BEGINNING, _QUIET = 8, 400, 120, 8
 _IPV4_IDS = 1 << 24
 
 
@@ -30,20 +30,20 @@ class RequestExcerpt:
     def __init__(self) -> None:
         self._beginning: list[TracedPacket] = []
         self._before: deque[TracedPacket] = deque(maxlen=_BEFORE)
-        self._story: list[TracedPacket] = []
+        self._exchange: list[TracedPacket] = []
         self._quiet = 0
 
-    def hear(self, captured: CapturedMessage, kind: str, time: float) -> None:
+    def add(self, captured: CapturedMessage, kind: str, time: float) -> None:
         """Record a message."""
         assert captured.message is not None
-        if self._quiet >= _QUIET or len(self._story) >= _STORY:
+        if self._quiet >= _QUIET or len(self._exchange) >= _MOST_EXCHANGE:
             return
         sent = _sent(captured, captured.message, kind, time)
         if len(self._beginning) < _BEGINNING:
             self._beginning.append(sent)
-        if self._story or kind == "nack":
-            self._story.append(sent)
-            answered = any(each.repair for each in self._story) if kind != "repair" else True
+        if self._exchange or kind == "nack":
+            self._exchange.append(sent)
+            answered = any(each.repair for each in self._exchange) if kind != "repair" else True
             self._quiet = 0 if kind in ("nack", "repair") or not answered else self._quiet + 1
         else:
             self._before.append(sent)
@@ -51,7 +51,7 @@ class RequestExcerpt:
     @property
     def lines(self) -> list[TracedPacket]:
         """The messages to show, in order."""
-        return [*self._before, *self._story] if self._story else self._beginning
+        return [*self._before, *self._exchange] if self._exchange else self._beginning
 
     def cut(self) -> LadderExcerpt | None:
         """Return the excerpt of a sequence diagram with senders, capture point and receivers; None without messages."""

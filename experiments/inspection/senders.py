@@ -43,7 +43,7 @@ class SenderView:
 
     # -- messages sent -------------------------------------------------------------------------------------------------
 
-    def heard(self, origin: Origin, kind: str, size: int, time: float, ends: tuple[str, str]) -> None:
+    def add(self, origin: Origin, kind: str, size: int, time: float, ends: tuple[str, str]) -> None:
         """Record a message of any kind."""
         self.last = time
         if origin is not self.origin:
@@ -73,9 +73,9 @@ class SenderView:
         if self.newest is None or self.newest[0] < view.order:
             self.newest = (view.order, -1, -1)
         again, view.info = view.info is not None, message.payload
-        answers, view.info_wanted = view.info_wanted, False
-        repair = again or answers or bool(message.flags & FLAG_REPAIR)
-        return self._counted(repair, answers, message.flags, view, time)
+        served, view.info_wanted = view.info_wanted, False
+        repair = again or served or bool(message.flags & FLAG_REPAIR)
+        return self._counted(repair, served, message.flags, view, time)
 
     def on_data(self, data: Data, packet: int, time: float, *, cut: bool) -> str:
         """Record a NORM_DATA; return "data", "parity" or "repair". With `cut` the capture truncated it."""
@@ -86,8 +86,8 @@ class SenderView:
         if not cut and not view.same_content(data):
             self._findings.add("changed-content", packet, time, f"sender {self.source_id}: {data.brief}")
         again = bool(block.seen >> data.symbol & 1)
-        answers = block.answer(data.symbol, is_parity)
-        repair = again or answers or bool(data.flags & FLAG_REPAIR) or (is_parity and block.asked)
+        served = block.serve(data.symbol, is_parity)
+        repair = again or served or bool(data.flags & FLAG_REPAIR) or (is_parity and block.asked)
         block.seen |= 1 << data.symbol
         view.octets += data.length
         if is_parity:
@@ -98,7 +98,7 @@ class SenderView:
             place = (view.order, data.block, data.symbol)
             if self.newest is None or place > self.newest:
                 self.newest = place
-        if self._counted(repair, answers, data.flags, view, time):
+        if self._counted(repair, served, data.flags, view, time):
             return "repair"
         return "parity" if is_parity else "data"
 
@@ -115,31 +115,31 @@ class SenderView:
         for view in self.objects:
             before = first is not None and view.order < first.order
             if before or view.id in squelch.invalid:
-                self.refused += view.refuse(None)
+                self.refused += view.cancel(None)
             elif view is first:
-                self.refused += view.refuse(squelch.block)
+                self.refused += view.cancel(squelch.block)
 
     def _content(self, message: Data | Info, packet: int, time: float) -> ObjectView:
         view = self.known(message.object_id, time)
         view.last = time
         self.fec_id = message.fec_id
-        if not view.learn(message.flags, message.fti):
+        if not view.update(message.flags, message.fti):
             self._findings.add("changed-fti", packet, time, f"sender {self.source_id}: object {view.id} is now {message.fti}")
         if message.fti is not None and message.fec_id == 2:
             self.element_bits = message.fti.m
         return view
 
-    def _counted(self, repair: bool, answers: bool, flags: int, view: ObjectView, time: float) -> bool:
+    def _counted(self, repair: bool, served: bool, flags: int, view: ObjectView, time: float) -> bool:
         if not repair:
             return False
         self.repairs += 1
         view.repairs += 1
         self.flagged += bool(flags & FLAG_REPAIR)
-        self.needless += not answers
+        self.needless += not served
         if self.rounds:
             now = self.rounds[-1]
             now.repairs += 1
-            now.needless += not answers
+            now.needless += not served
             if now.answered is None:
                 now.answered = time
         return True
@@ -157,10 +157,12 @@ class SenderView:
         new = symbols
         if asker is not None:
             now = self._round(packet, time, asker, symbols)
-            now.shared |= any(request.lacks and self._passed(request) for request in found)
-            new = sum(request.place(now.books) for request in found) + sum(now.ask_info(view.order) for view in infos)
+            now.shared |= any(request.is_missing and self._passed(request) for request in found)
+            new = sum(request.record(now.requested_blocks) for request in found) + sum(
+                now.request_info(view.order) for view in infos
+            )
             now.wanted += new
-        self.wanted += sum(request.place() for request in found) + sum(not view.info_wanted for view in infos)
+        self.wanted += sum(request.record() for request in found) + sum(not view.info_wanted for view in infos)
         for view in infos:
             view.info_wanted = True
         return RequestSize(symbols, new), found

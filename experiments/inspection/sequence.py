@@ -22,7 +22,7 @@ class SequenceTracker:
         """Number of messages that never arrived."""
         return self.lost - self.late
 
-    def heard(self, sequence: int) -> tuple[int, bool]:
+    def add(self, sequence: int) -> tuple[int, bool]:
         """Record a number; return (numbers skipped before it, whether it is a duplicate)."""
         self.count += 1
         if self._highest is None:

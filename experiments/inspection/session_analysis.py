@@ -34,22 +34,22 @@ class SessionAnalysis:
         self._pending_violations = PendingViolations(self.findings)
         self._latest: dict[int, SenderView] = {}
 
-    def hear(self, heard: CapturedMessage) -> str:
+    def add(self, captured: CapturedMessage) -> str:
         """Process a message; return its kind for display, or "" if it is not counted."""
-        datagram, message = heard.datagram, heard.message
+        datagram, message = captured.datagram, captured.message
         time = datagram.time - self.begin
         if message is None:
             if len(datagram.payload) < datagram.size:
                 self.unreadable += 1
             else:
-                self.findings.add("malformed", datagram.number, time, f"from {datagram.source}: {heard.problem}")
+                self.findings.add("malformed", datagram.number, time, f"from {datagram.source}: {captured.problem}")
             return ""
         self.messages += 1
         self.octets += datagram.size
         if isinstance(message, Data | Info | Command):
-            kind = self._from_sender(heard, message, time)
+            kind = self._from_sender(captured, message, time)
         elif isinstance(message, Nack | Ack):
-            kind = self._feedback(heard, message, time)
+            kind = self._feedback(captured, message, time)
         else:
             kind = message.kind
         if kind:
@@ -58,10 +58,10 @@ class SessionAnalysis:
 
     # -- senders -------------------------------------------------------------------------------------------------------
 
-    def _from_sender(self, heard: CapturedMessage, message: Data | Info | Command, time: float) -> str:
-        datagram = heard.datagram
-        sender = self._sender(heard, message, time)
-        skipped, again = sender.sequences.setdefault(datagram.source, SequenceTracker()).heard(message.sequence)
+    def _from_sender(self, captured: CapturedMessage, message: Data | Info | Command, time: float) -> str:
+        datagram = captured.datagram
+        sender = self._sender(captured, message, time)
+        skipped, again = sender.sequences.setdefault(datagram.source, SequenceTracker()).add(message.sequence)
         self._pending_violations.settle(sender, skipped)
         name = f"sender {sender.source_id}"
         if again:
@@ -69,13 +69,13 @@ class SessionAnalysis:
             return ""
         if skipped:
             self.findings.add("sequence-gap", datagram.number, time, f"{name}: {skipped} before {message.sequence}", skipped)
-        kind = self._said(sender, heard, message, time)
+        kind = self._classify(sender, captured, message, time)
         ends = f"{datagram.source}:{datagram.sport}", f"{datagram.target}:{datagram.port}"
-        sender.heard(message.origin, kind, datagram.size, time, ends)
+        sender.add(message.origin, kind, datagram.size, time, ends)
         return kind
 
-    def _sender(self, heard: CapturedMessage, message: Data | Info | Command, time: float) -> SenderView:
-        origin, datagram = message.origin, heard.datagram
+    def _sender(self, captured: CapturedMessage, message: Data | Info | Command, time: float) -> SenderView:
+        origin, datagram = message.origin, captured.datagram
         key = origin.source_id, origin.instance_id
         sender = self.senders.get(key)
         if sender is None:
@@ -91,10 +91,10 @@ class SessionAnalysis:
             self.findings.add("two-addresses", datagram.number, time, what)
         return sender
 
-    def _said(self, sender: SenderView, heard: CapturedMessage, message: Data | Info | Command, time: float) -> str:
-        number = heard.datagram.number
+    def _classify(self, sender: SenderView, captured: CapturedMessage, message: Data | Info | Command, time: float) -> str:
+        number = captured.datagram.number
         if isinstance(message, Data):
-            return self._data(sender, heard, message, time)
+            return self._data(sender, captured, message, time)
         if isinstance(message, Info):
             return "repair" if sender.on_info(message, number, time) else "info"
         if isinstance(message, Probe) and message.rate is not None:
@@ -108,8 +108,8 @@ class SessionAnalysis:
             sender.asked(requested_repairs(message.requests, sender.fec_id), number, time, None)
         return message.kind
 
-    def _data(self, sender: SenderView, heard: CapturedMessage, message: Data, time: float) -> str:
-        datagram = heard.datagram
+    def _data(self, sender: SenderView, captured: CapturedMessage, message: Data, time: float) -> str:
+        datagram = captured.datagram
         cut = len(datagram.payload) < datagram.size
         message.length += datagram.size - len(datagram.payload)
         view = sender.known(message.object_id, time)
@@ -121,12 +121,12 @@ class SessionAnalysis:
 
     # -- receivers -----------------------------------------------------------------------------------------------------
 
-    def _feedback(self, heard: CapturedMessage, message: Nack | Ack, time: float) -> str:
-        datagram = heard.datagram
+    def _feedback(self, captured: CapturedMessage, message: Nack | Ack, time: float) -> str:
+        datagram = captured.datagram
         receiver = self.receivers.get(message.source_id)
         if receiver is None:
             receiver = self.receivers[message.source_id] = ReceiverView(message.source_id, time)
-        receiver.heard(message, time, datagram.source)
+        receiver.add(message, time, datagram.source)
         sender = self.senders.get((message.sender_id, message.instance_id))
         if sender is None:
             what = f"receiver {message.source_id} to sender {message.sender_id}, instance {message.instance_id}"
