@@ -91,8 +91,8 @@ def _groups(runs: Runs, request: AnalysisRequest, folder: Path) -> tuple[str, li
 
 def _compare(runs: Runs, request: AnalysisRequest, folder: Path) -> tuple[str, list[dict[str, Any]]]:
     del folder
-    said, _, base = str(request.compare).partition("=")
-    axis = pick("--compare", said, runs.axes)
+    axis_name, _, base = str(request.compare).partition("=")
+    axis = pick("--compare", axis_name, runs.axes)
     by = runs.chosen_axes(request.by)
     found = compare_variants(runs, axis, _metrics(runs, request), by, base or None, request.confidence)
     about = "paired differences to the base on equal seeds; lower, higher: fractions of pairs; clear: the interval excludes 0"

@@ -138,9 +138,9 @@ def _sender_time(costs: Mapping[str, float]) -> Reading:
 def _receiver_time(costs: Mapping[str, float], receivers: int) -> Reading:
     def reading(outcome: SessionOutcome, packets: int) -> float:
         did = outcome.receivers
-        said = did.get("acks_sent", 0) * costs["Ya"] + did.get("nacks_sent", 0) * costs["Yn"]
+        sent = did.get("acks_sent", 0) * costs["Ya"] + did.get("nacks_sent", 0) * costs["Yn"]
         received = did["data_received"] * costs["Yp"] + did.get("nacks_heard", 0) * costs["Xn"]
-        return (said + received + did.get("timeouts", 0) * costs["Yt"]) / packets / receivers
+        return (sent + received + did.get("timeouts", 0) * costs["Yt"]) / packets / receivers
 
     return reading
 
