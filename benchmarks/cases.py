@@ -79,7 +79,7 @@ def measure(name: str, data: dict[str, Any], size: int) -> Measure:
     common = {"name": name.replace(" ", "-"), "seed": 1, "protocol": _NORM, "duration": "600s"}
     scenario = parse({**common, **data, "workload": work}, name)
     topology = scenario.build_topology()
-    cast = Participants(scenario, topology, str, False, accounted)
+    cast = Participants(scenario, topology, str, False, accounted, fast=True)
     network = Network(topology, seed=scenario.seed)
     for host, program in cast.programs():
         program.start(network.host(host))
