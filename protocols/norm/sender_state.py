@@ -359,12 +359,12 @@ class SenderState:
     def _move(self, message: SenderMessage, next_new: Point, sequence: int, tx_point: Point | None = None) -> None:
         """Set the position after `message`; `tx_point` None: the sender transmits at the next new symbol."""
         del message
-        self.position = TransmitPosition(*next_new, sequence, tx_point or next_new)
+        object_id, block, symbol = next_new
+        self.position = TransmitPosition(object_id, block, symbol, sequence, tx_point or next_new)
 
     def _set_next_new(self, object_id: int, block: int = 0, symbol: int = 0) -> None:
         """Set the next new symbol while a message is being handled."""
-        next_new = (object_id, block, symbol)
-        self.position = TransmitPosition(*next_new, self.position.sequence, next_new)
+        self.position = TransmitPosition(object_id, block, symbol, self.position.sequence, (object_id, block, symbol))
 
     def _advance_to(self, object_id: int) -> bool:
         """Begin this object if it is a new one; return whether it is the last the sender began."""
