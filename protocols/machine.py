@@ -168,7 +168,7 @@ class Ports(Protocol):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Machine(ABC):
-    """One end of a protocol; `deadline` is when `wake` is wanted, in seconds. Subclasses are slotted: there may be a million."""
+    """One end of a protocol; `deadline` is when `wake` is wanted, in seconds. Subclasses are slotted: there may be many."""
 
     __slots__ = ("deadline", "ports")
 
