@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from mypy_extensions import mypyc_attr
 
-from protocols.fast.lockstep import LockstepGroup
-from protocols.machine import Address, Group, Machine, fan_out
+from protocols.fast.contract import FastMessage, fan_out
+from protocols.fast.lockstep import LockstepGroup, has_fast_machines
+from protocols.machine import Address, Group, Machine
 from protocols.rng import key_of
 from sim.host import SimHost
 from sim.link import Hop
@@ -28,7 +29,7 @@ class GroupMembers:
     `machines` is indexed by member while all members listen, as they usually do; else it is packed and `members` names them.
     """
 
-    __slots__ = ("_slots", "lockstep", "machines", "members", "present")
+    __slots__ = ("_slots", "has_fast", "lockstep", "machines", "members", "present")
 
     def __init__(self, count: int) -> None:
         self._slots: list[Machine | None] = [None] * count
@@ -36,6 +37,7 @@ class GroupMembers:
         self.machines: list[Machine] | None = None
         self.members: list[int] | None = None
         self.lockstep: LockstepGroup | None = None
+        self.has_fast = False
 
     def put(self, member: int, machine: Machine | None) -> None:
         """The member's machine, or None when it does not listen any more.
@@ -61,6 +63,7 @@ class GroupMembers:
             self.members = [member for member, machine in enumerate(self._slots) if machine is not None]
             self.machines = [machine for machine in self._slots if machine is not None]
         assert self.machines is not None
+        self.has_fast = len(self.machines) >= LOCKSTEP_MINIMUM and has_fast_machines(self.machines)
         return self.machines
 
     def positions(self, out: Sequence[int]) -> list[int]:
@@ -181,7 +184,7 @@ class Endpoint:
         self.network.delivered += len(machines) - len(out)
         message, source = flight.message, flight.source
         lockstep = audience.lockstep
-        if lockstep is None and len(machines) >= LOCKSTEP_MINIMUM and message.next_state is not None:
+        if lockstep is None and audience.has_fast and isinstance(message, FastMessage) and message.next_state is not None:
             lockstep = audience.lockstep = LockstepGroup(machines)
         if lockstep is not None:
             lockstep.tell(message, source, to, now, out)

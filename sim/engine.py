@@ -190,14 +190,15 @@ class Timers:
         host.armed = inf
         later: float = machine.deadline
         if later <= now:
-            if machine.fast_state.coordinator is not None:
+            plans_bursts = getattr(machine, "plans_bursts", False)
+            if getattr(machine, "fast_state", None) is not None and machine.fast_state.coordinator is not None:
                 machine.wake_in_lockstep(now)
-            if machine.plans_bursts:
+            if plans_bursts:
                 # It may go on as it did.
                 self._schedule.look_ahead(host)
             if machine.deadline <= now:
                 machine.wake(now)
-                if machine.plans_bursts:
+                if plans_bursts:
                     self._schedule.look_ahead(host)
             later = machine.deadline
             if later <= now:

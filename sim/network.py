@@ -247,7 +247,8 @@ class Network(Kernel):
             return
         lookahead = lookahead_of(self, host, route)
         if lookahead is not None:
-            lookahead.depart(host.machine)
+            machine: Any = host.machine
+            lookahead.depart(machine)
 
     def catch_up(self) -> None:
         """Make up for what was foreseen and has happened."""

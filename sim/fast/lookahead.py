@@ -12,9 +12,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from protocols.fast.contract import FastMachine
 from protocols.fast.lockstep import LockstepGroup
 from protocols.fast.lookahead import Burst
-from protocols.machine import Machine
 from sim.engine import ARRIVAL, Occurrence, post
 from sim.fast.in_flight import InFlight
 from sim.fast.timetable import Segment, Timetable, make_plan, path_of
@@ -56,7 +56,7 @@ class Lookahead(InFlight):
 
     # Taking a run
 
-    def depart(self, machine: Machine) -> None:
+    def depart(self, machine: FastMachine) -> None:
         """The machine just had an input: carry what it foresees."""
         runs = machine.plan_bursts()
         if not runs or runs[-1].count < SHORTEST or runs[-1].to is not self._route.to:
@@ -95,7 +95,7 @@ class Lookahead(InFlight):
             free = max(free, self._times[hop][-1] + self._segments[-1].costs[hop])
         return free
 
-    def _take(self, machine: Machine, runs: Sequence[Burst], plan: Timetable) -> None:
+    def _take(self, machine: FastMachine, runs: Sequence[Burst], plan: Timetable) -> None:
         count, network, begin = len(plan.times[0]), self._network, self._end
         order = (self.host.place + 1) << 80 | (network.take_serials(count)) << 24
         self._missed += [number for number, _ in plan.losers]
@@ -138,7 +138,11 @@ class Lookahead(InFlight):
         network, host = self._network, self.host
         # Not a `Machine` to the compiler: a gate computes its deadline (`sim.fault_shim`).
         machine: Any = host.machine
-        if machine.plans_bursts and machine.fast_state.coordinator is not self and machine.deadline > network.env._now:
+        if (
+            getattr(machine, "plans_bursts", False)
+            and machine.fast_state.coordinator is not self
+            and machine.deadline > network.env._now
+        ):
             network.look_ahead(host)
         if self._passed[-1] < self._end:
             assert self._lockstep is not None
@@ -223,7 +227,7 @@ class Lookahead(InFlight):
 
     # The end of it
 
-    def release(self, machine: Machine) -> None:
+    def release(self, machine: FastMachine) -> None:
         """The machine will have an input of its own: what it has not sent yet it does not send this way."""
         self.catch_up()
         self._cut(machine)
@@ -233,7 +237,7 @@ class Lookahead(InFlight):
         elif self not in network.unsettled:
             network.unsettled.append(self)
 
-    def _cut(self, machine: Machine) -> None:
+    def _cut(self, machine: FastMachine) -> None:
         machine.fast_state.coordinator = None
         self._leave(self._passed[0])
         self._note()
@@ -256,7 +260,7 @@ class Lookahead(InFlight):
             count = min(sent - segment.start, segment.run.count)
             if count > 0:
                 last = offers[segment.start + count - base - 1]
-                segment.run.note(count, last, last + segment.run.interval)
+                segment.run.commit(count, last, last + segment.run.interval)
         self._noted = sent
 
     def _leave(self, first: int) -> None:
@@ -288,7 +292,8 @@ class Lookahead(InFlight):
         offers, begin = self._times[0], self._passed[0] - self._base
         keep = bisect_left(offers, until, begin) + self._base
         if keep == self._passed[0]:
-            self.host.machine.leave_lockstep()
+            machine: Any = self.host.machine
+            machine.leave_lockstep()
             return
         if keep < self._end:
             self._leave(keep)
@@ -298,7 +303,8 @@ class Lookahead(InFlight):
 
     def _finish(self) -> None:
         """Nothing is under way."""
-        if self not in self._network.lookaheads or self.host.machine.fast_state.coordinator is self:
+        machine: Any = self.host.machine
+        if self not in self._network.lookaheads or machine.fast_state.coordinator is self:
             # There was nothing; or the last has landed before the sender was woken for the next.
             return
         self.catch_up()
@@ -339,7 +345,7 @@ class Lookahead(InFlight):
     def unfold(self) -> None:
         """What is under way goes on as ordinary packets."""
         self.catch_up()
-        machine = self.host.machine
+        machine: Any = self.host.machine
         if machine.fast_state.coordinator is self:
             self._cut(machine)
         for number in range(self._passed[-1], self._end):
