@@ -7,7 +7,7 @@ import sys
 from benchmarks.simulator import bytes_per_receiver, ours, storm
 from tests.sim.stored import ROOT
 
-SMALL = "{10: 40, 20: 40}, crowd=50, caught=1000, share=0.02"
+SMALL = "{10: 40, 20: 40}, memory_receivers=50, storm_receivers=1000, share=0.02"
 """Sizes at which the benchmark is over in seconds."""
 
 
