@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from protocols.rng import extend, unit
 from topologies.channels import LinkSampler, Scripted
 from topologies.ethernet import MTU, wire_bytes
-from topologies.ports import Departures, TailPort
+from topologies.ports import Departures, DropTailPort
 from topologies.script import Script
 from topologies.spec import LinkSpec
 
@@ -119,7 +119,9 @@ class Line:
         self._script: Script | None = spec.loss.script(member) if isinstance(spec.loss, Scripted) else None
         self._channel: LinkSampler | None = None if scripted else spec.loss.link(key)
         port_key = extend(key, _QUEUE)
-        self._port = TailPort(spec.rate, spec.queue) if spec.discipline is None else spec.discipline.port(spec.rate, port_key)
+        self._port = (
+            DropTailPort(spec.rate, spec.queue) if spec.discipline is None else spec.discipline.port(spec.rate, port_key)
+        )
         self._tally = Tally()
         self._controls = 0
         self._last = 0.0

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from topologies.choice import PLAIN_OR_MODEL
-from topologies.ports import CodelPort, Port, RedPort, TailPort, TokenPort
+from topologies.ports import CodelPort, DropTailPort, Port, RedPort, TokenPort
 from topologies.units import Duration, Fraction, Size
 
 __all__ = ["AnyQueue", "Codel", "Discipline", "DropTail", "Red", "TokenBucket"]
@@ -34,7 +34,7 @@ class DropTail(_Discipline):
     def port(self, rate: float, key: int) -> Port:
         """See `_Discipline`."""
         del key
-        return TailPort(rate, self.packets, self.bytes)
+        return DropTailPort(rate, self.packets, self.bytes)
 
 
 class TokenBucket(_Discipline):

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocols.rng import extend, key_of
-from sim.link import Fifo
 from topologies.channels import Bernoulli, Recorded, Scripted
 from topologies.delays import DelayModel, NormalDelay, ParetoDelay, TraceDelay, UniformDelay, longer
+from topologies.drop_tail import DropTailQueue
 from topologies.line import Line, Tally, frames_of
 from topologies.queues import Codel
 from topologies.script import Drop
@@ -30,16 +30,16 @@ def delays(spec: LinkSpec, packets: int, gap: float = 1.0) -> list[float]:
     st.lists(st.tuples(st.sampled_from([0.0, 0.5, 2.0]), st.integers(1, 400), st.none() | st.integers(0, 9)), max_size=40),
     st.sampled_from([None, 0, 3]),
 )
-def test_a_plain_line_does_what_the_simulators_plain_link_does(
+def test_a_plain_line_is_a_drop_tail_queue_a_constant_delay_and_loss(
     steps: list[tuple[float, int, int | None]], queue: int | None
 ) -> None:
-    spec = LinkSpec(rate=100.0, delay=0.25, queue=queue, loss=Bernoulli(p=0.3))
-    line, fifo, sampler, now = Line(spec, KEY), Fifo(spec), spec.loss.link(KEY), 0.0
+    spec = LinkSpec(rate=100.0, delay=0.25, queue=queue, overhead=42, loss=Bernoulli(p=0.3))
+    line, port, sampler, now = Line(spec, KEY), DropTailQueue(spec.rate, queue), spec.loss.link(KEY), 0.0
     assert sampler is not None
     for gap, size, identity in steps:
         now += gap
-        lost, when = sampler.lost(identity), fifo.offer(size, now)
-        right = [] if lost or when < 0 else [("it", when)]
+        lost, end = sampler.lost(identity), port.offer(size + 42, now)
+        right = [] if lost or end is None else [("it", end + spec.delay)]
         assert list(line.offer("it", size, identity, "data", now)) == right
 
 

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocols.rng import Rng
-from sim.link import Fifo
-from topologies.ports import CodelPort, Port, RedPort, TailPort, TokenPort
+from topologies.drop_tail import DropTailQueue
+from topologies.ports import CodelPort, DropTailPort, Port, RedPort, TokenPort
 from topologies.queues import Codel, Red
-from topologies.spec import LinkSpec
 
 OFFERS = st.lists(st.tuples(st.sampled_from([0.0, 0.1, 0.5, 1.0, 3.0]), st.integers(1, 400)), max_size=40)
 
@@ -38,11 +37,13 @@ def timed(steps: list[tuple[float, int]]) -> list[tuple[float, int]]:
 
 
 @given(OFFERS, st.sampled_from([None, 0, 2]))
-def test_drop_tail_by_packets_is_the_queue_of_plain_links(steps: list[tuple[float, int]], limit: int | None) -> None:
+def test_drop_tail_by_packets_and_codel_that_never_drops_are_the_queue_of_plain_links(
+    steps: list[tuple[float, int]], limit: int | None
+) -> None:
     offers = timed(steps)
-    fifo = Fifo(LinkSpec(rate=100.0, queue=limit, overhead=0))
-    right = {n: end for n, (now, size) in enumerate(offers) if (end := fifo.offer(size, now)) >= 0}
-    assert sent(TailPort(100.0, limit), offers) == right
+    queue = DropTailQueue(100.0, limit)
+    right = {n: end for n, (now, size) in enumerate(offers) if (end := queue.offer(size, now)) is not None}
+    assert sent(DropTailPort(100.0, limit), offers) == right
     assert sent(CodelPort(100.0, limit, target=1e9, interval=1.0, ecn=False), offers) == right if limit is not None else True
 
 
@@ -61,7 +62,7 @@ def test_drop_tail_by_bytes_does_what_an_event_loop_does(steps: list[tuple[float
             service = (now + size / 100.0, number)
         elif sum(octets for _, octets in waiting) + size <= limit:
             waiting.append((number, size))
-    assert sent(TailPort(100.0, None, limit), offers) == right
+    assert sent(DropTailPort(100.0, None, limit), offers) == right
 
 
 def test_a_token_bucket_lets_a_burst_pass_and_then_its_rate() -> None:
@@ -104,7 +105,7 @@ def test_red_leaves_a_short_queue_alone_and_drops_more_the_longer_it_is() -> Non
 def test_red_keeps_the_queue_between_its_thresholds_where_drop_tail_fills_it() -> None:
     offers = poisson(4000, 0.93)
     red = waits(RedPort(1000.0, 200, 1, thresholds=(5, 15), p=0.1, weight=0.02, ecn=False), offers)
-    tail = waits(TailPort(1000.0, 200), offers)
+    tail = waits(DropTailPort(1000.0, 200), offers)
     assert sum(red[1000:]) / len(red[1000:]) < 20
     assert sum(tail[1000:]) / len(tail[1000:]) > 100
 
@@ -135,7 +136,7 @@ def test_codel_leaves_bursts_alone_and_ends_a_standing_queue() -> None:
     assert len(sent(burst, [(0.0, 1000)] * 50)) == 50
     offers = [(0.95 * n, 1000) for n in range(6000)]
     controlled = waits(CodelPort(1000.0, 1000, target=5.0, interval=100.0, ecn=False), offers)
-    tail = waits(TailPort(1000.0, 1000), offers)
+    tail = waits(DropTailPort(1000.0, 1000), offers)
     assert max(controlled[4000:]) < 20
     assert max(tail) > 200
 
