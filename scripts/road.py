@@ -45,13 +45,14 @@ def own_file(name: str) -> str | None:
 
 
 class Recorder:
-    """A profile function that keeps the calls between two moments: `begin` and `end` say which calls these are.
+    """A profile function that keeps the calls from one that comes from outside the project to one that `ends` the road.
 
-    The call that begins a road belongs to it, the one that ends it too.
+    Calls from outside are those of the event loop or of this script. One whose file starts with `begins` begins a new road. The
+    call that begins a road belongs to it, and so does the one that ends it.
     """
 
-    def __init__(self, begin: Callable[[Call], bool], end: Callable[[Call], bool]) -> None:
-        self.begin, self.end = begin, end
+    def __init__(self, begins: str, ends: Callable[[Call], bool]) -> None:
+        self.begins, self.ends = begins, ends
         self.road: list[Call] | None = None
         self.done: list[Road] = []
 
@@ -60,13 +61,13 @@ class Recorder:
         file = own_file(frame.f_code.co_filename) if event == "call" else None
         if file is None:
             return
-        call = file, frame.f_code.co_qualname
-        if self.begin(call):
+        call, caller = (file, frame.f_code.co_qualname), frame.f_back and own_file(frame.f_back.f_code.co_filename)
+        if file.startswith(self.begins) and not (caller and caller.startswith(CODE)):
             self.road = []
         if self.road is not None:
-            if call[0].startswith(CODE):
+            if file.startswith(CODE):
                 self.road.append(call)
-            if self.end(call):
+            if self.ends(call):
                 self.done.append(tuple(self.road))
                 self.road = None
 
@@ -109,7 +110,7 @@ def datagram_road() -> Road:
     hosts = [UdpHost(loop, codec(), interface=f"127.0.0.{node}", port=port, rng=Rng(node), burst=1) for node in (1, 2)]
     sending, receiving = hosts
     group = Group(f"{receiving.address}:{port}")
-    recorder = Recorder(lambda call: call[1].endswith("UdpHost._readable"), lambda call: call[1] == "Memory.write")
+    recorder = Recorder("emu/host.py", lambda call: call[1] == "Memory.write")
 
     def accept(offer: Offer) -> Sink:
         return Memory(offer.size)
@@ -152,8 +153,7 @@ def nack_road() -> Road:
     found = []
     sent = 0
     while network.next_at < 5.0:
-        recorder = Recorder(lambda call: False, takes_packet)
-        recorder.road = []
+        recorder = Recorder("sim/", takes_packet)
         sys.setprofile(recorder)
         network.step()
         sys.setprofile(None)

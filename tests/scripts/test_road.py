@@ -9,7 +9,7 @@ import pytest
 
 from tests.tidy.tree import ROOT
 
-LIMITS = {"datagram": 11, "nack": 26}
+LIMITS = {"datagram": 11, "nack": 25}
 """The most files of the project that each road may visit. The aim is 9 and 15; lower them when the code gets there."""
 
 
