@@ -13,13 +13,8 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends ca-certificates make python3 python3-venv \
     && rm -rf /var/lib/apt/lists/*
 
-COPY Makefile pyproject.toml hatch_build.py README.md LICENSE ./
-COPY scripts scripts
-COPY protocols protocols
-COPY topologies topologies
-COPY sim sim
-COPY emu emu
-COPY experiments experiments
+# What .dockerignore lets through: the packages and what the set-up reads.
+COPY . .
 
 RUN make setup && rm -rf /var/lib/apt/lists/*
 

@@ -1,5 +1,6 @@
 """The documentation site builds without warnings, every link in it leads somewhere, and it needs no network."""
 
+import ast
 import os
 import subprocess
 import sys
@@ -110,6 +111,17 @@ def test_the_site_loads_nothing_from_the_network(site: Path, pages: dict[Path, P
 def test_the_reference_shows_docstrings(site: Path) -> None:
     text = (site / "reference" / "contract.html").read_text()
     assert 'id="protocols.machine.Ports.send"' in text
+
+
+def test_the_reference_has_every_name_of_the_front_door(site: Path) -> None:
+    tree = ast.parse((ROOT / "mcastlab" / "__init__.py").read_text())
+    (names,) = [
+        ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    ]
+    shown = Page(site / "reference" / "api.html").anchors
+    assert [name for name in names if name[0] != "_" and f"mcastlab.{name}" not in shown] == []
 
 
 def test_console_blocks_are_shown_as_code(site: Path) -> None:
