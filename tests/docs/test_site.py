@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -11,9 +12,11 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from tests.support.browser import find_chromium
 from tests.support.needs import missing
 from tests.tidy.tree import ROOT
 
+pytestmark = pytest.mark.timeout(300)
 LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "object": "data", "audio": "src", "video": "src"}
 """Elements that a browser fetches by itself, and the attribute that says from where."""
 
@@ -68,13 +71,18 @@ def dead(pages: dict[Path, Page]) -> list[str]:
     return sorted(wrong)
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a site built from the repository's pages."""
-    if reason := missing("docs"):
+def require(name: str) -> None:
+    """Skip a test where a tool is missing; fail where everything has to be."""
+    if reason := missing(name):
         if os.environ.get("CI") == "true":
             pytest.fail(f"CI has to have everything: {reason}", pytrace=False)
         pytest.skip(reason)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a site built from the repository's pages."""
+    require("docs")
     folder = tmp_path_factory.mktemp("site")
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
@@ -82,7 +90,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=250,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
@@ -122,6 +130,16 @@ def test_the_reference_has_every_name_of_the_front_door(site: Path) -> None:
     ]
     shown = Page(site / "reference" / "api.html").anchors
     assert [name for name in names if name[0] != "_" and f"mcastlab.{name}" not in shown] == []
+
+
+def test_search_works_on_pages_opened_from_a_folder(site: Path, tmp_path: Path) -> None:
+    require("chromium")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=20000", f"--user-data-dir={tmp_path}"]
+    address = f"{(site / 'index.html').as_uri()}?q=suppression"
+    done = subprocess.run(
+        [find_chromium() or "", *options, "--dump-dom", address], capture_output=True, text=True, timeout=250, check=False
+    )
+    assert re.search(r"\d+ matching documents", done.stdout), done.stderr[-2000:]
 
 
 def test_console_blocks_are_shown_as_code(site: Path) -> None:
