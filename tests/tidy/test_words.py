@@ -188,3 +188,10 @@ def test_retired_phrases_are_found_with_their_line() -> None:
 def test_every_retired_word_has_a_replacement_that_is_not_retired() -> None:
     wrong = [new for new in NAMES.values() if re.fullmatch(r"\w+", new) and retired(new)]
     assert not wrong
+
+
+def test_the_glossary_defines_each_term_once() -> None:
+    rows = re.findall(r"^\| ([^|]+?) \| ([^|]+?) \|$", (ROOT / "docs" / "glossary.md").read_text(), re.M)
+    terms = [term for row, definition in rows if row != "term" and not row.startswith("---") for term in row.split(", ")]
+    assert len(terms) > 50
+    assert sorted(set(terms)) == sorted(terms)
