@@ -8,7 +8,7 @@ from typing import cast
 
 from protocols.machine import Group, Ports, fan_out
 from protocols.norm.messages import Eot, Origin
-from sim.host import Idle
+from sim.idle import Idle
 
 __all__ = ["GROUP", "Measure", "bare_loop", "best", "timed"]
 

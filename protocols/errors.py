@@ -1,6 +1,6 @@
 """The errors of the whole project: whose fault something is decides the class."""
 
-__all__ = ["ConfigError", "LivelockError", "McastlabError", "UnsupportedError", "UsageError", "WireError"]
+__all__ = ["ConfigError", "ContractError", "LivelockError", "McastlabError", "UnsupportedError", "UsageError", "WireError"]
 
 
 class McastlabError(Exception):
@@ -23,5 +23,9 @@ class WireError(McastlabError):
     """Bytes from the network are wrong. Raised only by `decode`; hosts count and drop."""
 
 
-class LivelockError(McastlabError):
+class ContractError(McastlabError):
+    """A machine breaks a rule of the contract (`protocols.machine`). The message names the host and the rule."""
+
+
+class LivelockError(ContractError):
     """A machine asks to be woken at a time that is already past after it was woken."""

@@ -26,8 +26,9 @@ NORM = sorted(
 )
 """All of NORM that a packet in the simulator meets."""
 SIM = (
-    *("endpoint", "engine", "fingerprint", "flight", "host", "kernel", "link", "membership", "network", "routes"),
-    *("fast/in_flight", "fast/lookahead", "fast/timetable"),
+    *("acceleration", "endpoint", "fabric", "fingerprint", "flight", "forwarding", "group_members", "host", "idle", "kernel"),
+    *("link", "membership", "network", "occurrence", "routes", "switch", "timers"),
+    *("fast/accelerator", "fast/in_flight", "fast/lookahead", "fast/machines", "fast/timetable"),
 )
 MODULES = [
     *(f"protocols/{name}.py" for name in ("machine", "rng", "serial")),
@@ -35,6 +36,7 @@ MODULES = [
     *NORM,
     *(f"sim/{name}.py" for name in SIM),
     "topologies/draws.py",
+    "topologies/drop_tail.py",
     "topologies/drop_tail.py",
     "topologies/losses.py",
 ]

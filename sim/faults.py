@@ -12,10 +12,10 @@ from typing import Any
 from protocols.errors import UsageError
 from protocols.machine import Machine, Packet
 from sim.changing import change
-from sim.endpoint import GroupMembers
-from sim.fault_shim import FaultShim, Rule, gate_of
-from sim.flight import Flight
-from sim.host import IDLE, SimHost
+from sim.fault_shim import FaultShim, Rule
+from sim.group_members import GroupMembers
+from sim.host import SimHost
+from sim.idle import IDLE
 from sim.network import Network
 from sim.noise import NOISE_GROUP, Noise
 
@@ -28,23 +28,19 @@ Undo = Callable[[], None]
 
 
 class Faults:
-    """The faults of one network. `counts` says how often each was done, `dropped` how many packets gates kept away."""
+    """The faults of one network. `counts` says how often each was done, `dropped` how many packets shims kept away."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
         self.counts: Counter[str] = Counter()
         self._crashed: dict[int, Machine] = {}
-        self._down: list[Any] = []
-        self._cut_off = 0
-        self._going: list[list[bool]] = []
-        network.unfold()
-        self._onwards = network.forward
-        network.forward = self._forward
+        self._storms: list[list[bool]] = []
+        self._forwarding = network.make_faulty()
 
     @property
     def dropped(self) -> int:
         """Packets lost by partitions, links that are down and full buffers of slow readers."""
-        return self._cut_off + sum(gate.dropped for gate in self.network.gates.values() if isinstance(gate, FaultShim))
+        return self._forwarding.dropped + sum(shim.dropped for shim in self.network.fabric.fault_shims.values())
 
     # Who hears whom
 
@@ -96,46 +92,39 @@ class Faults:
         return self._impose([(Rule(frozenset(), others=True), names), (Rule(apart), rest)])
 
     def _impose(self, rules: Sequence[tuple[Rule, Sequence[str]]]) -> Undo:
-        imposed = [(rule, self._gate(name)) for rule, names in rules for name in names]
-        for rule, gate in imposed:
-            gate.rules.append(rule)
+        imposed = [(rule, self._shim(name)) for rule, names in rules for name in names]
+        for rule, shim in imposed:
+            shim.rules.append(rule)
 
         def lift() -> None:
             now = self.network.env.now
-            for rule, gate in imposed:
-                gate.release(rule, now)
+            for rule, shim in imposed:
+                shim.release(rule, now)
             self._settle()
 
         return _once(lift)
 
     def _cut_both(self, near: str, far: str) -> Undo:
         pair = [self.network.plain_link(near, far), self.network.plain_link(far, near)]
-        self._down += pair
+        down = self._forwarding.down
+        down += pair
 
         def mend() -> None:
             for link in pair:
-                self._down.remove(link)
+                down.remove(link)
 
         return _once(mend)
-
-    def _forward(self, flight: Flight, links: Sequence[Any], now: float) -> None:
-        """Offer a packet to those of the links that are not down."""
-        if self._down:
-            up = [link for link in links if link not in self._down]
-            self._cut_off += len(links) - len(up)
-            links = up
-        self._onwards(flight, links, now)
 
     # Hosts
 
     def crash(self, name: str) -> None:
         """The machine is gone with all it knew; packets to the host are lost. Nothing happens to one that is down."""
-        host, gate = self.network.host(name), self._gate(name)
+        host, shim = self.network.host(name), self._shim(name)
         if host.machine is IDLE:
             return
         self.counts["crash"] += 1
-        self._crashed[host.place] = gate.inner
-        gate.empty()
+        self._crashed[host.place] = shim.inner
+        shim.empty()
         host.machine = IDLE
         host.events = None
 
@@ -151,11 +140,11 @@ class Faults:
     def slow(self, name: str, takes: float, room: int) -> Undo:
         """The application needs `takes` seconds for a packet; `room` packets may wait, and those beyond are lost."""
         self.counts["slow"] += 1
-        gate = self._gate(name)
-        gate.read_at(takes, room, self.network.env.now)
+        shim = self._shim(name)
+        shim.read_at(takes, room, self.network.env.now)
 
         def hasten() -> None:
-            gate.read_at(0.0, 0, self.network.env.now)
+            shim.read_at(0.0, 0, self.network.env.now)
             self._settle()
 
         return _once(hasten)
@@ -163,14 +152,14 @@ class Faults:
     def drift(self, name: str, factor: float) -> Undo:
         """The host's clock runs `factor` times as fast as simulated time; undone, it keeps what it gained or lost."""
         self.counts["drift"] += 1
-        gate = self._gate(name)
-        gate.clock.drift(self.network.env.now, factor)
-        gate.rearm()
+        shim = self._shim(name)
+        shim.clock.drift(self.network.env.now, factor)
+        shim.rearm()
         self._settle()
 
         def right() -> None:
-            gate.clock.drift(self.network.env.now, 1.0)
-            gate.rearm()
+            shim.clock.drift(self.network.env.now, 1.0)
+            shim.rearm()
             self._settle()
 
         return _once(right)
@@ -178,9 +167,9 @@ class Faults:
     def step(self, name: str, forward: float) -> None:
         """The host's clock jumps ahead."""
         self.counts["step"] += 1
-        gate = self._gate(name)
-        gate.clock.step(self.network.env.now, forward)
-        gate.rearm()
+        shim = self._shim(name)
+        shim.clock.step(self.network.env.now, forward)
+        shim.rearm()
         self._settle()
 
     # Noise
@@ -191,11 +180,11 @@ class Faults:
         network, host = self.network, self.network.host(name)
         self._make_noise_heard()
         message, going, began = Noise(), [True], network.env.now
-        self._going.append(going)
+        self._storms.append(going)
 
         def blow(number: int = 0) -> None:
             if going:
-                network.transmit(host, Packet(message, size, NOISE_GROUP))
+                host.send(Packet(message, size, NOISE_GROUP))
                 network.later(began + (number + 1) * size / rate, lambda: blow(number + 1))
 
         blow()
@@ -203,25 +192,36 @@ class Faults:
 
     def calm(self) -> None:
         """Nobody makes noise any more."""
-        for going in self._going:
+        for going in self._storms:
             going.clear()
 
     def _make_noise_heard(self) -> None:
         """Noise goes down every link: each host listens, with nobody at its ear."""
         network = self.network
-        for leaf in network.leaves:
-            if NOISE_GROUP not in leaf.audiences:
-                audience = leaf.audiences[NOISE_GROUP] = GroupMembers(leaf.count)
-                for member in range(leaf.count):
-                    audience.put(member, IDLE)
-        network.routes.forget(NOISE_GROUP)
+        for endpoint in network.endpoints:
+            if NOISE_GROUP not in endpoint.groups:
+                members = endpoint.groups[NOISE_GROUP] = GroupMembers(endpoint.count)
+                for member in range(endpoint.count):
+                    members.put(member, IDLE)
+        network.fabric.routes.forget(NOISE_GROUP)
 
-    def _gate(self, name: str) -> FaultShim:
-        return gate_of(self.network.host(name))
+    def _shim(self, name: str) -> FaultShim:
+        """The fault shim of a host, put before its machine if there is none yet."""
+        host, shims = self.network.host(name), self.network.fabric.fault_shims
+        shim = shims.get(host.place)
+        if shim is None:
+            shim = shims[host.place] = FaultShim(host, host)
+            if host.machine is not IDLE:
+                shim.inner, host.machine = host.machine, shim
+                for members in host.endpoint.groups.values():
+                    if members.listens(host.member):
+                        members.put(host.member, shim)
+        return shim
 
     def _settle(self) -> None:
-        if not self.network.busy:
-            self.network.settle()
+        kernel = self.network.fabric.kernel
+        if not kernel.busy:
+            kernel.settle()
 
 
 def _once(action: Undo) -> Undo:

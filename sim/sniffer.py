@@ -78,7 +78,7 @@ class Encoder:
         if found is None:
             noise = type(flight.message) is Noise
             payload = bytes(flight.size) if noise else self._codec.encode(_with_content(flight.message))
-            found = self._recent[number] = self._framer.frame(flight.host.name, flight.route.to, payload, number)
+            found = self._recent[number] = self._framer.frame(flight.source, flight.route.to, payload, number)
             if len(self._recent) > _RECENT:
                 self._recent.popitem(last=False)
         return found

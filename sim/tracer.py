@@ -106,4 +106,4 @@ def _shown(message: Message, number: int) -> dict[str, Any]:
 
 
 def _on_the_way(passage: Passage) -> dict[str, Any]:
-    return {**_shown(passage.flight.message, passage.number), "from": passage.flight.host.name}
+    return {**_shown(passage.flight.message, passage.number), "from": passage.flight.source}

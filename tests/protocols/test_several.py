@@ -87,9 +87,9 @@ def test_a_group_is_left_when_the_last_part_leaves_it() -> None:
     whole = Several(host)
     parts = [part_on(whole, name, [(1.0, 7)], []) for name in ("", "other")]
     parts[0][0].stop()
-    assert host.leaf.listens(GROUP, host.place)
+    assert host.endpoint.listens(GROUP, host.member)
     parts[1][0].stop()
-    assert not host.leaf.listens(GROUP, host.place)
+    assert not host.endpoint.listens(GROUP, host.member)
     network.run()
     assert [probe.woken for _, probe in parts] == [[], []]
 
