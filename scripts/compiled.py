@@ -37,7 +37,6 @@ MODULES = [
     *(f"sim/{name}.py" for name in SIM),
     "topologies/draws.py",
     "topologies/drop_tail.py",
-    "topologies/drop_tail.py",
     "topologies/losses.py",
 ]
 

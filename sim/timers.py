@@ -6,6 +6,8 @@ from heapq import heapify, heappop, heappush
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from mypy_extensions import mypyc_attr
+
 from protocols.errors import LivelockError
 from protocols.machine import Machine
 from protocols.rng import Rng
@@ -20,6 +22,7 @@ __all__ = ["KernelHost", "Timers"]
 _BULK = 32
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class KernelHost(Rng, ABC):
     """A host as the kernel knows it: the machine it runs, and the wake-ups entered for it.
 
