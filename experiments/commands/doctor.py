@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from emu.checkup import Finding, examine
+from emu.capabilities import Capability, list_capabilities
 
 __all__ = ["doctor"]
 
@@ -20,7 +20,7 @@ def doctor(*, as_json: Annotated[bool, typer.Option("--json", help="Print JSON, 
 
     Exit code 0: emulation works; 3: something it can't do without is missing.
     """
-    found = examine()
+    found = list_capabilities()
     if as_json:
         typer.echo(json.dumps({"emulation": _works(found), "findings": [asdict(item) for item in found]}))
     else:
@@ -28,11 +28,11 @@ def doctor(*, as_json: Annotated[bool, typer.Option("--json", help="Print JSON, 
     return 0 if _works(found) else 3
 
 
-def _works(found: Sequence[Finding]) -> bool:
+def _works(found: Sequence[Capability]) -> bool:
     return all(item.present for item in found if item.needed)
 
 
-def _show(found: Sequence[Finding]) -> None:
+def _show(found: Sequence[Capability]) -> None:
     console = Console(highlight=False)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for head in ("", "what", "for"):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from experiments.sweep.run.spark import session
+from experiments.sweep.run.spark_session import session
 from tests.support.needs import missing
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from experiments.captures.datagrams import read_capture
-from experiments.channel.fit import chi2_tail, fit_channels, wilson
-from experiments.channel.hidden_chain import log_likelihood
+from experiments.channel.channel_fit import chi2_survival, fit_channels, wilson
+from experiments.channel.hidden_markov import log_likelihood
 from experiments.channel.loss_record import read_record
 from experiments.cli import invoke
 from experiments.scenario.scenario import load
@@ -94,10 +94,10 @@ def test_a_trace_is_zeros_and_ones(tmp_path: Path) -> None:
 def test_wilson_and_chi_squared_are_what_tables_say() -> None:
     found = wilson(10, 100)
     assert (found.low, found.high) == pytest.approx((0.05523, 0.17437), abs=1e-5)
-    assert [chi2_tail(value, k) for value, k in ((3.841459, 1), (18.307038, 10), (124.342113, 100))] == pytest.approx(
+    assert [chi2_survival(value, k) for value, k in ((3.841459, 1), (18.307038, 10), (124.342113, 100))] == pytest.approx(
         [0.05] * 3
     )
-    assert chi2_tail(7.0, 2) == pytest.approx(exp(-3.5))
+    assert chi2_survival(7.0, 2) == pytest.approx(exp(-3.5))
 
 
 def test_the_likelihood_of_a_short_record_is_the_sum_over_all_paths_of_states() -> None:

@@ -29,7 +29,7 @@ def commands(spark: Any) -> Any:
 
     def run(*arguments: str | Path) -> int:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("experiments.sweep.run.spark.session", lambda *_: KeptOpen(spark))
+            patch.setattr("experiments.sweep.run.spark_session.session", lambda *_: KeptOpen(spark))
             return invoke([str(argument) for argument in arguments])
 
     return run

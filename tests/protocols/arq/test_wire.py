@@ -54,7 +54,7 @@ def test_a_segment_of_the_wrong_length_is_refused() -> None:
 
 
 def test_what_does_not_fit_the_wire_is_the_callers_fault() -> None:
-    with pytest.raises(UsageError, match="does not fit"):
+    with pytest.raises(UsageError, match="out of its field"):
         ArqCodec().encode(Ack(1, 0, -1, 0, 2))
 
 
