@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
-from protocols.machine import Group, Ports, fan_out
+from protocols.fast.contract import fan_out
+from protocols.machine import Group, Ports
 from protocols.norm.messages import Eot, Origin
 from sim.idle import Idle
 

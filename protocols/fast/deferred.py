@@ -9,9 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from protocols.fast.contract import Coordinator, FastState
+    from protocols.fast.contract import Coordinator, FastMachine, FastState
     from protocols.fast.lookahead import Burst
-    from protocols.machine import Machine
 
 __all__ = ["DeferredLosses", "Missed"]
 
@@ -28,7 +27,7 @@ class DeferredLosses:
     __slots__ = ("_messages", "following", "losses", "of")
 
     def __init__(self) -> None:
-        self.of: dict[Machine, list[int]] = {}
+        self.of: dict[FastMachine, list[int]] = {}
         self.following = -1
         """The message that has not come yet."""
         self.losses: dict[int, Any] = {}
@@ -36,7 +35,7 @@ class DeferredLosses:
         # Of each: a run, which of it, and when who missed it had heard the sender before.
         self._messages: dict[int, tuple[Burst, int, float]] = {}
 
-    def add(self, missed: "Iterable[Missed]", machines: "list[Machine]", coordinator: "Coordinator", heard: float) -> None:
+    def add(self, missed: "Iterable[Missed]", machines: "list[FastMachine]", coordinator: "Coordinator", heard: float) -> None:
         """Messages miss some of the machines; who of these moves with `coordinator` owes them. All were heard last at
         `heard`."""
         deferred = self.of
@@ -52,7 +51,7 @@ class DeferredLosses:
                     else:
                         known.append(number)
 
-    def take_all(self) -> "dict[Machine, list[int]]":
+    def take_all(self) -> "dict[FastMachine, list[int]]":
         """Who owes what, to be settled now; nobody owes anything from now on, but what is put back."""
         deferred, self.of = self.of, {}
         return deferred
@@ -79,4 +78,4 @@ class DeferredLosses:
     def stand_before(self, fast_state: "FastState", number: int) -> None:
         """The seat's owner has heard nothing since it missed this message."""
         run, nth, heard = self._messages[number]
-        fast_state.at, fast_state.heard = run.position(nth), heard
+        fast_state.position, fast_state.last_heard = run.position(nth), heard

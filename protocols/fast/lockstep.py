@@ -8,23 +8,49 @@ machines that missed something until they stand where the others stand, those th
 those that may speak whenever others speak. The outcome is that of `fan_out`, which the strict engine proves.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from protocols.fast.contract import Answers, FastState
+from protocols.fast.contract import Applied, FastMachine, FastMessage, FastState, OwnState, fan_out
 from protocols.fast.deferred import DeferredLosses, Missed
+from protocols.machine import Address, Machine, Message
 
 if TYPE_CHECKING:
     from protocols.fast.lookahead import Burst
-    from protocols.machine import Address, Machine, Message
 
-__all__ = ["LockstepGroup", "Late", "fan_out"]
+__all__ = ["Late", "LockstepGroup", "has_fast_machines"]
 
 
-def fan_out(machines: "Iterable[Machine]", message: "Message", source: "Address", to: "Address", now: float) -> None:
-    """Deliver one message to many machines: the tight loop of the simulator."""
-    for machine in machines:
-        machine.receive(message, source, to, now)
+def has_fast_machines(machines: Iterable[Machine]) -> bool:
+    """Return whether any of the machines can be advanced by a `LockstepGroup`."""
+    return any(isinstance(machine, FastMachine) for machine in machines)
+
+
+class _PlainMember(FastMachine):
+    """A machine without a fast state among others that have one: it receives every message singly."""
+
+    __slots__ = ("_inner", "fast_state")
+
+    def __init__(self, inner: Machine) -> None:
+        super().__init__(inner.ports)
+        self._inner = inner
+        self.fast_state = OwnState()
+
+    def start(self, now: float) -> None:
+        """Start the machine."""
+        self._inner.start(now)
+
+    def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """Pass the message on."""
+        self._inner.receive(message, source, to, now)
+
+    def wake(self, now: float) -> None:
+        """Wake the machine."""
+        self._inner.wake(now)
+
+    def counts(self) -> dict[str, int]:
+        """Return the counters of the machine."""
+        return self._inner.counts()
 
 
 class Late(Protocol):
@@ -57,20 +83,22 @@ class LockstepGroup:
         "late",
     )
 
-    def __init__(self, machines: "list[Machine]") -> None:
-        self._machines = machines
+    def __init__(self, machines: list[Any]) -> None:
         kind = type(machines[0])
         alike = all(type(machine) is kind for machine in machines)
-        self._receive_all = machines[0].receive_batch if alike else fan_out
+        if not alike:
+            machines = [machine if isinstance(machine, FastMachine) else _PlainMember(machine) for machine in machines]
+        self._machines: list[FastMachine] = machines
+        self._receive_all: Callable[..., None] = machines[0].receive_batch if alike else fan_out
         self._at: object = object()
         self._heard = 0.0
         self._spare = 0
-        self._strays: list[Machine] = list(machines)
+        self._strays: list[FastMachine] = list(self._machines)
         # In step, but told singly: those that lack something when repairs come (by what they wait for), the attentive when
         # others speak, too.
         # Who has left the crowd since is passed over.
-        self._lacking: dict[Hashable, list[Machine]] = {}
-        self._attentive: list[Machine] = []
+        self._lacking: dict[Hashable, list[FastMachine]] = {}
+        self._attentive: list[FastMachine] = []
         # May somebody be among the attentive twice?
         self._stale = False
         # What those in step have missed and not noted yet.
@@ -94,7 +122,7 @@ class LockstepGroup:
         self._deferred.add(missed, self._machines, self, self._heard)
 
     def pass_on(
-        self, run: "Burst", nth: int, number: int, source: "Address", to: "Address", now: float, out: Sequence[int]
+        self, run: "Burst", nth: int, number: int, source: Address, to: Address, now: float, out: Sequence[int]
     ) -> None:
         """A message of a run comes: tell it to those out of step, and at its turn to all it concerns; `out` are who miss it.
 
@@ -117,12 +145,12 @@ class LockstepGroup:
                 self._tell([machine for machine in diverged if machine not in gone], run.message(nth), source, to, now)
 
     def _take_turn(
-        self, run: "Burst", nth: int, number: int, source: "Address", to: "Address", now: float, out: Sequence[int]
+        self, run: "Burst", nth: int, number: int, source: Address, to: Address, now: float, out: Sequence[int]
     ) -> None:
         """An inner message of a run concerns some. Who is in step and misses it owes it."""
         deferred = self._deferred
-        excused: list[Machine] = []
-        gone: list[Machine] = []
+        excused: list[FastMachine] = []
+        gone: list[FastMachine] = []
         for machine in self._at_places(out):
             fast_state: FastState = machine.fast_state
             (excused if fast_state.coordinator is self else gone).append(machine)
@@ -137,39 +165,39 @@ class LockstepGroup:
         for machine in excused:
             fast_state = machine.fast_state
             fast_state.coordinator = self
-            fast_state.redundant -= message.redundant
+            fast_state.duplicates -= message.redundant
         self._list(excused)
         self.defer([(run, nth, number, heard, out)])
 
-    def _at_places(self, places: Sequence[int]) -> "list[Machine]":
+    def _at_places(self, places: Sequence[int]) -> list[FastMachine]:
         machines = self._machines
         return [machines[place] for place in places]
 
-    def _settle(self, machine: "Machine", numbers: list[int]) -> list[int]:
+    def _settle(self, machine: FastMachine, numbers: list[int]) -> list[int]:
         """The machine notes what it owes. Returned is what it has not noticed yet."""
         noticed, left = self._deferred.split(numbers)
         if self._note(machine, noticed):
             self._list([machine])
         return left
 
-    def _note(self, machine: "Machine", numbers: list[int]) -> bool:
+    def _note(self, machine: FastMachine, numbers: list[int]) -> bool:
         """The machine, which is in step, notes that these are missing; True when it is to be listed for it."""
         fast_state: FastState = machine.fast_state
-        known, losses = fast_state.attentive or not fast_state.whole, self._deferred.losses
+        known, losses = fast_state.attentive or not fast_state.is_complete, self._deferred.losses
         for number in numbers:
             fast_state.skip(losses[number])
         return not known
 
-    def _stray(self, machine: "Machine", numbers: list[int]) -> None:
+    def _stray(self, machine: FastMachine, numbers: list[int]) -> None:
         """The machine has not heard anything since it missed these, and something else happens."""
         self._let_go(machine.fast_state)
         self._deferred.stand_before(machine.fast_state, numbers[0])
         self._strays.append(machine)
 
-    def _collect(self, lost_by: "list[Machine]", excused: "list[Machine]") -> None:
+    def _collect(self, lost_by: list[FastMachine], excused: list[FastMachine]) -> None:
         """The next message has come, but not to the `lost_by`: the others note what they owe. The `excused` go on owing."""
         deferred, gone, spared = self._deferred, set(lost_by), set(excused)
-        noted: list[Machine] = []
+        noted: list[FastMachine] = []
         for machine, numbers in deferred.take_all().items():
             if machine in spared:
                 deferred.of[machine] = numbers
@@ -191,7 +219,7 @@ class LockstepGroup:
                     self._stray(machine, left)
             deferred.forget()
 
-    def tell(self, message: "Message", source: "Address", to: "Address", now: float, out: Sequence[int]) -> None:
+    def tell(self, message: Message, source: Address, to: Address, now: float, out: Sequence[int]) -> None:
         """Deliver a message to all machines but those at the places `out`."""
         late = self.late
         if late is None:
@@ -209,13 +237,18 @@ class LockstepGroup:
                 if moved:
                     late.wake_in_lockstep()
 
-    def deliver(self, message: "Message", source: "Address", to: "Address", now: float, out: Sequence[int]) -> None:
+    def deliver(self, message: Message, source: Address, to: Address, now: float, out: Sequence[int]) -> None:
         """As `tell`, while nothing is to be made up for and this is the next message to those who owe."""
         lost_by = self._at_places(out)
         if self._deferred.of:
             self._collect(lost_by, [])
         at = self._at
-        if message.expects is at:
+        if not isinstance(message, FastMessage):
+            if message.is_feedback:
+                self._overhear(message, source, to, now, lost_by)
+            else:
+                self._tell_all(message, None, source, to, now, lost_by)
+        elif message.expects is at:
             diverged = self._strays
             self._strays = []
             if lost_by:
@@ -227,10 +260,8 @@ class LockstepGroup:
                 self._tell(diverged, message, source, to, now)
         elif message.expects_if_complete is at:
             self._heed(message, source, to, now, lost_by)
-        elif message.is_feedback:
-            self._overhear(message, source, to, now, lost_by)
         else:
-            self._tell_all(message, source, to, now, lost_by)
+            self._tell_all(message, message.next_state, source, to, now, lost_by)
 
     def gather(self) -> None:
         """Who stands where the others stand, after an input that did not come through the crowd, is in step again."""
@@ -239,7 +270,7 @@ class LockstepGroup:
             self._strays = []
             self._divide(diverged)
 
-    def release(self, machine: "Machine") -> None:
+    def release(self, machine: FastMachine) -> None:
         """The machine will have an input of its own."""
         late = self.late
         if late is not None:
@@ -254,7 +285,7 @@ class LockstepGroup:
         if late is not None:
             late.wake_in_lockstep()
 
-    def heard(self, machine: "Machine") -> float | None:
+    def heard(self, machine: FastMachine) -> float | None:
         """When the sender was heard by a machine in step; None when it has missed the last of what came."""
         if self.late is not None:
             self.late.sync()
@@ -272,21 +303,21 @@ class LockstepGroup:
         self._at = object()
 
     def _let_go(self, fast_state: FastState) -> None:
-        fast_state.at = self._at
-        fast_state.heard = self._heard
-        fast_state.redundant += self._spare
+        fast_state.position = self._at
+        fast_state.last_heard = self._heard
+        fast_state.duplicates += self._spare
         fast_state.coordinator = None
         if fast_state.attentive:
             self._stale = True
 
-    def _leave_behind(self, lost_by: "list[Machine]") -> None:
+    def _leave_behind(self, lost_by: list[FastMachine]) -> None:
         """These did not get the message that moves the others."""
         for machine in lost_by:
             if machine.fast_state.coordinator is self:
                 self._let_go(machine.fast_state)
         self._strays += lost_by
 
-    def _heed(self, message: "Message", source: "Address", to: "Address", now: float, lost_by: "list[Machine]") -> None:
+    def _heed(self, message: FastMessage, source: Address, to: Address, now: float, lost_by: list[FastMachine]) -> None:
         """A calm message moves all in step, and concerns some of those that lack something and the attentive."""
         told, self._strays = self._strays, []
         if lost_by:
@@ -307,29 +338,34 @@ class LockstepGroup:
             self._tell(told, message, source, to, now)
 
     def _heed_group(
-        self, group: "list[Machine]", message: "Message", now: float, before: tuple[Any, float, int], told: "list[Machine]"
-    ) -> "list[Machine]":
+        self,
+        group: list[FastMachine],
+        message: FastMessage,
+        now: float,
+        before: tuple[Any, float, int],
+        told: list[FastMachine],
+    ) -> list[FastMachine]:
         """Who of a group has no more to do than a whole seat; who has to be told singly is added to `told`, out of step."""
-        answers: Answers = group[0].fast_state.apply_to_incomplete(group, message, now, self)
+        answers: Applied = group[0].apply_to_incomplete(group, message, now, self)
         left, attentive, followed, others = answers
         for machine in others:
             fast_state: FastState = machine.fast_state
-            fast_state.at, fast_state.heard, redundant = before
-            fast_state.redundant += redundant
+            fast_state.position, fast_state.last_heard, redundant = before
+            fast_state.duplicates += redundant
             fast_state.coordinator = None
         told += others
         self._attentive += attentive
         self._list(followed)
         return left
 
-    def _list(self, machines: "list[Machine]") -> None:
+    def _list(self, machines: list[FastMachine]) -> None:
         """These are in step: note which of them are to be told singly of what."""
         lacking, attentive = self._lacking, self._attentive
         for machine in machines:
             fast_state: FastState = machine.fast_state
             if fast_state.attentive:
                 attentive.append(machine)
-            elif not fast_state.whole:
+            elif not fast_state.is_complete:
                 waits = fast_state.waiting_for()
                 group = lacking.get(waits)
                 if group is None:
@@ -337,26 +373,26 @@ class LockstepGroup:
                 else:
                     group.append(machine)
 
-    def _tell(self, machines: "list[Machine]", message: "Message", source: "Address", to: "Address", now: float) -> None:
+    def _tell(self, machines: list[FastMachine], message: Message, source: Address, to: Address, now: float) -> None:
         """Tell machines that are out of step."""
         self._receive_all(machines, message, source, to, now)
         self._divide(machines)
 
-    def _divide(self, machines: "list[Machine]") -> None:
+    def _divide(self, machines: list[FastMachine]) -> None:
         """Of these, who stands where the others stand is in step; the others are strays."""
         at, redundant, diverged = self._at, self._spare, self._strays
-        in_step: list[Machine] = []
+        in_step: list[FastMachine] = []
         for machine in machines:
             fast_state: FastState = machine.fast_state
-            if fast_state.at is at:
+            if fast_state.position is at:
                 fast_state.coordinator = self
-                fast_state.redundant -= redundant
+                fast_state.duplicates -= redundant
                 in_step.append(machine)
             else:
                 diverged.append(machine)
         self._list(in_step)
 
-    def _overhear(self, message: "Message", source: "Address", to: "Address", now: float, lost_by: "list[Machine]") -> None:
+    def _overhear(self, message: Message, source: Address, to: Address, now: float, lost_by: list[FastMachine]) -> None:
         """Feedback moves nobody, and the others need not hear it."""
         gone = set(lost_by)
         for machine in _without(self._strays, lost_by):
@@ -365,7 +401,7 @@ class LockstepGroup:
         if self._stale:
             attentive, self._stale = list(dict.fromkeys(attentive)), False
         deferred = self._deferred.of
-        told: list[Machine] = []
+        told: list[FastMachine] = []
         self._attentive = []
         for machine in attentive:
             if machine.fast_state.coordinator is not self:
@@ -378,11 +414,11 @@ class LockstepGroup:
             else:
                 told.append(machine)
         if told:
-            attentive, others = told[0].fast_state.overhear_batch(told, message, source, to, now, self._at, self._heard)
+            attentive, others = told[0].overhear_batch(told, message, source, to, now, self._at, self._heard)
             self._attentive += attentive
             self._list(others)
 
-    def _looks_back(self, machine: "Machine") -> bool:
+    def _looks_back(self, machine: FastMachine) -> bool:
         """One that owes hears feedback: it notes what it has noticed. True when it stands before the rest."""
         deferred = self._deferred
         left = self._settle(machine, deferred.of.pop(machine))
@@ -391,7 +427,9 @@ class LockstepGroup:
             deferred.stand_before(machine.fast_state, left[0])
         return bool(left)
 
-    def _tell_all(self, message: "Message", source: "Address", to: "Address", now: float, lost_by: "list[Machine]") -> None:
+    def _tell_all(
+        self, message: Message, next_state: Any, source: Address, to: Address, now: float, lost_by: list[FastMachine]
+    ) -> None:
         machines = self._machines
         for machine in machines:
             if machine.fast_state.coordinator is self:
@@ -400,12 +438,12 @@ class LockstepGroup:
                 machine.leave_lockstep()
         self._strays = list(lost_by)
         self._lacking, self._attentive = {}, []
-        self._at = message.next_state if message.next_state is not None else object()
+        self._at = next_state if next_state is not None else object()
         self._heard = now
         self._tell(_without(list(machines), lost_by), message, source, to, now)
 
 
-def _without(machines: "list[Machine]", lost_by: "list[Machine]") -> "list[Machine]":
+def _without(machines: list[FastMachine], lost_by: list[FastMachine]) -> list[FastMachine]:
     if not lost_by:
         return machines
     gone = set(lost_by)

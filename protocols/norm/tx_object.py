@@ -50,15 +50,12 @@ class TxObject:
         "block",
         "content",
         "counted",
-        "first",
         "flags",
         "fti",
         "info_due",
         "info_sent",
         "info_wanted",
-        "length",
         "object_id",
-        "packet",
         "partition",
         "repairs",
         "symbol",
@@ -76,10 +73,6 @@ class TxObject:
         self.bases = (base_of(SOURCE_SYMBOL, source_id, object_id), base_of(PARITY_SYMBOL, source_id, object_id))
         self.counted = content.source.read(0, 0) is None
         self.block = self.symbol = 0
-        self.packet = 0
-        """Bytes of the packet of a full segment, once known."""
-        self.length, self.first = self.partition.length(0), 0
-        """Source symbols of the cursor's block, and the index within the object of its first."""
         self.active_at = 0.0
         self.info_sent = self.info_wanted = False
         self.wanted: dict[int, int] = {}
@@ -111,26 +104,7 @@ class TxObject:
             self.symbol = symbol + 1
         else:
             self.block, self.symbol = block + 1, 0
-            self.length, self.first = self.partition.length(block + 1), self.partition.first(block + 1)
         return block, symbol
-
-    def steady(self) -> int:
-        """How many source symbols come one after another from the cursor on, all in blocks of one length.
-
-        The last of the object is none of them, and 0 at its start: there every receiver has something to do.
-        """
-        partition, block, symbol = self.partition, self.block, self.symbol
-        if not (block or symbol):
-            return 0
-        end = block + 1 if self._auto else partition.large_blocks if block < partition.large_blocks else partition.blocks
-        return (end - block) * self.length - symbol - (end == partition.blocks)
-
-    def skip(self, count: int) -> None:
-        """So many of the `steady` symbols were sent."""
-        blocks, self.symbol = divmod(self.symbol + count, self.length + self._auto)
-        if blocks:
-            self.block = block = self.block + blocks
-            self.length, self.first = self.partition.length(block), self.partition.first(block)
 
     def repair_step(self) -> tuple[int, int] | None:
         """The lowest symbol to be sent again; None while the cursor's own symbols are lower, or when there is none."""
@@ -148,21 +122,6 @@ class TxObject:
         if symbol >= self._used.get(block, 0):
             self._used[block] = symbol + 1
         return block, symbol
-
-    def parity_rows(self) -> list[tuple[int, int, int]] | None:
-        """All that is to be sent as repairs, in order, when it is full parity never sent before of finished blocks.
-
-        A row for each block: (block, first symbol, how many). None when there is anything else among it.
-        """
-        rows = []
-        for block in sorted(self.repairs):
-            mask, length = self.repairs[block], self.partition.length(block)
-            first = (mask & -mask).bit_length() - 1
-            row, fresh = mask >> first, max(self._used.get(block, 0), length + self._auto)
-            if first < fresh or row & row + 1 or block >= self.block or self.partition.vector(block) < self.partition.segment:
-                return None
-            rows.append((block, first, row.bit_length()))
-        return None if self.info_due else rows
 
     def parity_identity(self, block: int, symbol: int) -> int:
         """The identity of a parity symbol; those of one block follow each other."""

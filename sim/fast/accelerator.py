@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from protocols.fast.lockstep import LockstepGroup
+from protocols.fast.lockstep import LockstepGroup, has_fast_machines
 from protocols.machine import Machine
 from sim.acceleration import Accelerator, deliver_each
 from sim.fast.lookahead import Lookahead
-from sim.fast.machines import accelerated, all_accelerated, begins_chain
+from sim.fast.machines import begins_chain, fast_machine
 from sim.fast.timetable import path_of
 from sim.flight import Flight, Route
 from sim.group_members import GroupMembers
@@ -34,7 +34,7 @@ class LockstepAccelerator(Accelerator):
         if lockstep is None:
             machines = members.machines
             assert machines is not None, "the members are packed before a delivery"
-            if len(machines) < LOCKSTEP_MINIMUM or not begins_chain(flight.message) or not all_accelerated(machines):
+            if len(machines) < LOCKSTEP_MINIMUM or not begins_chain(flight.message) or not has_fast_machines(machines):
                 deliver_each(machines, flight, lost_by, now)
                 return
             lockstep = members.lockstep = LockstepGroup(machines)
@@ -43,7 +43,7 @@ class LockstepAccelerator(Accelerator):
 
     def wake(self, host: KernelHost, now: float) -> None:
         """See `Accelerator`; the machine may go on with a burst it planned, or plan another one."""
-        machine = accelerated(host.machine)
+        machine = fast_machine(host.machine)
         if machine is None:
             host.machine.wake(now)
             return
@@ -58,7 +58,7 @@ class LockstepAccelerator(Accelerator):
 
     def before_input(self, machine: Machine) -> None:
         """See `Accelerator`."""
-        found = accelerated(machine)
+        found = fast_machine(machine)
         if found is not None:
             found.leave_lockstep()
 
@@ -90,4 +90,6 @@ class LockstepAccelerator(Accelerator):
             self._lookaheads[route] = None if path is None else Lookahead(host, route, path, self._active, self._plan)
         lookahead = self._lookaheads[route]
         if lookahead is not None:
-            lookahead.plan(host.machine)
+            machine = fast_machine(host.machine)
+            assert machine is not None
+            lookahead.plan(machine)

@@ -11,11 +11,12 @@ the packets in flight are materialised: they go on one by one (`unfold`).
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 
+from protocols.fast.contract import FastMachine
 from protocols.fast.lockstep import LockstepGroup
 from protocols.fast.lookahead import Burst
 from sim.acceleration import Reservation
 from sim.fast.in_flight import InFlight
-from sim.fast.machines import AcceleratedMachine, accelerated
+from sim.fast.machines import fast_machine
 from sim.fast.timetable import Path, Segment, Timetable, make_timetable
 from sim.flight import Flight, Hop, Postponed, Route
 from sim.host import SimHost
@@ -54,7 +55,7 @@ class Lookahead(InFlight, Pending, Reservation):
 
     # Scheduling
 
-    def plan(self, machine: AcceleratedMachine) -> None:
+    def plan(self, machine: FastMachine) -> None:
         """Schedule the bursts that a machine plans after an input, if the path allows it."""
         bursts = machine.plan_bursts()
         if not bursts or bursts[-1].count < SHORTEST or bursts[-1].to is not self._route.to:
@@ -93,7 +94,7 @@ class Lookahead(InFlight, Pending, Reservation):
             free_at = max(free_at, self._times[hop][-1] + self._segments[-1].costs[hop])
         return free_at
 
-    def _schedule(self, machine: AcceleratedMachine, bursts: Sequence[Burst], timetable: Timetable) -> None:
+    def _schedule(self, machine: FastMachine, bursts: Sequence[Burst], timetable: Timetable) -> None:
         count, fabric, begin = len(timetable.times[0]), self._fabric, self._end
         order = (self.host.place + 1) << 80 | (fabric.serial + 1) << 24
         fabric.serial += count
@@ -135,7 +136,7 @@ class Lookahead(InFlight, Pending, Reservation):
     def settle(self) -> None:
         """Schedule again what the machine plans after an input, and post the next arrival."""
         host, now = self.host, self._kernel.env._now
-        machine = accelerated(host.machine)
+        machine = fast_machine(host.machine)
         if machine is not None and machine.plans_bursts:
             due = machine.deadline
             if due > now and machine.fast_state.coordinator is not self:
@@ -222,7 +223,7 @@ class Lookahead(InFlight, Pending, Reservation):
 
     # Cancelling
 
-    def release(self, machine: AcceleratedMachine) -> None:
+    def release(self, machine: FastMachine) -> None:
         """Cancel the packets not yet sent, because the sender gets an input of its own."""
         self.catch_up()
         self._cancel_rest(machine)
@@ -232,7 +233,7 @@ class Lookahead(InFlight, Pending, Reservation):
         elif self not in kernel.pending:
             kernel.pending.append(self)
 
-    def _cancel_rest(self, machine: AcceleratedMachine) -> None:
+    def _cancel_rest(self, machine: FastMachine) -> None:
         machine.fast_state.coordinator = None
         self._cancel_from(self._passed[0])
         self._commit()
@@ -255,7 +256,7 @@ class Lookahead(InFlight, Pending, Reservation):
             count = min(sent - segment.start, segment.burst.count)
             if count > 0:
                 last = offers[segment.start + count - base - 1]
-                segment.burst.note(count, last, last + segment.burst.interval)
+                segment.burst.commit(count, last, last + segment.burst.interval)
         self._committed = sent
 
     def _cancel_from(self, first: int) -> None:
@@ -290,7 +291,7 @@ class Lookahead(InFlight, Pending, Reservation):
         offers, begin = self._times[0], self._passed[0] - self._base
         keep = bisect_left(offers, until, begin) + self._base
         if keep == self._passed[0]:
-            machine = accelerated(self.host.machine)
+            machine = fast_machine(self.host.machine)
             assert machine is not None
             machine.leave_lockstep()
             return
@@ -304,7 +305,7 @@ class Lookahead(InFlight, Pending, Reservation):
 
     def _finish(self) -> None:
         """Give the path back, because no packet is in flight."""
-        machine = accelerated(self.host.machine)
+        machine = fast_machine(self.host.machine)
         if self not in self._active or (machine is not None and machine.fast_state.coordinator is self):
             # No packet was in flight; or the last has arrived before the sender is woken for the next.
             return
@@ -347,7 +348,7 @@ class Lookahead(InFlight, Pending, Reservation):
     def unfold(self) -> None:
         """Materialise the packets in flight: they go on as if they had been sent one by one."""
         self.catch_up()
-        machine = accelerated(self.host.machine)
+        machine = fast_machine(self.host.machine)
         if machine is not None and machine.fast_state.coordinator is self:
             self._cancel_rest(machine)
         for number in range(self._passed[-1], self._end):

@@ -73,12 +73,12 @@ def test_events_go_to_the_application_of_their_part() -> None:
 
 
 def test_the_part_without_a_name_has_the_dice_of_the_host() -> None:
-    leave_lockstep = lan().host("r1").rng.uniform()
+    alone = lan().host("r1").rng.uniform()
     whole = Several(lan().host("r1"))
     other, first = (whole.part(name, lambda message: True) for name in ("other", ""))
     assert isinstance(other.rng, Rng)
-    assert other.rng.uniform() != leave_lockstep
-    assert first.rng.uniform() == leave_lockstep
+    assert other.rng.uniform() != alone
+    assert first.rng.uniform() == alone
 
 
 def test_a_group_is_left_when_the_last_part_leaves_it() -> None:

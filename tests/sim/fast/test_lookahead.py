@@ -230,7 +230,7 @@ def test_what_happens_meanwhile_happens_as_it_does_without(happens: Callable[[Se
 def test_a_network_that_is_run_by_somebody_else_is_the_same() -> None:
     made = session("fast")
     made.network.env.run(until=5.0)
-    leave_lockstep = session("strict")
-    leave_lockstep.network.env.run(until=5.0)
+    strict = session("strict")
+    strict.network.env.run(until=5.0)
     assert isinstance(made.network, Network)
-    assert made.network.fingerprint() == leave_lockstep.network.fingerprint()
+    assert made.network.fingerprint() == strict.network.fingerprint()
