@@ -12,12 +12,10 @@ from tests.sim.stored import ROOT, STORED
 
 PACKAGES = ("protocols", "topologies", "sim", "experiments")
 WINGS = ("protocols/fast", "protocols/*/fast", "sim/fast")
-MOST = 60
-"""Hosts of the largest scenario that is run: the strict engine spends an event on every delivery."""
-RUN = f"""
+RUN = """
 import json
 from tests.sim.stored import fingerprints
-print(json.dumps(fingerprints("engine=strict", most={MOST})))
+print(json.dumps(fingerprints("engine=strict")))
 """
 
 
@@ -45,12 +43,11 @@ def python(folder: Path, code: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.timeout(400)
 def test_the_strict_engine_leaves_the_stored_fingerprints_without_the_wing(wingless: Path) -> None:
     done = python(wingless, RUN)
     assert done.returncode == 0, done.stderr
-    found, stored = json.loads(done.stdout), json.loads(STORED.read_text())
-    assert found == {name: stored[name] for name in found}
-    assert len(found) > 3
+    assert json.loads(done.stdout) == json.loads(STORED.read_text())
 
 
 def test_the_fast_engine_does_not_run_without_the_wing(wingless: Path) -> None:
