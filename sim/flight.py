@@ -1,4 +1,4 @@
-"""What moves through a network and what it meets: packets in flight, arrivals, places, links, and routes."""
+"""The terms of packet forwarding: packets in flight, arrivals, places, links, and routes."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias

@@ -144,13 +144,13 @@ class SimHost(KernelHost):
         if len(events) == 1:
             # Nearly always: no list to be worked off.
             event, self.events = events[0], None
-            fabric.fingerprinter.told(now, self.place, event)
+            fabric.fingerprinter.notified(now, self.place, event)
             self.on_event(event)
             kernel.notified = True
             return
         while self.events:
             event = self.events.pop(0)
-            fabric.fingerprinter.told(now, self.place, event)
+            fabric.fingerprinter.notified(now, self.place, event)
             self.on_event(event)
         self.events = None
         kernel.notified = True

@@ -12,6 +12,10 @@ class Idle(Machine):
 
     __slots__ = ()
 
+    def __init__(self) -> None:
+        # It never uses its ports.
+        super().__init__(cast(Ports, None))
+
     def start(self, now: float) -> None:
         """Do nothing."""
 
@@ -26,4 +30,4 @@ class Idle(Machine):
         return {}
 
 
-IDLE = Idle(cast(Ports, None))
+IDLE = Idle()

@@ -34,8 +34,8 @@ _MISSED = [field.name for field in fields(LinkCounts) if field.name in REASONS]
 class Fate(NamedTuple):
     """The outcome of one packet on one link: `when` (seconds) it arrives at `node`, or (`when` inf) the reason why it does not.
 
-    An empty reason with `when` inf means that the link does not know yet; `Watcher.came` is called when it does. A queue that
-    drops a packet from its middle is reported with the packet offered at that time.
+    An empty reason with `when` inf means that the link does not know yet; `Watcher.arrived` is called when it does. A packet
+    dropped from the middle of a queue is reported with the packet offered at that time.
     """
 
     node: str
@@ -77,18 +77,18 @@ class Watcher:
         """A packet is about to be offered to a link; `passed` follows."""
 
     def sent(self, now: float, host: str, packet: Packet, number: int) -> None:
-        """A machine sends; the passages over the host's links follow."""
+        """A machine sends a packet; its passages over the host's links follow."""
 
     def passed(self, passage: Passage) -> None:
         """A packet was offered to a link."""
 
-    def came(self, now: float, passage: Passage, fate: Fate) -> None:
+    def arrived(self, now: float, passage: Passage, fate: Fate) -> None:
         """The arrival time of a packet that a link kept is known now."""
 
     def decided(self, now: float, host: str, name: str, detail: object) -> None:
         """A machine reports a decision through `Ports.trace`."""
 
-    def told(self, now: float, host: str, event: Event) -> None:
+    def notified(self, now: float, host: str, event: Event) -> None:
         """A machine gave an event to its application, which receives it when the present input is over."""
 
     def end(self, now: float) -> None:
@@ -113,7 +113,7 @@ class _WatchedHost(SimHost):
 
     def arrive(self, flight: Flight, lost_by: object, now: float) -> None:
         """Report a packet, then take it."""
-        self.watched.came(flight, self.name, now)
+        self.watched.arrived(flight, self.name, now)
         super().arrive(flight, lost_by, now)
 
     def send(self, packet: Packet) -> bool:
@@ -127,7 +127,7 @@ class _WatchedHost(SimHost):
         """Report an event, then keep it for the application."""
         now = self.now
         for watcher in self.watched.watchers:
-            watcher.told(now, self.name, event)
+            watcher.notified(now, self.name, event)
         super().notify(event)
 
 
@@ -144,7 +144,7 @@ class _WatchedEndpoint(Endpoint):
             left_out = frozenset(lost_by)
             for member in range(self.count):
                 if member not in left_out:
-                    network.came(flight, network.topology.member_name(self.name, member), now)
+                    network.arrived(flight, network.topology.member_name(self.name, member), now)
         super().arrive(flight, lost_by, now)
 
 
@@ -159,7 +159,7 @@ class _WatchedForwarding(Forwarding):
         """See `Forwarding`."""
         for link in links:
             if isinstance(link, Postponed):
-                self._network.came(flight, getattr(link.place, "name", ""), link.when)
+                self._network.arrived(flight, getattr(link.place, "name", ""), link.when)
         self._inner.forward(flight, links, now)
 
 
@@ -295,12 +295,12 @@ class WatchedNetwork(Network):
         while len(self.kept) > _MOST_KEPT:
             del self.kept[next(iter(self.kept))]
 
-    def came(self, flight: Flight, node: str, when: float) -> None:
+    def arrived(self, flight: Flight, node: str, when: float) -> None:
         """Report that a packet arrives at a node at `when` (seconds), if that was not known before."""
         passage = self.kept.pop((number_of(flight), node), None) if self.kept else None
         if passage is not None:
             for watcher in self.watchers:
-                watcher.came(self.env.now, passage, Fate(node, when, ""))
+                watcher.arrived(self.env.now, passage, Fate(node, when, ""))
 
     def end(self) -> None:
         """Report the end of the run; the network may go on without watchers."""
