@@ -18,7 +18,7 @@ from benchmarks.yardsticks import GROUP, Measure, bare_loop, best, timed
 from experiments.running.content import Extent
 from experiments.running.program import accounted
 from protocols.events import Event, FlushCompleted, ObjectReceived
-from protocols.machine import Content, Ports
+from protocols.machine import Content
 from protocols.norm import NormConfig, NormSender
 from protocols.norm.fast import FastNormReceiver, FastNormSender
 from sim.host import SimHost
@@ -65,9 +65,9 @@ def fill(hosts: Sequence[Any], packets: int, config: NormConfig | None = None) -
     # Bound once, so that their memory is not counted for every receiver.
     on_event, accept = outcome.on_event, accounted
     for node, host in enumerate(hosts[1:], 2):
-        host.run(FastNormReceiver(cast(Ports, host), config, node, GROUP), on_event, accept)
+        host.run(FastNormReceiver(host, config, node, GROUP), on_event, accept)
     host = hosts[0]
-    sender = FastNormSender(cast(Ports, host), config, 1, GROUP, 1)
+    sender = FastNormSender(host, config, 1, GROUP, 1)
     host.run(sender, on_event, accept)
     host.call(sender.submit, Content(Extent(packets * config.segment), b"", is_file=False))
     return outcome
@@ -177,11 +177,12 @@ def in_turn(receivers: int, packets: int) -> tuple[Measure, Measure]:
 
 
 def measure_all(
-    sizes: dict[int, int] = SIZES, crowd: int = 10_000, caught: int = 100_000, share: float = 1.0
+    sizes: dict[int, int] = SIZES, memory_receivers: int = 10_000, storm_receivers: int = 100_000, share: float = 1.0
 ) -> dict[str, Any]:
     """Measure everything.
 
-    `crowd` is the number of receivers for memory, `caught` that of the storms, `share` scales the content of the other cases.
+    `memory_receivers` is the number of receivers for memory, `storm_receivers` that of the storms; `share` scales the content
+    of the other cases.
     """
     # The largest first, which suffers most from memory in pieces.
     pairs = {receivers: in_turn(receivers, sizes[receivers]) for receivers in sorted(sizes, reverse=True)}
@@ -193,9 +194,9 @@ def measure_all(
         "ratio_bare_loop": {str(most): round(mine[most].each / bare.each, 2)},
         "ns_per_delivery": {str(r): round(mine[r].each * 1e9, 1) for r in sizes},
         "events_per_packet": {str(r): round(mine[r].events / mine[r].packets, 2) for r in sizes},
-        "bytes_per_receiver": {str(crowd): round(bytes_per_receiver(crowd))},
-        f"storm_{caught // 1000}k": least_disturbed(lambda: storm(caught)),
-        f"storm_{caught // 1000}k_ill_set": least_disturbed(lambda: storm(caught, well_set=False)),
+        "bytes_per_receiver": {str(memory_receivers): round(bytes_per_receiver(memory_receivers))},
+        f"storm_{storm_receivers // 1000}k": least_disturbed(lambda: storm(storm_receivers)),
+        f"storm_{storm_receivers // 1000}k_ill_set": least_disturbed(lambda: storm(storm_receivers, well_set=False)),
         "cases": measure_cases(share),
     }
 

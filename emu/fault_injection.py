@@ -62,7 +62,7 @@ class InjectedFault(ABC):
 
     @property
     def count(self) -> int:
-        """What the fault adds to the counter of its verb."""
+        """Number added to the counter of the fault's verb."""
         return 1
 
     @property
@@ -83,13 +83,13 @@ class _FilterFault(InjectedFault):
 
     def begin(self) -> None:
         """Install the filters."""
-        for installed in self._filters:
-            installed.install()
+        for ingress_filter in self._filters:
+            ingress_filter.install()
 
     def end(self) -> None:
         """Remove the filters."""
-        for installed in self._filters:
-            installed.remove()
+        for ingress_filter in self._filters:
+            ingress_filter.remove()
 
 
 class NetworkPartition(_FilterFault):
@@ -167,15 +167,15 @@ class LinkChange(InjectedFault):
         """Set the new rate and loss."""
         for tc, changing, _ in self._queues:
             tc.run(*changing)
-        for installed in self._filters:
-            installed.install()
+        for ingress_filter in self._filters:
+            ingress_filter.install()
 
     def end(self) -> None:
         """Restore rate and loss."""
         for tc, _, restoring in self._queues:
             tc.run(*restoring)
-        for installed in self._filters:
-            installed.remove()
+        for ingress_filter in self._filters:
+            ingress_filter.remove()
 
 
 def _queue_commands(device: str, shape: LinkShape, rate: float) -> tuple[list[str], list[str]]:

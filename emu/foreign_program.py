@@ -23,7 +23,7 @@ _CHUNK = 1 << 20
 
 @dataclass(slots=True)
 class ForeignContext:
-    """What a foreign program is given: its host's name, IPv4 address and device, an empty folder, and the clock of the run."""
+    """Context of a foreign program: name, IPv4 address and device of its host, an empty folder, and the clock of the run."""
 
     loop: asyncio.AbstractEventLoop
     name: str

@@ -25,13 +25,13 @@ class Lateness:
         self.counts: dict[int, int] = {}
         self.maximum = 0.0
 
-    def record(self, median: float) -> None:
+    def record(self, late: float) -> None:
         """Count a packet released `late` seconds after its time."""
-        step = int(median / _RESOLUTION)
+        step = int(late / _RESOLUTION)
         counts = self.counts
         counts[step] = counts.get(step, 0) + 1
-        if median > self.maximum:  # noqa: PLR1730 (half the cost of max, at every packet)
-            self.maximum = median
+        if late > self.maximum:  # noqa: PLR1730 (half the cost of max, at every packet)
+            self.maximum = late
 
     @property
     def total(self) -> int:
@@ -54,7 +54,7 @@ class Lateness:
 
 @dataclass(frozen=True, slots=True)
 class LinkStatistics:
-    """What the user-space links of an emulation counted, by link (`near-far`), and how well they kept up.
+    """Counts of an emulation's user-space links, by link (`near-far`), and measurements of how well they kept up.
 
     `counts` are the counters of `topologies.line.Line`. `dropped` and `queued` are the identities of first transmissions, in
     ascending order, that the channel lost or damaged, and that the queue dropped. Times in `health` are those of the slowest

@@ -384,4 +384,4 @@ class UdpHost:
         machine.wake(now)
         # Checked before the application handles events, whose calls may be due at once.
         if machine.deadline <= now:
-            raise LivelockError(f"{type(machine).__name__} wants to wake at {machine.deadline}, and it is {now}")
+            raise LivelockError(f"{type(machine).__name__} is due at {machine.deadline} after its wake-up at {now}")

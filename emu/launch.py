@@ -22,7 +22,7 @@ from emu.trunk import TrunkChoice, choose_trunk
 from emu.udp import SEGMENTS
 from protocols.errors import UnsupportedError, UsageError
 from protocols.machine import Codec
-from topologies.keys import dice_key
+from topologies.keys import stream_key
 from topologies.spec import Topology
 
 __all__ = ["Emulation", "NodeReport", "emulate"]
@@ -93,14 +93,14 @@ def emulate(
     emulation = _IsolatedEmulation(
         topology, plan, programs, codec, port, duration, over, seed, faults, respawn, captures, progress
     )
-    answer = run_isolated(emulation.run_all)
+    answer = run_isolated(emulation.run_inside)
     answer["nodes"] = {name: NodeReport(**report) for name, report in answer["nodes"].items()}
     return Emulation(**answer)
 
 
 @dataclass(frozen=True, slots=True)
 class _IsolatedEmulation:
-    """What runs within the isolated namespaces."""
+    """An emulation with its parameters, run in isolated namespaces."""
 
     topology: Topology
     plan: EmulationPlan
@@ -115,7 +115,7 @@ class _IsolatedEmulation:
     captures: Sequence[CapturePoint]
     progress: ProgressCallback | None
 
-    def run_all(self) -> dict[str, Any]:
+    def run_inside(self) -> dict[str, Any]:
         """Build the network, run the nodes, and return the fields of an Emulation."""
         began = time.monotonic()
         self._check_kernel()
@@ -159,7 +159,7 @@ class _IsolatedEmulation:
         for name in self.programs:
             # Captures, the meters of foreign programs and fault filters must see single packets, not batches.
             burst = 1 if single_packets or plan.shaped(name) else SEGMENTS
-            address, ttl, rng_key = plan.addresses[name], plan.ttl(name), dice_key(self.topology, self.seed, name)
+            address, ttl, rng_key = plan.addresses[name], plan.ttl(name), stream_key(self.topology, self.seed, name)
             processes.fork(
                 NodeConfig(name, network.pid(name), address, self.codec, self.port, ttl, burst, rng_key, joining=joining)
             )

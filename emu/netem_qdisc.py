@@ -87,17 +87,17 @@ def apply_netem(link: str, impaired: NetemLink, bucket: str, queue: int, device:
         )
     found = {item["kind"]: item["options"] for item in json.loads(run(f"tc -j qdisc show dev {device}", pid=pid))}
     _check(link, spec, found.get("netem", {}))
-    taken = found.get("tbf", {}).get("rate", 0), found.get("pfifo", {}).get("limit")
-    if bucket and (abs(taken[0] - spec.rate) > 0.001 * spec.rate + 1 or taken[1] != queue):
+    applied = found.get("tbf", {}).get("rate", 0), found.get("pfifo", {}).get("limit")
+    if bucket and (abs(applied[0] - spec.rate) > 0.001 * spec.rate + 1 or applied[1] != queue):
         raise UnsupportedError(f"link {link}: rate {spec.rate:g} B/s was not applied by the kernel: {found}")
 
 
-def _check(link: str, spec: LinkSpec, taken: dict[str, Any]) -> None:
+def _check(link: str, spec: LinkSpec, applied: dict[str, Any]) -> None:
     """Raise UnsupportedError for the first attribute that netem does not report as requested."""
-    for name, key, value_wanted in _expected(spec):
-        value = taken.get(name, {}).get(key)
-        if value is None or abs(value - value_wanted) > 1e-6 + 1e-4 * value_wanted:
-            raise UnsupportedError(f"link {link}: {name} {value_wanted:g} was not applied by netem: {taken or 'no netem'}")
+    for name, key, requested in _expected(spec):
+        value = applied.get(name, {}).get(key)
+        if value is None or abs(value - requested) > 1e-6 + 1e-4 * requested:
+            raise UnsupportedError(f"link {link}: {name} {requested:g} was not applied by netem: {applied or 'no netem'}")
 
 
 def _mean(model: DelayModel) -> float:

@@ -36,7 +36,7 @@ _POLL = 0.02
 
 
 class Program(Protocol):
-    """What one node does. The same object runs in the simulator."""
+    """A program of one node. The same object runs in the simulator."""
 
     def start(self, host: Host) -> None:
         """Make the machine on the host's ports and run it."""
@@ -50,7 +50,7 @@ class Program(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
-    """What a node's process needs to know: its namespace and the parameters of its host."""
+    """Parameters of a node's process: its namespace and its host."""
 
     name: str
     pid: int
@@ -61,7 +61,7 @@ class NodeConfig:
     ttl: int
     burst: int
     rng_key: int
-    """Key of its random numbers, the same as in the simulator (`topologies.keys.dice_key`)."""
+    """Key of its random numbers, the same as in the simulator (`topologies.keys.stream_key`)."""
     joining: float = 0.0
     """Seconds from joining a group until its packets arrive."""
     epoch: float = inf
@@ -158,16 +158,16 @@ def _run_foreign(node: NodeConfig, program: ForeignProgram, control: socket.sock
         return report | {"killed": connection.killed}
 
 
-_USAGES = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+_SELF_AND_CHILDREN = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 
 
 def _cpu() -> float:
-    return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, _USAGES))
+    return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, _SELF_AND_CHILDREN))
 
 
 def _peak() -> int:
     """Return the largest resident set of this process or a child, in bytes; pages shared with the launcher count too."""
-    return max(resource.getrusage(usage).ru_maxrss for usage in _USAGES) * 1024
+    return max(resource.getrusage(who).ru_maxrss for who in _SELF_AND_CHILDREN) * 1024
 
 
 def _send(control: socket.socket, message: dict[str, Any]) -> None:

@@ -29,7 +29,7 @@ _TIMEOUT = 30.0
 
 @dataclass(slots=True)
 class NodeReport:
-    """What one node reports.
+    """Report of one node.
 
     `result` is that of its program, `packets` and `octets` were sent by kind of message, `faults` are those of
     `UdpHost.faults`, `cpu` is in seconds, `memory` the largest resident set in bytes. Without a result `error` says how the
@@ -142,14 +142,14 @@ class NodeProcesses:
     def report_progress(self, progress: ProgressCallback) -> None:
         """Have all nodes report their counters every second of the run, and call `progress` with them."""
 
-        def look(second: int = 0) -> None:
+        def report(second: int = 0) -> None:
             if second == 0:
                 self._send_to_all({"counters": 1.0})
             else:
                 progress(float(second), self._counters)
-            self.schedule(second + 1 + _REPORT_DELAY, partial(look, second + 1))
+            self.schedule(second + 1 + _REPORT_DELAY, partial(report, second + 1))
 
-        self.schedule(0.0, look)
+        self.schedule(0.0, report)
 
     def run(
         self, duration: float, over: Callable[[set[str]], bool], begin: Callable[[float], None] | None = None

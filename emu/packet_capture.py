@@ -38,7 +38,7 @@ _REORDER_DELAY = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class CapturePoint:
-    """What to capture: one node, or the two ends of a link.
+    """A capture point: one node, or the two ends of a link.
 
     `file` is open and unbuffered, so that it always ends with a whole block.
     """
@@ -144,14 +144,14 @@ class _CaptureWriter:
     """Write the packets of all sockets in order of time."""
 
     def __init__(self, sources: Sequence[_PacketSocket], writers: Sequence[PcapngWriter], epoch_ns: int) -> None:
-        self._open_sockets, self._writers, self._epoch_ns = sources, writers, epoch_ns
+        self._sources, self._writers, self._epoch_ns = sources, writers, epoch_ns
         self._counts: list[dict[str, Any]] = [{"packets": 0, "unseen": 0} for _ in writers]
         self._pending: list[_Packet] = []
 
     def run(self, control: socket.socket) -> None:
         """Read and write until the other end of the control socket shuts down."""
         with selectors.DefaultSelector() as selector:
-            for source in self._open_sockets:
+            for source in self._sources:
                 selector.register(source.socket, selectors.EVENT_READ, source)
             selector.register(control, selectors.EVENT_READ)
             running = True
@@ -161,9 +161,9 @@ class _CaptureWriter:
                 complete_until = time.time_ns() - self._epoch_ns - _REORDER_DELAY
                 self._pending += [packet for source in ready if source is not None for packet in self._read(source)]
                 self._write(complete_until)
-        self._pending += [packet for source in self._open_sockets for packet in self._read(source)]
+        self._pending += [packet for source in self._sources for packet in self._read(source)]
         self._write(None)
-        for source in self._open_sockets:
+        for source in self._sources:
             statistics = source.socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
             self._counts[source.point]["unseen"] += int.from_bytes(statistics[4:], sys.byteorder)
         control.sendall(json.dumps(self._counts).encode())

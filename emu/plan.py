@@ -38,7 +38,7 @@ class Cable:
 
 @dataclass(frozen=True, slots=True)
 class EmulationPlan:
-    """What to build: hosts with their addresses, switches, routers and cables.
+    """Plan of an emulated network: hosts with their addresses, switches, routers and cables.
 
     `groups` are group addresses with the hosts that take part, `ttls` the multicast TTLs of hosts below 255.
     """
@@ -138,7 +138,7 @@ def plan_emulation(
 
 @dataclass(frozen=True, slots=True)
 class _Impairers:
-    """What can impair links, and the seed of random numbers that have one."""
+    """Available impairments: whether losses are keyed, the kernel's netem, and the seed of random numbers."""
 
     seed: int
     keyed: bool

@@ -40,14 +40,14 @@ class _Attempt:
     """One source and group: hosts that received the packet, hosts whose device it passed, hosts whose answer came back."""
 
     expected: MulticastReach
-    heard: set[str] = field(default_factory=set)
-    seen: set[str] = field(default_factory=set)
+    received: set[str] = field(default_factory=set)
+    passed: set[str] = field(default_factory=set)
     answered: set[str] = field(default_factory=set)
 
     @property
     def done(self) -> bool:
         """Whether all required hosts received the packet and their answers came back."""
-        return self.expected.required <= self.heard and self.expected.required <= self.answered
+        return self.expected.required <= self.received and self.expected.required <= self.answered
 
 
 def check_reachability(plan: EmulationPlan, pid: Callable[[str], int]) -> None:
@@ -106,7 +106,7 @@ class _ReachabilityCheck:
             self._receive_until(time.monotonic() + _GRACE, lambda: False)
             self._membership(socket.IP_DROP_MEMBERSHIP, group)
         for attempt in self._attempts:
-            for host in sorted(attempt.seen - attempt.expected.allowed):
+            for host in sorted(attempt.passed - attempt.expected.allowed):
                 self._fail(attempt, host, "arrives at {host}, which is not in the group's tree", self._last_link(host))
 
     def _membership(self, change: int, group: str) -> None:
@@ -123,10 +123,10 @@ class _ReachabilityCheck:
         while not attempt.done and time.monotonic() < end:
             self._receivers[expected.source].sendto(serial, (expected.group, _PORT))
             self._receive_until(min(end, time.monotonic() + _RETRY), lambda: attempt.done)
-        for host in sorted(expected.required - attempt.heard):
+        for host in sorted(expected.required - attempt.received):
             reached = {node for node in self._plan.routing.routers if self._reached(expected, node)}
             self._fail(
-                attempt, host, "does not arrive at {host}", self._failed_link(expected.source, host, attempt.heard, reached)
+                attempt, host, "does not arrive at {host}", self._failed_link(expected.source, host, attempt.received, reached)
             )
         for host in sorted(expected.required - attempt.answered):
             link = self._failed_link(expected.source, host, attempt.answered, set())
@@ -149,7 +149,7 @@ class _ReachabilityCheck:
             and frame[_KIND_AT] == socket.IPPROTO_UDP
             and frame[_PORT_AT : _PORT_AT + 2] == _PORT_BYTES
         ):
-            self._attempts[_SERIAL.unpack_from(frame, _PAYLOAD_AT)[0]].seen.add(host)
+            self._attempts[_SERIAL.unpack_from(frame, _PAYLOAD_AT)[0]].passed.add(host)
 
     def _on_datagram(self, host: str) -> None:
         data, (address, _) = self._receivers[host].recvfrom(64)
@@ -157,7 +157,7 @@ class _ReachabilityCheck:
         if host == attempt.expected.source:
             attempt.answered.add(self._host_of[address])
         else:
-            attempt.heard.add(host)
+            attempt.received.add(host)
             self._receivers[host].sendto(data, (address, _PORT))
 
     def _failed_link(self, source: str, host: str, confirmed: Collection[str], reached: Collection[str]) -> str:

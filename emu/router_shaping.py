@@ -33,7 +33,7 @@ _AFTER_LOSS = 65_000
 
 @dataclass(frozen=True, slots=True)
 class RouterShape:
-    """What a router does besides forwarding; `cpu` and `cpu_byte` are seconds per packet and per byte of payload.
+    """Processing time and adapter of a router; `cpu` and `cpu_byte` are seconds per packet and per byte of payload.
 
     `processor` is their token bucket, None if the cost is negligible. With one MAC, `adapter` is its rate and queue, and
     `trunk` the encapsulation of its networks on one cable.

@@ -121,7 +121,7 @@ class TokenPort(DropTailPort):
 
 
 class RedPort(DropTailPort):
-    """Random early detection with the gentle slope above the upper threshold."""
+    """Random early detection (Floyd, Jacobson 1993), gentle: above `most` the drop probability rises from p to 1."""
 
     __slots__ = ("_average", "_ecn", "_key", "_least", "_most", "_n", "_p", "_since", "_weight")
 
@@ -135,7 +135,7 @@ class RedPort(DropTailPort):
         self._weight = weight
         self._ecn = ecn
         self._average = 0.0
-        # Packets let through since the last early drop; -1 below the lower threshold.
+        # Packets accepted since the last early drop; -1 below the lower threshold.
         self._since = -1
         self._n = 0
 
@@ -154,12 +154,12 @@ class RedPort(DropTailPort):
         if self._queue.departures:
             self._average += self._weight * (waiting - self._average)
         else:
-            # As if as many packets as could have been sent since had found the queue empty.
+            # After an idle period, the average decays as if the packets that could have been sent had found an empty queue.
             idle = max(0.0, now - self._queue.free_at) * self._queue.rate / octets
             self._average *= (1 - self._weight) ** min(idle, 1e9)
 
     def _early(self) -> bool:
-        """Is this one to be dropped or marked before the queue is full?"""
+        """Return whether the packet is to be dropped or marked early."""
         average, least, most = self._average, self._least, self._most
         if average < least:
             self._since = -1
@@ -171,7 +171,7 @@ class RedPort(DropTailPort):
         p = self._p * (average - least) / (most - least)
         if average >= most:
             p = self._p + (1 - self._p) * (average - most) / most
-        # Spreads drops evenly: the run between two is uniform, not geometric.
+        # Uniform, not geometric, distances between early drops.
         spread = 1 - self._since * p
         self._n += 1
         if spread <= 0 or unit(self._key, self._n) < p / spread:
@@ -181,7 +181,7 @@ class RedPort(DropTailPort):
 
 
 class CodelPort(Port):
-    """CoDel as in the pseudo-code of RFC 8289 section 5: it decides when a packet comes to the head of the queue."""
+    """CoDel after the pseudo-code of RFC 8289 section 5, which decides when a packet reaches the head of the queue."""
 
     __slots__ = (
         "_above",
@@ -210,7 +210,7 @@ class CodelPort(Port):
         self._ecn = ecn
         self._queue: deque[tuple[Any, int, float]] = deque()
         self._backlog = self._largest = 0
-        # When packets have waited too long for a whole interval; 0 while they have not.
+        # Time at which the delay will have exceeded the target for an interval; 0 while it has not exceeded it.
         self._above = 0.0
         self._dropping = False
         self._next = 0.0
@@ -236,7 +236,7 @@ class CodelPort(Port):
         """See `Port`."""
         sent: list[tuple[Any, float]] = []
         while self._queue and self._free_at <= now:
-            # A late call serves what should have begun before at the time it should have.
+            # A late call transmits packets at the times at which they should have been.
             begin = max(self._free_at, self._queue[0][2])
             found = self._dequeue(begin)
             if found is not None:
@@ -246,7 +246,7 @@ class CodelPort(Port):
         return sent
 
     def _pop(self, now: float) -> tuple[tuple[Any, int] | None, bool]:
-        """The head of the queue, and whether it may be dropped."""
+        """Remove the head of the queue; returns it (None if the queue is empty) and whether it may be dropped."""
         if not self._queue:
             self._above = 0.0
             return None, False
@@ -270,7 +270,7 @@ class CodelPort(Port):
                 self._dropping = False
             while self._dropping and now >= self._next:
                 self._count += 1
-                head, late, marked = self._strike(head, now)
+                head, late, marked = self._drop_or_mark(head, now)
                 if not late and not marked:
                     self._dropping = False
                 else:
@@ -278,17 +278,17 @@ class CodelPort(Port):
                 if marked:
                     break
         elif late:
-            head, late, _ = self._strike(head, now)
+            head, late, _ = self._drop_or_mark(head, now)
             self._dropping = True
-            # Where dropping ended only lately, it goes on at the rate that controlled the queue.
+            # If the last dropping state ended recently, continue with the drop rate that controlled the queue.
             recent = self._count - self._last
             self._count = recent if recent > 1 and now - self._next < 16 * self._interval else 1
             self._next = self._law(now)
             self._last = self._count
         return head
 
-    def _strike(self, head: tuple[Any, int] | None, now: float) -> tuple[tuple[Any, int] | None, bool, bool]:
-        """Mark the head, or drop it and take the next: (head, whether it may be dropped, whether it is marked)."""
+    def _drop_or_mark(self, head: tuple[Any, int] | None, now: float) -> tuple[tuple[Any, int] | None, bool, bool]:
+        """Mark the head, or drop it and take the next. Returns (head, whether it may be dropped, whether it was marked)."""
         if self._ecn:
             self.marked += 1
             return head, True, True

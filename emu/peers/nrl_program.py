@@ -28,8 +28,8 @@ _SOCKET_BUFFER = 8 << 20
 _PROBING = {"none": 0, "passive": 1, "active": 2}
 
 
-class _Session(ForeignProgram):
-    """What sender and receiver have in common: instance, session, events, and the traffic meter."""
+class _NrlNode(ForeignProgram):
+    """A node that runs libnorm1: instance, session, events, and the traffic meter."""
 
     def __init__(self, config: NormConfig, node: int, group: Group, seed: int) -> None:
         self._config, self._node, self._group, self._seed = config, node, group, seed
@@ -89,7 +89,7 @@ class _Session(ForeignProgram):
         return {"role": role, "counts": counts, "meter": self._meter.report(), "events": dict(self._events), **values}
 
 
-class NrlSenderProgram(_Session):
+class NrlSenderProgram(_NrlNode):
     """Sends each content as a file at its time, one after the other."""
 
     def __init__(self, config: NormConfig, node: int, group: Group, seed: int, jobs: Sequence[tuple[float, Content]]) -> None:
@@ -156,7 +156,7 @@ class NrlSenderProgram(_Session):
         return self._report("sender", ended_at=self._ended_at, sent=sent, failures=[])
 
 
-class NrlReceiverProgram(_Session):
+class NrlReceiverProgram(_NrlNode):
     """Receives every object and keeps its size and digest."""
 
     def __init__(self, config: NormConfig, node: int, group: Group, seed: int) -> None:

@@ -6,8 +6,8 @@ from typing import Any, Protocol, cast
 
 from emu.node import Program
 from experiments.running.program import ReceiverProgram, SenderProgram
+from protocols.composite import CompositeMachine
 from protocols.machine import Host, Message
-from protocols.several import Several
 
 __all__ = ["Lively", "Role", "CompositeProgram", "PartTimeReceiver"]
 
@@ -41,9 +41,9 @@ class CompositeProgram:
 
     def start(self, host: Host) -> None:
         """Start them in order."""
-        whole = Several(host)
+        whole = CompositeMachine(host)
         for role in self._roles:
-            role.program.start(cast(Host, whole.part(role.name, role.takes)))
+            role.program.start(cast(Host, whole.component(role.name, role.takes)))
 
     def crash(self) -> None:
         """The host is going down, with all of them."""

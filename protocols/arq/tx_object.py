@@ -81,13 +81,14 @@ class ObjectStore:
 
     def message(self, item: TxObject, unit: int, repair: bool) -> Data:
         """Return the DATA message of a unit. OSError when the source can't be read."""
-        content, segment = item.content, self._config.segment
-        size, payload, length = content.source.size, content.info or b"", len(content.info)
-        if unit:
+        content, segment, size = item.content, self._config.segment, item.content.source.size
+        payload: bytes | None
+        if unit == 0:
+            payload, length = content.info, len(content.info)
+        else:
             offset = (unit - 1) * segment
             length = min(segment, size - offset)
-            read = content.source.read(offset, length)
-        identity = identity_of(self._node, item.object_id, unit)
+            payload = content.source.read(offset, length)
         return Data(
             self._node,
             self._instance,
@@ -98,7 +99,7 @@ class ObjectStore:
             segment,
             content.is_file,
             repair,
-            read if unit else payload,
+            payload,
             length,
-            identity,
+            identity_of(self._node, item.object_id, unit),
         )

@@ -192,15 +192,15 @@ class QuiescentReceiver(ReceivingProgram):
 
     def __init__(self) -> None:
         super().__init__()
-        self._heard = self._quiet = 0
+        self._last_count = self._idle_polls = 0
 
     def finished(self) -> bool:
         """Whether nothing arrived in the last 25 polls (20 ms each), after something did."""
         assert self._machine is not None
         received = len(self._machine.numbers)
-        self._quiet = self._quiet + 1 if received == self._heard else 0
-        self._heard = received
-        return received > 0 and self._quiet >= 25
+        self._idle_polls = self._idle_polls + 1 if received == self._last_count else 0
+        self._last_count = received
+        return received > 0 and self._idle_polls >= 25
 
     def result(self) -> dict[str, Any]:
         """That of a receiver, and `times`."""

@@ -15,7 +15,7 @@ from emu.peers.nrl_norm import content
 from tests.emu.lab import MCASTLAB, NRL, Lab
 from topologies.generators import Star
 
-pytestmark = [pytest.mark.emu, pytest.mark.peer]
+pytestmark = [pytest.mark.emu, pytest.mark.peer, pytest.mark.slow]
 
 ADDRESS = "239.7.7.7"
 # A receiver takes part from the first object of which it receives a message, so the first must not be lost as a whole.

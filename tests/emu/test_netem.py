@@ -74,7 +74,7 @@ def test_keyed_losses_are_those_of_the_simulator() -> None:
 
 
 @pytest.mark.parametrize(
-    ("link", "why"),
+    ("link", "reason"),
     [
         ({"delay": {"model": "pareto", "mean": "5ms", "least": "1ms", "shape": 3}}, "overtake"),
         ({"mtu": 1000}, "mtu"),

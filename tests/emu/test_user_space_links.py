@@ -44,6 +44,7 @@ def result_of(run: Emulation, name: str) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.serial
 def test_packets_arrive_after_the_delay_of_their_path() -> None:
     topology = Star.model_validate({"receivers": 2, "trunk": {"delay": "20ms"}, "link": {"delay": "5ms"}}).build()
     run = play(topology, 200, 400)

@@ -27,6 +27,7 @@ print(json.dumps({"low": min(space["expected"].values()), "groups": len(space["g
 """
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_every_cell_of_the_tutorial_runs_and_draws_its_figure(tmp_path: Path) -> None:
     need_spark()

@@ -14,7 +14,7 @@ RATE = 100.0
 
 
 def served(offers: list[tuple[float, int]], limit: float) -> list[float | None]:
-    """The same queue as an event loop serves it: the end of transmission of each packet, None where it is dropped."""
+    """Simulate the queue event by event; returns the end of transmission of each packet, None if it is dropped."""
     found: list[float | None] = [None] * len(offers)
     waiting: deque[int] = deque()
     busy_until = -inf
@@ -33,7 +33,7 @@ def served(offers: list[tuple[float, int]], limit: float) -> list[float | None]:
 
 
 def timed(steps: list[tuple[float, int]]) -> list[tuple[float, int]]:
-    """Gaps to times."""
+    """Convert gaps to times."""
     now, offers = 0.0, []
     for gap, size in steps:
         now += gap
@@ -65,7 +65,7 @@ def test_without_a_limit_no_departures_are_kept() -> None:
 
 
 @given(STEPS, STEPS)
-def test_a_fork_continues_from_the_same_state_and_on_its_own(
+def test_a_fork_continues_from_the_same_state_independently(
     before: list[tuple[float, int]], after: list[tuple[float, int]]
 ) -> None:
     offers = timed([*before, *after])

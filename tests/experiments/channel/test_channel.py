@@ -144,7 +144,7 @@ def test_a_fit_finds_the_model_and_the_parameters_that_made_the_record(model: st
 @pytest.mark.parametrize("record", [[False] * 5, [True] * 5, [False, True], [True, False, True], [False] * 9 + [True]])
 def test_short_and_odd_records_get_an_answer(record: list[bool]) -> None:
     fitted = fit_channels(record)
-    assert fitted.recorded.fates == record
+    assert fitted.recorded.pattern == record
     assert fitted.best.channel.rate == pytest.approx(sum(record) / len(record), abs=0.4)
     assert json.dumps(fitted.plain())
 
@@ -163,7 +163,7 @@ def test_a_fitted_channel_replays_the_record_in_a_scenario(tmp_path: Path, capsy
     )
     channel = load(scenario).build_topology().link("s1", "r").loss
     assert isinstance(channel, Recorded)
-    assert channel.fates == record
+    assert channel.pattern == record
     link = channel.link(1)
     assert link is not None
     assert [link.lost(identity) for identity in range(3000)] == record
@@ -178,8 +178,8 @@ def test_a_fitted_channel_replays_the_record_in_a_scenario(tmp_path: Path, capsy
     [
         ("1%", 0, "netem loss random 1%"),
         ("{model: gilbert-elliott, p: 1%, r: 25%, loss_bad: 90%, loss_good: 0.1%}", 0, "netem loss gemodel 1% 25% 90% 0.1%"),
-        ("{model: recorded, runs: [6, 2]}", 0, "netem loss gemodel 16.6667% 50% 100% 0%\n# netem replays no recording"),
-        ("{model: periodic, every: 9}", 1, "# loss periodic: netem has no such loss"),
+        ("{model: recorded, runs: [6, 2]}", 0, "netem loss gemodel 16.6667% 50% 100% 0%\n# netem can't replay a recording"),
+        ("{model: periodic, every: 9}", 1, "# loss periodic: netem doesn't support this loss"),
     ],
 )
 def test_a_channel_is_shown_in_the_words_of_tc(channel: str, code: int, words: str, capsys: pytest.CaptureFixture[str]) -> None:

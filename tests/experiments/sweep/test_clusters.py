@@ -21,7 +21,7 @@ from tests.experiments.sweep.files import write_sweep
 from tests.experiments.sweep.processes import alive, below, command_of
 from tests.experiments.sweep.test_driver import command, comparable
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1500)]
 
 KEYS: dict[str, Any] = {
     "set": {"workload.size": "300kB", "topology.receivers": 40},

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # Starting Spark takes long where many others want the processors.
-pytestmark = pytest.mark.timeout(400)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 LOSS = "topology.link.down.loss"
 KEYS: dict[str, Any] = {
@@ -181,6 +181,14 @@ def command(*arguments: object) -> list[str]:
     return [sys.executable, "-c", "from experiments.cli import main; main()", *map(str, arguments)]
 
 
+def test_the_command_writes_results_as_csv(
+    commands: Any, done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert commands("results", done, "--where", "seed = 2", "--csv", tmp_path / "r.csv") == 0
+    assert capsys.readouterr() == ("", f"{tmp_path / 'r.csv'}: 4 rows\n")
+    assert len((tmp_path / "r.csv").read_text().splitlines()) == 5
+
+
 def test_one_core_and_another_process_give_the_same_rows(done: Path, tmp_path: Path) -> None:
     path, out = write_sweep(tmp_path, **KEYS), tmp_path / "one"
     told = subprocess.run(
@@ -189,11 +197,6 @@ def test_one_core_and_another_process_give_the_same_rows(done: Path, tmp_path: P
     assert (told.returncode, told.stderr) == (0, "")
     assert json.loads(told.stdout)["status"] == {"ok": 12}
     assert comparable(out) == comparable(done)
-    shown = subprocess.run(
-        command("results", out, "--where", "seed = 2", "--csv", tmp_path / "r.csv"), capture_output=True, text=True, check=False
-    )
-    assert (shown.returncode, shown.stderr) == (0, f"{tmp_path / 'r.csv'}: 4 rows\n")
-    assert len((tmp_path / "r.csv").read_text().splitlines()) == 5
 
 
 def test_interrupted_it_stops_within_seconds_and_says_how_to_go_on(tmp_path: Path) -> None:
