@@ -1,7 +1,7 @@
 """The contract between a protocol and its host. Read this first.
 
-A protocol is a `Machine`: a state machine whose inputs are messages and the time, and whose only outputs are the `Ports` it was
-given. It knows no socket, no clock and no simulator. Hosts (`sim.host`, `emu.host`, the fake host of the tests) run machines.
+A protocol is a `Machine`: a state machine whose inputs are messages and the time, and whose only outputs are its `Ports`. It
+knows no socket, no clock and no simulator.
 
 Rules, for machines and for hosts:
 
@@ -9,7 +9,7 @@ Rules, for machines and for hosts:
 2. An input without effect costs nothing: all output goes through the ports. A deadline that moves *earlier* is announced by
    `alarm`; one that moves later is not.
 3. No port re-enters the machine. Events reach the application in order, before the machine's next input.
-4. Late and early wake-ups are harmless. `deadline <= now` after `wake` is a livelock and the host raises `LivelockError`.
+4. Late and early wake-ups are harmless. With `deadline <= now` after `wake` the host raises `LivelockError`.
 5. A remote peer can never make a machine raise; a failing sink ends its object with an event.
 6. Messages are read-only once sent: in the simulator one object reaches every receiver.
 """
@@ -25,11 +25,24 @@ from mypy_extensions import mypyc_attr
 from protocols.events import Event
 from protocols.rng import Rng
 
-__all__ = ["Address", "Codec", "Content", "Event", "Group", "Host", "Machine", "Message", "Offer", "Packet", "Ports"]
-__all__ += ["Sender", "Sink", "Source"]
+__all__ = [
+    "Address",
+    "Codec",
+    "Content",
+    "Event",
+    "Group",
+    "Host",
+    "Machine",
+    "Message",
+    "Offer",
+    "Packet",
+    "Ports",
+    "Sender",
+    "Sink",
+    "Source",
+]
 
 T = TypeVar("T")
-
 Address: TypeAlias = Hashable
 """Opaque to machines: a node name in the simulator, an (ip, port) in emulation, a `Group`."""
 
@@ -43,10 +56,7 @@ class Group:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Message:
-    """Base of all messages: slotted dataclasses whose fields hold exactly what the wire holds.
-
-    The properties may be fields of a subclass. They are no attributes with defaults, because compiled code would read those.
-    """
+    """Base of all messages: slotted dataclasses whose fields hold exactly what the wire holds. Properties may be fields."""
 
     __slots__ = ()
     kind: ClassVar[str]
@@ -158,14 +168,13 @@ class Ports(Protocol):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Machine(ABC):
-    """One end of a protocol. Subclasses are slotted: there may be a million of them."""
+    """One end of a protocol; `deadline` is when `wake` is wanted, in seconds. Subclasses are slotted: there may be many."""
 
     __slots__ = ("deadline", "ports")
 
     def __init__(self, ports: Ports) -> None:
         self.ports = ports
         self.deadline = inf
-        """When `wake` is wanted, in seconds; inf for never."""
 
     def _due(self, when: float) -> None:
         """Move the deadline; an earlier one is announced."""
@@ -189,12 +198,6 @@ class Machine(ABC):
 
     def resume(self, now: float) -> None:
         """Send again, after `send` returned "full"."""
-
-    def opened(self, peer: Address, now: float) -> None:
-        """Note that a connection to `peer` is open (only for protocols that use connections)."""
-
-    def closed(self, peer: Address, reason: str, now: float) -> None:
-        """Note that the connection to `peer` is gone."""
 
     @abstractmethod
     def counts(self) -> dict[str, int]:

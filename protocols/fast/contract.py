@@ -165,7 +165,7 @@ class FastMachine(Machine):
         attentive: list[Any] = []
         others: list[Any] = []
         for machine in machines:
-            state: FastState = machine.fast_state
+            state: Any = machine.fast_state
             state.position, state.last_heard = position, last_heard
             machine.receive(message, source, to, now)
             (attentive if state.attentive else others).append(machine)

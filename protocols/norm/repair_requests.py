@@ -62,7 +62,7 @@ class RequestedRepairs:
         return counts
 
     def is_beyond(self, object_id: int, tx_point: Point) -> bool:
-        """Return whether all that is requested of this object lies beyond the transmit point, out of reach of present repairs."""
+        """Return whether all that is requested of this object lies beyond the transmit point."""
         owner, block, _ = tx_point
         if object_id != owner:
             return before(owner, object_id)

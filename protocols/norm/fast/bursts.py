@@ -124,7 +124,7 @@ class NewSymbols(Symbols):
         return number + -(self._first + number) % self._length
 
     def is_deferrable(self, number: int) -> bool:
-        """Return whether it is not the first of a block, with which receivers that lost the last symbol begin a NACK process."""
+        """Return whether it is not the first symbol of a block, which begins the NACK process of incomplete receivers."""
         return (self._first + number) % self._length > 0
 
     def loss(self, number: int) -> Loss:

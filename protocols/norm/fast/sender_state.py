@@ -78,23 +78,12 @@ class FastSenderState(SenderState, FastState):
         Returns OTHER, ADVANCED or RESCHEDULE.
         """
         position = self.position
-        next_state: TransmitPosition | None = message.next_state
-        expected: TransmitPosition | None = message.expects_if_complete
         gap = (message.sequence - position.sequence) & 0xFFFF
-        if next_state is None or message.origin is not self.origin or self._idle_at == inf or gap >= 0x8000:
+        if message.next_state is None or message.origin is not self.origin or self._idle_at == inf or gap >= 0x8000:
             return OTHER
-        block, symbol = message.block, message.symbol
         if message.expects is None:
-            # Only repairs were lost if the next new symbol is the sender's.
-            if expected is None or (position.symbol, position.block, position.object_id) != (
-                expected.symbol,
-                expected.block,
-                expected.object_id,
-            ):
-                return OTHER
-            result = self.advance(message, now)
-            self.lost += gap if result else 0
-            return result
+            return self._advance_over_repairs(message, gap, now)
+        block, symbol = message.block, message.symbol
         # The last symbol of a block moves on to the next.
         if position.block != block or position.object_id != message.object_id:
             return OTHER
@@ -107,7 +96,7 @@ class FastSenderState(SenderState, FastState):
         self.last_heard = now
         self.lost += gap
         item.lose(block, (1 << symbol) - (1 << position.symbol))
-        self.position = next_state
+        self.position = message.next_state
         if self.is_complete:
             # Everything before this block arrived, so there is nothing to request yet.
             self.is_complete = False
@@ -115,6 +104,20 @@ class FastSenderState(SenderState, FastState):
             # Within a block there is nothing new to request.
             return RESCHEDULE
         return ADVANCED
+
+    def _advance_over_repairs(self, message: FastData, gap: int, now: float) -> int:
+        """Process a message after `gap` lost ones if these were repairs, as they are if the next new symbol is the sender's."""
+        position = self.position
+        expected: TransmitPosition | None = message.expects_if_complete
+        if expected is None or (position.symbol, position.block, position.object_id) != (
+            expected.symbol,
+            expected.block,
+            expected.object_id,
+        ):
+            return OTHER
+        result = self.advance(message, now)
+        self.lost += gap if result else 0
+        return result
 
     def skip(self, loss: Loss | None) -> None:
         """Record the loss of a message of a burst; an object that is not wanted misses nothing."""
