@@ -9,14 +9,14 @@ from protocols.errors import UnsupportedError
 
 __all__ = ["CrossCheck"]
 
-_EVERY, _MOST = 1000, 50
+_EVERY, _MOST, _MOST_BYTES = 1000, 50, 100_000
 
 
 class CrossCheck:
-    """Check the first message of each kind and every thousandth, at most 50; none without scapy."""
+    """Check the first message of each kind and every thousandth, at most 50 and 100 kB; none without scapy."""
 
     def __init__(self, findings: FindingLog) -> None:
-        self.checked = self.disagree = 0
+        self.checked = self.disagree = self._octets = 0
         self.missing = ""
         self._findings = findings
         self._kinds: set[str] = set()
@@ -28,9 +28,10 @@ class CrossCheck:
         self._count += 1
         if message is None or (message.kind in self._kinds and self._count % _EVERY):
             return
-        if self.missing or self.checked >= _MOST:
+        if self.missing or self.checked >= _MOST or self._octets + len(data) > _MOST_BYTES:
             return
         self._kinds.add(message.kind)
+        self._octets += len(data)
         try:
             layer = dissected(data, element_bits)
         except UnsupportedError as error:

@@ -24,6 +24,7 @@ NOTICES = {
     "instance-change": "senders that restarted with a new instance id",
     "two-addresses": "node ids used at several addresses",
     "unknown-sender": "feedback to a sender or instance not in the capture",
+    "detail-limit": "blocks and requests not tracked, because memory or work would be out of proportion to the capture",
     "before-capture": "requests for objects older than the first captured one",
 }
 

@@ -20,7 +20,7 @@ class Inspection:
         self.path = path
         self.capture = Capture(path)
         self.reading = NormReader(self.capture, port)
-        self.session = SessionAnalysis(self.reading.begin, self.reading.end)
+        self.session = SessionAnalysis(self.reading.begin, self.reading.end, self.reading.nodes)
         self.cross_check = CrossCheck(self.session.findings)
         self.excerpt = RequestExcerpt()
 
@@ -31,7 +31,7 @@ class Inspection:
             if captured.message is None:
                 continue
             time = captured.datagram.time - self.session.begin
-            if len(captured.datagram.payload) == captured.datagram.size:
+            if kind and len(captured.datagram.payload) == captured.datagram.size:
                 self.cross_check.offer(captured, self._element_bits(captured), time)
             if kind:
                 self.excerpt.add(captured, kind, time)

@@ -13,6 +13,7 @@ from experiments.inspection.request_excerpt import node_name
 __all__ = ["inspection_page"]
 
 _ROWS = 200
+_SENDERS = 100
 _STYLE = """
 :root { color-scheme: light dark }
 body { font: 15px/1.5 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; margin: 2em auto; max-width: 1100px;
@@ -45,7 +46,8 @@ def inspection_page(found: Inspection) -> str:
         *_findings(found),
         "<h2>Packets over time</h2>",
         f'<div class="figure">{timeline_svg(found.session.timeline)}</div>',
-        *(part for sender in plain["senders"] for part in _sender(sender)),
+        *(part for sender in plain["senders"][:_SENDERS] for part in _sender(sender)),
+        *_more_senders(plain["senders"]),
         *_receivers(plain["receivers"]),
         *_requests(plain["requests"], plain["requests_more"]),
         *_ladder(found),
@@ -77,9 +79,14 @@ def _sender(sender: Mapping[str, Any]) -> Iterable[str]:
     yield _facts({key: sender[key] for key in (*shown, "missing", "late", "duplicates")})
     yield "<p>Repairs</p>" + _facts(sender["repairs"])
     if sender["objects"]:
-        yield "<p>Objects</p>" + _table(_OBJECT, sender["objects"])
+        yield "<p>Objects</p>" + _table(_OBJECT, sender["objects"], sender["objects_more"])
     if sender["rounds"]:
         yield "<p>Repair rounds, each until the first request after a repair</p>" + _table(_ROUND, sender["rounds"])
+
+
+def _more_senders(rows: Sequence[Mapping[str, Any]]) -> Iterable[str]:
+    if len(rows) > _SENDERS:
+        yield f"<p>and {len(rows) - _SENDERS} more senders</p>"
 
 
 def _receivers(rows: Sequence[Mapping[str, Any]]) -> Iterable[str]:

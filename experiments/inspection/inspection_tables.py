@@ -16,7 +16,7 @@ from topologies.units import format_duration, format_rate
 
 __all__ = ["overview", "show"]
 
-_OBJECTS, _RECEIVERS, _REQUESTS, _LINES = 12, 20, 10, 24
+_SENDERS, _OBJECTS, _RECEIVERS, _REQUESTS, _LINES = 20, 12, 20, 10, 24
 # The year 10000.
 _NO_DATE = 253_402_300_800
 _BARS = " ▁▂▃▄▅▆▇█"
@@ -28,8 +28,11 @@ def show(found: Inspection) -> None:
     console = console if console.is_terminal else Console(width=140)
     for line in overview(found):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
-    for sender in found.session.senders.values():
+    senders = list(found.session.senders.values())
+    for sender in senders[:_SENDERS]:
         _sender(console, sender)
+    if len(senders) > _SENDERS:
+        console.print(f"\nand {len(senders) - _SENDERS} more senders; --json lists them", highlight=False)
     _receivers(console, found)
     _requests(console, found)
     _timeline(console, found)
@@ -56,6 +59,12 @@ def overview(found: Inspection) -> Iterator[str]:
     beside = [f"{count} {what}" for what, count in others.items() if count]
     if beside:
         yield "also: " + ", ".join(beside)
+    counts = plain["others"]
+    if counts["messages"]:
+        yield (
+            f"not in detail: {counts['senders']} senders and {counts['receivers']} receivers with the fewest bytes, "
+            f"{counts['messages']} messages, {counts['bytes']} bytes"
+        )
     if found.capture.file.flaw:
         yield f"{found.capture.file.flaw}; everything before it was read"
     cross_check = plain["scapy"]

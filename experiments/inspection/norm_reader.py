@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from experiments.captures.datagrams import Capture, Datagram
+from experiments.inspection.node_tally import NodeTally
 from experiments.inspection.offload_batches import messages_in
 from protocols.errors import ConfigError, WireError
 from protocols.norm.messages import NormMessage
@@ -17,6 +18,8 @@ _BASES = {1: 16, 2: 20, 3: 16, 4: 24, 5: 24, 6: 8}
 _VERSION = 1
 _REMEMBERED = 16_384
 _PORTS_NAMED = 8
+_LONGEST = 65_507
+"""Bytes of payload of the longest UDP datagram over IPv4."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,7 @@ class NormReader:
         self.foreign = self.copies = self.cut = self.batches = 0
         """Other datagrams, copies seen at another interface, truncated datagrams, and datagrams of several messages."""
         self.targets: list[str] = []
+        self.nodes = NodeTally()
         self._chosen = self._survey(port)
         self._recent: OrderedDict[int, tuple[int, ...]] = OrderedDict()
 
@@ -57,7 +61,9 @@ class NormReader:
         for datagram in self.capture:
             key = datagram.target, datagram.port
             total[key] += 1
-            alike[key] += looks_like_norm(datagram.payload, datagram.size)
+            if looks_like_norm(datagram.payload, datagram.size):
+                alike[key] += 1
+                self.nodes.add(datagram.payload, datagram.size)
             if datagram.port == port:
                 replying.add((datagram.source, datagram.sport))
             low, high = spans.get(key, (inf, -inf))
@@ -103,6 +109,9 @@ class NormReader:
                 self.copies += 1
                 continue
             item = datagram if len(parts) == 1 else replace(datagram, payload=part, size=len(part))
+            if item.size > _LONGEST:
+                yield CapturedMessage(item, None, f"{item.size} bytes, at most {_LONGEST}")
+                continue
             try:
                 yield CapturedMessage(item, codec.decode(part))
             except WireError as problem:

@@ -4,9 +4,13 @@ from dataclasses import dataclass, field
 from typing import Any
 from zlib import crc32
 
+from experiments.inspection.detail import DetailBudget
 from protocols.norm.messages import FLAG_FILE, FLAG_STREAM, Data, Fti
 
-__all__ = ["BlockView", "ObjectView"]
+__all__ = ["BLOCK_BYTES", "BlockView", "ObjectView"]
+
+BLOCK_BYTES = 250
+"""Memory of a tracked block without its bitmaps."""
 
 
 class BlockView:
@@ -43,6 +47,12 @@ class BlockView:
         self.wanted &= ~(1 << symbol)
         return served
 
+    def send(self, symbol: int, budget: DetailBudget) -> None:
+        """Record a symbol as sent, unless its bitmap would exceed the budget."""
+        growth = symbol - self.seen.bit_length()
+        if growth < 0 or budget.memory(growth >> 3):
+            self.seen |= 1 << symbol
+
     @property
     def open(self) -> int:
         """Number of symbols requested and not sent since."""
@@ -61,6 +71,7 @@ class ObjectView:
     order: int
     first: float
     last: float
+    budget: DetailBudget
     kind: str = "data"
     fti: Fti | None = None
     info: bytes | None = None
@@ -71,14 +82,26 @@ class ObjectView:
     repairs: int = 0
     octets: int = 0
     blocks: dict[int, BlockView] = field(default_factory=dict)
+    requested: set[int] = field(default_factory=set)
+    """Numbers of blocks that may have open requests."""
     sums: dict[int, int] = field(default_factory=dict)
 
     def block(self, number: int) -> BlockView:
-        """Return the view of a block, created on first use."""
+        """Return the view of a block, created on first use; beyond the budget it is not kept."""
         found = self.blocks.get(number)
         if found is None:
-            found = self.blocks[number] = BlockView()
+            found = BlockView()
+            if self.budget.memory(BLOCK_BYTES):
+                self.blocks[number] = found
         return found
+
+    def has_missing(self, number: int, sources: int) -> bool:
+        """Return whether requested symbols of a block (source symbols by name, else any) are missing from the capture."""
+        found = self.blocks.get(number)
+        if sources:
+            return found is None or bool(sources & ~found.seen)
+        length = self.length(number)
+        return length > 0 if found is None else found.missing(length) > 0
 
     def update(self, flags: int, fti: Fti | None) -> bool:
         """Update the object from the flags and FTI of a message; return False if the FTI contradicts an earlier one."""
@@ -98,10 +121,11 @@ class ObjectView:
     def cancel(self, before: int | None) -> int:
         """Cancel requests for blocks before a number, or for all blocks (None); return the number of symbols."""
         struck = 0
-        for number, block in self.blocks.items():
-            if before is None or number < before:
-                struck += block.open
-                block.wanted = block.parity = 0
+        for number in [number for number in self.requested if before is None or number < before]:
+            self.requested.discard(number)
+            block = self.blocks[number]
+            struck += block.open
+            block.wanted = block.parity = 0
         if before is None:
             struck += self.info_wanted
             self.info_wanted = False

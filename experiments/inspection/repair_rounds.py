@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from experiments.inspection.detail import DetailBudget
 from experiments.inspection.objects import BlockView, ObjectView
 from protocols.norm.bits import bit_runs
 from protocols.norm.messages import Request
@@ -21,13 +22,20 @@ __all__ = [
 ]
 
 _MOST_BLOCKS = 1 << 16
+_MOST_BITMAP = 1_000_000
 _MOST_SAID = 12
+_SCANNED_PER_STEP = 4
+"""Binary logarithm of the objects looked at in one step of work."""
 
 
-def requested_repairs(requests: Iterable[Request], fec_id: int) -> RequestedRepairs:
-    """Sort the requests of a NACK or REPAIR_ADV by level."""
-    requested = RequestedRepairs()
+def requested_repairs(requests: Iterable[Request], fec_id: int, budget: DetailBudget) -> RequestedRepairs:
+    """Sort the requests of a NACK or REPAIR_ADV by level; those whose bitmaps would exceed a megabyte are left out."""
+    requested, left = RequestedRepairs(), _MOST_BITMAP
     for request in requests:
+        left -= sum(item.symbol >> 3 for item in request.items)
+        if left < 0:
+            budget.refused += 1
+            break
         requested.add(request, fec_id)
     return requested
 
@@ -51,22 +59,35 @@ class BlockRequest:
         """Record the request in `requested_blocks` (default: those of the object); return how many symbols are new."""
         if requested_blocks is None:
             view = self.object.block(self.block)
+            if self.block in self.object.blocks:
+                self.object.requested.add(self.block)
         else:
             view = requested_blocks.setdefault((self.object.order, self.block), BlockView())
-        return view.request_all(self.object.length(self.block)) if self.whole else view.request(self.sources, self.parity)
+        length = self.object.length(self.block)
+        growth = (length if self.whole else self.sources.bit_length()) - view.wanted.bit_length()
+        if growth > 0 and not self.object.budget.memory(growth >> 3):
+            return self.count
+        return view.request_all(length) if self.whole else view.request(self.sources, self.parity)
 
     @property
     def is_missing(self) -> bool:
         """Whether requested symbols are missing from the capture as well; requests by count are decided per block."""
-        seen = self.object.block(self.block).seen
-        if self.sources:
-            return bool(self.sources & ~seen)
-        length = self.object.length(self.block)
-        return self.object.block(self.block).missing(length) > 0
+        return self.object.has_missing(self.block, self.sources)
 
 
-def block_requests(requested: RequestedRepairs, objects: dict[int, ObjectView]) -> Iterator[BlockRequest]:
-    """Yield the requested blocks of known objects."""
+def block_requests(
+    requested: RequestedRepairs, objects: dict[int, ObjectView], budget: DetailBudget
+) -> Iterator[BlockRequest]:
+    """Yield the requested blocks of known objects, as many as the budget of work allows."""
+    for request in _block_requests(requested, objects, budget):
+        if not budget.work(1):
+            return
+        yield request
+
+
+def _block_requests(
+    requested: RequestedRepairs, objects: dict[int, ObjectView], budget: DetailBudget
+) -> Iterator[BlockRequest]:
     for (object_id, block), mask in requested.symbols.items():
         view = objects.get(object_id)
         if view is not None:
@@ -77,13 +98,15 @@ def block_requests(requested: RequestedRepairs, objects: dict[int, ObjectView]) 
         if view is not None:
             yield from _whole(view, low, high)
     for low, high in requested.objects:
-        for view in between(low, high, objects):
+        for view in between(low, high, objects, budget):
             yield from _whole(view, 0, _MOST_BLOCKS)
 
 
-def between(low: int, high: int, objects: dict[int, ObjectView]) -> list[ObjectView]:
-    """Return the known objects in a range of object ids, which may wrap around."""
+def between(low: int, high: int, objects: dict[int, ObjectView], budget: DetailBudget) -> list[ObjectView]:
+    """Return the known objects in a range of object ids, which may wrap around; none beyond the budget of work."""
     span = (high - low) & 0xFFFF
+    if not budget.work(min(span, len(objects)) >> _SCANNED_PER_STEP):
+        return []
     if span < len(objects):
         ids = [(low + step) & 0xFFFF for step in range(span + 1)]
         return [objects[object_id] for object_id in ids if object_id in objects]
@@ -93,9 +116,11 @@ def between(low: int, high: int, objects: dict[int, ObjectView]) -> list[ObjectV
 def _whole(view: ObjectView, low: int, high: int) -> Iterator[BlockRequest]:
     """Yield requests of whole blocks: all blocks of an object, the captured blocks of a stream."""
     if view.fti is None or view.kind == "stream":
-        blocks = [number for number in view.blocks if low <= number <= high]
+        if not view.budget.work(len(view.blocks) >> _SCANNED_PER_STEP):
+            return
+        blocks: Iterable[int] = [number for number in view.blocks if low <= number <= high]
     else:
-        blocks = list(range(low, min(high + 1, view.fti.partition.blocks, low + _MOST_BLOCKS)))
+        blocks = range(low, min(high + 1, view.fti.partition.blocks, low + _MOST_BLOCKS))
     for block in blocks:
         yield BlockRequest(view, block, whole=True)
 
@@ -173,6 +198,11 @@ class RepairRound:
         new = order not in self.infos
         self.infos.add(order)
         return new
+
+    def forget(self) -> None:
+        """Discard what tells a new request from a repeated one, at the end of the round."""
+        self.requested_blocks.clear()
+        self.infos.clear()
 
     def plain(self) -> dict[str, Any]:
         """Return plain values for JSON."""

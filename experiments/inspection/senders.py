@@ -1,8 +1,10 @@
 """One instance of a sender as seen in the capture: its messages, objects, and its repairs of requested content."""
 
+from bisect import insort
 from collections import Counter
 from typing import Any
 
+from experiments.inspection.detail import DetailBudget
 from experiments.inspection.findings import FindingLog
 from experiments.inspection.objects import BlockView, ObjectView
 from experiments.inspection.repair_rounds import BlockRequest, RepairRound, RequestSize, between, block_requests
@@ -15,12 +17,14 @@ from protocols.serial import ahead
 __all__ = ["SenderView"]
 
 _ROUNDS_KEPT = 10_000
+_OBJECTS_LISTED = 5_000
+_ADDRESSES_TRACKED = 64
 
 
 class SenderView:
     """A sender between two restarts; times are seconds since the first message of the capture."""
 
-    def __init__(self, origin: Origin, time: float, findings: FindingLog) -> None:
+    def __init__(self, origin: Origin, time: float, findings: FindingLog, budget: DetailBudget) -> None:
         self.source_id, self.instance = origin.source_id, origin.instance_id
         self.origin = origin
         self.first = self.last = time
@@ -38,7 +42,9 @@ class SenderView:
         self.element_bits = 16
         self.wanted = self.repairs = self.needless = self.refused = self.flagged = self.sources = 0
         self.rounds: list[RepairRound] = []
-        self._findings = findings
+        self._requested: dict[int, ObjectView] = {}
+        """Objects that may have open requests, by order."""
+        self._findings, self._budget = findings, budget
         self._code = (origin.grtt, origin.grtt)
 
     # -- messages sent -------------------------------------------------------------------------------------------------
@@ -54,6 +60,18 @@ class SenderView:
         self.packets[kind] += 1
         self.octets[kind] += size
 
+    def number(self, source: str, sequence: int) -> tuple[int, bool]:
+        """Record a sequence number from an address; return (numbers skipped before it, whether it is a duplicate).
+
+        Numbers are tracked for the first 64 addresses.
+        """
+        tracker = self.sequences.get(source)
+        if tracker is None:
+            if len(self.sequences) >= _ADDRESSES_TRACKED:
+                return 0, False
+            tracker = self.sequences[source] = SequenceTracker()
+        return tracker.add(sequence)
+
     def known(self, object_id: int, time: float) -> ObjectView:
         """Return the object an id refers to now; an id half the id space behind the newest one is a new object."""
         found = self.by_id.get(object_id)
@@ -61,10 +79,11 @@ class SenderView:
         if found is not None and newest is not None and newest.order - found.order < 0x8000:
             return found
         order = object_id if newest is None else newest.order + ahead(object_id, newest.id)
-        found = self.by_id[object_id] = ObjectView(object_id, order, time, time)
-        self.objects.append(found)
-        if newest is not None and order < newest.order:
-            self.objects.sort(key=lambda each: each.order)
+        found = self.by_id[object_id] = ObjectView(object_id, order, time, time, self._budget)
+        if newest is None or order > newest.order:
+            self.objects.append(found)
+        else:
+            insort(self.objects, found, key=lambda each: each.order)
         return found
 
     def on_info(self, message: Info, packet: int, time: float) -> bool:
@@ -88,7 +107,7 @@ class SenderView:
         again = bool(block.seen >> data.symbol & 1)
         served = block.serve(data.symbol, is_parity)
         repair = again or served or bool(data.flags & FLAG_REPAIR) or (is_parity and block.asked)
-        block.seen |= 1 << data.symbol
+        block.send(data.symbol, self._budget)
         view.octets += data.length
         if is_parity:
             view.parity += not repair
@@ -111,11 +130,14 @@ class SenderView:
 
     def squelched(self, squelch: Squelch) -> None:
         """Record a CMD(SQUELCH): cancel requests for earlier objects and for the invalid objects it lists."""
-        first = self.by_id.get(squelch.object_id)
-        for view in self.objects:
+        first, invalid = self.by_id.get(squelch.object_id), frozenset(squelch.invalid)
+        if not self._budget.work(len(self._requested) + (len(first.requested) if first is not None else 0)):
+            return
+        for view in list(self._requested.values()):
             before = first is not None and view.order < first.order
-            if before or view.id in squelch.invalid:
+            if before or view.id in invalid:
                 self.refused += view.cancel(None)
+                del self._requested[view.order]
             elif view is first:
                 self.refused += view.cancel(squelch.block)
 
@@ -150,9 +172,10 @@ class SenderView:
         self, requested: RequestedRepairs, packet: int, time: float, asker: int | None
     ) -> tuple[RequestSize, list[BlockRequest]]:
         """Record a NACK of `asker`, or the sender's own REPAIR_ADV (None), which lists pending requests."""
-        found = list(block_requests(requested, self.by_id))
+        found = list(block_requests(requested, self.by_id, self._budget))
         # Every item of a request may ask for the information of its object again.
-        infos = list({view.order: view for low, high in requested.infos for view in between(low, high, self.by_id)}.values())
+        named = (view for low, high in requested.infos for view in between(low, high, self.by_id, self._budget))
+        infos = list({view.order: view for view in named}.values())
         symbols = sum(request.count for request in found) + len(infos)
         new = symbols
         if asker is not None:
@@ -165,6 +188,7 @@ class SenderView:
         self.wanted += sum(request.record() for request in found) + sum(not view.info_wanted for view in infos)
         for view in infos:
             view.info_wanted = True
+        self._requested |= {view.order: view for view in (*infos, *(request.object for request in found))}
         return RequestSize(symbols, new), found
 
     def _passed(self, request: BlockRequest) -> bool:
@@ -174,6 +198,8 @@ class SenderView:
     def _round(self, packet: int, time: float, asker: int, symbols: int) -> RepairRound:
         """Return the current repair round; a new one begins with the first request after a repair."""
         if (not self.rounds or self.rounds[-1].answered is not None) and len(self.rounds) < _ROUNDS_KEPT:
+            if self.rounds:
+                self.rounds[-1].forget()
             self.rounds.append(RepairRound(packet, time))
         now = self.rounds[-1]
         now.askers[asker] = now.askers.get(asker, 0) + symbols
@@ -213,7 +239,8 @@ class SenderView:
             "missing": self.missing,
             "late": sum(view.late for view in self.sequences.values()),
             "duplicates": sum(view.duplicates for view in self.sequences.values()),
-            "objects": [view.plain() for view in self.objects],
+            "objects": [view.plain() for view in self.objects[:_OBJECTS_LISTED]],
+            "objects_more": max(len(self.objects) - _OBJECTS_LISTED, 0),
             "repairs": self._repairs(),
             "rounds": [each.plain() for each in self.rounds],
         }

@@ -6,6 +6,7 @@ __all__ = ["SequenceTracker"]
 
 _RESTART = 10_000
 """Smallest jump treated as a restart of the numbering or a pause of the capture instead of loss."""
+_WINDOW = (1 << _RESTART) - 1
 
 
 class SequenceTracker:
@@ -15,7 +16,8 @@ class SequenceTracker:
         self.count = self.late = self.duplicates = self.lost = 0
         """Messages, late messages, duplicates, and all skipped numbers."""
         self._highest: int | None = None
-        self._missing: set[int] = set()
+        self._missing = 0
+        """Bit n stands for the n-th number before the highest one, as far back as a message can be late."""
 
     @property
     def missing(self) -> int:
@@ -31,16 +33,15 @@ class SequenceTracker:
         step = ahead(sequence, self._highest & 0xFFFF)
         if abs(step) >= _RESTART:
             self._highest += step % 0x10000
-            self._missing.clear()
+            self._missing = 0
             return 0, False
-        number = self._highest + step
         if step > 0:
-            self._missing.update(range(self._highest + 1, number))
-            self._highest = number
+            self._missing = (self._missing << step | (1 << step) - 2) & _WINDOW
+            self._highest += step
             self.lost += step - 1
             return step - 1, False
-        if number in self._missing:
-            self._missing.discard(number)
+        if self._missing >> -step & 1:
+            self._missing ^= 1 << -step
             self.late += 1
             return 0, False
         self.duplicates += 1

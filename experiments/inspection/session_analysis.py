@@ -2,25 +2,27 @@
 
 from typing import Any
 
+from experiments.inspection.detail import DetailBudget
 from experiments.inspection.findings import FindingLog
 from experiments.inspection.interval_counts import IntervalCounts
+from experiments.inspection.node_tally import NodeTally
 from experiments.inspection.norm_reader import CapturedMessage
 from experiments.inspection.receivers import ReceiverView
 from experiments.inspection.repair_rounds import NackRecord, describe_request, requested_repairs
 from experiments.inspection.senders import SenderView
-from experiments.inspection.sequence import SequenceTracker
 from experiments.inspection.violations import PendingViolations, content_fault, fec_fault
-from protocols.norm.messages import Ack, Command, Data, Flush, Info, Nack, Probe, RepairAdv, Squelch
+from protocols.norm.messages import Ack, Command, Data, Flush, Info, Nack, NormMessage, Probe, RepairAdv, Squelch
 
 __all__ = ["SessionAnalysis"]
 
 _ROWS_KEPT = 1000
+_ADDRESSES_NAMED = 4
 
 
 class SessionAnalysis:
     """All senders and receivers in a capture; times are seconds since the first message, at `begin`."""
 
-    def __init__(self, begin: float, end: float) -> None:
+    def __init__(self, begin: float, end: float, nodes: NodeTally) -> None:
         self.begin = begin
         self.findings = FindingLog()
         self.timeline = IntervalCounts(end - begin)
@@ -31,6 +33,12 @@ class SessionAnalysis:
         self.asked = 0
         self.messages = self.octets = self.unreadable = 0
         """Messages, their bytes, and datagrams truncated too short to decode."""
+        self.other_messages = self.other_octets = 0
+        """Messages from and to nodes not analysed in detail, and their bytes."""
+        self._kept_senders, self._kept_receivers = nodes.senders, nodes.receivers
+        self._other_senders: set[tuple[int, int]] = set()
+        self._other_receivers: set[int] = set()
+        self._budget = DetailBudget()
         self._pending_violations = PendingViolations(self.findings)
         self._latest: dict[int, SenderView] = {}
 
@@ -46,6 +54,11 @@ class SessionAnalysis:
             return ""
         self.messages += 1
         self.octets += datagram.size
+        self._budget.read(datagram.size)
+        if self._is_other(message):
+            self.other_messages += 1
+            self.other_octets += datagram.size
+            return ""
         if isinstance(message, Data | Info | Command):
             kind = self._from_sender(captured, message, time)
         elif isinstance(message, Nack | Ack):
@@ -54,14 +67,35 @@ class SessionAnalysis:
             kind = message.kind
         if kind:
             self.timeline.add(kind, time, datagram.size)
+        if self._budget.refused:
+            self.findings.add("detail-limit", datagram.number, time, str(message.kind), self._budget.refused)
+            self._budget.refused = 0
         return kind
+
+    def _is_other(self, message: NormMessage) -> bool:
+        """Return whether a message is from or to a node that is not analysed in detail."""
+        if isinstance(message, Data | Info | Command):
+            return self._other_sender(message.origin.source_id, message.origin.instance_id)
+        if not isinstance(message, Nack | Ack):
+            return False
+        other = self._kept_receivers is not None and message.source_id not in self._kept_receivers
+        if other:
+            self._other_receivers.add(message.source_id)
+        key = message.sender_id, message.instance_id
+        return other or (key in self._other_senders and self._other_sender(*key))
+
+    def _other_sender(self, node: int, instance: int) -> bool:
+        other = self._kept_senders is not None and (node, instance) not in self._kept_senders
+        if other:
+            self._other_senders.add((node, instance))
+        return other
 
     # -- senders -------------------------------------------------------------------------------------------------------
 
     def _from_sender(self, captured: CapturedMessage, message: Data | Info | Command, time: float) -> str:
         datagram = captured.datagram
         sender = self._sender(captured, message, time)
-        skipped, again = sender.sequences.setdefault(datagram.source, SequenceTracker()).add(message.sequence)
+        skipped, again = sender.number(datagram.source, message.sequence)
         self._pending_violations.settle(sender, skipped)
         name = f"sender {sender.source_id}"
         if again:
@@ -79,7 +113,7 @@ class SessionAnalysis:
         key = origin.source_id, origin.instance_id
         sender = self.senders.get(key)
         if sender is None:
-            sender = self.senders[key] = SenderView(origin, time, self.findings)
+            sender = self.senders[key] = SenderView(origin, time, self.findings, self._budget)
         before = self._latest.get(origin.source_id)
         if before is not sender:
             if before is not None:
@@ -87,7 +121,7 @@ class SessionAnalysis:
                 self.findings.add("instance-change", datagram.number, time, what)
             self._latest[origin.source_id] = sender
         if sender.sequences and datagram.source not in sender.sequences:
-            what = f"sender {origin.source_id}: {', '.join(sender.sequences)} and {datagram.source}"
+            what = f"sender {origin.source_id}: {', '.join(list(sender.sequences)[:_ADDRESSES_NAMED])} and {datagram.source}"
             self.findings.add("two-addresses", datagram.number, time, what)
         return sender
 
@@ -105,7 +139,7 @@ class SessionAnalysis:
         elif isinstance(message, Squelch):
             sender.squelched(message)
         elif isinstance(message, RepairAdv) and sender.fec_id is not None:
-            sender.asked(requested_repairs(message.requests, sender.fec_id), number, time, None)
+            sender.asked(requested_repairs(message.requests, sender.fec_id, self._budget), number, time, None)
         return message.kind
 
     def _data(self, sender: SenderView, captured: CapturedMessage, message: Data, time: float) -> str:
@@ -141,7 +175,7 @@ class SessionAnalysis:
             self.findings.add("wrong-fec", number, time, f"receiver {nack.source_id}: {fault}")
         if sender.fec_id is None:
             return
-        requested = requested_repairs(nack.requests, sender.fec_id)
+        requested = requested_repairs(nack.requests, sender.fec_id, self._budget)
         self._pending_violations.asked(sender, requested, nack.source_id, number, time)
         asked, found = sender.asked(requested, number, time, nack.source_id)
         for request in found:
@@ -162,6 +196,9 @@ class SessionAnalysis:
             listeners = [each for each in self.receivers.values() if key in each.senders]
             for place, round_ in enumerate(sender.rounds):
                 end = sender.rounds[place + 1].time if place + 1 < len(sender.rounds) else sender.last
+                if not self._budget.work(len(listeners)):
+                    self.findings.add("detail-limit", round_.packet, round_.time, "receivers without a request in this round")
+                    continue
                 quiet = [each for each in listeners if each.first <= end and each.node not in round_.askers]
                 round_.silent = tuple(sorted(each.node for each in quiet))
                 for each in quiet:
@@ -174,6 +211,12 @@ class SessionAnalysis:
         return {
             "senders": [sender.plain() for sender in self.senders.values()],
             "receivers": [self.receivers[node].plain(sent) for node in sorted(self.receivers)],
+            "others": {
+                "senders": len(self._other_senders),
+                "receivers": len(self._other_receivers),
+                "messages": self.other_messages,
+                "bytes": self.other_octets,
+            },
             "requests": [row.plain() for row in self.requests],
             "requests_more": self.asked - len(self.requests),
             "timeline": self.timeline.plain(),

@@ -12,6 +12,7 @@ from protocols.serial import ahead
 __all__ = ["PendingViolations", "content_fault", "fec_fault"]
 
 _STREAM_HEADER = 8
+_MOST_OPEN = 1000
 
 
 def content_fault(view: ObjectView, data: Data, size: int) -> tuple[str, str] | None:
@@ -59,6 +60,7 @@ class PendingViolations:
     def __init__(self, findings: FindingLog) -> None:
         self._findings = findings
         self._open: dict[tuple[int, int], list[tuple[int, float, str]]] = {}
+        """Undecided requests by sender, the first thousand of each."""
 
     def asked(self, sender: SenderView, requested: RequestedRepairs, who: int, packet: int, time: float) -> None:
         """Record the parts of a request whose content was not captured."""
@@ -67,7 +69,9 @@ class PendingViolations:
             if rule == "before-capture":
                 self._findings.add(rule, packet, time, text)
             else:
-                self._open.setdefault((sender.source_id, sender.instance), []).append((packet, time, text))
+                waiting = self._open.setdefault((sender.source_id, sender.instance), [])
+                if len(waiting) < _MOST_OPEN:
+                    waiting.append((packet, time, text))
 
     def flushed(self, sender: SenderView, flush: Flush, packet: int, time: float) -> None:
         """Check a FLUSH: it may name only content that was sent, or an object without content."""
