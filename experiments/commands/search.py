@@ -9,7 +9,7 @@ import yaml
 
 from experiments.commands.options import Json
 from experiments.output import tables
-from experiments.scenario.files import override, read_yaml
+from experiments.scenario.scenario import read
 from protocols.errors import UsageError
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ def search_command(
     # The simulator is loaded here alone: it takes longer than `send` and `recv` should take to start.
     from experiments.search.search import search
 
-    data = read_yaml(scenario)
-    override(data, sets or ())
+    data = read(scenario, sets or ())
     file = out if out is not None else Path(f"{data.get('name', 'scenario')}-violation.yaml")
     with tables.working(f"{runs} runs of {scenario.name} with random faults"):
         found = search(data, str(scenario), runs=runs, seed=seed, complete=complete)

@@ -10,7 +10,6 @@ from experiments.running.result import Result
 from experiments.running.storms import StormCounters
 from experiments.scenario.fault_schedule import Mortal, plan
 from experiments.scenario.scenario import Scenario
-from protocols.registry import protocol
 from sim.network import Network
 
 __all__ = ["RunMonitor"]
@@ -29,7 +28,7 @@ class RunMonitor:
         self._players = players
         self._quiet = not scenario.traffic
         self._network = network
-        self._invariants = Invariants(protocol(scenario.protocol.name).ordered)
+        self._invariants = Invariants(scenario.protocol.spec.ordered)
         self._storm = StormCounters(map(network.topology.index, scenario.senders))
         network.observers.append(self._storm)
         for name, program in players.items():

@@ -17,7 +17,6 @@ from experiments.scenario.workload import Attendance, FileWorkload
 from protocols.cross import Load, Receipt, is_cross
 from protocols.errors import ConfigError
 from protocols.machine import Content, Group, Message, Source
-from protocols.registry import protocol
 from topologies.addressing import node_id
 from topologies.spec import Topology
 from topologies.trees import in_scope
@@ -194,9 +193,7 @@ class Participants:
 
     def _node(self, session: Session, name: str) -> Node:
         choice = self.scenario.protocol
-        return Node(
-            protocol(choice.name), choice.config, session.id_of(self.topology, name), Group(self._address(session.name))
-        )
+        return Node(choice.spec, choice.config, session.id_of(self.topology, name), Group(self._address(session.name)))
 
     def _jobs(self, session: Session, sender: str) -> list[Job]:
         sources = self._sources[session.number, sender] = []

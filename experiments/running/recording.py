@@ -10,7 +10,6 @@ from typing import IO, Any, BinaryIO, TextIO, cast
 from emu.capture import CapturePoint
 from experiments.scenario.scenario import Scenario
 from protocols.errors import UnsupportedError, UsageError
-from protocols.registry import protocol
 from sim.series import MEASURES, Series
 from sim.sniffer import Encoder, Sniffer, check_point
 from sim.tracer import Tracer
@@ -72,7 +71,7 @@ class Recording:
         """Watchers with open files, which are closed, and the series written, at the end."""
         with ExitStack() as stack:
             found: list[Watcher] = []
-            encoder = Encoder(topology, protocol(scenario.protocol.name).codec())
+            encoder = Encoder(topology, scenario.protocol.spec.codec())
             for point, path in self._files():
                 file = cast(BinaryIO, stack.enter_context(_open(path, "wb")))
                 found.append(Sniffer(topology, point, file, encoder))

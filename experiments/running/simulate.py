@@ -15,7 +15,6 @@ from experiments.scenario.scenario import Scenario
 from protocols.cross import Mixed
 from protocols.errors import UnsupportedError
 from protocols.machine import Codec
-from protocols.registry import protocol
 from sim.network import Network
 from sim.watch import WatchedNetwork, Watcher
 from topologies.impairments import impairment
@@ -90,7 +89,7 @@ _RARE = ("corrupt", "marked", "duplicated")
 
 def codec_of(scenario: Scenario) -> Callable[[], Codec]:
     """The codec of the protocol, and of cross traffic where there is some."""
-    codec = protocol(scenario.protocol.name).codec
+    codec = scenario.protocol.spec.codec
     return (lambda: Mixed(codec())) if scenario.traffic else codec
 
 

@@ -18,6 +18,7 @@ from experiments.scenario.fault_schedule import check as check_fault
 from experiments.scenario.files import override, read_yaml
 from experiments.scenario.foreign_nodes import NodeChoice, check_nodes
 from experiments.scenario.protocol_choice import ProtocolChoice
+from experiments.scenario.protocol_modules import resolve_in
 from experiments.scenario.validation_errors import validated
 from experiments.scenario.workload import Attendance, Workloads
 from protocols.errors import ConfigError, UsageError
@@ -44,7 +45,7 @@ class Scenario(BaseModel):
     name: str = Field(min_length=1, description="what to call it in results")
     seed: int = Field(default=1, ge=0, lt=2**64, strict=True, description="every random number follows from it")
     topology: AnyTopology = Field(description="hosts, switches and links; or {file: net.yaml}")
-    protocol: ProtocolChoice = Field(description="protocol and parameters")
+    protocol: ProtocolChoice = Field(description="protocol by its name, or {module: mine.py}, and its parameters")
     workload: Workloads = Field(description="what is sent: one workload or a list")
     traffic: tuple[AnyTraffic, ...] = Field(default=(), description="cross traffic beside the session; simulator only")
     receivers: tuple[Attendance, ...] = Field(default=(), description="receivers that join late or leave early")
@@ -151,6 +152,9 @@ class Scenario(BaseModel):
         What changes nothing is left out: the engine, and what is only looked at.
         """
         meaning = {key: value for key, value in self.plain().items() if key not in MEANINGLESS}
+        if self.protocol.module:
+            # Its source, wherever the file lies.
+            meaning["protocol"] = meaning["protocol"] | {"module": self.protocol.digest}
         if not self.foreign:
             del meaning["nodes"]
         if self.emu.trunk == "any":
@@ -169,6 +173,7 @@ def read(path: Path | str, sets: Iterable[str] = (), seed: int | None = None) ->
     data = read_yaml(Path(path))
     override(data, sets)
     _read_topology(data, Path(path))
+    resolve_in(data, Path(path).parent)
     if seed is not None:
         data["seed"] = seed
     return data

@@ -1,14 +1,12 @@
 """The protocols under test, each with parameters that make a session short. A new protocol adds a line to SETTINGS."""
 
-from dataclasses import dataclass
 from typing import Any
 
-from protocols.machine import Codec, Group, Machine, Ports, Sender
+from experiments.contract.case import Case
 from protocols.registry import names, protocol
-from protocols.spec import ProtocolSpec
 from tests.support.toy import TOY
 
-__all__ = ["CASES", "TOY_CASE", "Case"]
+__all__ = ["CASES", "SETTINGS", "TOY_CASE"]
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "toy": {"rate": 1e6, "segment": 500, "wait": 0.005, "robust": 8},
@@ -18,29 +16,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "n2": {"rate": 1e6, "segment": 500, "timeout": 0.05, "gather": 0.0, "hold": 0.01, "window": 0.02, "robust": 8},
     "srm": {"rate": 1e6, "segment": 500, "timeout": 0.05, "distance": 0.005, "robust": 10},
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A protocol and the parameters to run it with. The sender is node 1, receivers are 2, 3, ..."""
-
-    protocol: ProtocolSpec
-    settings: dict[str, Any]
-
-    def __str__(self) -> str:
-        return self.protocol.name
-
-    def codec(self) -> Codec:
-        """A fresh codec."""
-        return self.protocol.codec()
-
-    def sender(self, ports: Ports, group: Group) -> Sender:
-        """The sender of the session."""
-        return self.protocol.make_sender(ports, self.protocol.config(**self.settings), 1, group, 7)
-
-    def receiver(self, ports: Ports, group: Group, number: int) -> Machine:
-        """Receiver `number`, counted from 1."""
-        return self.protocol.make_receiver(ports, self.protocol.config(**self.settings), 1 + number, group)
 
 
 TOY_CASE = Case(TOY, SETTINGS["toy"])

@@ -15,7 +15,6 @@ from experiments.sweep.run.rounds import asked_metrics, wanted
 from experiments.sweep.run.shipping import ship
 from experiments.sweep.run.spark import cores_of, session, stop
 from experiments.sweep.run.task import Task
-from experiments.sweep.run.version import code_version
 from experiments.sweep.run.work import perform as make_run
 from experiments.sweep.spec.grid import SweepPlan, SweepRun
 from experiments.sweep.store.datasets import Known, known_runs, metric_values, set_aside
@@ -46,6 +45,7 @@ class Summary:
     """What came of an invocation. `status` counts all runs the sweep asks for, `made` those of this invocation."""
 
     folder: Path
+    version: str
     total: int = 0
     made: int = 0
     known: int = 0
@@ -69,7 +69,7 @@ class Summary:
         counts = {
             key: getattr(self, key) for key in ("total", "made", "known", "left", "failed", "other_versions", "unreadable")
         }
-        told = {"folder": str(self.folder), "version": code_version(), "interrupted": self.interrupted}
+        told = {"folder": str(self.folder), "version": self.version, "interrupted": self.interrupted}
         return {**told, **counts, "status": dict(sorted(self.status.items()))}
 
 
@@ -92,7 +92,7 @@ class _Conductor:
         self.spark = spark
         self.own = spark is None
         self.calibration: Calibration | None = None
-        self.summary = Summary(folder)
+        self.summary = Summary(folder, plan.version)
 
     def go(self) -> Summary:
         try:
@@ -147,10 +147,10 @@ class _Conductor:
         if "emu" in sweep.backends:
             # Each is long, and what is finished should be safe.
             tasks = list(range(len(todo)))
-        job = new_job(self.folder, options.remote or options.master, len(todo))
+        job = new_job(self.folder, options.remote or options.master, len(todo), self.plan.version)
         part = self.folder / "runs" / f"job={job}"
         progress = Progress(part, len(todo), self.summary.known, options.quiet)
-        table = todo_table(todo, tasks, self.plan.axis_types)
+        table = todo_table(todo, tasks, self.plan.axis_types, self.plan.version)
         self.summary.interrupted = not execute(self.spark, table, self._task(), part, progress)
         self.summary.made += progress.done
 
@@ -176,11 +176,12 @@ class _Conductor:
             folder=str(self.folder.absolute() / "captures"),
             time_limit=sweep.time_limit,
             memory=sweep.memory,
+            modules=self.plan.modules,
         )
 
     def _count(self, runs: Sequence[SweepRun]) -> None:
         known = known_runs(self.folder)
         done = known.done
-        self.summary.other_versions = sum(version != code_version() for version, _ in known.status.values())
+        self.summary.other_versions = sum(version != self.plan.version for version, _ in known.status.values())
         self.summary.total = len(runs)
         self.summary.status = Counter(done[run.run_id] for run in runs if run.run_id in done)

@@ -9,7 +9,6 @@ from experiments.sweep.run.conduct import missing_runs
 from experiments.sweep.run.costs import calibrate
 from experiments.sweep.run.guard import Guard
 from experiments.sweep.run.rounds import asked_metrics, wanted
-from experiments.sweep.run.version import code_version
 from experiments.sweep.run.work import perform
 from experiments.sweep.spec.grid import SweepPlan
 from experiments.sweep.store.datasets import known_runs, metric_values
@@ -53,7 +52,7 @@ def estimate(plan: SweepPlan, folder: Path) -> Estimate:
     rows = sum(run.receivers for run in todo) if plan.sweep.keep.receivers else 0
     return Estimate(
         name=plan.sweep.name,
-        version=code_version(),
+        version=plan.version,
         points=len({run.point.index for run in runs}),
         runs=len(runs),
         missing=len(todo),

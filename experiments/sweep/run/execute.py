@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from experiments.sweep.run.progress import Progress
 from experiments.sweep.run.task import WANTED_RUNS, Task
-from experiments.sweep.run.version import code_version
 from experiments.sweep.spec.grid import SweepRun
 from experiments.sweep.spec.quantities import Value, number_of
 from experiments.sweep.store.datasets import location
@@ -34,13 +33,13 @@ class SweepError(McastlabError):
     """Spark gave up on the job; what was finished is kept."""
 
 
-def todo_table(runs: Sequence[SweepRun], tasks: Sequence[int], axes: Mapping[str, str]) -> Any:
+def todo_table(runs: Sequence[SweepRun], tasks: Sequence[int], axes: Mapping[str, str], version: str) -> Any:
     """What Spark is given to do."""
     rows = [
         {
             "task": task,
             "run_id": run.run_id,
-            "version": code_version(),
+            "version": version,
             "point": run.point.index,
             "case": run.point.case,
             "seed": run.seed,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.scenario.files import put
+from experiments.scenario.protocol_modules import find_protocol, resolve, resolve_in, source_of
 from experiments.scenario.scenario import Scenario, parse, read
 from experiments.sweep.run.version import code_version
 from experiments.sweep.spec.conditions import Condition
@@ -65,8 +66,31 @@ class SweepPlan:
             self.base = read(self.path.parent / self.sweep.scenario)
         else:
             self.base = {"name": self.sweep.name, **copy.deepcopy(self.sweep.scenario)}
+            resolve_in(self.base, self.path.parent)
         for key, value in self.sweep.set.items():
             self._put(self.base, key, value, f"set.{key}")
+
+    @property
+    def modules(self) -> dict[str, bytes]:
+        """The source of every protocol file that base, cases and axes name, by its absolute path."""
+        return {path: source for path in self._module_names() if (source := source_of(path)) is not None}
+
+    @property
+    def version(self) -> str:
+        """The version of the code that makes the runs, protocols from outside included."""
+        names = self._module_names()
+        if not names:
+            return code_version()
+        hashed = sha256("".join(find_protocol("", name).digest for name in names).encode())
+        return f"{code_version()}.{hashed.hexdigest()[:12]}"
+
+    def _module_names(self) -> list[str]:
+        cases = [case.get("protocol.module", case.get("protocol")) for case in self.sweep.cases.values()]
+        axes = [
+            value for name, axis in self.sweep.axes.items() if "protocol.module" in self._keys(name) for value in axis.grid()
+        ]
+        named = (item.get("module") if isinstance(item, dict) else item for item in (self.base.get("protocol"), *cases, *axes))
+        return sorted({resolve(name, self.path.parent) for name in named if isinstance(name, str)})
 
     @property
     def most_runs(self) -> int:
@@ -135,6 +159,7 @@ class SweepPlan:
         for name, value in point.values.items():
             for key in self._keys(name):
                 self._put(data, key, value, f"axes.{name}")
+        resolve_in(data, self.path.parent)
         data["seed"] = self.sweep.seed
         scenario = parse(data, f"{self.path}: {point}")
         weight, receivers = _weight(scenario)
@@ -159,7 +184,7 @@ class SweepPlan:
             raise ConfigError(f"{self.path}: {origin}: {str(error).removeprefix('--set: ')}") from error
 
     def _run_id(self, digest: str, backend: str) -> str:
-        """What is kept belongs to the name: a run without its time series does not stand for one with."""
+        """Hash scenario, backend, code version and what is kept: a run without its time series is another than one with."""
         keep = self.sweep.keep
         kept = [keep.receivers, keep.series, *keep.captures]
         named = json.dumps([digest, backend, kept, code_version()])

@@ -9,14 +9,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import yaml
 
-from experiments.sweep.run.version import code_version, commit
+from experiments.sweep.run.version import commit
 from experiments.sweep.spec.grid import SweepPlan
 from experiments.sweep.store.datasets import parts
 from protocols.errors import UsageError
@@ -75,20 +75,20 @@ def claim(folder: Path) -> Iterator[None]:
         yield
 
 
-def new_job(folder: Path, master: str, runs: int) -> str:
+def new_job(folder: Path, master: str, runs: int, version: str) -> str:
     """Note an invocation that is about to make some runs; returns its name, the <uuid> of its parts."""
     job = str(uuid4())
     about = {
         "job": job,
         "started": datetime.now(UTC).isoformat(),
-        "version": code_version(),
+        "version": version,
         "commit": commit(),
         "runs": runs,
         "master": master,
         "machine": socket.gethostname(),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
-        "packages": {name: version(name) for name in ("pyspark", "pyarrow", "numpy", "simpy")},
+        "packages": {name: metadata.version(name) for name in ("pyspark", "pyarrow", "numpy", "simpy")},
         "command": sys.argv,
     }
     jobs = folder / "jobs"

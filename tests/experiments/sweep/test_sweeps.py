@@ -15,7 +15,7 @@ from experiments.sweep.run.work import perform
 from experiments.sweep.spec.grid import Point, SweepPlan
 from experiments.sweep.spec.sweep_file import load_sweep
 
-FOLDER = Path(__file__).parents[2] / "experiments" / "sweeps"
+FOLDER = Path(__file__).parents[3] / "experiments" / "sweeps"
 SWEEPS = sorted(path.stem for path in FOLDER.glob("*.yaml"))
 NEAR = 4.0
 """Standard errors."""

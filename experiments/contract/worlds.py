@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from emu.host import Loop, UdpHost, new_loop
+from experiments.contract.bench import Bench
+from experiments.contract.case import Case
+from experiments.contract.losses import nothing, randomly
 from protocols.errors import WireError
 from protocols.machine import Codec, Group, Host, Message, Ports
 from protocols.rng import Rng, key_of
 from sim.network import Network
-from tests.contract.cases import Case
-from tests.support.bench import Bench
-from tests.support.losses import nothing, randomly
 from topologies.generators import Star
 
 __all__ = ["WORLDS", "BenchWorld", "SimWorld", "UdpWorld", "World", "WorldHost", "free_port"]
