@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from experiments.commands.options import Json
+from experiments.commands.options import Json, ScenarioFile
 from experiments.output import tables
 from experiments.running.live_view import LiveView
 from experiments.scenario.cases import load_cases
@@ -21,7 +21,7 @@ __all__ = ["run_command"]
 
 def run_command(
     *,
-    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.yaml", help="Scenario file.", show_default=False)],
+    scenario: ScenarioFile,
     backend: Annotated[
         str | None,
         typer.Option(

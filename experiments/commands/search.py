@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 import yaml
 
-from experiments.commands.options import Json
+from experiments.commands.options import Json, ScenarioFile
 from experiments.output import tables
 from experiments.scenario.scenario import read
 from protocols.errors import UsageError
@@ -20,7 +20,7 @@ __all__ = ["search_command"]
 
 def search_command(
     *,
-    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.yaml", help="Scenario file.", show_default=False)],
+    scenario: ScenarioFile,
     runs: Annotated[int, typer.Option(help="How many plans to try.", metavar="N", min=1)] = 100,
     seed: Annotated[int, typer.Option(help="Plans are drawn from it.", metavar="N", min=0)] = 1,
     sets: Annotated[

@@ -19,6 +19,7 @@ from experiments.scenario.files import override, read_yaml
 from experiments.scenario.foreign_nodes import NodeChoice, check_nodes
 from experiments.scenario.protocol_choice import ProtocolChoice
 from experiments.scenario.protocol_modules import resolve_in
+from experiments.scenario.ready import find_scenario
 from experiments.scenario.validation_errors import validated
 from experiments.scenario.workload import Attendance, Workloads
 from protocols.errors import ConfigError, UsageError
@@ -27,7 +28,7 @@ from topologies.generators import AnyTopology
 from topologies.spec import Topology
 from topologies.units import Duration
 
-__all__ = ["Scenario", "file_schema", "load", "parse", "read", "schema"]
+__all__ = ["Scenario", "complete", "file_schema", "load", "parse", "read", "schema"]
 
 
 MEANINGLESS = ("engine", "capture", "trace", "series", "twin", "compare")
@@ -164,19 +165,28 @@ class Scenario(BaseModel):
 
 
 def load(path: Path | str, sets: Iterable[str] = (), seed: int | None = None) -> Scenario:
-    """The scenario in a YAML file, with `key.path=value` replacements and another seed. ConfigError is one line."""
+    """The scenario in a YAML file, or the ready one of this name, with `key.path=value` replacements and another seed.
+
+    ConfigError, in one line, names the key that is wrong; UsageError a file that can't be read.
+    """
     return parse(read(path, sets, seed), str(path))
 
 
 def read(path: Path | str, sets: Iterable[str] = (), seed: int | None = None) -> dict[str, Any]:
-    """The plain values of a scenario file, as `load` takes them."""
-    data = read_yaml(Path(path))
+    """The plain values of a scenario file or a ready scenario, with replacements as for `load`."""
+    path = find_scenario(path)
+    data = read_yaml(path)
     override(data, sets)
-    _read_topology(data, Path(path))
-    resolve_in(data, Path(path).parent)
+    complete(data, path)
     if seed is not None:
         data["seed"] = seed
     return data
+
+
+def complete(data: dict[str, Any], path: Path) -> None:
+    """Read what plain values name by file, relative to the folder of `path`: a topology, and where a protocol lies."""
+    _read_topology(data, path)
+    resolve_in(data, path.parent)
 
 
 def _read_topology(data: dict[str, Any], path: Path) -> None:

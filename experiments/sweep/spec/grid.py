@@ -12,7 +12,8 @@ from typing import Any
 
 from experiments.scenario.files import put
 from experiments.scenario.protocol_modules import find_protocol, resolve, resolve_in, source_of
-from experiments.scenario.scenario import Scenario, parse, read
+from experiments.scenario.ready import find_scenario
+from experiments.scenario.scenario import Scenario, complete, parse, read
 from experiments.sweep.run.version import code_version
 from experiments.sweep.spec.conditions import Condition
 from experiments.sweep.spec.quantities import Value, kind_of, number_of
@@ -63,10 +64,10 @@ class SweepPlan:
 
     def __post_init__(self) -> None:
         if isinstance(self.sweep.scenario, str):
-            self.base = read(self.path.parent / self.sweep.scenario)
+            self.base = read(find_scenario(self.sweep.scenario, self.path.parent))
         else:
             self.base = {"name": self.sweep.name, **copy.deepcopy(self.sweep.scenario)}
-            resolve_in(self.base, self.path.parent)
+            complete(self.base, self.path)
         for key, value in self.sweep.set.items():
             self._put(self.base, key, value, f"set.{key}")
 

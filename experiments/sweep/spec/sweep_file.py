@@ -139,7 +139,9 @@ class Sweep(_Strict):
     name: str = Field(
         min_length=1, pattern=r"^[A-Za-z0-9._-]+$", description="what to call it; the default folder has this name"
     )
-    scenario: str | dict[str, Any] = Field(description="the base: a scenario file (relative to this file), or a scenario")
+    scenario: str | dict[str, Any] = Field(
+        description="the base: a scenario file (relative to this), a ready scenario, or a scenario itself"
+    )
     set: dict[str, Any] = Field(default={}, description="values replaced in the base, by key.path")
     axes: dict[str, Axis] = Field(default={}, description="what varies: by key.path of the scenario, or a name with a key")
     zip: tuple[tuple[str, ...], ...] = Field(default=(), description="axes that go together, value by value")
