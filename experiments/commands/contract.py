@@ -25,13 +25,14 @@ def contract(
     Exit code 0: every rule is kept; 1: some are broken; 2: no such protocol, or one that can't be imported.
     """
     # The simulator is loaded here alone: it takes longer than other commands should take to start.
+    from experiments.contract.case import SETTINGS
     from experiments.contract.suite import case_of, examine
     from experiments.scenario.protocol_modules import find_protocol, protocol_names, resolve
 
     named = protocol in protocol_names()
     found = find_protocol(protocol) if named else find_protocol("", resolve(protocol))
     findings = []
-    for finding in examine(case_of(found.spec, found.contract)):
+    for finding in examine(case_of(found.spec, SETTINGS.get(protocol, found.contract))):
         findings.append(finding)
         if not as_json:
             about = f" [{finding.about}]" if finding.about else ""

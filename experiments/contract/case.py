@@ -6,7 +6,16 @@ from typing import Any
 from protocols.machine import Codec, Group, Machine, Ports, Sender
 from protocols.spec import ProtocolSpec
 
-__all__ = ["Case"]
+__all__ = ["SETTINGS", "Case"]
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "norm": {"rate": 1e6, "segment": 500, "block": 8, "parity": 4, "grtt": 0.02, "probe_min": 0.1, "robust": 8, "gsize": 10},
+    "a": {"rate": 1e6, "segment": 500, "timeout": 0.05, "robust": 10},
+    "n1": {"rate": 1e6, "segment": 500, "timeout": 0.05, "gather": 0.005, "hold": 0.01, "robust": 8},
+    "n2": {"rate": 1e6, "segment": 500, "timeout": 0.05, "gather": 0.0, "hold": 0.01, "window": 0.02, "robust": 8},
+    "srm": {"rate": 1e6, "segment": 500, "timeout": 0.05, "distance": 0.005, "robust": 10},
+}
+"""For mcastlab's own protocols; a module from outside has them in its `CONTRACT`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from experiments.contract.case import Case
 from experiments.contract.content import Extent, FailingSink, MemorySink
 from experiments.contract.losses import Drop, any_of, everything_to, nothing, randomly
 from experiments.contract.session import Session, contents_of, sizes
+from experiments.contract.watch import Watch
 from experiments.contract.worlds import BenchWorld, World
 from protocols.errors import ConfigError, WireError
 from protocols.events import FlushCompleted, ObjectReceived, SenderSilent
@@ -26,6 +27,7 @@ __all__ = [
     "answers_after_events",
     "codec_keeps_messages_and_refuses_noise",
     "config_is_checked",
+    "counters_are_numbers",
     "arrives",
     "dead_receiver_stops_nobody",
     "early_wakes_change_nothing",
@@ -304,6 +306,22 @@ def config_is_checked(case: Case) -> None:
     for name, found in known.items():
         if isinstance(found, Setting) and found.low > -inf:
             _refuses(kind, {**case.settings, name: found.low - 1})
+
+
+def counters_are_numbers(case: Case) -> None:
+    """`counts` answers whole numbers by name, and `held` (kept, limit) pairs within their limits.
+
+    Counters with the names of docs/protocols.md go into the metrics of a run: data_sent, repairs_sent, nacks_sent, ...
+    """
+    session, world = bench_session(case, randomly(0.1))
+    session.submit(*contents_of(sizes))
+    session.run()
+    for host in world.bench.hosts.values():
+        watch = host.machine
+        assert isinstance(watch, Watch)
+        counts, held = watch.inner.counts(), watch.inner.held()
+        assert all(isinstance(count, int) and count >= 0 for count in counts.values()), f"counts: {counts}"
+        assert all(kept <= limit for kept, limit in held.values()), f"held: {held}"
 
 
 def _refuses(kind: type, settings: dict[str, Any]) -> None:

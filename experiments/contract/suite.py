@@ -53,7 +53,7 @@ def examine(case: Case) -> Iterator[Finding]:
 
 def _rules(case: Case) -> Iterator[tuple[Callable[[], None], str]]:
     """Every rule with its parameters, and what tells it from the same rule with others."""
-    for plain in (checks.config_is_checked, checks.codec_keeps_messages_and_refuses_noise):
+    for plain in (checks.config_is_checked, checks.codec_keeps_messages_and_refuses_noise, checks.counters_are_numbers):
         yield partial(plain, case), ""
     for name, world in WORLDS.items():
         for loss in (0.0, 0.1):

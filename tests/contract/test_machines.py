@@ -28,6 +28,10 @@ def test_messages_survive_the_codec_and_noise_is_refused(case: Case) -> None:
     checks.codec_keeps_messages_and_refuses_noise(case)
 
 
+def test_counters_are_numbers(case: Case) -> None:
+    checks.counters_are_numbers(case)
+
+
 def test_nobody_speaks_when_all_is_said(case: Case) -> None:
     checks.quiet_at_the_end(case)
 

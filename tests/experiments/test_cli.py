@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from experiments.cli import invoke
-from experiments.commands import demo
 from experiments.running import run as running
 from experiments.running.run import run
 from experiments.scenario.scenario import Scenario
@@ -188,7 +187,6 @@ def test_the_demo_shows_the_simulator_where_mininet_can_not_run(
 
 def test_the_demo_puts_both_worlds_side_by_side(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(running.BACKENDS, "emu", lambda scenario, seeing: run(scenario, "sim", seeing))
-    assert demo.SCENARIO.exists()
     assert invoke(["demo"]) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "complete receivers" in line]
     assert line.count("4 of 4") == 2
