@@ -99,9 +99,22 @@ def invoke(arguments: Sequence[str]) -> int:
         return _fail(str(error), 1)
     except (KeyboardInterrupt, typer.Abort):
         return 130
+    except ModuleNotFoundError as error:
+        return _fail(_lacking(error), 3)
     except REFUSED as error:
         return _fail(error.format_message(), 2)  # type: ignore[attr-defined]
     return code if isinstance(code, int) else 0
+
+
+def _lacking(error: ModuleNotFoundError) -> str:
+    """What is missing and how to get it; any other module that is not found is a fault of ours."""
+    from experiments.output.extras import extra_of
+
+    module = (error.name or "").partition(".")[0]
+    extra = extra_of(module)
+    if extra is None:
+        raise error
+    return f"{module} is missing; get it: {extra.command}"
 
 
 def _fail(text: str, code: int) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, TextIO, cast
 
 from emu.capture import CapturePoint
+from experiments.output.extras import need
 from experiments.scenario.scenario import Scenario
 from protocols.errors import UnsupportedError, UsageError
 from sim.series import MEASURES, Series
@@ -16,7 +17,7 @@ from sim.tracer import Tracer
 from sim.watch import Watcher
 from topologies.spec import Topology
 
-__all__ = ["Recording", "check_pyarrow"]
+__all__ = ["Recording"]
 
 MOST_INTERVALS = 1_000_000
 
@@ -55,7 +56,7 @@ class Recording:
 
     def _checked(self, scenario: Scenario) -> "Recording":
         if self.series is not None:
-            check_pyarrow()
+            need("series", "pyarrow")
         topology = scenario.build_topology()
         for point in self.points:
             _named("capture", point, lambda name: check_point(topology, name))
@@ -128,14 +129,6 @@ def _about(scenario: Scenario) -> dict[str, Any]:
         "senders": scenario.senders,
         "unit": "seconds",
     }
-
-
-def check_pyarrow() -> None:
-    """UnsupportedError when Parquet files can't be written here."""
-    try:
-        import pyarrow.parquet  # noqa: F401
-    except ImportError as error:
-        raise UnsupportedError("series: Parquet needs pyarrow; get it: pip install 'mcastlab[data]'") from error
 
 
 def _write_series(series: Series, path: Path, interval: float) -> None:

@@ -1,17 +1,16 @@
 """Points spread evenly over a unit cube: Latin hypercube and Sobol."""
 
+from experiments.output.extras import need
 from experiments.sweep.spec.sweep_file import Sample
-from protocols.errors import UnsupportedError
 
 __all__ = ["unit_points"]
 
 
 def unit_points(sample: Sample, dimensions: int) -> list[list[float]]:
     """As many points as asked for, the same ones for the same seed. UnsupportedError without scipy."""
-    try:
-        from scipy.stats import qmc
-    except ImportError as error:
-        raise UnsupportedError("sample: needs scipy; get it: pip install 'mcastlab[spark]'") from error
+    need("sample", "scipy")
+    from scipy.stats import qmc
+
     if sample.method == "sobol":
         # The sequence is balanced at powers of two; a beginning of it is still well spread.
         power = max(0, (sample.points - 1).bit_length())
