@@ -9,14 +9,14 @@ is a large one. At the end it says how late the pictures were.
 
 from collections.abc import Generator
 from statistics import mean
-from typing import Any, cast
+from typing import Any
 
 import simpy
 
 from experiments.running.content import Extent
 from experiments.running.program import accounted
 from protocols.events import Event, ObjectReceived
-from protocols.machine import Content, Group, Ports
+from protocols.machine import Content, Group
 from protocols.norm import NormConfig, NormReceiver, NormSender
 from sim.host import SimHost
 from sim.network import Network
@@ -62,9 +62,9 @@ def play(receivers: int = 20, loss: str = "2%") -> list[list[float]]:
     for node, name in enumerate(topology.hosts[1:], 2):
         viewer = Viewer(network.host(name))
         viewers.append(viewer)
-        viewer.host.run(NormReceiver(cast(Ports, viewer.host), config, node, GROUP), viewer.on_event, accounted)
+        viewer.host.run(NormReceiver(viewer.host, config, node, GROUP), viewer.on_event, accounted)
     host = network.host("sender")
-    sender = NormSender(cast(Ports, host), config, 1, GROUP)
+    sender = NormSender(host, config, 1, GROUP)
     host.run(sender, lambda event: None)
     shown: dict[int, float] = {}
     env.process(video(env, host, sender, shown))

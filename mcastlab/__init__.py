@@ -206,13 +206,15 @@ _HOMES = {
 _MODULES = {name: module for module, names in _HOMES.items() for name in names}
 
 
-def __getattr__(name: str) -> Any:
-    """Import a name when it is first used."""
-    if name not in _MODULES:
-        raise AttributeError(f"module 'mcastlab' has no attribute {name!r}")
-    found = getattr(import_module(_MODULES[name]), name)
-    globals()[name] = found
-    return found
+if not TYPE_CHECKING:
+    # Type checkers would take any name for an attribute.
+    def __getattr__(name: str) -> Any:
+        """Import a name when it is first used."""
+        if name not in _MODULES:
+            raise AttributeError(f"module 'mcastlab' has no attribute {name!r}")
+        found = getattr(import_module(_MODULES[name]), name)
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:

@@ -3,20 +3,17 @@
 from collections import deque
 from collections.abc import Callable
 from math import inf
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from protocols.errors import UsageError
 from protocols.events import Event
-from protocols.machine import Address, Group, Host, Machine, Message, Offer, Packet, Ports, Sink
+from protocols.hosting import PortsHost
+from protocols.machine import Address, Group, Machine, Message, Offer, Packet, Sink
 from protocols.rng import Rng
 
 __all__ = ["Part", "Several"]
 
 T = TypeVar("T")
-
-
-class _Both(Host, Ports, Protocol):
-    """What hosts are: host and ports at once."""
 
 
 class Part:
@@ -36,6 +33,10 @@ class Part:
     def trace(self) -> Callable[[str, object], None] | None:
         """The host's."""
         return self._whole.host.trace
+
+    @trace.setter
+    def trace(self, watcher: Callable[[str, object], None] | None) -> None:
+        self._whole.host.trace = watcher
 
     # Host
 
@@ -106,7 +107,7 @@ class Several(Machine):
 
     def __init__(self, host: Any) -> None:
         super().__init__(host)
-        self.host: _Both = host
+        self.host: PortsHost = host
         self._parts: list[Part] = []
         self.told: deque[Part] = deque()
         """Whose events the host holds, in order."""

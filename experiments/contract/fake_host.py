@@ -67,6 +67,12 @@ class FakeHost(Recorder):
         self._timer_count += 1
         heappush(self._timers, (when, self._timer_count, action))
 
+    def stop(self) -> None:
+        """End the machine: it leaves its groups, and neither receives nor sends any more."""
+        self.machine = None
+        self._armed = inf
+        self.groups.clear()
+
     # Ports that differ from the recorder's
 
     def send(self, packet: Packet) -> bool:

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from emu.node import Program
 from experiments.running.program import ReceiverProgram, SenderProgram
-from protocols.machine import Host, Message
+from protocols.hosting import PortsHost
+from protocols.machine import Message
 from protocols.several import Several
 
 __all__ = ["Lively", "Role", "CompositeProgram", "PartTimeReceiver"]
@@ -39,11 +40,11 @@ class CompositeProgram:
     def __init__(self, roles: Sequence[Role]) -> None:
         self._roles = roles
 
-    def start(self, host: Host) -> None:
+    def start(self, host: PortsHost) -> None:
         """Start them in order."""
         whole = Several(host)
         for role in self._roles:
-            role.program.start(cast(Host, whole.part(role.name, role.takes)))
+            role.program.start(whole.part(role.name, role.takes))
 
     def crash(self) -> None:
         """The host is going down, with all of them."""
@@ -65,11 +66,6 @@ class CompositeProgram:
         return {"role": "troupe", "parts": [role.program.result() for role in self._roles]}
 
 
-class _Stoppable(Host, Protocol):
-    def stop(self) -> None:
-        """The machine runs no more."""
-
-
 class PartTimeReceiver:
     """A receiver that starts at `join` and is stopped at `leave`."""
 
@@ -79,7 +75,7 @@ class PartTimeReceiver:
         self._leave = leave
         self._life = 0
 
-    def start(self, host: Host) -> None:
+    def start(self, host: PortsHost) -> None:
         """Plan both; after a crash, anew."""
         self._life += 1
         if self._leave is not None and self._leave <= host.now:
@@ -89,7 +85,7 @@ class PartTimeReceiver:
         else:
             self.program.start(host)
         if self._leave is not None:
-            host.later(self._leave, partial(self._in_life, self._life, cast(_Stoppable, host).stop))
+            host.later(self._leave, partial(self._in_life, self._life, host.stop))
 
     def _in_life(self, life: int, action: Callable[[], None]) -> None:
         """Do what was planned, unless the host crashed since."""

@@ -11,7 +11,8 @@ from typing import Protocol
 from emu.host import Loop, UdpHost, new_loop
 from emu.udp import endpoint_of
 from protocols.errors import UsageError
-from protocols.machine import Codec, Host
+from protocols.hosting import PortsHost
+from protocols.machine import Codec
 from protocols.rng import Rng
 
 __all__ = ["Ending", "Live", "Player", "live"]
@@ -22,7 +23,7 @@ BROADCAST = 0xFFFFFFFF
 class Player(Protocol):
     """What `Live.play` needs of a program."""
 
-    def start(self, host: Host) -> None:
+    def start(self, host: PortsHost) -> None:
         """Make the machine on the host and begin."""
 
     def finished(self) -> bool:

@@ -7,13 +7,14 @@ came out. It is slotted and small: there may be ten thousand receivers.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from experiments.running.content import Accounted, MemorySink
 from experiments.running.files import Hasher, ScratchSink
 from experiments.running.invariants import Invariants
 from protocols.events import FlushCompleted, ObjectAborted, ObjectOpened, ObjectReceived, ObjectSent, SenderReset
-from protocols.machine import Content, Event, Group, Host, Machine, Offer, Ports, Sender, Sink
+from protocols.hosting import PortsHost
+from protocols.machine import Content, Event, Group, Machine, Offer, Sender, Sink
 from protocols.spec import ProtocolSpec
 
 __all__ = ["Job", "Node", "OnDisk", "ReceiverProgram", "SenderProgram", "accounted", "in_memory"]
@@ -69,7 +70,7 @@ class SenderProgram:
         self._life = -1
         self._down = False
         self._at_end = 0
-        self._host: Host | None = None
+        self._host: PortsHost | None = None
         self.machine: Sender | None = None
         self.sent: dict[int, int] = {}
         """Object id -> number of the job."""
@@ -77,7 +78,7 @@ class SenderProgram:
         self.ended_at: float | None = None
         self.watch = watch
 
-    def start(self, host: Host) -> None:
+    def start(self, host: PortsHost) -> None:
         """Make the sender on the host and plan the jobs; called again after a crash, all of them as another instance."""
         node = self._node
         self._host = host
@@ -85,7 +86,7 @@ class SenderProgram:
         self._down = False
         self._left, self._at_end, self.sent, self.ended_at = len(self._jobs), 0, {}, None
         instance = (node.instance + self._life) & 0xFFFF
-        self.machine = node.protocol.make_sender(cast(Ports, host), node.config, node.id, node.group, instance)
+        self.machine = node.protocol.make_sender(host, node.config, node.id, node.group, instance)
         host.run(self.machine, self._on_event)
         for number, job in enumerate(self._jobs):
             if job.at <= host.now:
@@ -185,7 +186,7 @@ class ReceiverProgram:
         self._node = node
         self._sinks = sinks
         self._expected = expected
-        self._host: Host | None = None
+        self._host: PortsHost | None = None
         self._open: dict[Key, Sink] | None = None
         self.machine: Machine | None = None
         self.received: dict[Key, tuple[int, Sink | None]] | None = None
@@ -195,14 +196,14 @@ class ReceiverProgram:
         self.last_at: float | None = None
         self.watch = watch
 
-    def start(self, host: Host) -> None:
+    def start(self, host: PortsHost) -> None:
         """Make the receiver on the host; called again after a crash, it knows nothing of what it had."""
         node = self._node
         self._host = host
         self._open = self.received = None
         self.octets = 0
         self.first_at = self.last_at = None
-        self.machine = node.protocol.make_receiver(cast(Ports, host), node.config, node.id, node.group)
+        self.machine = node.protocol.make_receiver(host, node.config, node.id, node.group)
         host.run(self.machine, self._on_event, self._accept)
 
     def oversee(self, name: str, invariants: Invariants) -> None:

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from math import inf
-from typing import Annotated, Any, Literal, TypeAlias, cast
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field
 
 from protocols.cross import AimdSource, FlowSink, Gaps, PacedSource, constant, on_off, poisson
 from protocols.cross.wire import LOAD_SIZE
-from protocols.machine import Event, Host, Ports
+from protocols.hosting import PortsHost
+from protocols.machine import Event
 from topologies.spec import UDP_OVERHEAD
 from topologies.units import Duration, Rate, Size
 
@@ -94,14 +95,14 @@ class FlowSource:
         self._spec = spec
         self._machines: list[AimdSource | PacedSource] = []
 
-    def start(self, host: Host) -> None:
+    def start(self, host: PortsHost) -> None:
         """Make the source on the host."""
-        spec, ports, end = self._spec, cast(Ports, host), inf if self._spec.end is None else self._spec.end
+        spec, end = self._spec, inf if self._spec.end is None else self._spec.end
         machine: AimdSource | PacedSource
         if isinstance(spec, AimdTraffic):
-            machine = AimdSource(ports, self._number, spec.sink, spec.size, spec.begin, end)
+            machine = AimdSource(host, self._number, spec.sink, spec.size, spec.begin, end)
         else:
-            machine = PacedSource(ports, self._number, spec.sink, spec.size, spec.gaps(), spec.begin, end)
+            machine = PacedSource(host, self._number, spec.sink, spec.size, spec.gaps(), spec.begin, end)
         self._machines.append(machine)
         host.run(machine, _ignore)
 
@@ -128,9 +129,9 @@ class FlowEnd:
         self._spec = spec
         self._machines: list[FlowSink] = []
 
-    def start(self, host: Host) -> None:
+    def start(self, host: PortsHost) -> None:
         """Make the sink on the host."""
-        machine = FlowSink(cast(Ports, host), self._number, isinstance(self._spec, AimdTraffic))
+        machine = FlowSink(host, self._number, isinstance(self._spec, AimdTraffic))
         self._machines.append(machine)
         host.run(machine, _ignore)
 

@@ -50,4 +50,4 @@ def find_scenario(wanted: Path | str, folder: Path = Path()) -> Path:
         return ready[name].path
     near = get_close_matches(name, ready, 3, 0.5)
     hint = f"near: {', '.join(near)}" if near else "mcastlab scenarios lists them"
-    raise UsageError(f"scenario: value {name!r} is not allowed; neither a file nor a ready scenario ({hint})")
+    raise UsageError(f"scenario: value {name!r} is not allowed; neither a file nor a ready one ({hint})")
