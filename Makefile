@@ -1,8 +1,8 @@
-# make setup, demo, test, test-spark, lint, validate, twin, clean. Another Python: make setup PYTHON=python3.12
+# make setup, demo, test, test-long, coverage, lint, validate, twin, clean. Another Python: make setup PYTHON=python3.12
 PYTHON ?=
 BIN := .venv/bin
 
-.PHONY: setup demo test test-spark sweeps lint format validate twin test-netem compiled clean
+.PHONY: setup demo test test-long coverage sweeps lint format validate twin test-netem compiled clean
 .DEFAULT_GOAL := setup
 
 setup: # .venv with the mcastlab command, and as root the system packages; quick when all is there
@@ -14,17 +14,32 @@ demo: setup # one scenario in the simulator and in Mininet, side by side
 lint: setup # style and types
 	@$(BIN)/python -m ruff check --quiet
 	@$(BIN)/python -m ruff format --check --quiet || { echo "not formatted: run make format" >&2; exit 1; }
-	@$(BIN)/python -m mypy --no-error-summary
+	@$(BIN)/python -m mypy --no-error-summary -n 2
 
 format: setup # rewrite the code in the project's format
 	@$(BIN)/python -m ruff format --quiet
 	@$(BIN)/python -m ruff check --quiet --fix
 
-test: lint # everything
-	@$(BIN)/python -m pytest -q
+# Several processes where there is pytest-xdist; tests/conftest.py says how many.
+PARALLEL = $$($(BIN)/python -c 'import xdist' 2>/dev/null && printf %s '-n auto')
 
-test-spark: setup # sweeps on clusters, and killed at random times: some minutes
-	@$(BIN)/python -m pytest -q -m cluster tests/experiments
+test: lint # everything; docs/testing.md says what is where
+	@$(BIN)/python -m pytest -q $(PARALLEL)
+
+test-long: setup # sweeps on clusters and killed at random times: some minutes more
+	@$(BIN)/python -m pytest -q -m long
+
+COVERED := protocols topologies sim emu experiments
+
+coverage: setup # the tests once more, and the share of statements they run in each package; takes about twice as long
+	@mkdir -p build/coverage
+	@$(BIN)/python -m coverage erase
+	@$(BIN)/python -m coverage run -m pytest -q $(PARALLEL)
+	@$(BIN)/python -m coverage combine --quiet
+	@for part in $(COVERED); do \
+	  printf '%-12s %s %%\n' $$part "$$($(BIN)/python -m coverage report --format=total --include="$$part/*")" || exit 1; \
+	done
+	@printf '%-12s %s %%\n' all "$$($(BIN)/python -m coverage report --format=total)"
 
 SWEEPS := nack-atlas fec storm router baselines twin
 

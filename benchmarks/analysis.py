@@ -1,7 +1,7 @@
-"""How long questions to many runs take: `python -m benchmarks.analysis [--rows N] [--json]`.
+"""Measure queries on many runs: `python -m benchmarks.analysis [--rows N] [--json]`.
 
-Rows are made up by Spark (200 points: 4 protocols, 50 losses; 4 million different values) and stored as a sweep stores them,
-in a folder that is removed. Each question is asked twice; the second time, when Java has warmed up, counts.
+Spark makes synthetic rows (200 points: 4 protocols, 50 losses; 4 million different values), stored in the format of a sweep in
+a temporary folder. Each query runs twice; the second run, after Java's warm-up, counts.
 """
 
 import argparse
@@ -13,22 +13,22 @@ from time import perf_counter
 from typing import Any
 
 from experiments.analysis.effects import effects
-from experiments.analysis.pairs import compare_variants
+from experiments.analysis.paired_variants import compare_variants
 from experiments.analysis.runs import Runs, open_runs
 from experiments.analysis.summary import summarise
-from experiments.sweep.run.spark import session
+from experiments.sweep.run.spark_session import session
 
 __all__ = ["main", "make", "measure"]
 
 SIZES = (1_000_000, 10_000_000)
 LOSSES, PROTOCOLS = 50, ("a", "n1", "n2", "norm")
 EXACT = 1_000_000
-"""Rows up to which exact percentiles are measured, too."""
+"""Number of rows up to which exact percentiles are measured, too."""
 METRIC = "completion_time"
 
 
 def make(spark: Any, folder: Path, rows: int) -> Path:
-    """A store with so many runs."""
+    """Write a store of `rows` runs and return its folder."""
     from pyspark.sql import functions as f
 
     points = LOSSES * len(PROTOCOLS)
@@ -58,7 +58,7 @@ def make(spark: Any, folder: Path, rows: int) -> Path:
 
 
 def measure(spark: Any, folder: Path, rows: int) -> dict[str, float]:
-    """Seconds of each question."""
+    """Return the seconds of each query."""
     with_runs: list[Runs] = []
     found = {"open": _timed(lambda: with_runs.append(open_runs(spark, folder)))}
     runs = with_runs[-1]
@@ -88,19 +88,19 @@ def _timed(work: Callable[[], Any]) -> float:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.analysis", description=__doc__)
-    parser.add_argument("--rows", type=int, action="append", help="how many runs; may be repeated (default 1 and 10 millions)")
+    parser.add_argument("--rows", type=int, action="append", help="number of runs; may be repeated (default 1 and 10 million)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     found = {}
     with TemporaryDirectory() as place:
         spark = session("local[*]", Path(place) / "spark.log", many_rows=True)
-        for rows in asked.rows or SIZES:
+        for rows in options.rows or SIZES:
             found[rows] = measure(spark, make(spark, _folder(place, rows), rows), rows)
-            if not asked.json:
+            if not options.json:
                 for name, seconds in found[rows].items():
                     print(f"{rows:>11,} runs  {name:34} {seconds:7.2f} s")
         spark.stop()
-    if asked.json:
+    if options.json:
         print(json.dumps(found))
 
 

@@ -1,4 +1,4 @@
-"""Beside the star: networks and traffic in which less can be grouped, measured as honestly."""
+"""Benchmark cases besides the star: networks and traffic in which fewer deliveries can be grouped."""
 
 from typing import Any
 
@@ -55,11 +55,14 @@ CASES: dict[str, tuple[int, dict[str, Any]]] = {
         },
     ),
 }
-"""Bytes each sender sends, and the scenario, of each case."""
+"""Bytes that each sender sends, and the scenario, of each case."""
 
 
 def measure_cases(share: float = 1.0, times: int = 3) -> dict[str, dict[str, float]]:
-    """For every case nanoseconds per delivery, SimPy events per packet and the ratio to a bare loop of as many deliveries."""
+    """Return for each case nanoseconds per delivery, SimPy events per packet, and the ratio to a bare loop.
+
+    `share` scales the content, `times` is the number of runs, of which the fastest counts.
+    """
     bare = best(bare_loop, 100, 2000)
     found = {}
     for name, (size, data) in CASES.items():
@@ -74,15 +77,15 @@ def measure_cases(share: float = 1.0, times: int = 3) -> dict[str, dict[str, flo
 
 
 def measure(name: str, data: dict[str, Any], size: int) -> Measure:
-    """One run of a case; every receiver has to get everything."""
+    """Run a case once; asserts that every receiver gets everything."""
     work = [{"kind": "file", "size": size, **one} for one in data["workload"]]
     common = {"name": name.replace(" ", "-"), "seed": 1, "protocol": _NORM, "duration": "600s"}
     scenario = parse({**common, **data, "workload": work}, name)
     topology = scenario.build_topology()
-    cast = Participants(scenario, topology, str, False, accounted)
+    participants = Participants(scenario, topology, str, False, accounted)
     network = Network(topology, seed=scenario.seed)
-    for host, program in cast.programs():
+    for host, program in participants.programs():
         program.start(network.host(host))
-    cpu = timed(lambda: network.run(until=scenario.duration, over=cast.over))
-    assert cast.over(), f"{name} did not end"
+    cpu = timed(lambda: network.run(until=scenario.duration, over=participants.over))
+    assert participants.over(), f"{name} did not end"
     return Measure(cpu, network.deliveries, network.events, sum(network.traffic.packets.values()))

@@ -1,7 +1,7 @@
-"""Pure against compiled: `python -m benchmarks.compiled FOLDER`, FOLDER made by `python scripts/compiled.py FOLDER`.
+"""Compare the pure and the compiled build: `python -m benchmarks.compiled FOLDER`, after `python scripts/compiled.py FOLDER`.
 
-Runs the same sessions in processes of both builds in turn, and compares the quickest of each, which are the least disturbed.
-Says no (exit code 1) when a fingerprint differs.
+The same sessions run in processes of both builds in turn; the fastest of each are compared. Exit code 1 if a fingerprint
+differs.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.simulator import SIZES, ours
 from benchmarks.yardsticks import best
-from protocols.fast import lockstep as crowd
+from protocols.fast import lockstep
 
 __all__ = ["main"]
 
@@ -23,15 +23,15 @@ ROUNDS = 3
 
 
 def measure() -> dict[str, Any]:
-    """In this process: nanoseconds per delivery, and the fingerprints of the stored scenarios."""
+    """Return nanoseconds per delivery in this process, and the fingerprints of the stored scenarios."""
     from tests.sim.stored import fingerprints
 
     each = {str(receivers): best(ours, receivers, packets).each * 1e9 for receivers, packets in SIZES.items()}
-    return {"from": Path(crowd.__file__).suffix, "each": each, "fingerprints": fingerprints()}
+    return {"from": Path(lockstep.__file__).suffix, "each": each, "fingerprints": fingerprints()}
 
 
-def elsewhere(folder: Path) -> dict[str, Any]:
-    """`measure` in a fresh process that finds the packages in `folder`."""
+def measure_in(folder: Path) -> dict[str, Any]:
+    """Run `measure` in a new process that imports the packages from `folder`."""
     paths = os.pathsep.join([str(folder), str(ROOT)])
     run = subprocess.run(
         [sys.executable, "-P", "-c", "import json; from benchmarks.compiled import measure; print(json.dumps(measure()))"],
@@ -49,7 +49,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.compiled", description=__doc__)
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder.resolve()
-    rounds = [(elsewhere(ROOT), elsewhere(folder)) for _ in range(ROUNDS)]
+    rounds = [(measure_in(ROOT), measure_in(folder)) for _ in range(ROUNDS)]
     pure, compiled = rounds[0]
     assert (pure["from"], compiled["from"]) == (".py", ".so"), "these are not a pure and a compiled build"
     for receivers in pure["each"]:

@@ -1,4 +1,4 @@
-"""What a million receivers cost: `python -m benchmarks.million [--receivers N] [--json]`.
+"""Measure a session with a million receivers: `python -m benchmarks.million [--receivers N] [--json]`.
 
 A star with 0.1 % independent loss on the last hops, one NORM sender, an object of 100 packets, until the sender has flushed.
 """
@@ -20,7 +20,7 @@ MILLION = 1_000_000
 
 
 def measure(receivers: int, packets: int = 100) -> dict[str, Any]:
-    """CPU seconds of the run alone, SimPy events, and the peak of the whole process's memory in GB (1e9 bytes)."""
+    """Return CPU seconds of the run, SimPy events, and the peak memory of the process in GB (1e9 bytes)."""
     link = {"rate": RATE * 8, "delay": DELAY}
     topology = Star.model_validate(
         {"kind": "star", "receivers": receivers, "trunk": link, "link": {**link, "down": {"loss": LOSS}}}
@@ -29,7 +29,7 @@ def measure(receivers: int, packets: int = 100) -> dict[str, Any]:
     outcome = fill([network.host(name) for name in topology.hosts], packets)
     cpu = timed(lambda: network.run(1e6, lambda: outcome.flushed))
     assert outcome.received == receivers
-    # Linux counts the peak in KiB.
+    # Linux reports the peak in KiB.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return {
         "receivers": receivers,
@@ -44,11 +44,11 @@ def measure(receivers: int, packets: int = 100) -> dict[str, Any]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.million", description=__doc__)
-    parser.add_argument("--receivers", type=int, default=MILLION, help="how many (default 1000000)")
+    parser.add_argument("--receivers", type=int, default=MILLION, help="number of receivers (default 1000000)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    asked = parser.parse_args()
-    found = measure(asked.receivers)
-    if asked.json:
+    options = parser.parse_args()
+    found = measure(options.receivers)
+    if options.json:
         print(json.dumps(found))
         return
     for name, value in found.items():

@@ -1,11 +1,11 @@
-"""Goodput of our NORM against NRL's libnorm1, between two network namespaces of this machine, in one run.
+"""Compare the goodput of this project's NORM and NRL's libnorm1, between two network namespaces of this machine.
 
     python -m benchmarks.norm_goodput [--json] [--size 64MB] [--rates 1200Mbit 1600Mbit 2000Mbit 2400Mbit]
 
-One data object goes from one sender to one receiver over a bridge, without loss, in segments of 1400 bytes; each implementation
-with itself, at each rate, and the best counts. Measured to the receiver's last byte: NRL's from its receiver's first event,
-ours from the moment the sender is given the object, which is earlier. Without parity ("plain") and with RS (64, 16), where
-the parity is never needed ("rs64_16").
+One data object goes from one sender to one receiver over a bridge, without loss, in segments of 1400 bytes; each
+implementation with itself, at each rate, and the highest goodput counts. Time ends at the receiver's last byte; it starts at
+the receiver's first event for NRL, and when the sender is given the object, which is earlier, for this project. Without parity
+("plain") and with RS (64, 16), where the parity is never needed ("rs64_16").
 """
 
 import argparse
@@ -15,10 +15,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from emu.doctor import check_tools
 from emu.launch import emulate
+from emu.namespaces import run_isolated
 from emu.peers.libnorm import load
-from emu.world import inside
+from emu.requirements import check_tools
 from experiments.running.program import Job, Node, ReceiverProgram, SenderProgram
 from protocols.errors import UnsupportedError
 from protocols.machine import Content, Group, Offer
@@ -39,7 +39,7 @@ LONGEST = 20.0
 
 
 class Memory:
-    """Content held in memory: as a source and as a sink."""
+    """Content in memory: a source and a sink."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -47,25 +47,25 @@ class Memory:
         self._view = memoryview(self._data)
 
     def read(self, offset: int, n: int) -> bytes:
-        """`n` bytes from `offset`."""
+        """Return `n` bytes from `offset`."""
         return bytes(self._view[offset : offset + n])
 
     def write(self, offset: int, data: bytes | memoryview) -> None:
-        """Put a segment where it belongs."""
+        """Store a segment at `offset`."""
         self._view[offset : offset + len(data)] = data
 
     def commit(self, info: bytes) -> None:
-        """There is nothing to do."""
+        """Do nothing."""
 
     def abort(self) -> None:
-        """There is nothing to do."""
+        """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
     """Goodput in bytes per second at the configured rate (bytes per second), and CPU seconds of sender and receiver.
 
-    A transfer that does not end has goodput 0: a rate may be too high for this machine.
+    The goodput of an incomplete transfer is 0: a rate may be too high for this machine.
     """
 
     rate: float
@@ -75,7 +75,7 @@ class Measured:
 
 
 def ours(size: int, rate: float, parity: int) -> Measured:
-    """Our sender and our receiver, each in its own process."""
+    """Run this project's sender and receiver, each in its own process."""
     norm = protocol("norm")
     config = NormConfig(
         rate=rate, parity=parity, grtt=GRTT, grtt_max=GRTT_MAX, backoff=BACKOFF, gsize=GSIZE, buffer=2 * size, robust=20
@@ -95,45 +95,45 @@ def ours(size: int, rate: float, parity: int) -> Measured:
     )
     sender, receiver = run.nodes["sender"], run.nodes["r1"]
     result = receiver.result or {}
-    # The object is submitted at time 0 of the clock both hosts share.
+    # The object is submitted at time 0 of the clock of both hosts.
     goodput = size / result["last_at"] if result.get("received") else 0.0
     return Measured(rate, goodput, sender.cpu, receiver.cpu)
 
 
 def sink(offer: Offer) -> Memory:
-    """Where a received object goes."""
+    """Return the sink of a received object."""
     return Memory(offer.size)
 
 
-def nrls(size: int, rate: float, parity: int) -> Measured:
-    """The same with libnorm1."""
+def nrl(size: int, rate: float, parity: int) -> Measured:
+    """Run libnorm1's sender and receiver, each in its own process."""
 
     def work() -> list[dict[str, Any]]:
         lab = Lab(TOPOLOGY)
         common = ["--port", str(PORT), "--addr", GROUP.name.split(":")[0], "--timeout", str(LONGEST), "--iface"]
-        listen = ["--expect", "1", "--no-hash", "--linger", "0"]
-        receiver = lab.start("r1", [*NRL, "recv", *common, lab.device("r1"), *listen, "--buffer", str(2 * size)])
-        lab.joined("r1", GROUP.name.split(":")[0])
+        receiving = ["--expect", "1", "--no-hash", "--linger", "0"]
+        receiver = lab.start("r1", [*NRL, "recv", *common, lab.device("r1"), *receiving, "--buffer", str(2 * size)])
+        lab.await_join("r1", GROUP.name.split(":")[0])
         timing = ["--grtt", str(GRTT), "--grtt-max", str(GRTT_MAX), "--backoff", str(BACKOFF), "--gsize", str(GSIZE)]
-        speak = ["--sizes", str(size), "--rate", str(rate * 8), "--parity", str(parity), "--robust", "20", *timing]
-        sender = lab.start("sender", [*NRL, "send", *common, lab.device("sender"), *speak])
+        arguments = ["--sizes", str(size), "--rate", str(rate * 8), "--parity", str(parity), "--robust", "20", *timing]
+        sender = lab.start("sender", [*NRL, "send", *common, lab.device("sender"), *arguments])
         return [lab.end(receiver, 2 * LONGEST)[-1], lab.end(sender, 2 * LONGEST)[-1]]
 
-    receiver, sender = inside(work)
+    receiver, sender = run_isolated(work)
     goodput = receiver["bytes"] / receiver["seconds"] if receiver["ok"] else 0.0
     return Measured(rate, goodput, sender["cpu_tx"], receiver["cpu_rx"])
 
 
-RUNS: dict[str, Callable[[int, float, int], Measured]] = {"ours": ours, "nrl": nrls}
+RUNS: dict[str, Callable[[int, float, int], Measured]] = {"ours": ours, "nrl": nrl}
 
 
 def measure(size: int, rates: list[float], say: Callable[[str], None]) -> dict[str, Any]:
-    """Everything; goodputs in Mbit/s."""
+    """Measure both implementations at all rates; goodputs in Mbit/s."""
     ratios: dict[str, dict[str, float]] = {}
     rows = []
     for name, parity in CODES.items():
         best = dict.fromkeys(RUNS, 0.0)
-        # In turns, so that what else this machine does meets both.
+        # In turns, so that other load of this machine affects both.
         for rate in rates:
             for who, run in RUNS.items():
                 result = run(size, rate, parity)
@@ -151,8 +151,8 @@ def measure(size: int, rates: list[float], say: Callable[[str], None]) -> dict[s
 
 
 def main() -> int:
-    """The program."""
-    parser = argparse.ArgumentParser(description="Goodput of our NORM against NRL's.")
+    """Run the program and return its exit code."""
+    parser = argparse.ArgumentParser(description="Compare the goodput of this project's NORM and NRL's.")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--size", type=parse_size, default=64_000_000)
     parser.add_argument("--rates", type=parse_rate, nargs="+", default=[150e6, 200e6, 250e6, 300e6])

@@ -1,7 +1,7 @@
-"""How fast the simulator is: `python -m benchmarks.simulator [--json]`.
+"""Measure the speed of the simulator: `python -m benchmarks.simulator [--json]`.
 
-All numbers are CPU time per packet delivered to a machine, as ratios within one run. The work: a star with 1 % independent
-loss on the last hops, one NORM sender, real NORM receivers, repair by parity (64, 16), until the sender has flushed.
+All numbers are CPU time per packet delivered to a machine, and ratios within one run. The session: a star with 1 % independent
+loss on the last hops, one NORM sender, NORM receivers, repair by parity (64, 16), until the sender has flushed.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from benchmarks.yardsticks import GROUP, Measure, bare_loop, best, timed
 from experiments.running.content import Extent
 from experiments.running.program import accounted
 from protocols.events import Event, FlushCompleted, ObjectReceived
-from protocols.machine import Content, Ports
+from protocols.machine import Content
 from protocols.norm import NormConfig, NormReceiver, NormSender
 from sim.host import SimHost
 from sim.network import Network
@@ -31,12 +31,12 @@ RATE, DELAY, LOSS = 12.5e6, 0.005, 0.01
 
 
 def config_for(receivers: int) -> NormConfig:
-    """A sender of 10 Mbit/s."""
+    """Return the configuration of a sender of 10 Mbit/s."""
     return NormConfig(rate=1.25e6, segment=1400, block=64, parity=16, grtt=0.05, gsize=receivers, backoff=4)
 
 
 def star(receivers: int, loss: float = LOSS) -> Topology:
-    """Links of 100 Mbit/s and 5 ms."""
+    """Return a star with links of 100 Mbit/s and 5 ms."""
     link = {"rate": RATE * 8, "delay": DELAY}
     return Star.model_validate(
         {"kind": "star", "receivers": receivers, "trunk": link, "link": {**link, "down": {"loss": loss}}}
@@ -45,13 +45,13 @@ def star(receivers: int, loss: float = LOSS) -> Topology:
 
 @dataclass
 class Outcome:
-    """What became of a session."""
+    """How a session ended."""
 
     flushed: bool = False
     received: int = 0
 
     def on_event(self, event: Event) -> None:
-        """Count completions."""
+        """Count completed objects."""
         if isinstance(event, FlushCompleted):
             self.flushed = True
         elif isinstance(event, ObjectReceived):
@@ -59,21 +59,21 @@ class Outcome:
 
 
 def fill(hosts: Sequence[Any], packets: int, config: NormConfig | None = None) -> Outcome:
-    """One NORM sender on the first host, receivers on the others, an object of so many segments."""
+    """Run a NORM sender on the first host, receivers on the others, and submit an object of `packets` segments."""
     outcome, config = Outcome(), config or config_for(len(hosts) - 1)
-    # Made once, so that their bytes are not counted for every receiver.
+    # Bound once, so that their memory is not counted for every receiver.
     on_event, accept = outcome.on_event, accounted
     for node, host in enumerate(hosts[1:], 2):
-        host.run(NormReceiver(cast(Ports, host), config, node, GROUP), on_event, accept)
+        host.run(NormReceiver(host, config, node, GROUP), on_event, accept)
     host = hosts[0]
-    sender = NormSender(cast(Ports, host), config, 1, GROUP, 1)
+    sender = NormSender(host, config, 1, GROUP, 1)
     host.run(sender, on_event, accept)
     host.call(sender.submit, Content(Extent(packets * config.segment), b"", is_file=False))
     return outcome
 
 
 def ours(receivers: int, packets: int, loss: float = LOSS) -> Measure:
-    """The simulator of this project."""
+    """Measure this project's simulator."""
     topology = star(receivers, loss)
     network = Network(topology, seed=1)
     outcome = fill([network.host(name) for name in topology.hosts], packets)
@@ -83,7 +83,7 @@ def ours(receivers: int, packets: int, loss: float = LOSS) -> Measure:
 
 
 def textbook(receivers: int, packets: int) -> Measure:
-    """The yardstick."""
+    """Measure the textbook implementation."""
     world = TextbookStar(receivers, RATE, DELAY, at_random(LOSS))
     outcome = fill(world.hosts, packets)
     cpu = timed(lambda: world.run(lambda: outcome.flushed))
@@ -92,7 +92,7 @@ def textbook(receivers: int, packets: int) -> Measure:
 
 
 def bytes_per_receiver(receivers: int, packets: int = 200) -> float:
-    """Peak of memory during a run, above the same topology and network without a protocol."""
+    """Return the peak memory of a run in bytes per receiver, without topology and network."""
     gc.collect()
     topology = star(receivers)
     names = topology.hosts
@@ -108,9 +108,9 @@ def bytes_per_receiver(receivers: int, packets: int = 200) -> float:
 
 
 def storm(receivers: int, packets: int = 64, *, well_set: bool = True) -> dict[str, float]:
-    """One packet of a block lost on the shared trunk: every receiver wants it, few NACKs are said, and it is repaired.
+    """Lose one packet on the shared trunk, so that every receiver requests it, and measure until it is repaired.
 
-    Where it is not `well_set` the back-off believes in half the round-trip time there is, and many more are said.
+    With `well_set` false the back-off assumes half of the true round-trip time, so that many more NACKs are sent.
     """
     config = config_for(receivers)
     if not well_set:
@@ -137,12 +137,12 @@ def storm(receivers: int, packets: int = 64, *, well_set: bool = True) -> dict[s
 
 
 def least_disturbed(run: Callable[[], dict[str, float]]) -> dict[str, float]:
-    """The quickest of a few storms."""
+    """Return the fastest of three storms."""
     return min((run() for _ in range(3)), key=lambda found: found["ratio_bare_loop"])
 
 
 def lose_next(host: SimHost) -> None:
-    """The next content the host sends is lost on the trunk."""
+    """Lose the next content the host sends, on the trunk."""
     trunk: Any = next(iter(host.leaf.uplinks.values()))
 
     class Once:
@@ -152,7 +152,7 @@ def lose_next(host: SimHost) -> None:
             self.left = 1
 
         def lost(self, identity: int | None) -> bool:
-            """Only content counts."""
+            """Whether the packet is lost; control packets never are."""
             if identity is None or not self.left:
                 return False
             self.left -= 1
@@ -162,11 +162,11 @@ def lose_next(host: SimHost) -> None:
 
 
 SIZES = {10: 10_000, 100: 5_000, 1000: 2_560}
-"""Receivers -> packets, the same for us and for the textbook: enough to leave the start of a session behind."""
+"""Receivers -> packets, for both simulators: enough that the start of a session does not matter."""
 
 
 def in_turn(receivers: int, packets: int) -> tuple[Measure, Measure]:
-    """Our simulator and the textbook: of each the least disturbed run, ours of more, for they are short."""
+    """Measure this simulator and the textbook in turn; return the fastest run of each."""
     mine: list[Measure] = []
     theirs: list[Measure] = []
     for _ in range(3):
@@ -176,9 +176,13 @@ def in_turn(receivers: int, packets: int) -> tuple[Measure, Measure]:
 
 
 def measure_all(
-    sizes: dict[int, int] = SIZES, crowd: int = 10_000, caught: int = 100_000, share: float = 1.0
+    sizes: dict[int, int] = SIZES, memory_receivers: int = 10_000, storm_receivers: int = 100_000, share: float = 1.0
 ) -> dict[str, Any]:
-    """Everything; `crowd` receivers for memory, `caught` in the storms, of the other cases' content a `share`."""
+    """Measure everything.
+
+    `memory_receivers` is the number of receivers for memory, `storm_receivers` that of the storms; `share` scales the content
+    of the other cases.
+    """
     # The largest first, which suffers most from memory in pieces.
     pairs = {receivers: in_turn(receivers, sizes[receivers]) for receivers in sorted(sizes, reverse=True)}
     mine, theirs = ({receivers: pair[side] for receivers, pair in pairs.items()} for side in range(2))
@@ -189,9 +193,9 @@ def measure_all(
         "ratio_bare_loop": {str(most): round(mine[most].each / bare.each, 2)},
         "ns_per_delivery": {str(r): round(mine[r].each * 1e9, 1) for r in sizes},
         "events_per_packet": {str(r): round(mine[r].events / mine[r].packets, 2) for r in sizes},
-        "bytes_per_receiver": {str(crowd): round(bytes_per_receiver(crowd))},
-        f"storm_{caught // 1000}k": least_disturbed(lambda: storm(caught)),
-        f"storm_{caught // 1000}k_ill_set": least_disturbed(lambda: storm(caught, well_set=False)),
+        "bytes_per_receiver": {str(memory_receivers): round(bytes_per_receiver(memory_receivers))},
+        f"storm_{storm_receivers // 1000}k": least_disturbed(lambda: storm(storm_receivers)),
+        f"storm_{storm_receivers // 1000}k_ill_set": least_disturbed(lambda: storm(storm_receivers, well_set=False)),
         "cases": measure_cases(share),
     }
 
@@ -200,9 +204,9 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.simulator", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     found = measure_all()
-    if asked.json:
+    if options.json:
         print(json.dumps(found))
         return
     for name, value in found.items():

@@ -1,10 +1,9 @@
-"""What Spark adds to the runs of a sweep: `python -m benchmarks.sweep [--runs N] [--json]`.
+"""Measure the overhead of Spark for the runs of a sweep: `python -m benchmarks.sweep [--runs N] [--json]`.
 
-Stand-in runs of 0.2 to 0.8 s of processor time, so that a quiet machine of 2 cores needs two minutes:
+Synthetic runs of 0.2 to 0.8 s of CPU time, so that a quiet machine of 2 cores needs two minutes:
 
-* efficiency: processor time of the runs over (cores x time of the job);
-* gap_ms: median time between two tasks on a core;
-* resume_s: time to decide what is missing of 5,000 runs in 1,000 files.
+* efficiency: CPU time of the runs over (cores x time of the job); * gap_ms: median time between two tasks on a core; *
+resume_s: time to find the missing ones of 5,000 runs in 1,000 files.
 """
 
 import argparse
@@ -21,12 +20,12 @@ import pyarrow as pa
 import yaml
 from pyarrow import parquet
 
-from experiments.sweep.run.conduct import Options, conduct, missing_runs
-from experiments.sweep.run.rounds import wanted
-from experiments.sweep.run.spark import cores_of, session, stop
+from experiments.sweep.run.adaptive import planned_runs
+from experiments.sweep.run.driver import SweepOptions, missing_runs, run_sweep
+from experiments.sweep.run.spark_session import cores_of, session, stop
 from experiments.sweep.spec.grid import SweepPlan
 from experiments.sweep.spec.sweep_file import load_sweep
-from experiments.sweep.store.datasets import known_runs, parts
+from experiments.sweep.store.datasets import parts, stored_runs
 from experiments.sweep.store.schema import runs_schema
 from protocols.rng import Rng, key_of
 
@@ -37,12 +36,12 @@ SCENARIO = {"topology": {"kind": "lan", "receivers": 2}, "protocol": {"name": "n
 
 
 def cost_of(seed: int) -> float:
-    """Seconds of processor time of the stand-in with this seed, MEAN in the mean."""
+    """Return the CPU seconds of the synthetic run with this seed; their mean is MEAN."""
     return float(MEAN * (0.4 + 1.2 * Rng(key_of(seed, "cost")).uniform()))
 
 
 def spin(job: Mapping[str, Any]) -> dict[str, Any]:
-    """Use as much processor time as the seed says."""
+    """Use the CPU time given by the scenario's seed."""
     end = time.process_time() + cost_of(json.loads(job["scenario"])["seed"])
     while time.process_time() < end:
         pass
@@ -50,7 +49,7 @@ def spin(job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plan_in(folder: Path, runs: int) -> SweepPlan:
-    """A sweep of so many runs."""
+    """Return a sweep of `runs` runs."""
     path = folder / "bench.yaml"
     keep = {"receivers": False}
     path.write_text(yaml.safe_dump({"name": "bench", "scenario": SCENARIO, "replications": runs, "keep": keep}))
@@ -58,12 +57,12 @@ def plan_in(folder: Path, runs: int) -> SweepPlan:
 
 
 def measure_job(runs: int) -> dict[str, float]:
-    """Efficiency and gap of one sweep, from its first task to its last; starting Spark is not counted."""
+    """Return efficiency and gap of one sweep, from its first task to its last, without the start of Spark."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         spark = session("local[*]", folder / "spark.log")
         cores = cores_of(spark)
-        summary = conduct(plan_in(folder, runs), folder / "out", Options(perform=spin), spark)
+        summary = run_sweep(plan_in(folder, runs), folder / "out", SweepOptions(perform=spin), spark)
         ended = time.time()
         stop(spark)
         (job,) = [json.loads(path.read_text()) for path in (folder / "out" / "jobs").glob("*.json")]
@@ -83,7 +82,7 @@ def measure_job(runs: int) -> dict[str, float]:
 
 
 def gap(tasks: list[list[dict[str, Any]]], cores: int) -> float:
-    """Median seconds between the last run of a task and the first of the next on the same core."""
+    """Return the median seconds between the last run of a task and the first of the next on the same core."""
     spans = []
     for rows in tasks:
         last = max(rows, key=lambda row: row["started"])
@@ -92,18 +91,18 @@ def gap(tasks: list[list[dict[str, Any]]], cores: int) -> float:
     gaps: list[float] = []
     for start, end in sorted(spans):
         if len(free) == cores:
-            # The core that was free for the longest time took it.
+            # It ran on the core that was idle for the longest time.
             gaps.append((start - free.pop(0)).total_seconds())
         free = sorted([*free, end])
     return median(gaps)
 
 
 def measure_resume(files: int = 1000, rows: int = 5) -> float:
-    """Seconds to read what is there and find that one run is missing."""
+    """Return the seconds to read the stored runs and find that one is missing."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         plan = plan_in(folder, files * rows)
-        runs = wanted(plan, {})
+        runs = planned_runs(plan, {})
         part = folder / "runs" / "job=bench"
         part.mkdir(parents=True)
         for number in range(files):
@@ -111,7 +110,7 @@ def measure_resume(files: int = 1000, rows: int = 5) -> float:
             made = made[1:] if number == 0 else made
             parquet.write_table(pa.Table.from_pylist(made, runs_schema({})), part / f"part-{number:05}.parquet")
         began = time.perf_counter()
-        missing = missing_runs(wanted(plan_in(folder, files * rows), {}), known_runs(folder))
+        missing = missing_runs(planned_runs(plan_in(folder, files * rows), {}), stored_runs(folder))
         spent = time.perf_counter() - began
         assert missing == runs[:1]
         return spent
@@ -120,8 +119,8 @@ def measure_resume(files: int = 1000, rows: int = 5) -> float:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=500, help="stand-in runs of half a second")
-    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.add_argument("--runs", type=int, default=500, help="number of synthetic runs of half a second")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
     found = measure_job(arguments.runs) | {"resume_s": measure_resume()}
     if arguments.json:

@@ -1,4 +1,4 @@
-"""The yardstick: the same machines under SimPy as its tutorials do it, a Store and a process per link and per packet."""
+"""The baseline: SimPy as in its tutorials, with a Store and a process for each link and a process for each packet."""
 
 import random
 from collections.abc import Callable, Generator
@@ -19,23 +19,23 @@ OVERHEAD = 42
 
 
 def nothing(message: Message) -> bool:
-    """A link that loses nothing."""
+    """Lose nothing."""
     del message
     return False
 
 
 def at_random(p: float) -> Callable[[str], Lose]:
-    """Links to receivers that lose with probability `p`, as one would write it."""
+    """Return a maker of links to receivers that lose with probability `p`."""
 
     def lose(name: str) -> Lose:
-        dice = random.Random(name)
-        return nothing if name == "sender" else lambda message: dice.random() < p
+        random_numbers = random.Random(name)
+        return nothing if name == "sender" else lambda message: random_numbers.random() < p
 
     return lose
 
 
 class TextbookLink:
-    """A Store as queue, one process that serialises, and one process per packet that propagates it."""
+    """A Store as queue, one process that serialises, and one process for each packet in propagation."""
 
     def __init__(self, env: simpy.Environment, rate: float, delay: float, lose: Lose, deliver: Callable[[Any], None]) -> None:
         self.env, self.rate, self.delay, self.lose, self.deliver = env, rate, delay, lose, deliver
@@ -43,7 +43,7 @@ class TextbookLink:
         env.process(self.serialise())
 
     def serialise(self) -> Steps:
-        """One packet after another."""
+        """Send one packet after another."""
         while True:
             item = yield self.queue.get()
             yield self.env.timeout((item[0].size + OVERHEAD) / self.rate)
@@ -51,7 +51,7 @@ class TextbookLink:
                 self.env.process(self.propagate(item))
 
     def propagate(self, item: Any) -> Steps:
-        """One packet."""
+        """Deliver a packet after the delay."""
         yield self.env.timeout(self.delay)
         self.deliver(item)
 
@@ -67,7 +67,7 @@ class TextbookHost:
         self.machine: Machine
         self.events: list[Event] = []
         self.sent: list[tuple[float, str, str]] = []
-        """Control messages: when, from whom, of which kind."""
+        """Control messages: time, host, kind."""
         self.groups: list[Group] = []
         self.accept: Callable[[Offer], Sink | None]
 
@@ -77,21 +77,21 @@ class TextbookHost:
         self.call(machine.start)
 
     def call(self, verb: Callable[..., Any], *args: object) -> Any:
-        """One input, and what it causes."""
+        """Call a method of the machine and deliver the events it caused."""
         result = verb(*args, self.star.env.now)
         while self.events:
             self.on_event(self.events.pop(0))
         return result
 
     def receive(self, item: tuple[Packet, str]) -> None:
-        """A packet is there."""
+        """Deliver a packet of another host to the machine."""
         packet, source = item
         if source != self.name and packet.to in self.groups:
             self.star.deliveries += 1
             self.call(self.machine.receive, packet.message, source, packet.to)
 
     def wake(self, when: float) -> Steps:
-        """One timer."""
+        """Wake the machine at `when` if it is due."""
         yield self.star.env.timeout(max(0.0, when - self.star.env.now))
         if self.machine.deadline <= self.star.env.now:
             self.call(self.machine.wake)
@@ -99,25 +99,25 @@ class TextbookHost:
             self.star.env.process(self.wake(self.machine.deadline))
 
     def send(self, packet: Packet) -> None:
-        """Into the queue of the up-link."""
+        """Queue a packet on the up-link."""
         if packet.message.identity is None:
             self.sent.append((self.star.env.now, self.name, packet.message.kind))
         self.star.up[self.name].queue.put((packet, self.name))
 
     def notify(self, event: Event) -> None:
-        """Keep for the application."""
+        """Queue an event for the application."""
         self.events.append(event)
 
     def alarm(self, when: float) -> None:
-        """Start a timer."""
+        """Start a timer process."""
         self.star.env.process(self.wake(when))
 
     def join(self, group: Group) -> None:
-        """Listen."""
+        """Receive what is sent to the group."""
         self.groups.append(group)
 
     def leave(self, group: Group) -> None:
-        """Do not listen."""
+        """Stop receiving what is sent to the group."""
         self.groups.remove(group)
 
 
@@ -132,12 +132,12 @@ class TextbookStar:
         self.down = {host.name: TextbookLink(env, rate, delay, lose(host.name), host.receive) for host in self.hosts}
 
     def switch(self, item: tuple[Packet, Address]) -> None:
-        """Copies to everybody but the source."""
+        """Forward a packet to all hosts but its source."""
         for name, link in self.down.items():
             if name != item[1]:
                 link.queue.put(item)
 
     def run(self, over: Callable[[], bool]) -> None:
-        """Until `over()`."""
+        """Run until `over()`."""
         while not over():
             self.env.step()

@@ -1,4 +1,4 @@
-"""How benchmarks of the simulator measure: CPU time per delivery, and the bare Python loop it is compared with."""
+"""Measurement for benchmarks of the simulator: CPU time per delivery, and a bare Python loop to compare with."""
 
 import gc
 import time
@@ -31,7 +31,7 @@ class Measure:
 
 
 def timed(run: Callable[[], object]) -> float:
-    """CPU seconds of `run()`, with what exists already kept out of the garbage collector's way."""
+    """Return the CPU seconds of `run()`; objects that exist before are excluded from garbage collection."""
     gc.collect()
     gc.freeze()
     begin = time.process_time()
@@ -42,7 +42,7 @@ def timed(run: Callable[[], object]) -> float:
 
 
 def bare_loop(receivers: int, packets: int) -> Measure:
-    """A Python loop that calls an empty method per delivery."""
+    """Measure a Python loop that calls an empty method for each delivery."""
     machines = [Idle(cast(Ports, None)) for _ in range(receivers)]
     message = Eot(Origin(1, 1, 0, 0, 0), 0)
 
@@ -54,5 +54,5 @@ def bare_loop(receivers: int, packets: int) -> Measure:
 
 
 def best(measure: Callable[[int, int], Measure], receivers: int, packets: int, times: int = 3) -> Measure:
-    """The quickest of a few runs, which is the least disturbed."""
+    """Return the fastest of a few runs, which is the least disturbed by other load."""
     return min((measure(receivers, packets) for _ in range(times)), key=lambda known: known.each)

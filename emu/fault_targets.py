@@ -1,66 +1,71 @@
-"""What faults act on, and the filters that throw packets away for them."""
+"""What faults act on in an emulation: the network, the node processes, and ingress filters that drop packets."""
 
 from dataclasses import dataclass
 
-from emu.doctor import run
-from emu.network import Network
+from emu.network import EmulatedNetwork
 from emu.node_processes import NodeProcesses
-from emu.tc import Tc
+from emu.requirements import run
+from emu.tc import TcProcess
 
-__all__ = ["Filter", "Stage"]
+__all__ = ["Filter", "FaultTargets"]
 
-_LATER = 10_000
-"""Filters of links come after those of faults; the kernel gives places from 49152 on to filters that name none."""
+_LOSS_OFFSET = 10_000
+"""Added to the preference of filters that replace a link's loss, so that they run after those of faults.
+
+The kernel assigns preferences from 49152 on to filters that state none, such as the links' losses.
+"""
 
 
-class Stage:
-    """What faults act on: the network, the processes of the nodes, and a waiting `tc` in every namespace concerned."""
+class FaultTargets:
+    """The network, the node processes, and one running `tc` for each namespace in use."""
 
-    def __init__(self, network: Network, crew: NodeProcesses) -> None:
+    def __init__(self, network: EmulatedNetwork, processes: NodeProcesses) -> None:
         self.network = network
-        self.crew = crew
-        self._tcs: dict[int | None, Tc] = {}
+        self.processes = processes
+        self._tcs: dict[int | None, TcProcess] = {}
         self._used = 0
-        self._guarded: dict[tuple[str, int | None], None] = {}
+        self._prepared: dict[tuple[str, int | None], None] = {}
 
-    def tc(self, pid: int | None) -> Tc:
-        """The `tc` in the namespace of a process; None for this one."""
+    def tc(self, pid: int | None) -> TcProcess:
+        """Return the `tc` process in the network namespace of process `pid`; None is this process's namespace."""
         if pid not in self._tcs:
-            self._tcs[pid] = Tc(pid)
+            self._tcs[pid] = TcProcess(pid)
         return self._tcs[pid]
 
-    def filter(self, device: str, pid: int | None, code: str, deciding: bool = False) -> "Filter":
-        """A filter at the ingress of a device, ready to be put in: after all others, and in place of the link's loss, if it
-        is `deciding` what becomes of every packet.
+    def filter(self, device: str, pid: int | None, code: str, replaces_loss: bool = False) -> "Filter":
+        """Make a filter for the ingress of a device; `code` is classic BPF in the notation of tc-bpf(8).
+
+        With `replaces_loss` it runs after the filters of all other faults and instead of the link's loss. It is installed and
+        removed once, so that a refusal by the kernel (UnsupportedError) comes before the run.
         """
         tc = self.tc(pid)
-        if (device, pid) not in self._guarded:
-            self._guarded[device, pid] = None
+        if (device, pid) not in self._prepared:
+            self._prepared[device, pid] = None
             if "clsact" not in run(f"tc qdisc show dev {device}", pid=pid):
                 tc.run(f"qdisc add dev {device} clsact")
         self._used += 1
-        made = Filter(tc, device, self._used + (_LATER if deciding else 0), code)
-        # What the kernel does not take is refused now and not in the middle of the run.
-        made.put()
-        made.take()
+        made = Filter(tc, device, self._used + (_LOSS_OFFSET if replaces_loss else 0), code)
+        # A refusal by the kernel must come before the run.
+        made.install()
+        made.remove()
         return made
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """One filter of one device; those of lower `place` come first, and losses of links after all of them."""
+    """An ingress filter of one device. Filters run in the order of their `preference`, losses of links last."""
 
-    tc: Tc
+    tc: TcProcess
     device: str
-    place: int
+    preference: int
     code: str
 
-    def put(self) -> None:
-        """From now on it throws packets away."""
+    def install(self) -> None:
+        """Start dropping packets."""
         self.tc.run(
-            f"filter add dev {self.device} ingress pref {self.place} protocol all bpf da bytecode '{self.code}'",
+            f"filter add dev {self.device} ingress pref {self.preference} protocol all bpf da bytecode '{self.code}'",
         )
 
-    def take(self) -> None:
-        """And now not any more."""
-        self.tc.run(f"filter del dev {self.device} ingress pref {self.place}")
+    def remove(self) -> None:
+        """Stop dropping packets."""
+        self.tc.run(f"filter del dev {self.device} ingress pref {self.preference}")

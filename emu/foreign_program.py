@@ -1,7 +1,6 @@
-"""A foreign program as a node: what it is given, and what it has to tell.
+"""The interface of foreign programs: nodes of an emulation that are no machine of this project and use sockets of their own.
 
-A guest has no machine of ours and brings its own sockets. It lives in the process of its node, or starts processes from there;
-all of them end with the node.
+A foreign program runs in the process of its node or in child processes; all of them are killed when the node's process ends.
 """
 
 import asyncio
@@ -17,26 +16,26 @@ from emu.udp import address_of
 from protocols.errors import UsageError
 from protocols.machine import Content
 
-__all__ = ["ForeignProgram", "ForeignContext", "write_out"]
+__all__ = ["ForeignProgram", "ForeignContext", "write_content"]
 
-_PIECE = 1 << 20
+_CHUNK = 1 << 20
 
 
 @dataclass(slots=True)
 class ForeignContext:
-    """Where a guest sits: its host's name, address and device, a folder of its own, and the time of the run."""
+    """Context of a foreign program: name, IPv4 address and device of its host, an empty folder, and the clock of the run."""
 
     loop: asyncio.AbstractEventLoop
     name: str
     address: str
     folder: Path
     ready: Callable[[], None]
-    """To be called once, when the guest can begin."""
+    """To be called once, when the program is ready to begin."""
     ttl: int = 255
-    """Of its multicasts."""
+    """IP TTL of its multicast packets."""
     epoch: float = inf
-    """The loop's time that counts as 0; inf until `begin`."""
-    _waiting: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
+    """Time 0 of the run on the loop's clock, in seconds; inf until `begin`."""
+    _scheduled: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
 
     @property
     def now(self) -> float:
@@ -45,7 +44,7 @@ class ForeignContext:
 
     @property
     def device(self) -> str:
-        """The name of the device with the address."""
+        """Name of the network device that has the host's address. Raises UsageError if there is none."""
         for _, name in socket.if_nameindex():
             try:
                 if address_of(name) == self.address:
@@ -58,55 +57,57 @@ class ForeignContext:
     def later(self, when: float, action: Callable[[], None]) -> None:
         """Run `action()` at `when` seconds of the run, or at once if that is past."""
         if self.epoch == inf:
-            self._waiting.append((when, action))
+            self._scheduled.append((when, action))
         else:
             self.loop.call_at(self.epoch + when, action)
 
     def begin(self, epoch: float) -> None:
-        """The run's time 0 is the loop's `epoch`."""
+        """Begin the run: `epoch` is its time 0 on the loop's clock."""
         self.epoch = epoch
-        for when, action in self._waiting:
+        for when, action in self._scheduled:
             self.later(when, action)
-        self._waiting.clear()
+        self._scheduled.clear()
 
 
 class ForeignProgram(ABC):
-    """A foreign program. `life` counts the crashes of its host before this start."""
+    """A foreign program as a node. `crashes` counts the crashes of its host before this start."""
 
-    life = 0
+    crashes = 0
 
     @abstractmethod
-    def prepare(self, seat: ForeignContext) -> None:
-        """Get ready to begin at time 0 by `seat.later`, and call `seat.ready()` at once or later."""
+    def prepare(self, context: ForeignContext) -> None:
+        """Get ready, schedule the program's actions by `context.later`, and call `context.ready()` at once or later."""
 
     @abstractmethod
     def finished(self) -> bool:
-        """Is a sender done?"""
+        """Whether a sender is done; never true for a receiver."""
 
     @abstractmethod
-    def census(self) -> dict[str, int]:
-        """For who looks on, as `UdpHost.census`."""
+    def counters(self) -> dict[str, int]:
+        """Return counters for progress reports, as `UdpHost.counters`."""
 
     @abstractmethod
     def close(self) -> None:
-        """The run is over: end whatever was started."""
+        """End whatever was started; called at the end of the run."""
 
     @abstractmethod
     def kill(self) -> None:
-        """The host crashes: nothing is ended in good order, and nothing of it sends any more when this returns."""
+        """Crash: kill every process of the program. When this returns, nothing of it sends any more."""
 
     @abstractmethod
     def result(self) -> dict[str, Any]:
-        """What came out, JSON-able, asked after `close`: as of our own programs, with `files` ([size, SHA-256]) for what was
-        received, and `wire` for what a meter says.
+        """Return the result, JSON-able; called once, after `close`.
+
+        It has the keys of this project's own programs, `files` as [size in bytes, SHA-256] of what was received, and `meter`
+        with the report of its `Meter`.
         """
 
 
-def write_out(content: Content, path: Path) -> None:
-    """Make a file of a content."""
+def write_content(content: Content, path: Path) -> None:
+    """Write the bytes of a content to the file `path`."""
     source = content.source
     with path.open("wb") as file:
-        for offset in range(0, source.size, _PIECE):
-            piece = source.read(offset, min(_PIECE, source.size - offset))
-            assert piece is not None, "contents without bytes are for the simulator"
-            file.write(piece)
+        for offset in range(0, source.size, _CHUNK):
+            chunk = source.read(offset, min(_CHUNK, source.size - offset))
+            assert chunk is not None, "contents without bytes exist in the simulator only"
+            file.write(chunk)

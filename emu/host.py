@@ -1,7 +1,7 @@
-"""Runs one machine on real UDP sockets: the twin of `sim.host`.
+"""`UdpHost` runs one machine on real UDP sockets, as `sim.host.SimHost` does in the simulator.
 
-Everything happens in one thread, in the callbacks of one event loop. An exception of a machine or an application ends the
-loop and is raised by `Loop.run`; nothing vanishes in a log.
+Everything runs in one thread, in callbacks of one event loop. An exception of a machine or an application stops the loop and
+is raised by `Loop.run`.
 """
 
 import asyncio
@@ -15,8 +15,17 @@ from ipaddress import IPv4Address
 from math import inf
 from typing import Any, TypeVar
 
-from emu.slow import SlowReader
-from emu.udp import SEGMENTS, Endpoint, Outbox, address_of, endpoint_of, open_receiver, open_transmitter, take
+from emu.slow_reader import SlowReader
+from emu.udp import (
+    SEGMENTS,
+    SendQueue,
+    SocketAddress,
+    address_of,
+    open_receiver,
+    open_transmitter,
+    receive_coalesced,
+    socket_address_of,
+)
 from protocols.errors import LivelockError, UsageError, WireError
 from protocols.machine import Address, Codec, Event, Group, Machine, Offer, Packet, Sink
 from protocols.rng import Rng
@@ -27,16 +36,17 @@ __all__ = ["Loop", "UdpHost", "new_loop"]
 T = TypeVar("T")
 
 _PR_SET_TIMERSLACK = 29
-_AT_ONCE = 100
-"""Packets taken before timers get their turn."""
-_QUANTUM = 0.0005
-"""Wake-ups closer than this are taken together, so that a fast sender fills its batches."""
+_MAX_BATCH = 100
+"""Most packets received from one socket before other sockets and timers are served."""
+_TIMER_QUANTUM = 0.0005
+"""Seconds: wake-ups closer than this are merged, so that a fast sender fills its batches."""
 
 
 class Loop(asyncio.SelectorEventLoop):
-    """An event loop with exact timers that ends with the first error of a callback.
+    """An asyncio event loop with exact timers that stops at the first exception of a callback.
 
-    `select` keeps time to microseconds where `epoll` rounds to milliseconds; the kernel's timer slack goes for the same reason.
+    `select` waits with microsecond resolution where `epoll` rounds to milliseconds; the timer slack of the kernel is set to
+    its minimum for the same reason (prctl(2), PR_SET_TIMERSLACK).
     """
 
     def __init__(self) -> None:
@@ -53,7 +63,7 @@ class Loop(asyncio.SelectorEventLoop):
         loop.stop()
 
     def run(self, duration: float = inf) -> None:
-        """Run until `stop()` or for `duration` seconds, and raise what a callback raised."""
+        """Run until `stop()` or for `duration` seconds; raise the first exception of a callback."""
         limit = None if duration == inf else self.call_later(duration, self.stop)
         try:
             self.run_forever()
@@ -66,20 +76,20 @@ class Loop(asyncio.SelectorEventLoop):
 
 
 def new_loop() -> Loop:
-    """A fresh loop for one or several hosts."""
+    """Return a new loop for one or several hosts."""
     return Loop()
 
 
 class UdpHost:
-    """One node on a real network: its sockets, its clock and the ports of its machine.
+    """A node on a real network: sockets, clock, and the ports of its machine.
 
-    `interface` is a device name or an IPv4 address (None: where the system routes multicast), `port` where unicast to this
-    node arrives; groups carry their own port in their name. `buffers` is the size of the kernel's buffers in bytes, `burst` the
-    most packets in one system call, `loopback` lets other programs of this machine hear the multicast.
+    `interface` is a device name or an IPv4 address (None: where the system routes multicast), `port` the UDP port for unicast
+    to this node; the name of a group contains its own port. `buffers` is the size of the kernel's socket buffers in bytes,
+    `burst` the most packets in one system call, `loopback` whether other programs of this machine receive the multicast.
 
-    A `held` host can be started, and then it joins its groups, but time stands at 0 and nothing leaves until `begin`; so many
-    hosts begin together. `joining` is how long it takes from joining a group until its packets come. `traffic` counts what was
-    sent, `faults` what went wrong.
+    With `held`, the host can be started and joins its groups, but its clock stands at 0 and nothing is sent until `begin`, so
+    that many hosts begin together. `joining` is the time in seconds from joining a group until its packets arrive. `traffic`
+    counts packets sent, `faults` what went wrong.
     """
 
     trace: Callable[[str, object], None] | None = None
@@ -105,17 +115,20 @@ class UdpHost:
         self._loop = loop
         self._encode, self._decode = codec.encode, codec.decode
         self._epoch = inf if held else loop.time()
-        self._waiting: list[tuple[float, Callable[[], None]]] = []
+        self._scheduled: list[tuple[float, Callable[[], None]]] = []
         self._latest = 0.0
         self._buffers = buffers
         self._joining = joining
         self._joins: dict[Group, float] = {}
         transmitter = open_transmitter(self.address, ttl, loopback, buffers)
-        self._own: Endpoint = transmitter.getsockname()
-        self._outbox = Outbox(transmitter, burst)
-        self._outbox.blocked = held
+        self._own_address: SocketAddress = transmitter.getsockname()
+        self._send_queue = SendQueue(transmitter, burst)
+        self._send_queue.blocked = held
         here = (self.address, port)
-        self._sockets: dict[Address, socket.socket] = {self._own: transmitter, here: open_receiver(here, self.address, buffers)}
+        self._sockets: dict[Address, socket.socket] = {
+            self._own_address: transmitter,
+            here: open_receiver(here, self.address, buffers),
+        }
         self._drops: dict[Address, int] = {}
         self._malformed = 0
         self._events: deque[Event] = deque()
@@ -138,50 +151,52 @@ class UdpHost:
 
     @property
     def faults(self) -> dict[str, int]:
-        """Datagrams that were malformed, refused by the kernel when sent, dropped by the kernel before we read them, and for
-        which a slow application had no room.
+        """Datagrams by what went wrong with them.
+
+        `malformed`: not decodable; `send_errors`: refused by the kernel when sent; `receive_drops`: dropped by full socket
+        buffers; `slow_drops`: dropped because a slow application had no room.
         """
         return {
             "malformed": self._malformed,
-            "send_errors": self._outbox.errors,
+            "send_errors": self._send_queue.errors,
             "receive_drops": sum(self._drops.values()),
             "slow_drops": 0 if self._reader is None else self._reader.dropped,
         }
 
-    def census(self) -> dict[str, int]:
-        """For who looks on: packets and bytes sent so far, and what the machine counts."""
+    def counters(self) -> dict[str, int]:
+        """Return counters for progress reports: packets and bytes sent so far, and those of the machine."""
         counts = {} if self._machine is None else self._machine.counts()
         return {**counts, "packets": sum(self.traffic.packets.values()), "octets": sum(self.traffic.octets.values())}
 
     def run(
         self, machine: Machine, on_event: Callable[[Event], None], accept: Callable[[Offer], Sink | None] | None = None
     ) -> None:
-        """Start the machine; `loop.run()` keeps it going."""
+        """Start the machine; `loop.run()` then runs it. Raises UsageError if this host runs one already."""
         if self._machine is not None:
             raise UsageError("this host already runs a machine")
         self._machine, self._on_event, self._accept = machine, on_event, accept
         for to, sock in self._sockets.items():
-            self._loop.add_reader(sock, self._readable, sock, to)
+            self._loop.add_reader(sock, self._on_readable, sock, to)
         self._input(machine.start)
 
     def call(self, verb: Callable[..., T], *args: object) -> T:
-        """`verb(*args, now)` of the machine this host runs."""
+        """Call `verb(*args, now)` of the machine and return its result. Raises UsageError from within the machine."""
         if self._busy:
-            raise UsageError("host.call from inside the machine; call it from an event or a timer")
+            raise UsageError("host.call from within the machine; call it from an event or a timer")
         self._drain()
         return self._input(verb, *args)
 
-    def read_at(self, takes: float, room: int) -> None:
-        """From now on the application needs `takes` seconds for a packet, and `room` packets may wait; 0.0: none any more."""
+    def read_at(self, service_time: float, capacity: int) -> None:
+        """Set the application's service time per packet in seconds, with room for `capacity` waiting packets; 0.0 ends it."""
         if self._machine is None:
             return
         if self._reader is None:
-            # It stays when it is not needed any more, and lets everything through.
+            # It stays installed; with a service time of 0 it passes packets on at once.
             self._machine = self._reader = SlowReader(self, self._machine)
-        self._input(self._reader.read_at, takes, room)
+        self._input(self._reader.read_at, service_time, capacity)
 
     def stop(self) -> None:
-        """The machine runs no more: it leaves its groups and hears nothing."""
+        """Stop the machine and leave its groups."""
         self._machine = None
         self._arm(inf)
         for to, sock in list(self._sockets.items()):
@@ -192,22 +207,22 @@ class UdpHost:
     def later(self, when: float, action: Callable[[], None]) -> None:
         """Run `action()` at `when` seconds since the epoch."""
         if self._epoch == inf:
-            self._waiting.append((when, action))
+            self._scheduled.append((when, action))
         else:
             self._loop.call_at(self._epoch + when, action)
 
     def begin(self, epoch: float) -> None:
-        """Let a held host go: `epoch` is the loop's time that counts as 0, the same for all hosts that share a clock."""
-        assert self._epoch == inf, "only a held host begins, and once"
+        """Release a held host: `epoch` is its time 0 on the loop's clock, the same for all hosts of a run."""
+        assert self._epoch == inf, "begin is for held hosts, and once"
         self._epoch = epoch
         self._arm(self._armed)
-        for when, action in self._waiting:
+        for when, action in self._scheduled:
             self.later(when, action)
-        self._waiting.clear()
-        self._loop.call_at(epoch, self._writable)
+        self._scheduled.clear()
+        self._loop.call_at(epoch, self._on_writable)
 
     def close(self) -> None:
-        """Close the sockets and stop the timer. What the kernel has not taken yet is lost."""
+        """Close the sockets and cancel the timer; packets the kernel has not taken are lost."""
         if self._timer is not None:
             self._timer.cancel()
         for sock in self._sockets.values():
@@ -219,37 +234,37 @@ class UdpHost:
     # The ports of the machine ----------------------------------------------------------------------------------------
 
     def send(self, packet: Packet) -> bool:
-        """Queue a packet; True when the kernel is full."""
+        """Queue a packet. Returns True while the kernel's socket buffer is full."""
         to = packet.to
         data = self._encode(packet.message)
         self.traffic.count(packet.message, len(data))
-        self._outbox.push(data, endpoint_of(to.name) if type(to) is Group else to)  # type: ignore[arg-type]
-        return self._outbox.blocked
+        self._send_queue.push(data, socket_address_of(to.name) if type(to) is Group else to)  # type: ignore[arg-type]
+        return self._send_queue.blocked
 
     def notify(self, event: Event) -> None:
         """Queue an event for the application."""
         self._events.append(event)
 
     def alarm(self, when: float) -> None:
-        """Wake the machine at `when`, if that is earlier than planned."""
+        """Wake the machine at `when`, unless it is to be woken earlier."""
         if when < self._armed:
             self._arm(when)
 
     def join(self, group: Group) -> None:
-        """Hear what is sent to the group; a unicast "group" is this node's own port and needs no joining."""
+        """Receive what is sent to the group; a group with a unicast address is this node's own port and is not joined."""
         if not self._joining:
-            self._hear(group)
+            self._open_group(group)
             return
         since = self._joins[group] = self.now
-        self.later(since + self._joining, partial(self._joined, group, since))
+        self.later(since + self._joining, partial(self._on_joined, group, since))
 
-    def _joined(self, group: Group, since: float) -> None:
-        """The network has heard of it; who left meanwhile does not care any more."""
+    def _on_joined(self, group: Group, since: float) -> None:
+        """Receive from the group, unless it has been left or joined again since."""
         if self._joins.get(group) == since:
-            self._hear(group)
+            self._open_group(group)
 
-    def _hear(self, group: Group) -> None:
-        where = endpoint_of(group.name)
+    def _open_group(self, group: Group) -> None:
+        where = socket_address_of(group.name)
         if group in self._sockets:
             return
         if not IPv4Address(where[0]).is_multicast:
@@ -257,10 +272,10 @@ class UdpHost:
             if where in self._sockets:
                 return
         sock = self._sockets[group] = open_receiver(where, self.address, self._buffers)
-        self._loop.add_reader(sock, self._readable, sock, group)
+        self._loop.add_reader(sock, self._on_readable, sock, group)
 
     def leave(self, group: Group) -> None:
-        """Hear the group no more."""
+        """Stop receiving from the group."""
         self._joins.pop(group, None)
         sock = self._sockets.pop(group, None)
         if sock is not None:
@@ -268,7 +283,7 @@ class UdpHost:
             sock.close()
 
     def accept(self, offer: Offer) -> Sink | None:
-        """Ask the application where an object goes."""
+        """Ask the application for the sink of an offered object; None declines it."""
         return None if self._accept is None else self._accept(offer)
 
     # Inputs ----------------------------------------------------------------------------------------------------------
@@ -290,41 +305,41 @@ class UdpHost:
             self._on_event(events.popleft())
 
     def _flush(self) -> None:
-        outbox = self._outbox
-        outbox.flush()
-        if outbox.blocked and not self._writing:
+        queue = self._send_queue
+        queue.flush()
+        if queue.blocked and not self._writing:
             self._writing = True
-            self._loop.add_writer(self._sockets[self._own], self._writable)
+            self._loop.add_writer(self._sockets[self._own_address], self._on_writable)
 
-    def _writable(self) -> None:
-        self._outbox.retry()
-        if not self._outbox.blocked:
+    def _on_writable(self) -> None:
+        self._send_queue.retry()
+        if not self._send_queue.blocked:
             self._writing = False
-            self._loop.remove_writer(self._sockets[self._own])
-            # A host can begin before its machine does, and go on after it.
+            self._loop.remove_writer(self._sockets[self._own_address])
+            # A host can begin before its machine is started, and outlive it.
             if self._machine is not None:
                 self._input(self._machine.resume)
 
-    def _readable(self, sock: socket.socket, to: Address) -> None:
+    def _on_readable(self, sock: socket.socket, to: Address) -> None:
         taken = 0
-        while taken < _AT_ONCE and sock.fileno() >= 0:
+        while taken < _MAX_BATCH and sock.fileno() >= 0:
             try:
-                data, segment, source, drops = take(sock)
+                data, segment, source, drops = receive_coalesced(sock)
             except BlockingIOError:
                 break
             except OSError:
-                # An earlier unicast packet of ours was refused by its receiver's machine (ICMP).
-                self._outbox.errors += 1
+                # An earlier unicast packet was answered by ICMP port unreachable.
+                self._send_queue.errors += 1
                 taken += 1
                 continue
             if drops:
                 self._drops[to] = drops
-            if source != self._own:
+            if source != self._own_address:
                 self._deliver(data, segment, source, to)
             taken += -(-len(data) // segment) if segment else 1
 
-    def _deliver(self, data: bytes, segment: int, source: Endpoint, to: Address) -> None:
-        """Every packet of one batch to the machine: the hot path."""
+    def _deliver(self, data: bytes, segment: int, source: SocketAddress, to: Address) -> None:
+        """Decode and deliver each packet of a batch of `segment` bytes each: the hot path."""
         machine, decode, events = self._machine, self._decode, self._events
         assert machine is not None
         now = self.now
@@ -360,13 +375,13 @@ class UdpHost:
         machine, now = self._machine, self.now
         assert machine is not None
         if machine.deadline <= now:
-            self._input(self._woken)
-        self._arm(max(machine.deadline, now + _QUANTUM))
+            self._input(self._run_wake)
+        self._arm(max(machine.deadline, now + _TIMER_QUANTUM))
 
-    def _woken(self, now: float) -> None:
+    def _run_wake(self, now: float) -> None:
         machine = self._machine
         assert machine is not None
         machine.wake(now)
-        # Before the application hears of it: what that asks for may well be due at once.
+        # Checked before the application handles events, whose calls may be due at once.
         if machine.deadline <= now:
-            raise LivelockError(f"{type(machine).__name__} wants to wake at {machine.deadline}, and it is {now}")
+            raise LivelockError(f"{type(machine).__name__} is due at {machine.deadline} after its wake-up at {now}")

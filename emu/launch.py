@@ -1,4 +1,4 @@
-"""Runs one emulation from beginning to end: a private world, the network in it, one process per host, the results."""
+"""Run one emulation: isolated namespaces, the network in them, one process for each node, the results."""
 
 import gc
 import time
@@ -6,23 +6,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from emu.capture import Capture, CapturePoint
-from emu.doctor import check_kernel, check_tools, run
-from emu.faults import Fault, Faults
+from emu.fault_injection import FaultInjector, InjectedFault
 from emu.foreign_program import ForeignProgram
-from emu.health import judged, kernel_drops
-from emu.netem import examine_netem
-from emu.network import Network
-from emu.node import Node, Program, prefer
-from emu.node_processes import NodeProcesses, NodeReport, Watch
-from emu.plan import Plan, plan
+from emu.health import assess, kernel_drops
+from emu.namespaces import run_isolated
+from emu.netem_qdisc import examine_netem
+from emu.network import EmulatedNetwork
+from emu.node import NodeConfig, Program, raise_priority
+from emu.node_processes import NodeProcesses, NodeReport, ProgressCallback
+from emu.packet_capture import CapturePoint, PacketCapture
+from emu.plan import EmulationPlan, plan_emulation
+from emu.requirements import check_kernel, check_tools, run
 from emu.tap import check_tap
 from emu.trunk import TrunkChoice, choose_trunk
 from emu.udp import SEGMENTS
-from emu.world import inside
 from protocols.errors import UnsupportedError, UsageError
 from protocols.machine import Codec
-from topologies.keys import dice_key
+from topologies.keys import stream_key
 from topologies.spec import Topology
 
 __all__ = ["Emulation", "NodeReport", "emulate"]
@@ -30,13 +30,15 @@ __all__ = ["Emulation", "NodeReport", "emulate"]
 
 @dataclass(frozen=True, slots=True)
 class Emulation:
-    """Reports by node, what did the impairing on each link, seconds to build it all, seconds from time 0 to the end, and
-    whether `over` ended it.
+    """Results of an emulation.
 
-    `health` says whether the links kept up (`emu.health.judged`). `dropped_first` has the identities of first transmissions
-    that links in user space lost or damaged, by link as `near-far` and in ascending order; `queued_first` what queues dropped.
-    `injected` counts the faults by verb, and `fault_log` says when they began and ended. `captures` counts packets
-    by capture point: those written, and those `unseen`, for which the kernel had no room.
+    `nodes` are the reports of the nodes, `impairments` what impaired each link and router, `setup` the seconds to build the
+    network and `elapsed` those from time 0 to the end, `over` whether the end was that of `over`, not of `duration`.
+
+    `health` says whether the emulation kept up with real time (`emu.health.assess`). `dropped_first` are the identities of
+    first transmissions that user-space links lost or damaged, by link (`near-far`) in ascending order, `queued_first` those
+    that queues dropped. `injected` counts faults by verb, `fault_log` has their times. `captures` counts packets by capture
+    point: written, and `unseen`, dropped by full socket buffers.
     """
 
     nodes: dict[str, NodeReport]
@@ -64,96 +66,103 @@ def emulate(
     groups: Mapping[str, Sequence[str]] | None = None,
     ttls: Mapping[str, int] | None = None,
     keyed: bool = False,
-    faults: Sequence[Fault] = (),
-    again: Callable[[str, int], Program | ForeignProgram] | None = None,
+    faults: Sequence[InjectedFault] = (),
+    respawn: Callable[[str, int], Program | ForeignProgram] | None = None,
     captures: Sequence[CapturePoint] = (),
-    watch: Watch | None = None,
+    progress: ProgressCallback | None = None,
     trunk: TrunkChoice = "any",
 ) -> Emulation:
-    """Run a program on each named host until `over` says so of the names that are finished, or for `duration` seconds.
+    """Run a program on each named host until `over(names of finished hosts)` is true, or for `duration` seconds.
 
-    `groups` are IPv4 addresses with the hosts that send to them or listen: routers carry only these, and all are tried before.
-    `ttls` are those of hosts whose multicasts do not go everywhere. `again` gives the program of a host that crashed so often
-    before. `watch` is told what every node counted, every second, within the process that runs the emulation.
-    `trunk` says how the networks of a router with one MAC share a cable.
+    `groups` are IPv4 group addresses with the hosts that send or receive: routers forward only these, and each is checked
+    before the run. `ttls` are the multicast TTLs of hosts below 255. `respawn(host, crashes)` makes the program of a host that
+    restarts. `progress` is called every second with the counters of all nodes, in the process that runs the emulation. `trunk`
+    is the encapsulation on the cable of routers with `mac: single`. With `keyed` all losses are the simulator's for this
+    `seed`, packet by packet.
 
-    Raises UnsupportedError before anything is started when this machine can't do it. A node that dies does not end the run;
-    its report says what happened. With `keyed` all losses are those of the simulator with this `seed`, packet by packet.
+    Raises UnsupportedError before anything is started if this machine can't run it. A node that dies does not end the run; its
+    report says how it died.
     """
     _check_programs(topology, programs)
     check_tools()
-    way = choose_trunk(topology, trunk)
-    planned = plan(topology, groups, ttls, seed=seed, keyed=keyed, trunk=way)
-    if planned.beyond_kernel and not keyed and (netem := examine_netem()) != "none":
-        planned = plan(topology, groups, ttls, seed=seed, netem=netem, trunk=way)
+    kind = choose_trunk(topology, trunk)
+    plan = plan_emulation(topology, groups, ttls, seed=seed, keyed=keyed, trunk=kind)
+    if plan.unsupported_by_kernel and not keyed and (netem := examine_netem()) != "none":
+        plan = plan_emulation(topology, groups, ttls, seed=seed, netem=netem, trunk=kind)
 
-    script = _Script(topology, planned, programs, codec, port, duration, over, seed, faults, again, captures, watch)
-    answer = inside(script.play)
+    emulation = _IsolatedEmulation(
+        topology, plan, programs, codec, port, duration, over, seed, faults, respawn, captures, progress
+    )
+    answer = run_isolated(emulation.run_inside)
     answer["nodes"] = {name: NodeReport(**report) for name, report in answer["nodes"].items()}
     return Emulation(**answer)
 
 
 @dataclass(frozen=True, slots=True)
-class _Script:
-    """What happens within the private world."""
+class _IsolatedEmulation:
+    """An emulation with its parameters, run in isolated namespaces."""
 
     topology: Topology
-    planned: Plan
+    plan: EmulationPlan
     programs: Mapping[str, Program | ForeignProgram]
     codec: Callable[[], Codec]
     port: int
     duration: float
     over: Callable[[set[str]], bool]
     seed: int
-    faults: Sequence[Fault]
-    again: Callable[[str, int], Program | ForeignProgram] | None
+    faults: Sequence[InjectedFault]
+    respawn: Callable[[str, int], Program | ForeignProgram] | None
     captures: Sequence[CapturePoint]
-    watch: Watch | None
+    progress: ProgressCallback | None
 
-    def play(self) -> dict[str, Any]:
-        """Build it, run it, and tell the fields of an Emulation."""
+    def run_inside(self) -> dict[str, Any]:
+        """Build the network, run the nodes, and return the fields of an Emulation."""
         began = time.monotonic()
         self._check_kernel()
-        network = Network(self.planned, self.codec)
-        crew = NodeProcesses(self.programs, self.again)
+        network = EmulatedNetwork(self.plan, self.codec)
+        processes = NodeProcesses(self.programs, self.respawn)
         capture = _open_capture(self.captures, network, self.programs)
-        self._fork(crew, network)
-        # Faults are to be in time, too.
-        prefer()
-        happening = Faults(self.faults, network, crew)
-        if self.watch is not None:
-            crew.look_on(self.watch)
+        self._fork(processes, network)
+        # Faults must begin on time, too.
+        raise_priority()
+        injector = FaultInjector(self.faults, network, processes)
+        if self.progress is not None:
+            processes.report_progress(self.progress)
         before, setup = kernel_drops(), time.monotonic() - began
-        elapsed, ended = crew.run(self.duration, self.over, None if capture is None else capture.begin)
-        crowded = kernel_drops() - before
+        elapsed, ended = processes.run(self.duration, self.over, None if capture is None else capture.begin)
+        dropped_between = kernel_drops() - before
         captured = {} if capture is None else capture.end()
-        carried = network.collect()
-        impairments = [{**row, **carried.counts.get(row.get("link", ""), {})} for row in self.planned.report()]
-        missed = sum(report.faults.get("receive_drops", 0) for report in crew.reports.values())
-        lost = (judged(carried, missed, crowded), carried.dropped, carried.queued)
+        statistics = network.collect()
+        impairments = [{**row, **statistics.counts.get(row.get("link", ""), {})} for row in self.plan.report()]
+        receive_drops = sum(report.faults.get("receive_drops", 0) for report in processes.reports.values())
+        outcome = (assess(statistics, receive_drops, dropped_between), statistics.dropped, statistics.queued)
         return asdict(
-            Emulation(crew.reports, impairments, setup, elapsed, ended, *lost, dict(happening.counts), happening.log, captured)
+            Emulation(
+                processes.reports, impairments, setup, elapsed, ended, *outcome, dict(injector.counts), injector.log, captured
+            )
         )
 
     def _check_kernel(self) -> None:
-        check_kernel([*self.planned.features, *(feature for fault in self.faults for feature in fault.needs)])
-        if self.planned.beyond_kernel:
-            check_tap(self.planned.beyond_kernel)
+        check_kernel([*self.plan.features, *(feature for fault in self.faults for feature in fault.features)])
+        if self.plan.unsupported_by_kernel:
+            check_tap(self.plan.unsupported_by_kernel)
 
-    def _fork(self, crew: NodeProcesses, network: Network) -> None:
-        planned, joining = self.planned, self.topology.multicast.join
-        seen = (
+    def _fork(self, processes: NodeProcesses, network: EmulatedNetwork) -> None:
+        plan, joining = self.plan, self.topology.multicast.join
+        single_packets = (
             bool(self.captures)
             or bool(self.faults)
             or any(isinstance(program, ForeignProgram) for program in self.programs.values())
         )
-        # The children share this process's memory as long as nobody touches it, the collector included.
+        # Node processes share this process's memory as long as nothing writes to it, the garbage collector included.
         gc.freeze()
         for name in self.programs:
-            # What is captured, counted for a guest or lost by a fault has to be seen packet by packet.
-            burst = 1 if seen or planned.shaped(name) else SEGMENTS
-            address, ttl, dice = planned.addresses[name], planned.ttl(name), dice_key(self.topology, self.seed, name)
-            crew.fork(Node(name, network.pid(name), address, self.codec, self.port, ttl, burst, dice, joining=joining))
+            # Captures, the meters of foreign programs and fault filters must see single packets, not batches.
+            burst = 1 if single_packets or plan.shaped(name) else SEGMENTS
+            address, ttl, rng_key = plan.addresses[name], plan.ttl(name), stream_key(self.topology, self.seed, name)
+            processes.fork(
+                NodeConfig(name, network.pid(name), address, self.codec, self.port, ttl, burst, rng_key, joining=joining)
+            )
 
 
 def _check_programs(topology: Topology, programs: Mapping[str, Program | ForeignProgram]) -> None:
@@ -162,14 +171,14 @@ def _check_programs(topology: Topology, programs: Mapping[str, Program | Foreign
     if not programs:
         raise UsageError("an emulation needs a program on at least one host")
     if topology.multicast.join and any(isinstance(program, ForeignProgram) for program in programs.values()):
-        raise UnsupportedError("multicast.join: a foreign program can't be kept from what it joined; leave it out")
+        raise UnsupportedError("multicast.join: the join delay can't be emulated for a foreign program; leave it out")
 
 
-def _open_capture(points: Sequence[CapturePoint], network: Network, hosts: Iterable[str]) -> Capture | None:
-    """Begin to listen, if there is anything to capture; hosts then compute the checksums of what they send."""
+def _open_capture(points: Sequence[CapturePoint], network: EmulatedNetwork, hosts: Iterable[str]) -> PacketCapture | None:
+    """Start capturing if there are capture points; hosts then compute checksums in software, so that captures have them."""
     if not points:
         return None
     for host in hosts:
         device, pid = network.port(host)
         run(f"ethtool -K {device} tx off", pid=pid)
-    return Capture(points, network)
+    return PacketCapture(points, network)

@@ -1,48 +1,51 @@
-"""The kernel's multicast forwarding, told what to do by a socket: no daemon, no learning, routes at once."""
+"""Static multicast routing: fill the kernel's multicast forwarding cache by a raw IGMP socket, without a routing daemon.
+
+The socket options are those of linux/mroute.h (MRT_INIT, MRT_ADD_VIF, MRT_ADD_MFC).
+"""
 
 import socket
 import struct
 from collections.abc import Sequence
 
-from emu.world import visiting
+from emu.namespaces import in_network_namespace
 from protocols.errors import UnsupportedError
 
 __all__ = ["MulticastRouter"]
 
 _INIT, _ADD_VIF, _ADD_MFC = 200, 202, 204
 _USE_INDEX = 8
-_MOST_VIFS = 32
+_MAX_VIFS = 32
 
 
 class MulticastRouter:
     """Multicast routes in the network namespace of process `pid`, over `devices`; they last as long as this object.
 
-    `name` is what errors call it. UnsupportedError when the kernel can't route multicast.
+    `name` is the router's name in errors. Raises UnsupportedError if the kernel can't route multicast.
     """
 
     def __init__(self, name: str, pid: int, devices: Sequence[str]) -> None:
-        self._places = {device: place for place, device in enumerate(devices)}
-        with visiting(pid):
+        self._vifs = {device: vif for vif, device in enumerate(devices)}
+        with in_network_namespace(pid):
             self._socket = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_IGMP)
             try:
                 self._set(_INIT, struct.pack("i", 1))
             except OSError as error:
                 raise UnsupportedError(
-                    f"node {name}: this kernel can't route multicast ({error.strerror}); it takes one with CONFIG_IP_MROUTE"
+                    f"node {name}: this kernel can't route multicast ({error.strerror}); use one with CONFIG_IP_MROUTE"
                 ) from None
-            # What the kernel tells a routing daemon is of no interest: there is nothing to learn.
+            # The kernel's upcalls (IGMPMSG_NOCACHE, ...) are for routing daemons and not read here.
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 0)
-            for device, place in self._places.items():
+            for device, vif in self._vifs.items():
                 number = socket.if_nametoindex(device)
-                self._set(_ADD_VIF, struct.pack("=HBBIi4x", place, _USE_INDEX, 1, 0, number))
+                self._set(_ADD_VIF, struct.pack("=HBBIi4x", vif, _USE_INDEX, 1, 0, number))
 
-    def add(self, source: str, group: str, inward: str, outward: Sequence[str]) -> None:
-        """Packets of `source` to `group` that come in by the device `inward` go on by the devices `outward`."""
-        thresholds = bytearray(_MOST_VIFS)
-        for device in outward:
-            thresholds[self._places[device]] = 1
+    def add(self, source: str, group: str, incoming: str, outgoing: Sequence[str]) -> None:
+        """Forward packets of `source` to `group` that arrive on device `incoming` to the devices `outgoing`."""
+        thresholds = bytearray(_MAX_VIFS)
+        for device in outgoing:
+            thresholds[self._vifs[device]] = 1
         ends = socket.inet_aton(source) + socket.inet_aton(group)
-        self._set(_ADD_MFC, ends + struct.pack("=H32s2xIIIi", self._places[inward], bytes(thresholds), 0, 0, 0, 0))
+        self._set(_ADD_MFC, ends + struct.pack("=H32s2xIIIi", self._vifs[incoming], bytes(thresholds), 0, 0, 0, 0))
 
     def _set(self, option: int, value: bytes) -> None:
         self._socket.setsockopt(socket.IPPROTO_IP, option, value)

@@ -1,9 +1,9 @@
-"""What runs inside one Mininet host: a process forked from the warm runner, with one program on one UDP host.
+"""One node of an emulation: a process forked from the launcher, with one program in a host's network namespace.
 
-The program is one of ours on a UDP host, or a guest. Launcher and node talk in JSON lines over a socket pair. Node: `ready`,
-then `finished` when its program is, at the end one line with `result` or `error`. Launcher: `begin` with the common epoch, at
-the end `stop`, or before `die` for a crash, `slow` for an application that needs
-time, `live` for counts every so many seconds.
+The program is one of this project on a UdpHost, or a foreign one. Launcher and node exchange JSON lines over a socket pair.
+Node to launcher: `ready`, then `finished` when its program is, `counters` if asked for, and at the end `result` or `error`.
+Launcher to node: `begin` with the common epoch, `stop` at the end, `die` for a crash, `slow` with a service time and capacity,
+`counters` with the period of progress reports in seconds.
 """
 
 import json
@@ -23,93 +23,95 @@ from typing import Any, Protocol
 
 from emu.foreign_program import ForeignContext, ForeignProgram
 from emu.host import Loop, UdpHost, new_loop
-from emu.world import enter_network
+from emu.namespaces import enter_network_namespace
 from protocols.errors import McastlabError
 from protocols.hosting import PortsHost
 from protocols.machine import Codec
 from protocols.rng import Rng
 
-__all__ = ["Node", "Program", "fork_node", "prefer"]
+__all__ = ["NodeConfig", "Program", "fork_node", "raise_priority"]
 
 _PRIORITY = -10
 _POLL = 0.02
-"""How often a node looks whether its program is finished; programs note the time of what matters themselves."""
+"""Period in seconds of checking whether the program is finished; programs record the times of results themselves."""
 
 
 class Program(Protocol):
-    """What one node does. The same object runs in the simulator."""
+    """A program of one node. The same object runs in the simulator."""
 
     def start(self, host: PortsHost) -> None:
         """Make the machine on the host's ports and run it."""
 
     def finished(self) -> bool:
-        """Everything this node wants is done; it goes on serving others until the run ends."""
+        """Whether everything this node wants is done; it goes on serving others until the run ends."""
 
     def result(self) -> dict[str, Any]:
-        """What to report, JSON-able; asked once, at the end."""
+        """Return the result, JSON-able; called once, at the end."""
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """All a node's process needs: where it lives and how its host is made."""
+class NodeConfig:
+    """Parameters of a node's process: its namespace and its host."""
 
     name: str
     pid: int
-    """A process in the network namespace the node lives in."""
+    """A process in the network namespace of the node."""
     address: str
     codec: Callable[[], Codec]
     port: int
     ttl: int
     burst: int
-    dice: int
-    """The key of its stream of random numbers (`topologies.keys.dice_key`): the simulator's."""
+    rng_key: int
+    """Key of its random numbers, the same as in the simulator (`topologies.keys.stream_key`)."""
     joining: float = 0.0
-    """From joining a group until its packets come."""
+    """Seconds from joining a group until its packets arrive."""
     epoch: float = inf
-    """Where the run began already: the loop's time that counts as 0."""
+    """Time 0 of the run on the loop's clock if the run has begun already, else inf."""
 
 
-def fork_node(node: Node, program: Program | ForeignProgram, line: socket.socket) -> int:
-    """Start a process for the node and return its number. `line` is the node's end of the socket pair."""
+def fork_node(node: NodeConfig, program: Program | ForeignProgram, control: socket.socket) -> int:
+    """Start the process of a node and return its process id. `control` is the node's end of the socket pair."""
     pid = os.fork()
     if pid == 0:
         try:
-            _run(node, program, line)
+            _run(node, program, control)
         finally:
             os._exit(0)
     return pid
 
 
-def _run(node: Node, program: Program | ForeignProgram, line: socket.socket) -> None:
-    """Be the node until the launcher says stop or goes away; then report."""
+def _run(node: NodeConfig, program: Program | ForeignProgram, control: socket.socket) -> None:
+    """Run the node until the launcher stops it or ends; then send the report."""
     try:
-        enter_network(node.pid)
-        prefer()
-        report = _lodge(node, program, line) if isinstance(program, ForeignProgram) else _live(node, program, line)
+        enter_network_namespace(node.pid)
+        raise_priority()
+        report = (
+            _run_foreign(node, program, control) if isinstance(program, ForeignProgram) else _run_own(node, program, control)
+        )
     except McastlabError as error:
         report = {"error": str(error)}
-    except Exception as error:  # noqa: BLE001 - any error of a program or machine is this node's result, not the end of the run
+    except Exception as error:  # noqa: BLE001 - an error of a program is its node's result and does not end the run
         report = {"error": "".join(traceback.format_exception(error)).rstrip()}
-    _say(line, report)
+    _send(control, report)
     if report.get("killed"):
-        # What crashes says goodbye to the launcher and to nobody else.
+        # A crash must not close sockets in good order.
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def prefer() -> None:
-    """Let this process come before what else the machine does, where that is allowed."""
+def raise_priority() -> None:
+    """Raise the scheduling priority of this process (setpriority(2)), where permitted."""
     with suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, _PRIORITY)
 
 
-def _live(node: Node, program: Program, line: socket.socket) -> dict[str, Any]:
+def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict[str, Any]:
     loop = new_loop()
     host = UdpHost(
         loop,
         node.codec(),
         interface=node.address,
         port=node.port,
-        rng=Rng(node.dice),
+        rng=Rng(node.rng_key),
         ttl=node.ttl,
         burst=node.burst,
         loopback=False,
@@ -117,101 +119,110 @@ def _live(node: Node, program: Program, line: socket.socket) -> dict[str, Any]:
         joining=node.joining,
     )
     try:
-        live = partial(_tell, loop, line, host.census, lambda: host.now)
-        orders: dict[str, Callable[[Any], None]] = {"begin": host.begin, "slow": lambda how: host.read_at(*how), "live": live}
-        watch = _Watch(loop, line, node.epoch, program.finished, orders)
+        report_counters = partial(_report_counters, loop, control, host.counters, lambda: host.now)
+        orders: dict[str, Callable[[Any], None]] = {
+            "begin": host.begin,
+            "slow": lambda argument: host.read_at(*argument),
+            "counters": report_counters,
+        }
+        connection = _LauncherConnection(loop, control, node.epoch, program.finished, orders)
         program.start(host)
         before = _cpu()
-        _say(line, {"ready": True})
+        _send(control, {"ready": True})
         loop.run()
         used = _cpu() - before
         traffic = {"packets": host.traffic.packets, "octets": host.traffic.octets}
-        told = {"result": program.result(), "traffic": traffic, "faults": host.faults, "cpu": used, "memory": _peak()}
-        return told | {"killed": watch.killed}
+        report = {"result": program.result(), "traffic": traffic, "faults": host.faults, "cpu": used, "memory": _peak()}
+        return report | {"killed": connection.killed}
     finally:
         host.close()
 
 
-def _lodge(node: Node, guest: ForeignProgram, line: socket.socket) -> dict[str, Any]:
-    """Run a guest, whose files are gone with the world at the latest."""
+def _run_foreign(node: NodeConfig, program: ForeignProgram, control: socket.socket) -> dict[str, Any]:
+    """Run a foreign program in a temporary folder on /run, which vanishes with the mount namespace at the latest."""
     loop = new_loop()
     with tempfile.TemporaryDirectory(dir="/run") as folder:
-        seat = ForeignContext(loop, node.name, node.address, Path(folder), lambda: _say(line, {"ready": True}), node.ttl)
+        context = ForeignContext(loop, node.name, node.address, Path(folder), lambda: _send(control, {"ready": True}), node.ttl)
         before = _cpu()
-        live = partial(_tell, loop, line, guest.census, lambda: seat.now)
-        watch = _Watch(loop, line, node.epoch, guest.finished, {"begin": seat.begin, "live": live})
-        guest.prepare(seat)
+        report_counters = partial(_report_counters, loop, control, program.counters, lambda: context.now)
+        connection = _LauncherConnection(
+            loop, control, node.epoch, program.finished, {"begin": context.begin, "counters": report_counters}
+        )
+        program.prepare(context)
         loop.run()
-        if watch.killed:
-            guest.kill()
+        if connection.killed:
+            program.kill()
         else:
-            guest.close()
-        result = guest.result()
-        told = {"result": result, **result.pop("wire"), "cpu": _cpu() - before, "memory": _peak()}
-        return told | {"killed": watch.killed}
+            program.close()
+        result = program.result()
+        report = {"result": result, **result.pop("meter"), "cpu": _cpu() - before, "memory": _peak()}
+        return report | {"killed": connection.killed}
 
 
-_WHO = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+_SELF_AND_CHILDREN = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 
 
 def _cpu() -> float:
-    return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, _WHO))
+    return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, _SELF_AND_CHILDREN))
 
 
 def _peak() -> int:
-    """The most memory a process here ever had resident, in bytes; what it shares with the runner counts too."""
-    return max(resource.getrusage(who).ru_maxrss for who in _WHO) * 1024
+    """Return the largest resident set of this process or a child, in bytes; pages shared with the launcher count too."""
+    return max(resource.getrusage(who).ru_maxrss for who in _SELF_AND_CHILDREN) * 1024
 
 
-def _say(line: socket.socket, message: dict[str, Any]) -> None:
-    line.setblocking(True)
-    line.sendall(json.dumps(message).encode() + b"\n")
+def _send(control: socket.socket, message: dict[str, Any]) -> None:
+    control.setblocking(True)
+    control.sendall(json.dumps(message).encode() + b"\n")
 
 
-def _tell(
-    loop: Loop, line: socket.socket, census: Callable[[], dict[str, int]], clock: Callable[[], float], period: float
+def _report_counters(
+    loop: Loop, control: socket.socket, counters: Callable[[], dict[str, int]], clock: Callable[[], float], period: float
 ) -> None:
-    """Say now, and whenever another `period` of the run is over, what was counted so far."""
+    """Send the counters now and every `period` seconds of the run."""
     now = clock()
-    _say(line, {"census": {**census(), "at": now}})
-    loop.call_later(period - now % period, _tell, loop, line, census, clock, period)
+    _send(control, {"counters": {**counters(), "at": now}})
+    loop.call_later(period - now % period, _report_counters, loop, control, counters, clock, period)
 
 
-class _Watch:
-    """Obeys the launcher and tells it when the program is finished. `orders` are done with what comes with them."""
+class _LauncherConnection:
+    """Execute the launcher's orders and report when the program is finished.
+
+    `orders` maps an order to the function that takes its argument.
+    """
 
     def __init__(
         self,
         loop: Loop,
-        line: socket.socket,
+        control: socket.socket,
         epoch: float,
         finished: Callable[[], bool],
         orders: Mapping[str, Callable[[Any], None]],
     ) -> None:
-        self._loop, self._line, self._finished, self._orders = loop, line, finished, orders
+        self._loop, self._control, self._finished, self._orders = loop, control, finished, orders
         self.killed = False
-        loop.add_reader(line, self._obey)
+        loop.add_reader(control, self._on_order)
         if epoch < inf:
-            self._do("begin", epoch)
+            self._execute("begin", epoch)
 
-    def _obey(self) -> None:
-        # Orders are a few bytes each and sent in one piece, so a line is never cut.
-        text = self._line.recv(4096)
+    def _on_order(self) -> None:
+        # Orders are short and sent by one system call, so lines arrive whole.
+        text = self._control.recv(4096)
         for line in text.splitlines() or [b'{"stop": true}']:
-            for name, how in json.loads(line).items():
-                self._do(name, how)
+            for name, argument in json.loads(line).items():
+                self._execute(name, argument)
 
-    def _do(self, name: str, how: Any) -> None:
+    def _execute(self, name: str, argument: Any) -> None:
         if name in ("stop", "die"):
             self.killed = name == "die"
             self._loop.stop()
         else:
-            self._orders[name](how)
+            self._orders[name](argument)
             if name == "begin":
-                self._look()
+                self._poll_finished()
 
-    def _look(self) -> None:
+    def _poll_finished(self) -> None:
         if self._finished():
-            _say(self._line, {"finished": True})
+            _send(self._control, {"finished": True})
         else:
-            self._loop.call_later(_POLL, self._look)
+            self._loop.call_later(_POLL, self._poll_finished)

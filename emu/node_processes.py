@@ -1,4 +1,4 @@
-"""The processes of an emulation: started, begun together, listened to, stopped, and none of them left."""
+"""The node processes of an emulation: start them, begin together, schedule actions, collect reports, leave none behind."""
 
 import json
 import os
@@ -15,22 +15,26 @@ from math import inf
 from typing import Any, TypeAlias
 
 from emu.foreign_program import ForeignProgram
-from emu.node import Node, Program, fork_node
+from emu.node import NodeConfig, Program, fork_node
 
-__all__ = ["NodeProcesses", "NodeReport", "Watch"]
+__all__ = ["NodeProcesses", "NodeReport", "ProgressCallback"]
 
-_LEAD = 0.05
-"""From the order to begin until the common time 0, so that every node has heard it."""
-_DELAY = 0.1
-"""What nodes say of a second is there so much later."""
-_PATIENCE = 30.0
-"""How long nodes may take to get ready, and to report at the end."""
+_START_DELAY = 0.05
+"""Seconds from sending `begin` until the common time 0, so that every node has received it."""
+_REPORT_DELAY = 0.1
+"""Seconds to wait for the counters of a second of the run."""
+_TIMEOUT = 30.0
+"""Seconds that nodes may take to get ready, and to report at the end."""
 
 
 @dataclass(slots=True)
 class NodeReport:
-    """What one node came to: its program's `result` (None if it died, then `error` says how), what it sent by kind of
-    message, faults as `UdpHost.faults`, CPU seconds, the most bytes resident."""
+    """Report of one node.
+
+    `result` is that of its program, `packets` and `octets` were sent by kind of message, `faults` are those of
+    `UdpHost.faults`, `cpu` is in seconds, `memory` the largest resident set in bytes. Without a result `error` says how the
+    node died.
+    """
 
     result: dict[str, Any] | None = None
     packets: dict[str, int] = field(default_factory=dict)
@@ -41,7 +45,7 @@ class NodeReport:
     error: str | None = None
 
     def add(self, message: dict[str, Any]) -> None:
-        """What a process told at its end: counts are those of all lives of the node, the result is that of the last."""
+        """Add the final report of a process: counts sum over all restarts of the node, the result is that of the last."""
         self.result, self.error = message.get("result"), message.get("error")
         self.cpu += message.get("cpu", 0.0)
         self.memory = max(self.memory, message.get("memory", 0))
@@ -55,179 +59,185 @@ class NodeReport:
                 mine[key] = mine.get(key, 0) + count
 
 
-Watch: TypeAlias = Callable[[float, Mapping[str, Mapping[str, float]]], None]
-"""Told the second of the run, and what every node counted until `at`: packets, octets, and what its machine counts."""
+ProgressCallback: TypeAlias = Callable[[float, Mapping[str, Mapping[str, float]]], None]
+"""Called with the second of the run, and by node the counters until `at`: packets, octets, and those of its machine."""
 
 
 @dataclass(slots=True)
-class _Child:
-    """A node as the launcher sees it."""
+class _NodeProcess:
+    """A node's process as the launcher sees it."""
 
     pid: int
-    line: socket.socket
-    heard: bytes = b""
+    control: socket.socket
+    buffer: bytes = b""
     state: str = "new"
-    """new, ready, finished, reported or dead; after a crash dying, then down."""
+    """new, ready, finished, reported or dead; for a crash dying, then down."""
 
 
 class NodeProcesses:
-    """All nodes of an emulation, as the runner inside the world sees them: what they say comes through one selector."""
+    """All node processes, served by one selector in the launcher.
+
+    `respawn(host, crashes)` makes the program of a host that restarts.
+    """
 
     def __init__(
         self,
         programs: Mapping[str, Program | ForeignProgram],
-        again: Callable[[str, int], Program | ForeignProgram] | None = None,
+        respawn: Callable[[str, int], Program | ForeignProgram] | None = None,
     ) -> None:
         self._programs = programs
-        self._again = again
-        self._nodes: dict[str, Node] = {}
-        self._lives: Counter[str] = Counter()
-        self._children: dict[str, _Child] = {}
+        self._respawn = respawn
+        self._nodes: dict[str, NodeConfig] = {}
+        self._crashes: Counter[str] = Counter()
+        self._processes: dict[str, _NodeProcess] = {}
         self.reports = {name: NodeReport() for name in programs}
         self._selector = selectors.DefaultSelector()
-        self._acts: list[tuple[float, int, Callable[[], None]]] = []
-        self._planned = 0
-        self._census: dict[str, dict[str, float]] = {}
+        self._actions: list[tuple[float, int, Callable[[], None]]] = []
+        self._scheduled = 0
+        self._counters: dict[str, dict[str, float]] = {}
         self.epoch = inf
-        """The monotonic clock's time 0 of the run."""
+        """Time 0 of the run on the monotonic clock, in seconds."""
 
-    def fork(self, node: Node) -> None:
-        """Start the process of a node; it gets ready and waits."""
+    def fork(self, node: NodeConfig) -> None:
+        """Start the process of a node, which gets ready and waits."""
         self._nodes[node.name] = node
         self._start(node, self._programs[node.name], "new")
 
-    def _start(self, node: Node, program: Program | ForeignProgram, state: str) -> None:
-        ours, theirs = socket.socketpair()
-        pid = fork_node(node, program, theirs)
-        theirs.close()
-        self._children[node.name] = _Child(pid, ours, state=state)
-        self._selector.register(ours, selectors.EVENT_READ, node.name)
+    def _start(self, node: NodeConfig, program: Program | ForeignProgram, state: str) -> None:
+        local, remote = socket.socketpair()
+        pid = fork_node(node, program, remote)
+        remote.close()
+        self._processes[node.name] = _NodeProcess(pid, local, state=state)
+        self._selector.register(local, selectors.EVENT_READ, node.name)
 
-    def at(self, when: float, action: Callable[[], None]) -> None:
-        """Have `action()` done at `when` seconds of the run, if it lasts so long."""
-        self._planned += 1
-        heappush(self._acts, (when, self._planned, action))
+    def schedule(self, when: float, action: Callable[[], None]) -> None:
+        """Call `action()` at `when` seconds of the run, if it lasts that long."""
+        self._scheduled += 1
+        heappush(self._actions, (when, self._scheduled, action))
 
     def crash(self, name: str) -> None:
-        """Kill the process of a node, which tells before what it has; nothing happens to one that is not there."""
-        child = self._children.get(name)
-        if child is not None and child.state in ("ready", "finished"):
-            child.state = "dying"
-            self._say(name, {"die": True})
+        """Kill the process of a node after its final report; does nothing if it does not run."""
+        process = self._processes.get(name)
+        if process is not None and process.state in ("ready", "finished"):
+            process.state = "dying"
+            self._send(name, {"die": True})
 
     def restart(self, name: str) -> None:
-        """Start a process for a node that crashed, which knows nothing; nothing happens to one that runs."""
-        child = self._children.get(name)
-        if child is None or child.state not in ("dying", "down"):
+        """Start a new process for a node that crashed, without any state; does nothing if it runs."""
+        process = self._processes.get(name)
+        if process is None or process.state not in ("dying", "down"):
             return
-        if child.state == "dying":
-            self._bury(name, "did not die in time")
-        assert self._again is not None
-        self._lives[name] += 1
-        program = self._again(name, self._lives[name])
+        if process.state == "dying":
+            self._reap(name, "did not die in time")
+        assert self._respawn is not None
+        self._crashes[name] += 1
+        program = self._respawn(name, self._crashes[name])
         self._start(replace(self._nodes[name], epoch=self.epoch), program, "ready")
 
-    def tell(self, name: str, order: dict[str, Any]) -> None:
-        """Give a node an order while it runs."""
-        if name in self._living():
-            self._say(name, order)
+    def send(self, name: str, order: dict[str, Any]) -> None:
+        """Send an order to a node, if it runs."""
+        if name in self._running():
+            self._send(name, order)
 
-    def look_on(self, watch: Watch) -> None:
-        """Have all nodes say every second of the run what they counted, and tell `watch`."""
+    def report_progress(self, progress: ProgressCallback) -> None:
+        """Have all nodes report their counters every second of the run, and call `progress` with them."""
 
-        def look(second: int = 0) -> None:
+        def report(second: int = 0) -> None:
             if second == 0:
-                self._order({"live": 1.0})
+                self._send_to_all({"counters": 1.0})
             else:
-                watch(float(second), self._census)
-            self.at(second + 1 + _DELAY, partial(look, second + 1))
+                progress(float(second), self._counters)
+            self.schedule(second + 1 + _REPORT_DELAY, partial(report, second + 1))
 
-        self.at(0.0, look)
+        self.schedule(0.0, report)
 
     def run(
         self, duration: float, over: Callable[[set[str]], bool], begin: Callable[[float], None] | None = None
     ) -> tuple[float, bool]:
-        """Begin together, wait, stop, collect: seconds it took, and whether `over` ended it. `begin` is told the epoch."""
-        self._listen(time.monotonic() + _PATIENCE, lambda: not self._named("new"))
-        self.epoch = epoch = time.monotonic() + _LEAD
+        """Run from the common epoch until `over(names of finished nodes)` or for `duration` seconds; stop, collect reports.
+
+        `begin` is called with the epoch before time 0. Returns the seconds it took, and whether `over` ended it.
+        """
+        self._run_until(time.monotonic() + _TIMEOUT, lambda: not self._in_state("new"))
+        self.epoch = epoch = time.monotonic() + _START_DELAY
         if begin is not None:
             begin(epoch)
-        self._order({"begin": epoch})
-        ended = self._listen(epoch + duration, lambda: over(self._named("finished")))
+        self._send_to_all({"begin": epoch})
+        ended = self._run_until(epoch + duration, lambda: over(self._in_state("finished")))
         elapsed = time.monotonic() - epoch
-        self._acts.clear()
-        self._order({"stop": True})
-        self._listen(time.monotonic() + _PATIENCE, lambda: not self._living())
-        for name in self._living():
-            self._bury(name, "did not report in time")
+        self._actions.clear()
+        self._send_to_all({"stop": True})
+        self._run_until(time.monotonic() + _TIMEOUT, lambda: not self._running())
+        for name in self._running():
+            self._reap(name, "did not report in time")
         return elapsed, ended
 
-    def _named(self, state: str) -> set[str]:
-        return {name for name, child in self._children.items() if child.state == state}
+    def _in_state(self, state: str) -> set[str]:
+        return {name for name, process in self._processes.items() if process.state == state}
 
-    def _living(self) -> set[str]:
-        return {name for name, child in self._children.items() if child.state not in ("reported", "dead", "down")}
+    def _running(self) -> set[str]:
+        return {name for name, process in self._processes.items() if process.state not in ("reported", "dead", "down")}
 
-    def _listen(self, until: float, done: Callable[[], bool]) -> bool:
-        """Hear the nodes, and act when it is time, until `done()` or the time `until`; was it `done`?"""
+    def _run_until(self, until: float, done: Callable[[], bool]) -> bool:
+        """Serve nodes and run actions until `done()` or the monotonic time `until`; returns whether it was `done()`."""
         while not done():
-            self._act()
+            self._run_actions()
             left = until - time.monotonic()
-            if left <= 0 or not (self._living() or self._acts):
+            if left <= 0 or not (self._running() or self._actions):
                 return False
-            if self._acts:
-                left = min(left, max(0.0, self.epoch + self._acts[0][0] - time.monotonic()))
+            if self._actions:
+                left = min(left, max(0.0, self.epoch + self._actions[0][0] - time.monotonic()))
             for key, _ in self._selector.select(None if left == inf else left):
-                self._hear(key.data)
+                self._on_readable(key.data)
         return True
 
-    def _act(self) -> None:
-        """Do what is due; before the run began nothing is."""
-        while self._acts and self.epoch + self._acts[0][0] <= time.monotonic():
-            heappop(self._acts)[2]()
+    def _run_actions(self) -> None:
+        """Run the actions that are due; none is before the epoch."""
+        while self._actions and self.epoch + self._actions[0][0] <= time.monotonic():
+            heappop(self._actions)[2]()
 
-    def _order(self, order: dict[str, Any]) -> None:
-        for name in sorted(self._living()):
-            if self._children[name].state != "dying":
-                self._say(name, order)
+    def _send_to_all(self, order: dict[str, Any]) -> None:
+        for name in sorted(self._running()):
+            if self._processes[name].state != "dying":
+                self._send(name, order)
 
-    def _say(self, name: str, order: dict[str, Any]) -> None:
+    def _send(self, name: str, order: dict[str, Any]) -> None:
         try:
-            self._children[name].line.sendall(json.dumps(order).encode() + b"\n")
+            self._processes[name].control.sendall(json.dumps(order).encode() + b"\n")
         except (BrokenPipeError, ConnectionResetError):
-            self._bury(name, "died")
+            self._reap(name, "died")
 
-    def _hear(self, name: str) -> None:
-        child = self._children[name]
-        data = child.line.recv(1 << 16)
+    def _on_readable(self, name: str) -> None:
+        process = self._processes[name]
+        data = process.control.recv(1 << 16)
         if not data:
-            self._bury(name, "died")
+            self._reap(name, "died")
             return
-        *lines, child.heard = (child.heard + data).split(b"\n")
+        *lines, process.buffer = (process.buffer + data).split(b"\n")
         for line in lines:
-            self._understand(name, json.loads(line))
+            self._handle(name, json.loads(line))
 
-    def _understand(self, name: str, message: dict[str, Any]) -> None:
-        child = self._children[name]
+    def _handle(self, name: str, message: dict[str, Any]) -> None:
+        process = self._processes[name]
         if "ready" in message:
-            child.state = "ready" if child.state == "new" else child.state
-        elif "census" in message:
-            self._census[name] = message["census"]
+            process.state = "ready" if process.state == "new" else process.state
+        elif "counters" in message:
+            self._counters[name] = message["counters"]
         elif "finished" in message:
-            child.state = "finished" if child.state == "ready" else child.state
+            process.state = "finished" if process.state == "ready" else process.state
         else:
-            child.state = "down" if child.state == "dying" else "reported"
+            process.state = "down" if process.state == "dying" else "reported"
             self.reports[name].add(message)
-            self._selector.unregister(child.line)
-            if child.state == "down":
-                os.waitpid(child.pid, 0)
+            self._selector.unregister(process.control)
+            if process.state == "down":
+                os.waitpid(process.pid, 0)
 
-    def _bury(self, name: str, what: str) -> None:
-        """A node that did not end as agreed: make sure that it ended, and note how."""
-        child = self._children[name]
-        child.state = "dead"
-        self._selector.unregister(child.line)
-        os.kill(child.pid, signal.SIGKILL)
-        status = os.waitpid(child.pid, 0)[1]
-        how = f" by signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) and what == "died" else ""
-        self.reports[name].error = what + how
+    def _reap(self, name: str, reason: str) -> None:
+        """Kill and reap a process that did not end in order, and record how it ended."""
+        process = self._processes[name]
+        process.state = "dead"
+        self._selector.unregister(process.control)
+        os.kill(process.pid, signal.SIGKILL)
+        status = os.waitpid(process.pid, 0)[1]
+        cause = f" by signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) and reason == "died" else ""
+        self.reports[name].error = reason + cause

@@ -1,4 +1,4 @@
-"""What has to be built to emulate a Topology, and a refusal, before anything is started, of what can't be emulated."""
+"""Plan the emulation of a Topology; refuse what can't be emulated before anything is started."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,91 +8,94 @@ from typing import Any
 
 import networkx as nx
 
-from emu.netem import NetemKind, NetemLink, beyond_netem
-from emu.router import RouterShape, router_shape
+from emu.netem_qdisc import NetemKind, NetemLink, unsupported_by_netem
+from emu.router_shaping import RouterShape, router_shape
 from emu.routing import Routing
-from emu.shaping import Shape, UserLink, beyond_kernel, kernel_shape, netem_shape
-from emu.trunk import TrunkWay
+from emu.shaping import LinkShape, UserSpaceLink, kernel_shape, netem_shape, unsupported_by_kernel
+from emu.trunk import TrunkKind
 from protocols.errors import UnsupportedError
 from topologies.addressing import host_address
 from topologies.keys import line_key
 from topologies.node_models import RouterModel
 from topologies.spec import LinkSpec, Topology
 
-__all__ = ["Plan", "Wire", "plan"]
+__all__ = ["EmulationPlan", "Cable", "plan_emulation"]
 
-_MOST_HOSTS = 1000
-"""A Linux bridge has at most 1024 ports, and much earlier this machine's memory ends."""
-_MOST_HOPS = 255
+_MAX_HOSTS = 1000
+"""Most hosts of an emulation: a Linux bridge has at most 1024 ports, and each host takes a process."""
+_MAX_TTL = 255
 
 
 @dataclass(frozen=True, slots=True)
-class Wire:
-    """One link between two nodes by name, with the shape of each direction."""
+class Cable:
+    """An undirected link between two nodes, with the shape of each direction: `down` from `near` to `far`, `up` back."""
 
     near: str
     far: str
-    down: Shape
-    up: Shape
+    down: LinkShape
+    up: LinkShape
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What will be built: every host with its address, every switch, router and wire.
+class EmulationPlan:
+    """Plan of an emulated network: hosts with their addresses, switches, routers and cables.
 
-    `groups` are addresses of groups with the hosts that take part, `ttls` those of hosts whose multicasts don't go everywhere.
+    `groups` are group addresses with the hosts that take part, `ttls` the multicast TTLs of hosts below 255.
     """
 
     topology: Topology
     addresses: dict[str, str]
     switches: tuple[str, ...]
     routers: tuple[RouterShape, ...]
-    wires: tuple[Wire, ...]
+    cables: tuple[Cable, ...]
     routing: Routing
     groups: Mapping[str, Sequence[str]]
     ttls: Mapping[str, int]
 
     def ttl(self, host: str) -> int:
-        """The TTL of the host's multicasts."""
-        return self.ttls.get(host, _MOST_HOPS)
+        """Return the TTL of a host's multicast packets."""
+        return self.ttls.get(host, _MAX_TTL)
 
     @property
     def pruned(self) -> bool:
-        """Do groups go only where somebody takes part?"""
+        """Whether switches forward groups only towards hosts that take part."""
         return bool(self.groups) and self.topology.multicast.pruning
 
     @property
-    def shapes(self) -> list[Shape]:
-        """Both directions of every wire."""
-        return [shape for wire in self.wires for shape in (wire.down, wire.up)]
+    def shapes(self) -> list[LinkShape]:
+        """Both directions of every cable."""
+        return [shape for cable in self.cables for shape in (cable.down, cable.up)]
 
     @property
     def features(self) -> list[str]:
-        """The kernel features it takes, as `emu.doctor` calls them."""
+        """Names of the kernel features needed (`emu.requirements`)."""
         needed = ["veth", "bridge"]
         needed += ["rate"] if any(shape.rate < inf for shape in self.shapes) else []
         needed += ["loss"] if any(shape.threshold for shape in self.shapes) else []
         return list(dict.fromkeys(needed + [feature for router in self.routers for feature in router.features]))
 
     def shaped(self, host: str) -> bool:
-        """Does the host's own link limit its rate, or look at its packets one by one?"""
-        return any(host in (wire.near, wire.far) and (wire.down.single or wire.up.single) for wire in self.wires)
+        """Whether the host's own link limits its rate or must see packets one by one, so that batches are not allowed."""
+        return any(
+            host in (cable.near, cable.far) and (cable.down.needs_single_packets or cable.up.needs_single_packets)
+            for cable in self.cables
+        )
 
     @property
-    def beyond_kernel(self) -> str:
-        """The first link that user space has to carry, and why; "" if the kernel can do all."""
+    def unsupported_by_kernel(self) -> str:
+        """The first link that needs user space, and the attribute that requires it; "" if the kernel can emulate all."""
         for shape in self.shapes:
-            if shape.user is not None and shape.user.why:
-                return f"link {shape.link}: {shape.user.why}"
+            if shape.user is not None and shape.user.reason:
+                return f"link {shape.link}: {shape.user.reason}"
         return ""
 
     def report(self) -> list[dict[str, Any]]:
-        """What does the impairing, link by link, then router by router."""
+        """Return what impairs each link, then each router, in a form for results."""
         rows = [*(shape.report() for shape in self.shapes), *(router.report() for router in self.routers)]
         return [row for row in rows if len(row) > 1]
 
 
-def plan(
+def plan_emulation(
     topology: Topology,
     groups: Mapping[str, Sequence[str]] | None = None,
     ttls: Mapping[str, int] | None = None,
@@ -100,70 +103,72 @@ def plan(
     seed: int = 0,
     keyed: bool = False,
     netem: NetemKind = "none",
-    trunk: TrunkWay = "ifb",
-) -> Plan:
-    """Work out what to build; UnsupportedError naming link, node and key for what can't be emulated.
+    trunk: TrunkKind = "ifb",
+) -> EmulationPlan:
+    """Plan an emulation. Raises UnsupportedError naming link or node and the attribute that can't be emulated.
 
-    `seed` is that of the losses in user space, which with `keyed` are all losses. `netem` is what the kernel has of it.
-    `trunk` is how the networks of routers with one MAC share a cable.
+    `seed` is that of losses in user space; with `keyed` all losses are there. `netem` is the kernel's netem, `trunk` the
+    encapsulation for routers with `mac: single`.
     """
-    if len(topology.hosts) > _MOST_HOSTS:
+    if len(topology.hosts) > _MAX_HOSTS:
         raise UnsupportedError(
-            f"topology: {len(topology.hosts)} hosts can't be emulated; {_MOST_HOSTS} at most, or the simulator"
+            f"topology: {len(topology.hosts)} hosts can't be emulated; {_MAX_HOSTS} at most, or the simulator"
         )
-    _refuse(topology)
-    wires = []
+    _check_supported(topology)
+    cables = []
     for near, far in topology.graph.to_undirected().edges:
-        shape = partial(_shapes, topology, near, far, _Means(seed, keyed, netem))
-        # One of the two ends is a single node, since members of groups hang on switches.
+        shape = partial(_shapes, topology, near, far, _Impairers(seed, keyed, netem))
+        # One end is a single node: members of host groups are attached to switches.
         for i, a in enumerate(_members(topology, near)):
             for j, b in enumerate(_members(topology, far)):
-                wires.append(Wire(a, b, *shape(a, b, max(i, j))))
+                cables.append(Cable(a, b, *shape(a, b, max(i, j))))
     kinds = {name: topology.node(name).kind for name in topology.switches}
     routers = [name for name, kind in kinds.items() if kind == "router"]
-    return Plan(
+    return EmulationPlan(
         topology,
         {host: host_address(topology, host) for host in topology.hosts},
         tuple(name for name, kind in kinds.items() if kind == "switch"),
         tuple(router_shape(name, _router_model(topology, name), trunk) for name in routers),
-        tuple(wires),
-        Routing(topology, [(wire.near, wire.far) for wire in wires], groups or {}),
+        tuple(cables),
+        Routing(topology, [(cable.near, cable.far) for cable in cables], groups or {}),
         groups or {},
         ttls or {},
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Means:
-    """What there is to impair links with, and the seed of what has one."""
+class _Impairers:
+    """Available impairments: whether losses are keyed, the kernel's netem, and the seed of random numbers."""
 
     seed: int
     keyed: bool
     netem: NetemKind
 
-    def netem_does(self, specs: Sequence[LinkSpec]) -> bool:
-        """Is all of this left to netem? Not keyed losses, whose point is that they are the simulator's."""
-        return self.netem != "none" and not self.keyed and not any(map(beyond_netem, specs))
+    def uses_netem(self, specs: Sequence[LinkSpec]) -> bool:
+        """Whether netem impairs all of these directions; never with keyed losses, which must be those of the simulator."""
+        return self.netem != "none" and not self.keyed and not any(map(unsupported_by_netem, specs))
 
     def netem_link(self, spec: LinkSpec, key: int) -> NetemLink:
-        """A direction of a link by netem."""
+        """Return a direction of a link by netem; `key` gives its seed where netem takes one."""
         return NetemLink(spec, key >> 32 if self.netem == "seeded" else None)
 
 
-def _shapes(topology: Topology, near: str, far: str, means: _Means, a: str, b: str, place: int) -> tuple[Shape, Shape]:
-    """Both directions of the link between the nodes `a` of `near` and `b` of `far`; user space carries both or none."""
-    ways = ((near, far, f"{a}-{b}"), (far, near, f"{b}-{a}"))
-    specs = [topology.link(source, target) for source, target, _ in ways]
-    reasons = [beyond_kernel(spec, means.keyed) for spec in specs]
-    keys = [line_key(topology, means.seed, source, target, place) for source, target, _ in ways]
+def _shapes(
+    topology: Topology, near: str, far: str, impairers: _Impairers, a: str, b: str, place: int
+) -> tuple[LinkShape, LinkShape]:
+    """Return both directions of the link between node `a` of `near` and node `b` of `far`; user space carries both or none."""
+    directions = ((near, far, f"{a}-{b}"), (far, near, f"{b}-{a}"))
+    specs = [topology.link(source, target) for source, target, _ in directions]
+    reasons = [unsupported_by_kernel(spec, impairers.keyed) for spec in specs]
+    keys = [line_key(topology, impairers.seed, source, target, place) for source, target, _ in directions]
     shapes = []
-    for (_, _, link), spec, key, why in zip(ways, specs, keys, reasons, strict=True):
-        if not any(reasons) or (means.netem_does(specs) and not why):
+    for (_, _, link), spec, key, reason in zip(directions, specs, keys, reasons, strict=True):
+        if not any(reasons) or (impairers.uses_netem(specs) and not reason):
             shapes.append(kernel_shape(link, spec))
-        elif means.netem_does(specs):
-            shapes.append(netem_shape(link, means.netem_link(spec, key)))
+        elif impairers.uses_netem(specs):
+            shapes.append(netem_shape(link, impairers.netem_link(spec, key)))
         else:
-            shapes.append(Shape(link, user=UserLink(spec, key, place, why)))
+            shapes.append(LinkShape(link, user=UserSpaceLink(spec, key, place, reason)))
     return shapes[0], shapes[1]
 
 
@@ -173,11 +178,11 @@ def _router_model(topology: Topology, name: str) -> RouterModel | None:
     return model
 
 
-def _refuse(topology: Topology) -> None:
-    """UnsupportedError naming node or key for what only the simulator can do yet."""
+def _check_supported(topology: Topology) -> None:
+    """Raise UnsupportedError naming node or attribute for what only the simulator supports."""
     undirected = topology.graph.to_undirected()
     if not nx.is_forest(undirected):
-        raise UnsupportedError("topology: has a loop, and bridges would send packets around it for ever; emulate a tree")
+        raise UnsupportedError("topology: has a loop, in which bridges would forward packets for ever; emulate a tree")
     for name in topology.host_nodes:
         if undirected.degree(name) > 1:
             raise UnsupportedError(f"node {name}: a host with several links can't be emulated yet")

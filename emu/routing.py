@@ -1,8 +1,8 @@
-"""Where packets go in an emulated network with routers: tables for hosts and routers, from the same trees as the simulator's.
+"""Static routes of an emulated network with routers: tables of hosts, switches and routers, from the simulator's own trees.
 
-All hosts are in one flat network, as in the simulator. A host's neighbour table says for each other host whose port to send to:
-the host itself where only switches are between, else the port of the first router on the way. A router has a route for each
-host and, for each source and group, the ports its tree goes on by.
+All hosts are in one flat IP network, as in the simulator. A host's neighbour table has for each other host the MAC to send to:
+the host's own where only switches are between, else that of the first router on the path. A router has a route for each host
+and, for each source and group, the outgoing ports of its multicast tree.
 """
 
 from collections.abc import Collection, Mapping
@@ -14,56 +14,59 @@ from topologies.node_models import RouterModel
 from topologies.spec import Topology
 from topologies.trees import forwarding, group_tree, next_hops
 
-__all__ = ["GroupRoute", "Route", "RouterTable", "Routing", "mac_of"]
+__all__ = ["MulticastRoute", "UnicastRoute", "RouterTable", "Routing", "mac_of"]
 
-_MOST_PORTS = 32
-"""The kernel's multicast router counts interfaces in 32 bits (MAXVIFS)."""
+_MAX_VIFS = 32
+"""Most interfaces of the kernel's multicast router (MAXVIFS in linux/mroute.h)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
-    """Packets to `address` leave by the router's port on wire number `wire`, for whoever has `mac`."""
+class UnicastRoute:
+    """Packets to `address` leave by the router's port on cable number `cable`, to the neighbour with `mac`."""
 
     address: str
-    wire: int
+    cable: int
     mac: str
 
 
 @dataclass(frozen=True, slots=True)
-class GroupRoute:
-    """What `source` sends to `group` comes in by wire `inward` and goes on by the wires `outward`."""
+class MulticastRoute:
+    """Packets of `source` to `group` arrive by cable `incoming` and leave by the cables `outgoing`."""
 
     source: str
     group: str
-    inward: int
-    outward: tuple[int, ...]
+    incoming: int
+    outgoing: tuple[int, ...]
 
 
 @dataclass(slots=True)
 class RouterTable:
-    """A router: its own address (of no port; it answers errors with it), the MAC of its port on each wire, its routes.
+    """A router: its own address (for ICMP errors; no port has it), the MAC address of its port on each cable, its routes.
 
-    With `mac: single` all ports have the same MAC.
+    With `mac: single` all ports have the same MAC address.
     """
 
     address: str
     ports: dict[int, str] = field(default_factory=dict)
-    routes: list[Route] = field(default_factory=list)
-    groups: list[GroupRoute] = field(default_factory=list)
+    routes: list[UnicastRoute] = field(default_factory=list)
+    groups: list[MulticastRoute] = field(default_factory=list)
 
 
 class Routing:
-    """Tables of all nodes. `ends` are the wires by the names of what they join, `groups` address to who takes part."""
+    """Tables of all nodes.
+
+    `ends` are the cables as pairs of node names, `groups` group addresses with the hosts that take part.
+    """
 
     def __init__(self, topology: Topology, ends: Collection[tuple[str, str]], groups: Mapping[str, Collection[str]]) -> None:
         self._topology = topology
-        self._wires = {pair: number for number, (near, far) in enumerate(ends) for pair in ((near, far), (far, near))}
+        self._cables = {pair: number for number, (near, far) in enumerate(ends) for pair in ((near, far), (far, near))}
         self._addresses = {host: host_address(topology, host) for host in topology.hosts}
         self._graph = forwarding(topology)
         self._hops = {node: next_hops(topology, node, self._graph) for node in topology.switches}
         self.routers: dict[str, RouterTable] = {}
         self.switches: dict[str, dict[str, dict[int, None]]] = {}
-        """For each switch and group, the wires behind which somebody takes part (in order, as keys)."""
+        """For each switch and group, the cables towards hosts that take part (ordered, as keys)."""
         for node in topology.switches:
             if topology.node(node).kind == "router":
                 self.routers[node] = self._table(node, len(self.routers))
@@ -75,32 +78,32 @@ class Routing:
             self._route_group(group, hosts)
 
     def neighbours(self, host: str) -> dict[str, str]:
-        """For each host's address, the MAC that `host` sends to."""
+        """Return, for each host's address, the MAC address that `host` sends to."""
         node = self._topology.member(host).node
         (beyond,) = self._topology.graph.successors(node)
         return {address: self._mac(host, beyond, far) for far, address in self._addresses.items()}
 
     def _table(self, name: str, number: int) -> RouterTable:
-        wires = [wire for (near, _), wire in self._wires.items() if near == name]
-        if len(wires) > _MOST_PORTS:
-            raise UnsupportedError(f"node {name}: {len(wires)} links can't be emulated; {_MOST_PORTS} at most for a router")
+        cables = [cable for (near, _), cable in self._cables.items() if near == name]
+        if len(cables) > _MAX_VIFS:
+            raise UnsupportedError(f"node {name}: {len(cables)} links can't be emulated; {_MAX_VIFS} at most for a router")
         model = self._topology.node(name).model
         single = isinstance(model, RouterModel) and model.mac == "single"
         prefix = f"02:01:{number >> 8:02x}:{number & 255:02x}:00"
-        ports = {wire: f"{prefix}:{0 if single else place:02x}" for place, wire in enumerate(wires)}
+        ports = {cable: f"{prefix}:{0 if single else place:02x}" for place, cable in enumerate(cables)}
         return RouterTable(f"10.255.{255 - number // 254}.{254 - number % 254}", ports)
 
     def _mac(self, near: str, node: str, host: str) -> str:
-        """Who takes a packet to `host` that goes from `near` to `node`: the first router on the way, or the host."""
+        """Return the next hop's MAC for packets to `host` sent from `near` to `node`: the first router's, or the host's."""
         target = self._topology.member(host).node
         while node in self._hops and node not in self.routers:
             near, node = node, self._hops[node][target]
-        return self.routers[node].ports[self._wires[near, node]] if node in self.routers else mac_of(self._addresses[host])
+        return self.routers[node].ports[self._cables[near, node]] if node in self.routers else mac_of(self._addresses[host])
 
-    def _route(self, router: str, host: str) -> Route:
+    def _route(self, router: str, host: str) -> UnicastRoute:
         hop = self._hops[router][self._topology.member(host).node]
         beyond = host if self._topology.node(hop).kind == "host" else hop
-        return Route(self._addresses[host], self._wires[router, beyond], self._mac(router, hop, host))
+        return UnicastRoute(self._addresses[host], self._cables[router, beyond], self._mac(router, hop, host))
 
     def _route_group(self, group: str, hosts: Collection[str]) -> None:
         topology = self._topology
@@ -110,30 +113,32 @@ class Routing:
             (root,) = topology.graph.successors(topology.member(host).node)
             if root not in trees:
                 trees[root] = group_tree(topology, root, members, self._graph)
-            self._plant(group, host, root, trees[root], frozenset(hosts))
+            self._install_tree(group, host, root, trees[root], frozenset(hosts))
 
-    def _plant(self, group: str, source: str, root: str, tree: dict[str, tuple[str, ...]], hosts: frozenset[str]) -> None:
-        """Write down at each node of a tree where what `source` sends goes on, and at routers where it comes in."""
+    def _install_tree(
+        self, group: str, source: str, root: str, tree: dict[str, tuple[str, ...]], hosts: frozenset[str]
+    ) -> None:
+        """Add the tree's routes for `source` at each node: outgoing cables, and at routers the incoming one."""
         parents = {far: near for near, below in tree.items() for far in below}
         for name, beyond in tree.items():
             if name not in self._hops:
                 continue
-            outward = [self._wires[name, far] for node in beyond for far in self._ends(node, hosts)]
+            outgoing = [self._cables[name, far] for node in beyond for far in self._ends(node, hosts)]
             if name in self.routers:
-                inward = self._wires[source if name == root else parents[name], name]
-                route = GroupRoute(self._addresses[source], group, inward, tuple(w for w in outward if w != inward))
+                incoming = self._cables[source if name == root else parents[name], name]
+                route = MulticastRoute(self._addresses[source], group, incoming, tuple(w for w in outgoing if w != incoming))
                 self.routers[name].groups.append(route)
             else:
-                self.switches[name].setdefault(group, {}).update(dict.fromkeys(outward))
+                self.switches[name].setdefault(group, {}).update(dict.fromkeys(outgoing))
 
     def _ends(self, node: str, hosts: frozenset[str]) -> list[str]:
-        """A forwarding node itself, or each host of a graph node that takes part, since each has a wire of its own."""
+        """Return a forwarding node itself, or the hosts of a graph node that take part; each host has a cable of its own."""
         if node in self._hops:
             return [node]
-        everybody = self._topology.hosts_of(node)
-        return [host for host in everybody if host in hosts] if self._topology.multicast.pruning else everybody
+        members = self._topology.hosts_of(node)
+        return [host for host in members if host in hosts] if self._topology.multicast.pruning else members
 
 
 def mac_of(address: str) -> str:
-    """A host's locally administered MAC address, made from its IPv4 address."""
+    """Return a host's locally administered MAC address, derived from its IPv4 address."""
     return "02:00:" + ":".join(f"{int(part):02x}" for part in address.split("."))

@@ -1,30 +1,30 @@
-"""Bridges that carry a group only where the simulator's trees do, or everywhere.
+"""IGMP snooping of Linux bridges: groups go only where the simulator's trees go, or everywhere.
 
-What IGMP snooping learns from reports is written down beforehand, so nothing is lost while it learns, and no report either. For
-groups that nobody planned the bridge snoops as usual; it asks for reports itself, since without a querier it would flood.
+Planned groups are entered into the multicast database (bridge(8), mdb) beforehand, so nothing is lost while a bridge learns.
+Other groups are learned as usual; the bridge is its own querier, because without one it would flood.
 """
 
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from emu.doctor import run
+from emu.requirements import run
 from protocols.errors import UnsupportedError
 
 __all__ = ["flood", "prune"]
 
 _AT_ONCE = "2"
-"""Hundredths of a second a new querier waits for reports before it stops flooding; the least that no clock rounds."""
+"""Query response interval in 1/100 s: how long a new querier floods; the least value that no kernel clock rounds to 0."""
 _SETTLED = 0.03
 
 
 def flood(switch: str, bridge: str) -> None:
-    """Have the bridge of this switch send every group everywhere."""
+    """Have a switch's bridge forward every group to every port."""
     _set(switch, bridge, "snooping", "0")
 
 
 def prune(bridges: Mapping[str, str], entries: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
-    """Have bridges (by the names of their switches) send groups only to ports that `entries` names, by switch and group."""
+    """Have bridges (by switch) forward groups only to the ports in `entries`, by switch and group."""
     for switch, bridge in bridges.items():
         for name, value in (("query_response_interval", _AT_ONCE), ("querier", "1"), ("snooping", "1")):
             _set(switch, bridge, name, value)
@@ -41,4 +41,4 @@ def _set(switch: str, bridge: str, name: str, value: str) -> None:
     setting = Path(f"/sys/class/net/{bridge}/bridge/multicast_{name}")
     setting.write_text(value)
     if setting.read_text().strip() != value:
-        raise UnsupportedError(f"switch {switch}: multicast {name} can't be set to {value}")
+        raise UnsupportedError(f"switch {switch}: multicast_{name} can't be set to {value}")

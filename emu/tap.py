@@ -1,4 +1,4 @@
-"""TAP devices: network interfaces whose far end is this process, frame by frame."""
+"""TAP devices (Linux tuntap): network interfaces whose frames this process reads and writes."""
 
 import fcntl
 import os
@@ -17,10 +17,10 @@ _SIOCSIFTXQLEN = 0x8943
 
 
 def open_tap(name: str, queue: int = QUEUE) -> int:
-    """Make the interface `name` here and return its far end: each read and each write is one Ethernet frame, none blocks.
+    """Make interface `name` in this network namespace; return its descriptor, which reads and writes frames without blocking.
 
-    `queue` is how many frames wait for a reader that is behind; more are dropped, and counted (`overflow`).
-    The interface is gone when the last copy of the descriptor is closed. OSError where TAPs are closed to this user.
+    `queue` is the length of its transmit queue in frames; further frames are dropped and counted (`overflow`). The interface
+    vanishes when the last copy of the descriptor is closed. Raises OSError where TAP devices are not permitted.
     """
     device = os.open(DEVICE, os.O_RDWR | os.O_NONBLOCK)
     try:
@@ -34,21 +34,21 @@ def open_tap(name: str, queue: int = QUEUE) -> int:
 
 
 def check_tap(why: str) -> None:
-    """UnsupportedError naming `why` a TAP is needed, and what is missing, where none can be made. Call it inside a world."""
+    """Raise UnsupportedError if no TAP device can be made; `why` names what needs it. Call it in namespaces of their own."""
     try:
         os.close(open_tap("probe"))
     except OSError as error:
         raise UnsupportedError(
-            f"{why}: links in user space need TAP devices, and {DEVICE} refuses ({error.strerror}): "
-            "sudo modprobe tun, and run it as root"
+            f"{why}: user-space links need TAP devices, and {DEVICE} refuses ({error.strerror}): "
+            "sudo modprobe tun, and run as root"
         ) from None
 
 
 def overflow(pid: int, name: str) -> int:
-    """Frames that the full queue of this interface, in the network of process `pid`, has dropped."""
+    """Return the frames dropped by the full transmit queue of an interface in the network namespace of process `pid`."""
     for line in Path(f"/proc/{pid}/net/dev").read_text().splitlines()[2:]:
         device, _, counts = line.partition(":")
         if device.strip() == name:
-            # Eight counts of what was received; then packets and bytes sent, errors, drops ...
+            # Eight receive counters, then transmit: bytes, packets, errors, drops, ...
             return int(counts.split()[11])
-    raise UnsupportedError(f"{name}: the interface is gone, and with it the count of what it dropped")
+    raise UnsupportedError(f"{name}: the interface is gone, and its drop counter with it")

@@ -1,4 +1,4 @@
-"""Changes to the kernel's queues and filters in the middle of a run, at once: one waiting `tc` per namespace."""
+"""Change qdiscs and filters during a run without the cost of a new process: one running `tc -batch` for each namespace."""
 
 import os
 import select
@@ -7,17 +7,17 @@ import time
 
 from protocols.errors import UnsupportedError
 
-__all__ = ["Tc"]
+__all__ = ["TcProcess"]
 
-_PATIENCE = 5.0
+_TIMEOUT = 5.0
 
 
-class Tc:
-    """A `tc` that waits for commands in the network namespace of a process, or in this one for None. It ends with its input."""
+class TcProcess:
+    """A `tc` that reads commands, in the network namespace of process `pid`, or this one's for None. It ends with its input."""
 
     def __init__(self, pid: int | None) -> None:
         within = [] if pid is None else ["mnexec", "-a", str(pid)]
-        # With -force a command that fails does not end it.
+        # With -force tc goes on after a command that fails.
         self._process = subprocess.Popen(
             [*within, "tc", "-force", "-batch", "-"],
             stdin=subprocess.PIPE,
@@ -30,23 +30,23 @@ class Tc:
             os.set_blocking(pipe.fileno(), False)
 
     def run(self, *commands: str) -> None:
-        """Run commands that print nothing. UnsupportedError when the kernel refuses one."""
+        """Run commands that print nothing. Raises UnsupportedError when the kernel refuses one."""
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
-        # Every namespace has a loopback device with a queue: the line about it says that all before is done.
+        # Every namespace has a loopback device: the output for it says that all commands before are done.
         process.stdin.write("\n".join([*commands, "qdisc show dev lo", ""]).encode())
-        said, until = b"", time.monotonic() + _PATIENCE
-        while not said.endswith(b"\n"):
+        output, until = b"", time.monotonic() + _TIMEOUT
+        while not output.endswith(b"\n"):
             ready, _, _ = select.select([process.stdout], [], [], max(0.0, until - time.monotonic()))
-            piece = process.stdout.read() if ready else None
-            if not piece:
-                raise UnsupportedError(f"tc does not answer: {self._complaint()}")
-            said += piece
-        if complaint := self._complaint():
-            raise UnsupportedError(f"the kernel refused {'; '.join(commands)}: {complaint}")
+            chunk = process.stdout.read() if ready else None
+            if not chunk:
+                raise UnsupportedError(f"tc does not answer: {self._errors()}")
+            output += chunk
+        if errors := self._errors():
+            raise UnsupportedError(f"the kernel refused {'; '.join(commands)}: {errors}")
 
-    def _complaint(self) -> str:
+    def _errors(self) -> str:
         assert self._process.stderr is not None
         return " ".join((self._process.stderr.read() or b"").decode().split())

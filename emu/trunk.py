@@ -1,11 +1,11 @@
-"""The one cable of a router of `mac: single`: a trunk that carries each of its networks with a tag of its own.
+"""Trunks of routers with `mac: single`: one cable that carries each of the router's networks with a tag.
 
-The router has one Ethernet device and one MAC address; each of its networks is a sub-interface of it, told apart by 802.1Q
-where the kernel has that and by VXLAN where not. At the other end of the cable is what a switch with VLANs is: for each network
-a bridge that joins a sub-interface of the cable with the network's own link.
+The router has one Ethernet device and one MAC address; each of its networks is a sub-interface, by 802.1Q where the kernel
+supports it and by VXLAN (RFC 7348) otherwise. The far end of the cable works like a switch with VLANs: for each network a
+bridge joins a sub-interface of the cable with the network's own link.
 
-VXLAN puts 50 bytes around each frame. The cable takes them besides, so that networks keep their largest packet, and the
-router's bucket counts them back (`WRAPPING`), so that a frame costs what it would cost with a tag.
+VXLAN adds 50 bytes to each frame. The cable's MTU allows for them, so networks keep their MTU, and the router's bucket
+subtracts them (`WRAPPING`), so a frame costs what it would cost with an 802.1Q tag.
 """
 
 import json
@@ -13,38 +13,38 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from emu.doctor import check_kernel, run
-from emu.world import inside
+from emu.namespaces import run_isolated
+from emu.requirements import check_kernel, run
 from protocols.errors import UnsupportedError
 from topologies.ethernet import HEADER, IPV4, MTU, UDP
 from topologies.node_models import RouterModel
 from topologies.spec import Topology
 
-__all__ = ["FEATURES", "WRAPPING", "Trunk", "TrunkChoice", "TrunkWay", "choose_trunk", "lay"]
+__all__ = ["FEATURES", "WRAPPING", "Trunk", "TrunkChoice", "TrunkKind", "choose_trunk", "build_trunk"]
 
-TrunkWay: TypeAlias = Literal["vlan", "vxlan", "ifb"]
-"""802.1Q; VXLAN; no cable in common, only the rate of one, which an `ifb` device gives to all ports together."""
+TrunkKind: TypeAlias = Literal["vlan", "vxlan", "ifb"]
+"""802.1Q; VXLAN; no common cable, only an `ifb` device that gives all ports together the rate of one."""
 TrunkChoice: TypeAlias = Literal["any", "vlan", "vxlan", "ifb"]
-"""`any`: the first of these that this kernel has."""
-FEATURES: dict[TrunkWay, list[str]] = {"vlan": ["802.1Q"], "vxlan": ["vxlan"], "ifb": []}
-"""The kernel features that each way takes, as `emu.doctor.TRUNKS` calls them."""
-WRAPPING: dict[TrunkWay, int] = {"vlan": 0, "vxlan": HEADER + IPV4 + UDP + 8, "ifb": 0}
-"""Bytes by which a frame is longer in the router's bucket than it would be without a tag; the kernel does not count tags."""
+"""`any`: the first of these that this kernel supports."""
+FEATURES: dict[TrunkKind, list[str]] = {"vlan": ["802.1Q"], "vxlan": ["vxlan"], "ifb": []}
+"""Kernel features of each kind (`emu.requirements.TRUNKS`)."""
+WRAPPING: dict[TrunkKind, int] = {"vlan": 0, "vxlan": HEADER + IPV4 + UDP + 8, "ifb": 0}
+"""Bytes by which a frame is longer in the router's bucket than without a tag; the kernel does not count 802.1Q tags."""
 
 _VXLAN_PORT = 4789
 _STEP = 10
-"""Tags are 10, 20 and so on in the order of the router's links."""
+"""Tags are multiples of it, in the order of the router's links."""
 _IPV6 = "/proc/sys/net/ipv6/conf"
 
 
 @dataclass(frozen=True, slots=True)
 class Trunk:
-    """A trunk to be laid: of router `name`, the `number`-th, which is process `pid`'s namespace and has `mac`.
+    """A trunk to build: of router `name`, the `number`-th, in the network namespace of process `pid`, with `mac`.
 
-    `links` are the devices, in this namespace, by which the router's networks come to the other end of the cable.
+    `links` are the devices, in this process's namespace, by which the router's networks reach the far end of the cable.
     """
 
-    way: TrunkWay
+    kind: TrunkKind
     name: str
     number: int
     pid: int
@@ -58,12 +58,12 @@ class Trunk:
 
     @property
     def far_device(self) -> str:
-        """The other end of the cable."""
+        """The far end of the cable."""
         return f"t{self.number}"
 
     @property
     def tags(self) -> list[int]:
-        """What tells the networks apart, in the order of `links`: VLAN ids, or the lower 12 bits of VXLAN's numbers."""
+        """Tags of the networks in the order of `links`: VLAN ids, or the lower 12 bits of VXLAN network identifiers."""
         return [_STEP * place for place in range(1, len(self.links) + 1)]
 
     @property
@@ -73,79 +73,81 @@ class Trunk:
 
     @property
     def bridges(self) -> list[str]:
-        """The bridges at the other end, in the order of `links`."""
+        """The bridges at the far end, in the order of `links`."""
         return [f"{self.far_device}b{tag}" for tag in self.tags]
 
     @property
     def identities(self) -> list[int]:
-        """VLAN ids, or VXLAN's numbers, which have to differ from those of other trunks, too."""
-        return [tag + (self.number << 12 if self.way == "vxlan" else 0) for tag in self.tags]
+        """VLAN ids, or VXLAN network identifiers, which must differ between trunks."""
+        return [tag + (self.number << 12 if self.kind == "vxlan" else 0) for tag in self.tags]
 
     @property
     def far_mac(self) -> str:
-        """The address of the other end of the cable, which only VXLAN shows."""
+        """MAC address of the far end of the cable; used by VXLAN only."""
         return f"02:02:{self.number >> 8:02x}:{self.number & 255:02x}:00:00"
 
     @property
     def addresses(self) -> tuple[str, str]:
-        """IPv4 addresses of the router's end and of the other, for VXLAN's packets on the cable."""
+        """Link-local IPv4 addresses of the router's end and the far end, for VXLAN's packets on the cable."""
         last = 2 * self.number
         return f"169.254.{last >> 8}.{last & 255}", f"169.254.{last >> 8}.{last & 255 | 1}"
 
 
-def choose_trunk(topology: Topology, wanted: TrunkChoice = "any") -> TrunkWay:
-    """How the trunks of this network are made on this machine, in a world of its own.
+def choose_trunk(topology: Topology, wanted: TrunkChoice = "any") -> TrunkKind:
+    """Return the kind of trunks for this network on this machine, tried in namespaces of their own.
 
-    UnsupportedError for a way that was asked for and that this kernel lacks.
+    Raises UnsupportedError if a kind was requested that this kernel lacks.
     """
     models = [topology.node(name).model for name in topology.switches]
     if wanted == "ifb" or not any(isinstance(model, RouterModel) and model.mac == "single" for model in models):
         return "ifb"
-    way: TrunkWay = inside(lambda: _first(wanted))
-    return way
+    kind: TrunkKind = run_isolated(lambda: _first_supported(wanted))
+    return kind
 
 
-def _first(wanted: TrunkChoice) -> TrunkWay:
-    ways: tuple[TrunkWay, ...] = ("vlan", "vxlan") if wanted == "any" else (wanted,)
-    for way in ways:
+def _first_supported(wanted: TrunkChoice) -> TrunkKind:
+    kinds: tuple[TrunkKind, ...] = ("vlan", "vxlan") if wanted == "any" else (wanted,)
+    for kind in kinds:
         try:
-            check_kernel(FEATURES[way])
+            check_kernel(FEATURES[kind])
         except UnsupportedError as error:
             if wanted != "any":
-                raise UnsupportedError(f"emu.trunk: {wanted} is not possible here; {error}") from None
+                raise UnsupportedError(f"emu.trunk: {wanted} is not supported here; {error}") from None
         else:
-            return way
+            return kind
     return "ifb"
 
 
-def lay(trunk: Trunk) -> None:
-    """Make the cable, its sub-interfaces and the bridges; UnsupportedError naming the router when they did not come about."""
+def build_trunk(trunk: Trunk) -> None:
+    """Make the cable, its sub-interfaces and the bridges. Raises UnsupportedError naming the router if the kernel did not."""
     near, far = trunk.device, trunk.far_device
     near_address, far_address = trunk.addresses
-    ends = f"mtu {MTU + WRAPPING[trunk.way]}"
+    ends = f"mtu {MTU + WRAPPING[trunk.kind]}"
     cable = f"link add {far} {ends} address {trunk.far_mac} type veth"
     cable += f" peer name {near} {ends} address {trunk.mac} netns {trunk.pid}"
-    _make(trunk, far, [cable, *_end(trunk, far, far_address, near_address, trunk.mac), *_bridges(trunk)], None)
-    _make(trunk, near, _end(trunk, near, near_address, far_address, trunk.far_mac), trunk.pid)
+    _configure_end(
+        trunk, far, [cable, *_end_commands(trunk, far, far_address, near_address, trunk.mac), *_bridge_commands(trunk)], None
+    )
+    _configure_end(trunk, near, _end_commands(trunk, near, near_address, far_address, trunk.far_mac), trunk.pid)
 
 
-def _make(trunk: Trunk, device: str, lines: list[str], pid: int | None) -> None:
-    """Run words for `ip` at one end of the cable, where nobody but the networks' hosts is to speak; check what came of it."""
+def _configure_end(trunk: Trunk, device: str, lines: list[str], pid: int | None) -> None:
+    """Run `ip` commands for one end of the cable, and verify the result; without IPv6, so that nothing else is sent."""
     ports = [f"{device}.{tag}" for tag in trunk.tags]
     quiet = [device, *ports, *(() if pid else (*trunk.bridges, *trunk.links))]
     commands = [
         "set -e; ip -batch -",
         f"[ ! -e {_IPV6} ] || for d in {' '.join(quiet)}; do echo 1 > {_IPV6}/$d/disable_ipv6; done",
     ]
-    if trunk.way == "vxlan":
-        # Packets would be put together, and dropped where this machine's counters of drops do not look.
+    if trunk.kind == "vxlan":
+        # GRO would merge packets and drop them where no counter used here shows it.
         commands.append(f"for d in {' '.join(ports)}; do ethtool -K $d gro off; done")
     run("; ".join(commands), pid=pid, stdin="\n".join(lines))
     _check(trunk, device, pid)
 
 
-def _bridges(trunk: Trunk) -> list[str]:
-    """Words for `ip` that join each network's sub-interface with its link."""
+def _bridge_commands(trunk: Trunk) -> list[str]:
+    """Return `ip` commands that join each network's sub-interface with its link."""
     return [
         line
         for bridge, link, tag in zip(trunk.bridges, trunk.links, trunk.tags, strict=True)
@@ -158,26 +160,26 @@ def _bridges(trunk: Trunk) -> list[str]:
     ]
 
 
-def _end(trunk: Trunk, device: str, address: str, other: str, other_mac: str) -> list[str]:
-    """Words for `ip` that give one end of the cable its sub-interfaces."""
+def _end_commands(trunk: Trunk, device: str, address: str, other: str, other_mac: str) -> list[str]:
+    """Return `ip` commands that give one end of the cable its sub-interfaces."""
     lines = [f"link set {device} up"]
-    if trunk.way == "vxlan":
-        # Of link scope, so that the router answers errors with its own address. The neighbour is known: no ARP on the cable.
+    if trunk.kind == "vxlan":
+        # Link scope: ICMP errors come from the router's own address. A static neighbour: no ARP on the cable.
         lines.append(f"addr add {address} peer {other} dev {device} scope link")
         lines.append(f"neigh replace {other} lladdr {other_mac} dev {device}")
     for tag, identity in zip(trunk.tags, trunk.identities, strict=True):
         kind = f"vlan id {identity}"
-        if trunk.way == "vxlan":
+        if trunk.kind == "vxlan":
             ends = f"local {address} remote {other} dev {device} dstport {_VXLAN_PORT}"
             kind = f"vxlan id {identity} {ends} nolearning noudpcsum"
-        parent = f"link {device} " if trunk.way == "vlan" else ""
+        parent = f"link {device} " if trunk.kind == "vlan" else ""
         lines.append(f"link add {parent}name {device}.{tag} mtu {MTU} type {kind}")
     return lines
 
 
 def _check(trunk: Trunk, device: str, pid: int | None) -> None:
-    """UnsupportedError when the sub-interfaces of one end are not what was asked for."""
-    rows = json.loads(run(f"ip -d -j link show type {trunk.way}", pid=pid))
+    """Raise UnsupportedError when the sub-interfaces of one end are not those requested."""
+    rows = json.loads(run(f"ip -d -j link show type {trunk.kind}", pid=pid))
     found: Mapping[str, tuple[str, int]] = {
         row["ifname"]: (row.get("link") or row["linkinfo"]["info_data"]["link"], row["linkinfo"]["info_data"]["id"])
         for row in rows
@@ -185,4 +187,4 @@ def _check(trunk: Trunk, device: str, pid: int | None) -> None:
     for tag, identity in zip(trunk.tags, trunk.identities, strict=True):
         taken = found.get(f"{device}.{tag}")
         if taken != (device, identity):
-            raise UnsupportedError(f"node {trunk.name}: {trunk.way} {identity} was asked of the kernel and not taken: {taken}")
+            raise UnsupportedError(f"node {trunk.name}: {trunk.kind} {identity} was not applied by the kernel: {taken}")

@@ -1,7 +1,7 @@
-"""UDP sockets for multicast, and the batches that make them fast.
+"""UDP sockets for multicast, with batches (udp(7)): one system call sends or receives many packets.
 
-One system call carries many packets: a sender hands the kernel up to 46 equal segments at once (UDP_SEGMENT), a receiver gets
-them back coalesced (UDP_GRO). Kernels or paths that refuse either are served packet by packet; receivers see no difference.
+A sender gives the kernel up to 46 equal segments at once (UDP_SEGMENT), a receiver gets them coalesced (UDP_GRO). Where kernel
+or path supports neither, packets are sent one by one; receivers see no difference.
 """
 
 import errno
@@ -15,14 +15,23 @@ from typing import TypeAlias
 
 from protocols.errors import UsageError
 
-__all__ = ["SEGMENTS", "Endpoint", "Outbox", "address_of", "endpoint_of", "open_receiver", "open_transmitter", "take"]
+__all__ = [
+    "SEGMENTS",
+    "SocketAddress",
+    "SendQueue",
+    "address_of",
+    "socket_address_of",
+    "open_receiver",
+    "open_transmitter",
+    "receive_coalesced",
+]
 
-Endpoint: TypeAlias = tuple[str, int]
+SocketAddress: TypeAlias = tuple[str, int]
 
 SEGMENTS = 46
-"""Most packets in one batch; 46 packets of 1424 bytes still fit into the largest UDP datagram."""
+"""Most packets in one batch; 46 packets of 1424 bytes fit into the largest UDP datagram."""
 
-_LARGEST = 65507
+_MAX_PAYLOAD = 65507
 _UDP_SEGMENT, _UDP_GRO = 103, 104
 _SO_RXQ_OVFL = 40
 _IP_MULTICAST_ALL = 49
@@ -30,12 +39,12 @@ _SIOCGIFADDR = 0x8915
 _ANCILLARY = socket.CMSG_SPACE(4) * 2
 _INT = struct.Struct("i")
 _SHORT = struct.Struct("H")
-_REFUSED = {errno.EINVAL, errno.EIO, errno.EMSGSIZE, errno.EOPNOTSUPP, errno.ENOPROTOOPT}
+_UNSUPPORTED = {errno.EINVAL, errno.EIO, errno.EMSGSIZE, errno.EOPNOTSUPP, errno.ENOPROTOOPT}
 
 
 @lru_cache(maxsize=256)
-def endpoint_of(name: str) -> Endpoint:
-    """ "239.1.2.3:6003" as ("239.1.2.3", 6003); UsageError when it is neither."""
+def socket_address_of(name: str) -> SocketAddress:
+    """Parse "239.1.2.3:6003" to ("239.1.2.3", 6003). Raises UsageError if it is no IPv4 address and port."""
     host, _, port = name.rpartition(":")
     try:
         address = str(IPv4Address(host))
@@ -47,28 +56,28 @@ def endpoint_of(name: str) -> Endpoint:
 
 
 def address_of(interface: str | None, towards: str = "239.255.255.250") -> str:
-    """The IPv4 address of a device name or address; None asks the routing table for the way `towards`."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+    """Return the IPv4 address of a device (or of an address); None: that of the route to `towards`. Raises UsageError."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         if interface is None:
-            return _routed(probe, towards)
+            return _source_address(sock, towards)
         try:
             return str(IPv4Address(interface))
         except AddressValueError:
             pass
         request = struct.pack("256s", interface.encode()[:15])
         try:
-            return socket.inet_ntoa(fcntl.ioctl(probe, _SIOCGIFADDR, request)[20:24])
+            return socket.inet_ntoa(fcntl.ioctl(sock, _SIOCGIFADDR, request)[20:24])
         except OSError:
             known = ", ".join(name for _, name in socket.if_nameindex())
             raise UsageError(f"iface: {interface!r} is no device with an IPv4 address; devices here: {known}") from None
 
 
-def _routed(probe: socket.socket, towards: str) -> str:
+def _source_address(sock: socket.socket, towards: str) -> str:
     try:
-        probe.connect((towards, 9))
+        sock.connect((towards, 9))
     except OSError as error:
         raise UsageError(f"iface: no route to {towards} ({error.strerror}); name a device or address") from None
-    return str(probe.getsockname()[0])
+    return str(sock.getsockname()[0])
 
 
 def _socket(buffers: int) -> socket.socket:
@@ -76,7 +85,7 @@ def _socket(buffers: int) -> socket.socket:
     sock.setblocking(False)
     for option, forced in ((socket.SO_RCVBUF, 33), (socket.SO_SNDBUF, 32)):
         try:
-            # The forced variants pass the system's limit, and only root may use them.
+            # The ...FORCE options exceed the system's limit and need CAP_NET_ADMIN.
             sock.setsockopt(socket.SOL_SOCKET, forced, buffers)
         except PermissionError:
             sock.setsockopt(socket.SOL_SOCKET, option, buffers)
@@ -84,12 +93,12 @@ def _socket(buffers: int) -> socket.socket:
     try:
         sock.setsockopt(socket.IPPROTO_UDP, _UDP_GRO, 1)
     except OSError as error:
-        if error.errno not in _REFUSED:
+        if error.errno not in _UNSUPPORTED:
             raise
     return sock
 
 
-def _bind(sock: socket.socket, where: Endpoint) -> None:
+def _bind(sock: socket.socket, where: SocketAddress) -> None:
     try:
         sock.bind(where)
     except OSError as error:
@@ -98,9 +107,9 @@ def _bind(sock: socket.socket, where: Endpoint) -> None:
 
 
 def open_transmitter(address: str, ttl: int, loopback: bool, buffers: int) -> socket.socket:
-    """A socket on a port of its own at `address`, which is also the interface its multicast leaves by.
+    """Open a socket on a free port of `address`, from whose interface its multicast is sent.
 
-    `loopback`: other programs of this machine hear it too. `buffers` is the size of both kernel buffers in bytes.
+    `loopback`: whether other programs of this machine receive it too. `buffers` is the size of both kernel buffers in bytes.
     """
     sock = _socket(buffers)
     _bind(sock, (address, 0))
@@ -110,8 +119,11 @@ def open_transmitter(address: str, ttl: int, loopback: bool, buffers: int) -> so
     return sock
 
 
-def open_receiver(where: Endpoint, address: str, buffers: int) -> socket.socket:
-    """A socket that hears only what is sent to `where`; a multicast address is joined on the interface with `address`."""
+def open_receiver(where: SocketAddress, address: str, buffers: int) -> socket.socket:
+    """Open a socket that receives only what is sent to `where`; a multicast address is joined on the interface of `address`.
+
+    Raises UsageError if it can't be bound or joined.
+    """
     sock = _socket(buffers)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     _bind(sock, where)
@@ -126,10 +138,10 @@ def open_receiver(where: Endpoint, address: str, buffers: int) -> socket.socket:
     return sock
 
 
-def take(sock: socket.socket) -> tuple[bytes, int, Endpoint, int]:
-    """Receive once: the bytes of one or several packets, the length of each but the last, the source, and the kernel's drops.
+def receive_coalesced(sock: socket.socket) -> tuple[bytes, int, SocketAddress, int]:
+    """Receive once: return the bytes of one or several packets, the length of all but the last, the source, and drops.
 
-    The drops are the total of this socket so far, 0 when unknown. Raises BlockingIOError when nothing is there.
+    The drops are the socket's total so far (SO_RXQ_OVFL), 0 when unknown. Raises BlockingIOError when nothing waits.
     """
     data, ancillary, _, source = sock.recvmsg(65535, _ANCILLARY)
     segment, drops = len(data), 0
@@ -141,34 +153,34 @@ def take(sock: socket.socket) -> tuple[bytes, int, Endpoint, int]:
     return data, segment, source, drops
 
 
-class Outbox:
-    """Packets on their way into one socket: gathered into batches, kept while the kernel is full.
+class SendQueue:
+    """Packets for one socket: gathered into batches, kept while the kernel's buffer is full.
 
     `burst` is the most packets in one system call; 1 sends each alone. `blocked` is true from the moment the kernel takes no
-    more until `retry` has emptied the box; `errors` counts packets the kernel refused for good.
+    more until `retry` has emptied the queue; `errors` counts packets the kernel refused.
     """
 
-    __slots__ = ("_batch", "_burst", "_full", "_queue", "_size", "_sock", "_to", "blocked", "errors")
+    __slots__ = ("_batch", "_burst", "_max_segments", "_queue", "_size", "_sock", "_to", "blocked", "errors")
 
     def __init__(self, sock: socket.socket, burst: int = SEGMENTS) -> None:
         self._sock = sock
         self._burst = burst
         self._batch: list[bytes] = []
-        self._to: Endpoint = ("", 0)
+        self._to: SocketAddress = ("", 0)
         self._size = 0
-        self._full = 0
-        self._queue: deque[tuple[list[bytes], Endpoint]] = deque()
+        self._max_segments = 0
+        self._queue: deque[tuple[list[bytes], SocketAddress]] = deque()
         self.blocked = False
         self.errors = 0
 
-    def push(self, data: bytes, to: Endpoint) -> None:
-        """Take one packet; a batch that can't grow any more is sent."""
+    def push(self, data: bytes, to: SocketAddress) -> None:
+        """Add a packet; send the batch if no packet can be added to it."""
         size = len(data)
         batch = self._batch
         if batch:
             if size == self._size and to == self._to:
                 batch.append(data)
-                if len(batch) >= self._full:
+                if len(batch) >= self._max_segments:
                     self.flush()
                 return
             if size < self._size and to == self._to:
@@ -180,12 +192,12 @@ class Outbox:
         self._batch = [data]
         self._to = to
         self._size = size
-        self._full = min(self._burst, _LARGEST // size) if size else 1
-        if self._full <= 1:
+        self._max_segments = min(self._burst, _MAX_PAYLOAD // size) if size else 1
+        if self._max_segments <= 1:
             self.flush()
 
     def flush(self) -> None:
-        """Send what is there, in order, unless the kernel is full."""
+        """Send what is queued, in order, unless the kernel's buffer is full."""
         if self._batch:
             self._queue.append((self._batch, self._to))
             self._batch = []
@@ -193,7 +205,7 @@ class Outbox:
             self.retry()
 
     def retry(self) -> None:
-        """Send what is there, in order, as far as the kernel takes it."""
+        """Send what is queued, in order, until the kernel's buffer is full."""
         try:
             while self._queue:
                 self._transmit(*self._queue[0])
@@ -203,7 +215,7 @@ class Outbox:
         else:
             self.blocked = False
 
-    def _transmit(self, batch: list[bytes], to: Endpoint) -> None:
+    def _transmit(self, batch: list[bytes], to: SocketAddress) -> None:
         if len(batch) > 1 and self._burst > 1:
             segment = [(socket.IPPROTO_UDP, _UDP_SEGMENT, _SHORT.pack(len(batch[0])))]
             try:
@@ -212,10 +224,10 @@ class Outbox:
             except BlockingIOError:
                 raise
             except OSError as error:
-                if error.errno not in _REFUSED:
+                if error.errno not in _UNSUPPORTED:
                     self.errors += len(batch)
                     return
-                # This kernel or path can't segment: decided once, for good.
+                # This kernel or path does not support segmentation: send singly from now on.
                 self._burst = 1
         while batch:
             try:

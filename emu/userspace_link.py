@@ -1,8 +1,8 @@
-"""Links in user space: a process that carries frames between TAP devices and does to them what `topologies.line` says.
+"""User-space links: a process forwards frames between TAP devices and impairs them as `topologies.line` describes.
 
-Each direction of a link is a `Line`, the object the simulator uses, with the same keys; what a packet is, it is told by the
-protocol's own codec. So the same packets are lost as in the simulator. UDP that the codec does not know is lost as control
-packets are; other frames (ARP, IGMP) are delayed and neither lost nor counted.
+Each direction of a link is a `Line`, the simulator's own object, with the simulator's keys; the protocol's codec gives the
+identity and kind of a packet. So the same packets are lost as in the simulator. UDP that the codec can't decode is lost like
+control packets; other frames (ARP, IGMP) are delayed, and neither lost nor counted.
 """
 
 import gc
@@ -21,26 +21,26 @@ from math import inf
 from typing import Any, TypeAlias
 
 from emu.frames import Datagram, Frames, Reassembly
-from emu.health import COUNTS, Lateness
+from emu.health import LINE_COUNTERS, Lateness
 from protocols.errors import WireError
 from protocols.machine import Codec
 from topologies.line import Arrivals, Line
 from topologies.spec import LinkSpec
 
-__all__ = ["Forwarder", "Way", "serve"]
+__all__ = ["FrameForwarder", "LinkDirection", "serve"]
 
 _FRAME = 2048
-"""More than any frame of a device with the usual MTU of 1500."""
-_AT_ONCE = 32
-"""Frames read from one device before others, and packets that are due, get their turn."""
+"""Read size in bytes: more than any frame of a device with an MTU of 1500."""
+_MAX_BATCH = 32
+"""Most frames read from one device before due frames are written and other devices are read."""
 _PR_SET_TIMERSLACK = 29
 _PRIORITY = 5
-_WAITED = 20e-6
+_MIN_WAIT = 20e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """One direction of a link: frames read from descriptor `source` are written to `target`.
+class LinkDirection:
+    """One direction of a link: frames read from descriptor `source` are impaired and written to `target`.
 
     `key` and `member` are those of the simulator's link (`topologies.keys`).
     """
@@ -54,50 +54,50 @@ class Way:
 
 
 _Item: TypeAlias = tuple[Frames, int | None]
-"""A datagram's frames, and its identity if it is a first transmission."""
+"""The frames of a datagram, and its identity if it is a first transmission."""
 
 
-class _Carriage:
-    """A way in motion."""
+class _DirectionState:
+    """A direction of a link at run time: its `Line`, reassembly, and the identities it lost."""
 
-    __slots__ = ("armed", "inside", "line", "lost", "others", "reassembly", "since", "target", "way")
+    __slots__ = ("armed", "direction", "in_transit", "line", "lost", "other_delay", "reassembly", "target", "unread_since")
 
-    def __init__(self, way: Way) -> None:
-        self.way = way
-        self.line = Line(way.spec, way.key, way.member)
-        self.line.missed = self._missed
+    def __init__(self, direction: LinkDirection) -> None:
+        self.direction = direction
+        self.line = Line(direction.spec, direction.key, direction.member)
+        self.line.missed = self._on_loss
         self.lost: list[int] = []
         """Identities of first transmissions that the line lost or damaged."""
-        self.inside: set[int] = set()
-        """Those that went in and did not come out yet, and never will where the queue dropped them."""
+        self.in_transit: set[int] = set()
+        """Identities of first transmissions that entered and have not left; those that the queue dropped stay."""
         self.reassembly = Reassembly()
-        self.target = way.target
+        self.target = direction.target
         self.armed = inf
-        # A middling delay for frames that are no datagrams, and so have no dice.
-        self.others = way.spec.delay if way.spec.jitter is None else way.spec.jitter.sample(0.5, 0)
-        self.since = inf
-        """Since when there may have been frames that the last look left in the device; inf if it left none."""
+        # The median delay, for frames that are not UDP and so have no random draws of their own.
+        self.other_delay = direction.spec.delay if direction.spec.jitter is None else direction.spec.jitter.sample(0.5, 0)
+        self.unread_since = inf
+        """Since when frames may wait in the device that the last read left there; inf if it left none."""
 
-    def _missed(self, item: _Item) -> None:
-        _, news = item
-        if news is not None:
-            self.inside.discard(news)
-            self.lost.append(news)
-
-
-_Due: TypeAlias = tuple[float, int, _Carriage, Frames | None]
-"""When, order among equals, on what, and the frames to write; None wakes the line."""
+    def _on_loss(self, item: _Item) -> None:
+        _, first_sent = item
+        if first_sent is not None:
+            self.in_transit.discard(first_sent)
+            self.lost.append(first_sent)
 
 
-class Forwarder:
-    """Carries frames for several ways. `turn` does all that is to be done at one time; times come from `clock`.
+_Due: TypeAlias = tuple[float, int, _DirectionState, Frames | None]
+"""Time, serial number to break ties, direction, and the frames to write; None wakes the line."""
 
-    Before `begin` everything passes at once and is not counted.
+
+class FrameForwarder:
+    """Forward frames for several directions; `step` does all that is due, on the time of `clock` in seconds.
+
+    Before `begin` every frame is forwarded at once and not counted.
     """
 
-    def __init__(self, ways: Sequence[Way], codec: Codec, clock: Callable[[], float] = time.monotonic) -> None:
-        self._everything = [_Carriage(way) for way in ways]
-        self._carriages = {carriage.way.source: carriage for carriage in self._everything}
+    def __init__(self, directions: Sequence[LinkDirection], codec: Codec, clock: Callable[[], float] = time.monotonic) -> None:
+        self._all = [_DirectionState(direction) for direction in directions]
+        self._states = {state.direction.source: state for state in self._all}
         self._decode = codec.decode
         self._clock = clock
         self._due: list[_Due] = []
@@ -105,60 +105,63 @@ class Forwarder:
         self._begun = False
         self.lateness = Lateness()
         self.unread = 0.0
-        """The longest a datagram may have waited in a device before it was read."""
+        """Longest time in seconds that a datagram may have waited in a device before it was read."""
         self.refused = 0
-        """Frames that the device at the far end did not take, since it is down or gone."""
+        """Frames that the far device did not take, because it is down or gone."""
 
     @property
     def sources(self) -> list[int]:
-        """The descriptors to wait for."""
-        return list(self._carriages)
+        """Descriptors to wait for."""
+        return list(self._states)
 
     @property
     def deadline(self) -> float:
-        """When the next turn is due at the latest; inf for never."""
+        """Time of the next `step`, in seconds; inf for none."""
         return self._due[0][0] if self._due else inf
 
     def begin(self) -> None:
-        """From now on the lines do what they are to do."""
+        """Start to impair and to count."""
         self._begun = True
 
-    def turn(self, readable: Sequence[int], since: float) -> None:
-        """Read what has come, and write what is due. At the time `since` nothing was unread but what the last turn left."""
+    def step(self, readable: Sequence[int], unread_since: float) -> None:
+        """Read from the `readable` descriptors and write what is due.
+
+        At `unread_since` no frame was waiting but those that the last step left.
+        """
         for source in readable:
-            self._read(self._carriages[source], since)
+            self._read(self._states[source], unread_since)
             self._release()
         self._release()
 
-    def _read(self, carriage: _Carriage, since: float) -> None:
-        source, clock, take = carriage.way.source, self._clock, self._take
-        since = min(since, carriage.since)
-        waited, before = clock() - since, carriage.line.offered
-        carriage.since = inf
+    def _read(self, state: _DirectionState, unread_since: float) -> None:
+        source, clock, take = state.direction.source, self._clock, self._take
+        unread_since = min(unread_since, state.unread_since)
+        waited, before = clock() - unread_since, state.line.offered
+        state.unread_since = inf
         try:
-            for _ in range(_AT_ONCE):
-                take(carriage, os.read(source, _FRAME), clock())
-            carriage.since = since
+            for _ in range(_MAX_BATCH):
+                take(state, os.read(source, _FRAME), clock())
+            state.unread_since = unread_since
         except BlockingIOError:
             # Everything is read.
             pass
         except OSError:
-            # The device is gone, with the network of its host.
-            del self._carriages[source]
-        if carriage.line.offered > before:
+            # The device was removed with the network namespace of its host.
+            del self._states[source]
+        if state.line.offered > before:
             self.unread = max(self.unread, waited)
 
-    def _take(self, carriage: _Carriage, frame: bytes, now: float) -> None:
+    def _take(self, state: _DirectionState, frame: bytes, now: float) -> None:
         if not self._begun:
-            self._write(carriage, frame)
+            self._write(state, frame)
             return
-        found = carriage.reassembly.take(frame)
+        found = state.reassembly.take(frame)
         if not isinstance(found, Datagram):
             for other in found:
-                self._push(now + carriage.others, carriage, other)
+                self._push(now + state.other_delay, state, other)
             return
         payload, frames = found
-        identity, kind, news = None, "other", None
+        identity, kind, first_sent = None, "other", None
         try:
             message = self._decode(payload)
         except WireError:
@@ -166,90 +169,95 @@ class Forwarder:
         else:
             identity, kind = message.identity, message.kind
             if identity is not None and not message.repair:
-                news = identity
-                carriage.inside.add(identity)
-        self._land(carriage, carriage.line.offer((frames, news), len(payload), identity, kind, now))
+                first_sent = identity
+                state.in_transit.add(identity)
+        self._schedule(state, state.line.offer((frames, first_sent), len(payload), identity, kind, now))
 
-    def _land(self, carriage: _Carriage, arrivals: Arrivals) -> None:
-        for (frames, news), when in arrivals:
-            if news is not None:
-                carriage.inside.discard(news)
-            self._push(when, carriage, frames)
-        if carriage.line.deadline < carriage.armed:
-            carriage.armed = carriage.line.deadline
-            self._push(carriage.armed, carriage, None)
+    def _schedule(self, state: _DirectionState, arrivals: Arrivals) -> None:
+        for (frames, first_sent), when in arrivals:
+            if first_sent is not None:
+                state.in_transit.discard(first_sent)
+            self._push(when, state, frames)
+        if state.line.deadline < state.armed:
+            state.armed = state.line.deadline
+            self._push(state.armed, state, None)
 
-    def _push(self, when: float, carriage: _Carriage, frames: Frames | None) -> None:
+    def _push(self, when: float, state: _DirectionState, frames: Frames | None) -> None:
         self._serial += 1
-        heappush(self._due, (when, self._serial, carriage, frames))
+        heappush(self._due, (when, self._serial, state, frames))
 
     def _release(self) -> None:
-        due, clock, note = self._due, self._clock, self.lateness.note
+        due, clock, record = self._due, self._clock, self.lateness.record
         while due:
             now = clock()
             when = due[0][0]
             if when > now:
                 return
-            _, _, carriage, frames = heappop(due)
+            _, _, state, frames = heappop(due)
             if frames is None:
-                carriage.armed = inf
-                self._land(carriage, carriage.line.wake(now))
+                state.armed = inf
+                self._schedule(state, state.line.wake(now))
                 continue
-            note(now - when)
+            record(now - when)
             for frame in (frames,) if isinstance(frames, bytes) else frames:
-                self._write(carriage, frame)
+                self._write(state, frame)
 
-    def _write(self, carriage: _Carriage, frame: bytes) -> None:
+    def _write(self, state: _DirectionState, frame: bytes) -> None:
         try:
-            os.write(carriage.target, frame)
+            os.write(state.target, frame)
         except OSError:
             self.refused += 1
 
     def report(self) -> dict[str, Any]:
-        """What became of the packets, way by way, and how well the process kept up; JSON-able."""
-        ways = []
-        for carriage in self._everything:
-            line = carriage.line
-            counts = {name: getattr(line, name) for name in COUNTS}
-            ways.append({"link": carriage.way.link, **counts, "first_lost": carriage.lost, "first_queued": [*carriage.inside]})
+        """Return the counts of each direction and how well the process kept up, JSON-able."""
+        directions = []
+        for state in self._all:
+            line = state.line
+            counts = {name: getattr(line, name) for name in LINE_COUNTERS}
+            directions.append(
+                {"link": state.direction.link, **counts, "first_lost": state.lost, "first_queued": [*state.in_transit]}
+            )
         return {
-            "ways": ways,
+            "directions": directions,
             "released": self.lateness.total,
-            "lateness": self.lateness.plain(),
+            "lateness": self.lateness.summary(),
             "unread": self.unread,
             "refused": self.refused,
         }
 
 
-def serve(ways: Sequence[Way], codec: Codec, line: socket.socket) -> None:
-    """Carry frames, impaired from a byte on `line` on, which is answered, until its end, which is answered by the report."""
-    realtime = _hurry()
+def serve(directions: Sequence[LinkDirection], codec: Codec, control: socket.socket) -> None:
+    """Run a link process until the other end of `control` shuts down, then send the report there.
+
+    The first byte on `control` starts the impairments and is answered by one.
+    """
+    realtime = _raise_priority()
     gc.freeze()
-    forwarder = Forwarder(ways, codec)
+    forwarder = FrameForwarder(directions, codec)
     before = _cpu()
-    began = looked = time.monotonic()
-    end = line.fileno()
+    began = last_read = time.monotonic()
+    end = control.fileno()
     while True:
         asked = time.monotonic()
         left = forwarder.deadline - asked
         readable, _, _ = select.select([end, *forwarder.sources], (), (), None if left == inf else max(0.0, left))
         woke = time.monotonic()
         if end in readable:
-            if not line.recv(1):
+            if not control.recv(1):
                 break
             forwarder.begin()
-            line.sendall(b"b")
+            control.sendall(b"b")
             readable.remove(end)
-        # If it had to wait, then nothing was there before; else something may have been since the last look.
-        forwarder.turn(readable, woke if woke - asked > _WAITED else looked)
-        looked = woke
+        # If select blocked, nothing was waiting before; else frames may wait since the last read.
+        forwarder.step(readable, woke if woke - asked > _MIN_WAIT else last_read)
+        last_read = woke
     used = {"cpu": _cpu() - before, "seconds": time.monotonic() - began, "realtime": realtime}
     with suppress(BrokenPipeError, ConnectionResetError):
-        line.sendall(json.dumps({**forwarder.report(), **used}).encode())
+        control.sendall(json.dumps({**forwarder.report(), **used}).encode())
 
 
-def _hurry() -> bool:
-    """Exact timers, and a priority above all normal processes where that is permitted; is it?"""
+def _raise_priority() -> bool:
+    """Set exact timers and real-time scheduling (sched(7)). Returns whether real-time scheduling was permitted."""
     CDLL(None).prctl(_PR_SET_TIMERSLACK, c_ulong(1), 0, 0, 0)
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))

@@ -12,19 +12,18 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from experiments.analysis.formulas import FORMULAS
     from experiments.compare.comparison import Comparison
-    from experiments.compare.twin.verdict import Verdict
+    from experiments.compare.twin.verdict import TwinVerdict
     from experiments.contract.fake_host import FakeHost
     from experiments.running.content import Accounted, Extent, Generated, MemorySink
     from experiments.running.result import Row
-    from experiments.sweep.run.conduct import Summary
+    from experiments.sweep.run.driver import SweepSummary
     from mcastlab._result import Result
     from mcastlab._runs import compare, run, twin
     from mcastlab._scenarios import Scenario, cases, load, scenarios, topology
     from mcastlab._sweeps import analyse, open_sweep, sweep
     from protocols.arq.config import AConfig, N1Config, N2Config
-    from protocols.arq.receiver import AckingReceiver, NackingReceiver, SuppressingReceiver
-    from protocols.arq.sender import AckedSender, NackedSender
     from protocols.delivery import deliver
     from protocols.errors import ConfigError, LivelockError, McastlabError, UnsupportedError, UsageError, WireError
     from protocols.events import (
@@ -56,12 +55,11 @@ if TYPE_CHECKING:
         Source,
     )
     from protocols.norm import NormCodec, NormConfig, NormReceiver, NormSender
+    from protocols.registry import protocol
     from protocols.rng import Rng
     from protocols.settings import Setting, check, setting
     from protocols.spec import ProtocolSpec
     from protocols.srm.config import SrmConfig
-    from protocols.srm.receiver import SrmReceiver
-    from protocols.srm.sender import SrmSender
     from sim.host import SimHost
     from sim.network import Network
     from topologies.spec import Topology
@@ -72,8 +70,6 @@ __all__ = [
     "__version__",
     "AConfig",
     "Accounted",
-    "AckedSender",
-    "AckingReceiver",
     "Address",
     "Codec",
     "Comparison",
@@ -81,6 +77,7 @@ __all__ = [
     "Content",
     "Event",
     "Extent",
+    "FORMULAS",
     "FakeHost",
     "FlushCompleted",
     "Generated",
@@ -94,8 +91,6 @@ __all__ = [
     "Message",
     "N1Config",
     "N2Config",
-    "NackedSender",
-    "NackingReceiver",
     "Network",
     "NormCodec",
     "NormConfig",
@@ -123,14 +118,11 @@ __all__ = [
     "Sink",
     "Source",
     "SrmConfig",
-    "SrmReceiver",
-    "SrmSender",
-    "Summary",
-    "SuppressingReceiver",
+    "SweepSummary",
     "Topology",
     "UnsupportedError",
     "UsageError",
-    "Verdict",
+    "TwinVerdict",
     "WireError",
     "analyse",
     "cases",
@@ -139,6 +131,7 @@ __all__ = [
     "deliver",
     "load",
     "open_sweep",
+    "protocol",
     "run",
     "scenarios",
     "setting",
@@ -148,19 +141,18 @@ __all__ = [
 ]
 
 _HOMES = {
+    "experiments.analysis.formulas": ("FORMULAS",),
     "experiments.compare.comparison": ("Comparison",),
-    "experiments.compare.twin.verdict": ("Verdict",),
+    "experiments.compare.twin.verdict": ("TwinVerdict",),
     "experiments.contract.fake_host": ("FakeHost",),
     "experiments.running.content": ("Accounted", "Extent", "Generated", "MemorySink"),
     "experiments.running.result": ("Row",),
-    "experiments.sweep.run.conduct": ("Summary",),
+    "experiments.sweep.run.driver": ("SweepSummary",),
     "mcastlab._result": ("Result",),
     "mcastlab._runs": ("compare", "run", "twin"),
     "mcastlab._scenarios": ("Scenario", "cases", "load", "scenarios", "topology"),
     "mcastlab._sweeps": ("analyse", "open_sweep", "sweep"),
     "protocols.arq.config": ("AConfig", "N1Config", "N2Config"),
-    "protocols.arq.receiver": ("AckingReceiver", "NackingReceiver", "SuppressingReceiver"),
-    "protocols.arq.sender": ("AckedSender", "NackedSender"),
     "protocols.delivery": ("deliver",),
     "protocols.errors": ("ConfigError", "LivelockError", "McastlabError", "UnsupportedError", "UsageError", "WireError"),
     "protocols.events": (
@@ -192,12 +184,11 @@ _HOMES = {
         "Source",
     ),
     "protocols.norm": ("NormCodec", "NormConfig", "NormReceiver", "NormSender"),
+    "protocols.registry": ("protocol",),
     "protocols.rng": ("Rng",),
     "protocols.settings": ("Setting", "check", "setting"),
     "protocols.spec": ("ProtocolSpec",),
     "protocols.srm.config": ("SrmConfig",),
-    "protocols.srm.receiver": ("SrmReceiver",),
-    "protocols.srm.sender": ("SrmSender",),
     "sim.host": ("SimHost",),
     "sim.network": ("Network",),
     "topologies.spec": ("Topology",),

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from experiments.compare import comparison
 from experiments.compare.comparison import Comparison
-from experiments.compare.twin import runs as twins
-from experiments.compare.twin.verdict import Verdict
+from experiments.compare.twin import paired_runs
+from experiments.compare.twin.verdict import TwinVerdict
 from experiments.output import tables
 from experiments.running import run as running
 from experiments.running.recording import Recording
@@ -53,7 +53,7 @@ def compare(
     """
     wanted = _loaded(scenario)
     chosen = comparison.variants(wanted, protocols, settings or {})
-    return comparison.together(wanted, comparison.compare(wanted, chosen, runs, on))
+    return comparison.collate(wanted, comparison.compare(wanted, chosen, runs, on))
 
 
 def twin(
@@ -61,13 +61,13 @@ def twin(
     runs: int | None = None,
     worlds: tuple[str, str] = ("sim", "emu"),
     second: Mapping[str, object] | None = None,
-) -> Verdict:
+) -> TwinVerdict:
     """Test whether two worlds agree on a scenario: paired runs with the same seeds and losses, and an equivalence test.
 
     `runs` replaces the scenario's number of pairs; `second` replaces values, by their path, in the second world only.
     """
     wanted = _loaded(scenario)
-    return twins.twin((wanted, load(wanted, second) if second else wanted), worlds, runs)
+    return paired_runs.twin((wanted, load(wanted, second) if second else wanted), worlds, runs)
 
 
 def _loaded(scenario: ScenarioSource) -> Scenario:

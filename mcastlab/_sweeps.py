@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments.output.extras import need
-from experiments.sweep.run.spark import check_java
+from experiments.sweep.run.spark_session import check_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from experiments.sweep.run.conduct import Summary
+    from experiments.sweep.run.driver import SweepSummary
 
 __all__ = ["analyse", "open_sweep", "sweep"]
 
@@ -26,7 +26,7 @@ def sweep(
     retry: bool = False,
     limit: int | None = None,
     spark: "SparkSession | None" = None,
-) -> "Summary":
+) -> "SweepSummary":
     """Make the runs of a sweep file that are missing in the folder `out` (default: out/NAME); returns how many came of it.
 
     `master` says where Spark runs, `remote` names a Spark Connect server instead; a session `spark` of your own is used and
@@ -35,14 +35,14 @@ def sweep(
     need("a sweep", *_PACKAGES)
     if remote is None and spark is None:
         check_java()
-    from experiments.sweep.run.conduct import Options, conduct
+    from experiments.sweep.run.driver import SweepOptions, run_sweep
     from experiments.sweep.spec.grid import SweepPlan
     from experiments.sweep.spec.sweep_file import load_sweep
 
     path = Path(file)
     plan = SweepPlan(load_sweep(path), path)
     folder = Path("out", plan.sweep.name) if out is None else Path(out)
-    return conduct(plan, folder, Options(master, remote, True, retry, limit, quiet=True), spark)
+    return run_sweep(plan, folder, SweepOptions(master, remote, True, retry, limit, quiet=True), spark)
 
 
 def open_sweep(folder: Path | str, *, version: str | None = None, spark: "SparkSession | None" = None) -> Any:
@@ -82,13 +82,13 @@ def analyse(
     need("analyse", *_PACKAGES)
     import pandas as pd
 
-    from experiments.analysis.questions import Question, ask
-    from experiments.sweep.run.spark import session, stop
+    from experiments.analysis import analysis_request
+    from experiments.sweep.run.spark_session import session, stop
 
-    question = Question(by, metrics, compare, effects, theory, series, version=version)
+    question = analysis_request.AnalysisRequest(by, metrics, compare, effects, theory, series, version=version)
     own = session("local[*]", Path(folder) / "spark.log") if spark is None else None
     try:
-        return pd.DataFrame(ask(spark or own, Path(folder), question).rows)
+        return pd.DataFrame(analysis_request.analyse(spark or own, Path(folder), question).rows)
     finally:
         if own is not None:
             stop(own)

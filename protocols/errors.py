@@ -1,27 +1,27 @@
-"""The errors of the whole project: whose fault something is decides the class."""
+"""Exceptions of the project. The class says who has to act: the caller, the user, the installation or the remote peer."""
 
 __all__ = ["ConfigError", "LivelockError", "McastlabError", "UnsupportedError", "UsageError", "WireError"]
 
 
 class McastlabError(Exception):
-    """Base of every error the project raises on purpose."""
+    """Base of all exceptions the project raises deliberately."""
 
 
 class UsageError(McastlabError):
-    """The caller is wrong: a bad argument, or a call at the wrong time."""
+    """Wrong usage by the caller: a bad argument, or a call at the wrong time."""
 
 
 class ConfigError(UsageError):
-    """A configuration is wrong. The message names the key, the value and what is allowed."""
+    """Invalid configuration. The message names the key, the value and the allowed values."""
 
 
 class UnsupportedError(McastlabError):
-    """This machine can't do what was asked. The message says what is missing and how to get it (exit code 3)."""
+    """A feature is not available on this computer. The message says what is missing and how to install it (exit code 3)."""
 
 
 class WireError(McastlabError):
-    """Bytes from the network are wrong. Raised only by `decode`; hosts count and drop."""
+    """Malformed bytes from the network. Raised only by `Codec.decode`; hosts count and drop such packets."""
 
 
 class LivelockError(McastlabError):
-    """A machine asks to be woken at a time that is already past after it was woken."""
+    """A machine's deadline is not later than now after `wake`, so that it would be woken endlessly."""

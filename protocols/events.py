@@ -1,4 +1,4 @@
-"""What a machine tells its application. Events are past participles and reach the application in order."""
+"""Events a machine reports to its application, in order. Their names are past participles."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ __all__ = [
 
 
 class Event:
-    """Base of what the application is told."""
+    """Base of all events."""
 
     __slots__ = ()
 
@@ -32,42 +32,42 @@ class ObjectSent(Event):
 
 @dataclass(frozen=True, slots=True)
 class FlushCompleted(Event):
-    """Sender: nothing is pending, and the end of transmission was announced often enough."""
+    """Sender: everything through this object was sent, and the end of transmission was announced as often as configured."""
 
     object_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectPurged(Event):
-    """Sender: the object left the repair window; its source is not read any more."""
+    """Sender: the object left the repair window; its source is no longer read."""
 
     object_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class SenderHeard(Event):
-    """Receiver: a sender was heard for the first time."""
+    """Receiver: the first message of a sender was received."""
 
     sender: int
 
 
 @dataclass(frozen=True, slots=True)
 class SenderReset(Event):
-    """Receiver: the sender restarted (another instance_id); everything unfinished of it is lost."""
+    """Receiver: the sender restarted (another instance id); its incomplete objects were aborted."""
 
     sender: int
 
 
 @dataclass(frozen=True, slots=True)
 class SenderSilent(Event):
-    """Receiver: the sender was not heard for the whole activity period."""
+    """Receiver: no message of the sender was received for the whole activity period."""
 
     sender: int
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectOpened(Event):
-    """Receiver: the first message of an object came."""
+    """Receiver: the first message of an object of `size` bytes was received."""
 
     sender: int
     object_id: int
@@ -76,7 +76,7 @@ class ObjectOpened(Event):
 
 @dataclass(frozen=True, slots=True)
 class InfoReceived(Event):
-    """Receiver: the out-of-band information of an object (for a file: its name)."""
+    """Receiver: the out-of-band information of an object was received (for a file: its name)."""
 
     sender: int
     object_id: int
@@ -85,7 +85,7 @@ class InfoReceived(Event):
 
 @dataclass(frozen=True, slots=True)
 class ObjectReceived(Event):
-    """Receiver: the whole object is there and its sink is committed."""
+    """Receiver: an object is complete and its sink was committed."""
 
     sender: int
     object_id: int
@@ -95,7 +95,7 @@ class ObjectReceived(Event):
 
 @dataclass(frozen=True, slots=True)
 class ObjectAborted(Event):
-    """Receiver: the object will never be complete; `reason` is one of the words of the protocol's documentation."""
+    """Receiver: an object will not be completed. Sender: its source failed. `reason` is a short text."""
 
     sender: int
     object_id: int

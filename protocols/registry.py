@@ -1,4 +1,4 @@
-"""Protocols by name. A new protocol is one folder and one line in PROTOCOLS."""
+"""The protocols by name. A new protocol is added by a package and a line in PROTOCOLS."""
 
 from protocols import arq, norm, srm
 from protocols.errors import ConfigError
@@ -10,12 +10,12 @@ PROTOCOLS = {"norm": norm.PROTOCOL, "a": arq.A, "n1": arq.N1, "n2": arq.N2, "srm
 
 
 def names() -> list[str]:
-    """Every protocol name, sorted."""
+    """Return all protocol names, sorted."""
     return sorted(PROTOCOLS)
 
 
 def protocol(name: str) -> ProtocolSpec:
-    """The protocol called `name`; ConfigError when there is none."""
+    """Return the protocol of this name. ConfigError for an unknown name."""
     if name not in PROTOCOLS:
         raise ConfigError(f"protocol: {name!r} is unknown; allowed: {', '.join(names())}")
     return PROTOCOLS[name]

@@ -1,8 +1,8 @@
-"""Counter-based randomness: the only dice of the project.
+"""Counter-based random number generator, the only source of randomness of the project.
 
-A draw is a pure function of (seed, path, n), so adding a node or a draw elsewhere shifts nobody else's numbers, and no
-result depends on the order of processing or on PYTHONHASHSEED. The mixing function is the finaliser of SplitMix64
-(Steele, Lea, Flood 2014). `topologies.channels` computes the same numbers in bulk with numpy.
+A draw is a pure function of (seed, path, n). So further nodes or draws elsewhere do not change the numbers of existing streams,
+and results depend neither on the order of processing nor on PYTHONHASHSEED. The mixing function is the finaliser of SplitMix64
+(Steele, Lea, Flood 2014). `topologies.draws` computes the same numbers in bulk with numpy.
 """
 
 from hashlib import blake2b
@@ -18,19 +18,19 @@ _TO_UNIT: Final = 2.0**-53
 
 
 def mix(x: int) -> int:
-    """Scramble 64 bits (a bijection)."""
+    """Mix 64 bits by a bijection (the finaliser of SplitMix64)."""
     x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & MASK
     x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & MASK
     return x ^ (x >> 31)
 
 
 def extend(key: int, word: int) -> int:
-    """The key of `word` below `key`: one step along a path."""
+    """Return the key of the path that extends the path of `key` by a 64-bit word."""
     return mix(((key ^ (word & MASK)) + GOLDEN) & MASK)
 
 
 def key_of(seed: int, *path: int | str) -> int:
-    """The 64-bit key of a path of integers and names, e.g. `key_of(1, "loss", "switch", "r", 7)`."""
+    """Return the 64-bit key of a seed and a path of integers and names, e.g. `key_of(1, "loss", "switch", "r", 7)`."""
     key = mix(((seed & MASK) + GOLDEN) & MASK)
     for part in path:
         if isinstance(part, str):
@@ -40,13 +40,13 @@ def key_of(seed: int, *path: int | str) -> int:
 
 
 def unit(key: int, n: int) -> float:
-    """The n-th uniform number in [0, 1) of the stream `key`."""
+    """Return the n-th uniform random number in [0, 1) of the stream with this key."""
     return (mix((key + n * GOLDEN) & MASK) >> 11) * _TO_UNIT
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Rng:
-    """One stream of uniform numbers: a key and a counter."""
+    """A stream of uniform random numbers: a key and a counter."""
 
     __slots__ = ("key", "n")
 
@@ -55,10 +55,10 @@ class Rng:
         self.n = 0
 
     def uniform(self) -> float:
-        """The next number, uniform in [0, 1)."""
+        """Return the next random number, uniform in [0, 1)."""
         n = self.n = self.n + 1
         return (mix((self.key + n * GOLDEN) & MASK) >> 11) * _TO_UNIT
 
     def fork(self, *path: int | str) -> "Rng":
-        """An independent stream named by `path` below this one; does not advance this one."""
+        """Return an independent stream, whose key extends this one's by `path`. Does not advance this stream."""
         return Rng(key_of(self.key, *path))

@@ -1,8 +1,7 @@
-"""Settings of a protocol: dataclass fields that know their unit, range and source.
+"""Protocol parameters: dataclass fields with metadata on unit, range and source.
 
-`experiments.scenario.scenario` reads the metadata to parse values with units, to refuse bad ones with one clear line and to
-write the
-JSON Schema, so a protocol describes its parameters once, in its `config.py`.
+`experiments.scenario` uses the metadata to parse values with units, to reject values out of range and to write the JSON Schema,
+so a protocol describes its parameters once, in its `config.py`.
 """
 
 from dataclasses import Field, dataclass, field, fields
@@ -18,7 +17,7 @@ UNITS = ("count", "number", "bytes", "seconds", "rate", "choice")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is known of one parameter. `unit` is one of UNITS; a rate is in bytes per second."""
+    """Metadata of one parameter: `unit` (one of UNITS; a rate is in bytes per second), range or choices, help and source."""
 
     unit: str
     low: float = -inf
@@ -29,7 +28,7 @@ class Setting:
 
     @property
     def allowed(self) -> str:
-        """What a value may be, in words."""
+        """The allowed values in words, for error messages."""
         if self.choices:
             return "one of " + ", ".join(map(str, self.choices))
         whole = "a whole number" if self.unit in ("count", "bytes") else "a number"
@@ -46,18 +45,18 @@ def setting(
     help: str = "",
     source: str = "",
 ) -> Any:
-    """A dataclass field with its `Setting`."""
+    """Return a dataclass field with a `Setting` as metadata."""
     assert unit in UNITS, unit
     return field(default=default, metadata={"setting": Setting(unit, low, high, choices, help, source)})
 
 
 def setting_of(item: "Field[Any]") -> Setting:
-    """The `Setting` of a dataclass field made by `setting`."""
+    """Return the `Setting` of a dataclass field made by `setting`."""
     return cast(Setting, item.metadata["setting"])
 
 
 def check(config: Any) -> None:
-    """Raise ConfigError naming key, value and what is allowed for the first field out of its range."""
+    """Raise ConfigError, naming key, value and allowed values, for the first field out of its range."""
     for item in fields(config):
         known, value = setting_of(item), getattr(config, item.name)
         if known.choices:

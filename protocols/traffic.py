@@ -1,4 +1,4 @@
-"""What a host sent, counted by kind of message: the same book-keeping in every world."""
+"""Counters of the packets a host sent, by message kind, common to all hosts."""
 
 from protocols.machine import Message
 
@@ -6,7 +6,7 @@ __all__ = ["Traffic"]
 
 
 class Traffic:
-    """Packets and bytes of UDP payload by `Message.kind`."""
+    """Packets sent and their bytes of UDP payload, by `Message.kind`."""
 
     __slots__ = ("octets", "packets")
 
@@ -15,7 +15,7 @@ class Traffic:
         self.octets: dict[str, int] = {}
 
     def count(self, message: Message, size: int) -> None:
-        """Add one packet."""
+        """Count a packet of `size` bytes of UDP payload."""
         kind = message.kind
         self.packets[kind] = self.packets.get(kind, 0) + 1
         self.octets[kind] = self.octets.get(kind, 0) + size

@@ -1,9 +1,9 @@
-"""The optional compiled build: the modules a simulated packet spends its time in, through mypyc, unchanged.
+"""The optional compiled build: the modules that simulated packets pass, compiled by mypyc from the unchanged sources.
 
     python scripts/compiled.py FOLDER
 
-copies the sources into FOLDER and compiles them there; `python -m benchmarks.compiled FOLDER` compares the two builds.
-The build hook (`hatch_build.py`) does the same for `MCASTLAB_COMPILE=1 pip install .`. Needs mypy (mypyc comes with it),
+copies the sources into FOLDER and compiles them there; `python -m benchmarks.compiled FOLDER` compares the two builds. The
+build hook (`hatch_build.py`) does the same for `MCASTLAB_COMPILE=1 pip install .`. Needs mypy (mypyc comes with it),
 setuptools and a C compiler.
 """
 
@@ -24,7 +24,7 @@ NORM = sorted(
     for path in Path(ROOT, "protocols", "norm").rglob("*.py")
     if path.stem not in {"__init__", "config"} and path.parent.name != "dissector"
 )
-"""All of NORM that a packet in the simulator meets."""
+"""All modules of NORM that a simulated packet passes."""
 SIM = (
     *("endpoint", "engine", "fingerprint", "flight", "host", "kernel", "link", "membership", "network", "routes"),
     *("fast/in_flight", "fast/lookahead", "fast/timetable"),
@@ -35,6 +35,7 @@ MODULES = [
     *NORM,
     *(f"sim/{name}.py" for name in SIM),
     "topologies/draws.py",
+    "topologies/drop_tail.py",
     "topologies/losses.py",
 ]
 
@@ -47,7 +48,7 @@ sys.argv[1:] = ["build_ext", "--inplace"]
 options = ["--config-file=", "--strict", "--ignore-missing-imports"]
 extensions = mypycify([*options, *{modules!r}], opt_level="3", debug_level="0")
 if os.name == "posix":
-    # Nobody else calls what is compiled, so calls within it can be direct or inlined.
+    # No other library calls compiled functions, so calls among them can be direct or inlined.
     for extension in extensions:
         extension.extra_compile_args = [*extension.extra_compile_args, "-fvisibility=hidden", "-fno-semantic-interposition"]
 setup(name="compiled", packages=[], ext_modules=extensions)
@@ -55,7 +56,10 @@ setup(name="compiled", packages=[], ext_modules=extensions)
 
 
 def compile_into(folder: Path) -> list[Path]:
-    """Copy the packages into `folder` and compile there; the extension modules, relative to it. RuntimeError with the log."""
+    """Copy the packages into `folder` and compile there; return the extension modules, relative to it.
+
+    Raises RuntimeError with the log.
+    """
     for package in PACKAGES:
         shutil.copytree(
             ROOT / package, folder / package, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", "*.so")

@@ -1,6 +1,6 @@
-"""What mypyc would rather know than find out: which names of a module never change, and how places are kept.
+"""Add declarations to a module's source for mypyc: which names are never set again, and plain types of positions.
 
-`declare(source)` gives a module's source with that said, line by line.
+`declare(source)` returns the source with them, line by line.
 """
 
 import ast
@@ -14,16 +14,16 @@ VALUES = (ast.Constant, ast.UnaryOp, ast.BinOp, ast.Call, ast.Tuple, ast.List, a
 KINDS = ("NamedTuple", "NewType", "ParamSpec", "TypeVar", "namedtuple")
 """Calls that make types."""
 PLACE = re.compile(r"(?<!list\[)tuple\[int, int, int\]")
-"""A tuple of known length is kept in as many variables, and made into a tuple whenever two are compared."""
+"""mypyc keeps a tuple of fixed length as separate variables, and makes a tuple of them whenever two are compared."""
 _Edit = tuple[int, int, int, bytes]
-"""Line from 0, first column and the one behind, what is put there."""
+"""Line from 0, first column, column after the last, replacement."""
 
 
 def declare(source: str) -> str:
-    """The module with `Final` names, which are else looked up by name each time, and places as mere tuples."""
+    """Return the source with `Final` names (others are looked up by name each time) and plain tuples as positions."""
     tree, lines = ast.parse(source), source.encode().split(b"\n")
-    often = _set_again(tree)
-    edits = [edit for node in tree.body for edit in _final(node, often)]
+    reassigned = _set_again(tree)
+    edits = [edit for node in tree.body for edit in _final(node, reassigned)]
     imports = next((node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)), None)
     if edits and imports is not None:
         end = imports.end_col_offset or 0
@@ -34,33 +34,33 @@ def declare(source: str) -> str:
 
 
 def _set_again(tree: ast.Module) -> set[str]:
-    """The names a module sets more than once."""
+    """Return the names a module sets more than once."""
     names = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     shared = [name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names]
     return {name for name in names if names.count(name) > 1 or name in shared or name.startswith("__")}
 
 
-def _final(node: ast.stmt, often: set[str]) -> Iterator[_Edit]:
-    """What declares the names that a statement sets, if they are values."""
+def _final(node: ast.stmt, reassigned: set[str]) -> Iterator[_Edit]:
+    """Yield the edits that declare the names a statement sets, if they are values."""
     if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and _is_value(node.value):
         kind = node.annotation
         known = ast.unparse(kind).startswith(("Final", "TypeAlias", "type["))
-        if not known and node.target.id not in often and kind.end_lineno == kind.lineno:
+        if not known and node.target.id not in reassigned and kind.end_lineno == kind.lineno:
             yield kind.lineno - 1, kind.col_offset, kind.col_offset, b"_Final["
             yield kind.lineno - 1, kind.end_col_offset or 0, kind.end_col_offset or 0, b"]"
     elif isinstance(node, ast.Assign) and len(node.targets) == 1:
         target, value, line = node.targets[0], node.value, node.lineno - 1
-        if isinstance(target, ast.Name) and target.id not in often and _is_value(value):
+        if isinstance(target, ast.Name) and target.id not in reassigned and _is_value(value):
             yield line, target.end_col_offset or 0, target.end_col_offset or 0, b": _Final"
         elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and node.end_lineno == node.lineno:
             pairs = [(ast.unparse(name), entry) for name, entry in zip(target.elts, value.elts, strict=True)]
-            if all(name not in often and _is_value(entry) for name, entry in pairs):
+            if all(name not in reassigned and _is_value(entry) for name, entry in pairs):
                 text = "; ".join(f"{name}: _Final = {ast.unparse(entry)}" for name, entry in pairs)
                 yield line, node.col_offset, node.end_col_offset or 0, text.encode()
 
 
 def _is_value(node: ast.expr | None) -> bool:
-    """Is it no type?"""
+    """Whether the expression is a value and not a type."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         return False
     return isinstance(node, VALUES) and not (isinstance(node, ast.Call) and ast.unparse(node.func) in KINDS)

@@ -1,8 +1,8 @@
-"""Dataclasses spelled out as plain classes, for mypyc, which looks up the attributes of a slotted dataclass by name.
+"""Expand dataclasses to plain classes for mypyc, which looks up the attributes of a slotted dataclass by name.
 
-`spell_out(source)` gives a module's source with every dataclass as a class with `__init__`, `__repr__`, `__eq__`, and, when it
-is frozen, `__hash__`; all else stays as it is, line by line. `dataclasses.fields` and `replace` still work on them. What is
-frozen can be changed then: that nobody does is what mypy says of the source.
+`spell_out(source)` returns a module's source with every dataclass as a class with `__init__`, `__repr__`, `__eq__`, and, when
+it is frozen, `__hash__`; other lines stay as they are. `dataclasses.fields` and `replace` still work. Frozen classes become
+mutable; mypy checks on the source that no code changes them.
 """
 
 import ast
@@ -27,7 +27,7 @@ class _Field:
 
 
 def spell_out(source: str) -> str:
-    """The module with its dataclasses spelled out. ValueError for what is not provided for: factories of defaults."""
+    """Return the module with its dataclasses expanded. Raises ValueError for default factories, which are not supported."""
     lines = source.splitlines()
     known: dict[str, list[_Field]] = {}
     edits: list[tuple[int, int, list[str]]] = []
@@ -49,12 +49,12 @@ def spell_out(source: str) -> str:
 
 
 def _span(node: ast.stmt | ast.expr) -> tuple[int, int]:
-    """First and last line."""
+    """Return the first and the last line."""
     return node.lineno, node.end_lineno or node.lineno
 
 
 def _declared(node: ast.ClassDef) -> dict[str, ast.AnnAssign]:
-    """The fields of a class by name."""
+    """Return the fields of a class by name."""
     lines = [line for line in node.body if isinstance(line, ast.AnnAssign)]
     return {ast.unparse(line.target): line for line in lines if not ast.unparse(line.annotation).startswith("ClassVar")}
 
@@ -101,7 +101,7 @@ def _parameter(entry: _Field) -> str:
 
 
 def _twin(name: str, fields: list[_Field]) -> list[str]:
-    """What `replace` and `fields` look at is that of a dataclass with the same fields and nothing else."""
+    """Return code that gives the class the `__dataclass_fields__` of an equal dataclass, for `replace` and `fields`."""
     rows = ", ".join(f'"{entry.name}"' if entry.init else f'("{entry.name}", object, _field(init=False))' for entry in fields)
     twin = f'getattr(_make_dataclass("{name}", [{rows}]), "__dataclass_fields__")'
     return ["", IMPORTS, f'setattr({name}, "__dataclass_fields__", {twin})', ""]

@@ -1,4 +1,4 @@
-"""Networks as data: graphs with checked attributes, generators, channels, trees and addresses."""
+"""Networks as data: graphs with validated attributes, generators, loss channels, multicast trees and addresses."""
 
 from topologies.generators import AnyTopology
 from topologies.spec import LinkAttributes, LinkSpec, NodeSpec, Topology

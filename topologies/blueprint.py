@@ -1,4 +1,4 @@
-"""What all ready topologies share: `build()`, rules for groups, and changes to single nodes."""
+"""Base of all topology models: `build()`, multicast settings, and attributes of single nodes."""
 
 from abc import abstractmethod
 from dataclasses import replace
@@ -19,19 +19,21 @@ SWITCH_LIMIT = 10_000
 
 
 class Blueprint(BaseModel):
-    """A topology as data. Unknown keys are refused."""
+    """A topology as a validated model. Unknown keys are rejected."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    nodes: dict[str, NodeAttributes] = Field(default_factory=dict, description="what single nodes are besides, by name")
-    multicast: Multicast = Field(default_factory=Multicast, description="trees of groups, joining and leaving")
+    nodes: dict[str, NodeAttributes] = Field(default_factory=dict, description="Attributes of single nodes, by node name.")
+    multicast: Multicast = Field(
+        default_factory=Multicast, description="Multicast trees, and how fast joining and leaving take effect."
+    )
 
     @abstractmethod
     def graph(self) -> Graph:
-        """The graph without the changes in `nodes`."""
+        """Return the graph, without the attributes in `nodes`."""
 
     def build(self) -> Topology:
-        """The topology; ConfigError names key or node."""
+        """Return the topology. ConfigError names the key or the node that is wrong."""
         graph = self.graph()
         for name, attributes in self.nodes.items():
             if name not in graph:
@@ -42,7 +44,7 @@ class Blueprint(BaseModel):
 
     @field_serializer("nodes")
     def _written(self, nodes: dict[str, NodeAttributes]) -> dict[str, Any]:
-        """Only what was written, since each kind of node has other keys."""
+        """Dump only the keys that were given, since each kind of node has its own."""
         return {name: attributes.dumped() for name, attributes in nodes.items()}
 
 
@@ -51,20 +53,20 @@ def _changed(name: str, spec: NodeSpec, attributes: NodeAttributes) -> NodeSpec:
     if (kind == "host") != (spec.kind == "host"):
         raise ConfigError(f"nodes.{name}.kind: {kind!r} is not allowed; {name} is a {spec.kind} of this topology")
     if attributes.count is not None:
-        raise ConfigError(f"nodes.{name}.count: {attributes.count!r} is not allowed; the kind of the topology says how many")
+        raise ConfigError(f"nodes.{name}.count: {attributes.count!r} is not allowed; the kind of topology determines it")
     model = attributes.model(name, kind)
     bystander = spec.bystander if attributes.bystander is None else attributes.bystander
     return replace(spec, kind=kind, model=spec.model if model is None else model, bystander=bystander)
 
 
 def node_spec(name: str, attributes: NodeAttributes, links: int) -> NodeSpec:
-    """The spec of a node as a user wrote it, which has this many links."""
+    """Return the NodeSpec of user-written attributes. Without a kind, a node with more than one of `links` is a switch."""
     kind = attributes.kind or ("switch" if links > 1 else "host")
     return NodeSpec(kind, attributes.count, attributes.model(name, kind), bool(attributes.bystander))
 
 
 def start() -> Graph:
-    """A graph of the sender and the first switch, not joined yet."""
+    """Return a graph of the nodes `sender` and `s1` (a switch), not yet linked."""
     graph: Graph = nx.DiGraph()
     graph.add_node(SENDER, node=NodeSpec("host"))
     graph.add_node("s1", node=NodeSpec("switch"))
@@ -72,6 +74,6 @@ def start() -> Graph:
 
 
 def leaves(graph: Graph, switch: str, name: str, count: int, link: LinkAttributes) -> None:
-    """Hang that many equal hosts on a switch."""
+    """Add a counted node of `count` equal hosts, each linked to a switch."""
     graph.add_node(name, node=NodeSpec("host", count))
     connect(graph, switch, name, link)

@@ -1,4 +1,4 @@
-"""Channels in files of their own, as `mcastlab channel fit` writes them."""
+"""Channel files: the YAML form of a loss channel, as `mcastlab channel fit` writes it."""
 
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,9 @@ __all__ = ["read_channel", "write_channel"]
 
 
 def read_channel(file: object) -> dict[str, Any]:
-    """The keys of the channel in a YAML file; a relative path counts from the current folder. ConfigError names the file."""
+    """Read the keys of the channel in a YAML file. Paths are relative to the working directory. ConfigError names the file."""
     if not isinstance(file, str):
-        raise ConfigError(f"file {file!r} is not the name of a channel's file")
+        raise ConfigError(f"file {file!r} is not the name of a channel file")
     try:
         data = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
     except OSError as error:
@@ -26,6 +26,6 @@ def read_channel(file: object) -> dict[str, Any]:
 
 
 def write_channel(path: Path, channel: dict[str, Any], comment: str) -> None:
-    """Write a channel's keys, below a comment of one or more lines. OSError where it can't be written."""
+    """Write a channel's keys below a comment of one or more lines. OSError if the file can't be written."""
     text = "".join(f"# {line}\n" for line in comment.splitlines())
     path.write_text(text + yaml.safe_dump(channel, sort_keys=False, default_flow_style=None, width=120), encoding="utf-8")

@@ -1,7 +1,7 @@
-"""What a link loses: the one description for simulator and emulator.
+"""Loss channels of links, common to the simulator and Mininet.
 
-A channel is data (a pydantic model named by `model`) that makes samplers; a sampler is asked packet by packet. What a link does
-besides (delay, queue, duplication, corruption, fragments) is in `topologies.delays`, `topologies.queues` and `topologies.line`.
+A channel is a pydantic model, chosen by its key `model`, that makes samplers; a sampler decides for each packet whether it is
+lost. Delay, queues, duplication, corruption and fragments are in `topologies.delays`, `topologies.queues`, `topologies.line`.
 """
 
 from abc import abstractmethod
@@ -16,8 +16,8 @@ from protocols.errors import ConfigError
 from topologies.channel_file import read_channel
 from topologies.content_loss import ContentGroupLoss, ContentLinkLoss
 from topologies.draws import member_keys
-from topologies.losses import GroupLoss, LinkLoss, Siblings
-from topologies.memory import BurstLoss, OneLink, SequenceLoss
+from topologies.losses import GroupLoss, GroupSampler, LinkLoss
+from topologies.memory import GilbertElliottLoss, SequenceLoss, SingleLink
 from topologies.script import Drop, Script
 from topologies.units import Fraction, format_fraction
 
@@ -37,35 +37,35 @@ __all__ = [
 
 
 class LinkSampler(Protocol):
-    """The losses of one link."""
+    """The loss sampler of one link."""
 
     def lost(self, identity: int | None) -> bool:
-        """Is the packet arriving now lost? Counts its occurrence."""
+        """Return whether the packet arriving now is lost. Counts its occurrence."""
 
 
 class _Channel(BaseModel):
-    """What all channels share."""
+    """Base of all channels."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     plain: ClassVar[bool] = True
-    """Does the identity of a packet say enough to decide? A scripted list asks for the kind of the message too."""
+    """Whether losses depend on packet identities only; a scripted list depends on message kinds, too."""
 
     @property
     @abstractmethod
     def rate(self) -> float:
-        """The share of packets lost in the long run."""
+        """Long-run fraction of packets lost."""
 
     def link(self, key: int) -> LinkSampler | None:
-        """The sampler of one link; None where nothing is ever lost."""
-        siblings = self._siblings(np.array([key], np.uint64))
-        return None if siblings is None else OneLink(siblings)
+        """Return the sampler of one link with this loss key; None if no packet can be lost."""
+        group = self._group(np.array([key], np.uint64))
+        return None if group is None else SingleLink(group)
 
-    def bundle(self, key: int, count: int) -> Siblings | None:
-        """The sampler of `count` sibling links with keys `extend(key, member)`; None where nothing is ever lost."""
-        return self._siblings(member_keys(key, count))
+    def bundle(self, key: int, count: int) -> GroupSampler | None:
+        """Return the sampler of `count` links of a group with keys `extend(key, member)`; None if no packet can be lost."""
+        return self._group(member_keys(key, count))
 
-    def _siblings(self, keys: Any) -> Siblings | None:
-        """Samplers of links with these keys."""
+    def _group(self, keys: Any) -> GroupSampler | None:
+        """Return the sampler of the links with these keys."""
         del keys
         return None
 
@@ -81,7 +81,7 @@ class Perfect(_Channel):
         return 0.0
 
     def link(self, key: int) -> LinkLoss | None:
-        """No sampler; each member of a group that speaks asks for one."""
+        """Return None without building a sampler: every sending member of a group calls this."""
         del key
         return None
 
@@ -90,10 +90,10 @@ class Perfect(_Channel):
 
 
 class Bernoulli(_Channel):
-    """Loses each packet on its own with probability `p`."""
+    """Loses each packet independently with probability `p`."""
 
     model: Literal["bernoulli"] = "bernoulli"
-    p: Fraction
+    p: Fraction = Field(description="Loss probability, like 1%.")
 
     @property
     def rate(self) -> float:
@@ -101,10 +101,10 @@ class Bernoulli(_Channel):
         return self.p
 
     def link(self, key: int) -> LinkSampler | None:
-        """The sampler of one link; None where nothing is ever lost."""
+        """Return the sampler of one link with this loss key; None if no packet can be lost."""
         return LinkLoss(key, self.p) if self.p else None
 
-    def _siblings(self, keys: Any) -> Siblings | None:
+    def _group(self, keys: Any) -> GroupSampler | None:
         return GroupLoss(keys, self.p) if self.p else None
 
     def __str__(self) -> str:
@@ -112,10 +112,10 @@ class Bernoulli(_Channel):
 
 
 class ContentLoss(_Channel):
-    """Loses each content packet on its own with probability `p`; NACKs and all other control packets pass."""
+    """Loses each content packet independently with probability `p`; NACKs and other control packets are not lost."""
 
     model: Literal["content"] = "content"
-    p: Fraction
+    p: Fraction = Field(description="Loss probability, like 1%.")
 
     @property
     def rate(self) -> float:
@@ -123,10 +123,10 @@ class ContentLoss(_Channel):
         return self.p
 
     def link(self, key: int) -> LinkLoss | None:
-        """The sampler of one link; None where nothing is ever lost."""
+        """Return the sampler of one link with this loss key; None if no packet can be lost."""
         return ContentLinkLoss(key, self.p) if self.p else None
 
-    def _siblings(self, keys: Any) -> Siblings | None:
+    def _group(self, keys: Any) -> GroupSampler | None:
         return ContentGroupLoss(keys, self.p) if self.p else None
 
     def __str__(self) -> str:
@@ -134,17 +134,18 @@ class ContentLoss(_Channel):
 
 
 class GilbertElliott(_Channel):
-    """Loses in bursts: a chain of two states goes good to bad with `p` and back with `r` at each packet.
+    """Bursty loss: a Markov chain of two states, good and bad, that makes one transition per packet.
 
-    A packet is lost with `loss_good` or `loss_bad`. `burst` and `gap` (mean lengths of runs of lost and of passed packets) are
-    another way to write it: r = 1 / burst, p = 1 / gap, all lost in bad, none in good.
+    In the good state a packet is lost with probability `loss_good`, in the bad one with `loss_bad`. It can also be given by
+    `burst` and `gap`, the mean numbers of consecutive packets lost and not lost: r = 1 / burst, p = 1 / gap, loss_bad 1,
+    loss_good 0.
     """
 
     model: Literal["gilbert-elliott"] = "gilbert-elliott"
-    p: Fraction = Field(description="probability of good to bad, per packet")
-    r: Annotated[Fraction, Field(gt=0)] = Field(description="probability of bad to good, per packet")
-    loss_bad: Fraction = Field(default=1.0, description="probability of loss in the bad state")
-    loss_good: Fraction = Field(default=0.0, description="probability of loss in the good state")
+    p: Fraction = Field(description="Probability per packet of the transition from good to bad.")
+    r: Annotated[Fraction, Field(gt=0)] = Field(description="Probability per packet of the transition from bad to good.")
+    loss_bad: Fraction = Field(default=1.0, description="Loss probability in the bad state.")
+    loss_good: Fraction = Field(default=0.0, description="Loss probability in the good state.")
 
     @model_validator(mode="before")
     @classmethod
@@ -153,7 +154,8 @@ class GilbertElliott(_Channel):
             return data
         others = sorted(data.keys() - {"model", "burst", "gap"})
         if others or not data.keys() >= {"burst", "gap"}:
-            raise ValueError(f"burst and gap stand together and alone, without {', '.join(others) or 'the other missing'}")
+            wrong = f"{', '.join(others)} not allowed" if others else "one is missing"
+            raise ValueError(f"burst and gap must be given together and without other keys; {wrong}")
         for name in ("burst", "gap"):
             if not isinstance(data[name], (int, float)) or isinstance(data[name], bool) or not 1 <= data[name] < 1e12:
                 raise ValueError(f"{name} {data[name]!r} is not a mean number of packets of at least 1")
@@ -161,29 +163,29 @@ class GilbertElliott(_Channel):
 
     @property
     def bad(self) -> float:
-        """The share of packets that find the bad state."""
+        """Stationary probability of the bad state."""
         return self.p / (self.p + self.r)
 
     @property
     def rate(self) -> float:
-        """The share of packets lost."""
+        """Long-run fraction of packets lost."""
         return self.bad * self.loss_bad + (1 - self.bad) * self.loss_good
 
     def autocorrelation(self, lag: int) -> float:
-        """Correlation of the fates of two packets `lag` apart; 0 for a constant rate."""
+        """Return the correlation of the losses of two packets that are `lag` packets apart; 0 if none or all are lost."""
         rate, bad = self.rate, self.bad
         spread = bad * (1 - bad) * (self.loss_bad - self.loss_good) ** 2
         return float(spread * (1 - self.p - self.r) ** lag / (rate * (1 - rate))) if 0 < rate < 1 else 0.0
 
     @property
     def mean_runs(self) -> tuple[float, float]:
-        """Mean length of runs of lost packets and of passed packets; needs a rate between 0 and 1."""
+        """Mean numbers of consecutive packets (lost, not lost). The loss rate must be between 0 and 1, exclusively."""
         rate = self.rate
         ends = (rate - rate**2) * (1 - self.autocorrelation(1))
         return rate / ends, (1 - rate) / ends
 
-    def _siblings(self, keys: Any) -> Siblings | None:
-        return BurstLoss(keys, self.p, self.r, self.loss_bad, self.loss_good) if self.rate else None
+    def _group(self, keys: Any) -> GroupSampler | None:
+        return GilbertElliottLoss(keys, self.p, self.r, self.loss_bad, self.loss_good) if self.rate else None
 
     def __str__(self) -> str:
         if not 0 < self.rate < 1:
@@ -192,31 +194,37 @@ class GilbertElliott(_Channel):
 
 
 class _Sequence(_Channel):
-    """What periodic and recorded losses share."""
+    """Base of periodic and recorded losses: a sequence of losses that is repeated."""
 
-    shift: bool = Field(default=False, strict=True, description="begin at a place of its own on each link, object and kind")
+    shift: bool = Field(
+        default=False,
+        strict=True,
+        description="Whether each link, object and kind starts at a random position of the sequence.",
+    )
 
     @property
     @abstractmethod
-    def fates(self) -> list[bool]:
-        """One round of the sequence, true where a packet is lost."""
+    def pattern(self) -> list[bool]:
+        """One period of the sequence, true where a packet is lost."""
 
     @property
     def rate(self) -> float:
-        """The share of packets lost."""
-        return sum(self.fates) / len(self.fates)
+        """Long-run fraction of packets lost."""
+        return sum(self.pattern) / len(self.pattern)
 
-    def _siblings(self, keys: Any) -> Siblings | None:
-        fates = np.array(self.fates, np.bool_)
-        return SequenceLoss(keys, fates, self.shift) if fates.any() else None
+    def _group(self, keys: Any) -> GroupSampler | None:
+        pattern = np.array(self.pattern, np.bool_)
+        return SequenceLoss(keys, pattern, self.shift) if pattern.any() else None
 
 
 class Periodic(_Sequence):
-    """Loses every `every`-th packet, beginning with the `first`-th (else the `every`-th)."""
+    """Loses one packet of every `every`, namely the `first`-th of them (default: the last)."""
 
     model: Literal["periodic"] = "periodic"
-    every: int = Field(ge=1, le=1_000_000, strict=True, description="one packet in so many is lost")
-    first: int | None = Field(default=None, ge=1, strict=True, description="which one of these; none: the last")
+    every: int = Field(ge=1, le=1_000_000, strict=True, description="Period in packets, of which one is lost.")
+    first: int | None = Field(
+        default=None, ge=1, strict=True, description="Which packet of each period is lost (1 = first); none: the last."
+    )
 
     @model_validator(mode="after")
     def _within(self) -> "Periodic":
@@ -225,8 +233,8 @@ class Periodic(_Sequence):
         return self
 
     @property
-    def fates(self) -> list[bool]:
-        """One round of the sequence, true where a packet is lost."""
+    def pattern(self) -> list[bool]:
+        """One period of the sequence, true where a packet is lost."""
         lost = (self.every if self.first is None else self.first) - 1
         return [place == lost for place in range(self.every)]
 
@@ -235,34 +243,34 @@ class Periodic(_Sequence):
 
 
 class Recorded(_Sequence):
-    """Replays a recording, over and over: `runs` are lengths of runs of packets that passed, were lost, passed, and so on."""
+    """Replays a recorded loss sequence periodically; `runs` are run lengths of packets not lost, lost, not lost, and so on."""
 
     model: Literal["recorded"] = "recorded"
     runs: tuple[Annotated[int, Field(ge=0, strict=True)], ...] = Field(
-        min_length=1, description="packets passed, lost, passed, lost ..."
+        min_length=1, description="Alternating run lengths in packets: not lost, lost, not lost, ..."
     )
 
     @model_validator(mode="after")
     def _lasts(self) -> "Recorded":
         if not 0 < sum(self.runs) <= 100_000_000:
-            raise ValueError("runs: 1 to 100,000,000 packets together")
+            raise ValueError("runs must sum up to 1 to 100,000,000 packets")
         return self
 
     @cached_property
-    def fates(self) -> list[bool]:
-        """One round of the sequence, true where a packet is lost."""
+    def pattern(self) -> list[bool]:
+        """One period of the sequence, true where a packet is lost."""
         return [bool(number & 1) for number, length in enumerate(self.runs) for _ in range(length)]
 
     @property
     def rate(self) -> float:
-        """The share of packets lost."""
+        """Long-run fraction of packets lost."""
         return sum(self.runs[1::2]) / sum(self.runs)
 
     @classmethod
-    def of(cls, fates: Sequence[bool], *, shift: bool = False) -> "Recorded":
-        """The channel that replays these fates, true where a packet is lost."""
+    def of(cls, pattern: Sequence[bool], *, shift: bool = False) -> "Recorded":
+        """Return the channel that replays a sequence, true where a packet is lost."""
         runs, last = [0], False
-        for lost in fates:
+        for lost in pattern:
             if lost != last:
                 runs.append(0)
                 last = lost
@@ -274,19 +282,19 @@ class Recorded(_Sequence):
 
 
 class Scripted(_Channel):
-    """Loses exactly the packets listed."""
+    """Loses exactly the packets that match one of the `drops`."""
 
     plain: ClassVar[bool] = False
     model: Literal["scripted"] = "scripted"
-    drops: tuple[Drop, ...] = Field(description="which packets are lost")
+    drops: tuple[Drop, ...] = Field(description="Packets to lose.")
 
     @property
     def rate(self) -> float:
-        """0 in the long run: the list ends."""
+        """0, since the list is finite."""
         return 0.0
 
     def script(self, member: int) -> Script:
-        """The sampler of one link; `member` is the place in a counted group."""
+        """Return the sampler of one link; `member` is its index in a counted group."""
         return Script(self.drops, member)
 
     def __str__(self) -> str:
@@ -303,11 +311,11 @@ CHANNELS: dict[str, type[Channel]] = {
     "recorded": Recorded,
     "scripted": Scripted,
 }
-"""Every channel by the name a user writes as `model`."""
+"""Channels by their `model` key."""
 
 
 def _spell_out(value: Any) -> Any:
-    """`1%` is short for `{model: bernoulli, p: 1%}`, and `{file: F}` for what stands in the file."""
+    """Expand `1%` to `{model: bernoulli, p: 1%}` and `{file: F}` to the contents of the channel file."""
     if isinstance(value, dict) and "file" in value:
         try:
             return read_channel(value["file"]) | {key: item for key, item in value.items() if key != "file"}
@@ -341,8 +349,8 @@ Loss: TypeAlias = Annotated[
                 },
                 {"type": "object", "properties": {"file": {"type": "string"}}, "required": ["file"]},
             ],
-            "description": "loss like 1%, short for {model: bernoulli, p: 1%}; or any channel; or {file: a channel's file}",
+            "description": "A loss probability like 1%, short for {model: bernoulli, p: 1%}; a channel; or {file: CHANNEL}.",
         }
     ),
 ]
-"""A channel, or its short form: a fraction like 1%, or the file of a channel."""
+"""A channel, or a short form of it: a fraction like 1%, or a channel file."""

@@ -1,4 +1,4 @@
-"""A key that takes either a plain value or a model by its name, like `queue: 50` or `queue: {model: red, ...}`."""
+"""Discriminator for keys that take a plain value or a model by name, like `queue: 50` or `queue: {model: red, ...}`."""
 
 from typing import Any
 
@@ -12,4 +12,4 @@ def _form(value: Any) -> str:
 
 
 PLAIN_OR_MODEL = Discriminator(_form)
-"""Chooses between members tagged `plain` and `model`, so that an error speaks only of what was meant."""
+"""Selects the union member tagged `plain` or `model`, so that a validation error mentions only the form that was used."""

@@ -1,4 +1,4 @@
-"""Losses of content alone: the lossless feedback that the closed forms of reliable multicast assume."""
+"""Bernoulli loss of content packets only: the lossless feedback that closed forms of reliable multicast assume."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ class ContentLinkLoss(LinkLoss):
     __slots__ = ()
 
     def lost(self, identity: int | None) -> bool:
-        """Is the packet arriving now lost?"""
+        """Return whether the packet arriving now is lost. Counts its occurrence."""
         return identity is not None and super().lost(identity)
 
 
@@ -23,9 +23,9 @@ class ContentGroupLoss(GroupLoss):
     __slots__ = ()
 
     def losers(self, identity: int | None, skip: int = -1) -> Sequence[int]:
-        """Members that lose the packet arriving now."""
+        """Return the members that lose the packet arriving now on all links but that of `skip`, ascending."""
         return () if identity is None else super().losers(identity, skip)
 
     def lost(self, identity: int | None, member: int) -> bool:
-        """Does this member lose the packet that comes on its link alone?"""
+        """Return whether a member loses the packet that arrives on its link only."""
         return identity is not None and super().lost(identity, member)

@@ -1,7 +1,7 @@
-"""Propagation delays that differ from packet to packet: uniform, normal, Pareto, recorded.
+"""Random propagation delays: uniform, normal, Pareto, recorded.
 
-A model turns a packet's own uniform number, and its place among its kind, into seconds. With `order: fifo` a packet never
-overtakes another on the link; with `order: free` it may.
+A model maps a uniform random number of the packet, and the packet's index in its sequence, to seconds. With `order: fifo`
+packets are not reordered on the link; with `order: free` they may be.
 """
 
 from abc import abstractmethod
@@ -21,29 +21,31 @@ _TINY = 2.0**-54
 
 
 class _Delay(BaseModel):
-    """What all models share."""
+    """Base of all delay models."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     _places: ClassVar[tuple[str, ...]]
-    """The fields that move with the length of the line."""
-    order: Literal["fifo", "free"] = Field(default="fifo", description="may a packet overtake another (free) or not (fifo)")
+    """Names of the fields to which a longer line adds."""
+    order: Literal["fifo", "free"] = Field(
+        default="fifo", description="fifo: packets stay in order; free: packets may be reordered."
+    )
 
     @abstractmethod
     def sample(self, u: float, place: int) -> float:
-        """Seconds for a packet with uniform number 0 <= u < 1, which is number `place` (from 0) of its kind."""
+        """Return the delay in seconds of a packet with uniform random number 0 <= u < 1 and index `place` (from 0)."""
 
     def longer(self, by: float) -> Self:
-        """The model of a line that is longer by so many seconds."""
+        """Return the model with `by` seconds added to every delay."""
         return self.model_copy(update={name: getattr(self, name) + by for name in self._places})
 
 
 class UniformDelay(_Delay):
-    """Any delay from `least` to `most`."""
+    """Uniformly distributed from `least` to `most`."""
 
     _places = ("least", "most")
     model: Literal["uniform"] = "uniform"
-    least: Duration
-    most: Duration
+    least: Duration = Field(description="Lower bound.")
+    most: Duration = Field(description="Upper bound.")
 
     @model_validator(mode="after")
     def _ordered(self) -> "UniformDelay":
@@ -58,13 +60,13 @@ class UniformDelay(_Delay):
 
 
 class NormalDelay(_Delay):
-    """Normally distributed around `mean` with standard deviation `sd`; what falls below `least` becomes `least`."""
+    """Normally distributed with `mean` and standard deviation `sd`; values below `least` become `least`."""
 
     _places = ("mean", "least")
     model: Literal["normal"] = "normal"
-    mean: Duration
-    sd: Annotated[Duration, Field(gt=0)]
-    least: Duration = 0.0
+    mean: Duration = Field(description="Mean of the normal distribution.")
+    sd: Annotated[Duration, Field(gt=0)] = Field(description="Standard deviation.")
+    least: Duration = Field(default=0.0, description="Lower bound, to which smaller values are raised.")
 
     def sample(self, u: float, place: int) -> float:
         """See `_Delay`."""
@@ -73,16 +75,16 @@ class NormalDelay(_Delay):
 
 
 class ParetoDelay(_Delay):
-    """At least `least`, and beyond it a Pareto (Lomax) tail: P(delay - least > x) = (1 + x / s) ** -shape.
+    """`least` plus a Pareto (Lomax) distributed part: P(delay - least > x) = (1 + x / s) ** -shape.
 
-    s follows from the `mean`; a shape near 1 has the heaviest tail.
+    The scale s follows from the `mean`; the closer `shape` is to 1, the heavier is the tail.
     """
 
     _places = ("least", "mean")
     model: Literal["pareto"] = "pareto"
-    least: Duration
-    mean: Duration
-    shape: float = Field(default=2.5, gt=1, lt=1000)
+    least: Duration = Field(description="Lower bound.")
+    mean: Duration = Field(description="Mean delay.")
+    shape: float = Field(default=2.5, gt=1, lt=1000, description="Shape of the tail; the closer to 1, the heavier.")
 
     @model_validator(mode="after")
     def _ordered(self) -> "ParetoDelay":
@@ -98,18 +100,18 @@ class ParetoDelay(_Delay):
 
 
 def _or_file(schema: dict[str, Any]) -> None:
-    """The JSON Schema of `TraceDelay`, in which a file stands for samples."""
-    schema["properties"]["file"] = {"type": "string", "description": "a file with one delay to a line, instead of samples"}
+    """Allow a `file` instead of `samples` in the JSON Schema of `TraceDelay`."""
+    schema["properties"]["file"] = {"type": "string", "description": "File with one delay per line, instead of samples."}
     schema["required"] = ["model"]
 
 
 class TraceDelay(_Delay):
-    """Recorded delays, over and over: `samples`, or the `file` that has one to a line. A packet meets the one of its place."""
+    """Recorded delays, repeated periodically: `samples`, or a `file` with one per line. A packet takes the one of its index."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=_or_file)
     _places = ()
     model: Literal["trace"] = "trace"
-    samples: tuple[Duration, ...] = Field(min_length=1)
+    samples: tuple[Duration, ...] = Field(min_length=1, description="Delays of consecutive packets.")
 
     @model_validator(mode="before")
     @classmethod
@@ -120,7 +122,7 @@ class TraceDelay(_Delay):
             lines = Path(str(data["file"])).read_text(encoding="utf-8").split("\n")
             samples = [parse_duration(line) for line in lines if line.strip()]
         except (OSError, UnicodeDecodeError, ConfigError) as error:
-            raise ValueError(f"file {data['file']} is no list of delays ({error})") from error
+            raise ValueError(f"file {data['file']} is not a list of delays ({error})") from error
         return {key: value for key, value in data.items() if key != "file"} | {"samples": samples}
 
     def sample(self, u: float, place: int) -> float:
@@ -138,9 +140,9 @@ AnyDelay: TypeAlias = Annotated[
     Annotated[Duration, Tag("plain")] | Annotated[Annotated[DelayModel, Discriminator("model")], Tag("model")],
     PLAIN_OR_MODEL,
 ]
-"""A constant like 5ms, or a model by its name."""
+"""A constant delay like 5ms, or a delay model."""
 
 
 def longer(delay: float | DelayModel, by: float) -> float | DelayModel:
-    """The delay of a line that is longer by so many seconds."""
+    """Return a constant delay or a delay model with `by` seconds added."""
     return delay + by if isinstance(delay, float) else delay.longer(by)

@@ -1,7 +1,8 @@
-"""Draws of losses for many links and many packets at once, to the bit those of `protocols.rng` one by one.
+"""Bernoulli losses of many links and packets drawn at once with numpy, bit-identical to draws of `protocols.rng` one by one.
 
-Identities are taken in windows of 256. Key (link, window, draw) gives the length of the run of packets that pass before the
-next loss. Every step is a 64-bit integer operation and no floating-point function takes part.
+Identities are divided into windows of 256. The draw with key (link, window, n) gives the number of packets that are not lost
+before the n-th loss of the window (geometric skip). All steps are 64-bit integer operations, so results don't depend on the
+platform.
 """
 
 from array import array
@@ -21,7 +22,7 @@ __all__ = [
     "FEW",
     "WINDOW",
     "Losers",
-    "Odds",
+    "Threshold",
     "Table",
     "Words",
     "draw_windows",
@@ -29,20 +30,21 @@ __all__ = [
     "listed",
     "lost_offsets",
     "member_keys",
-    "odds_of",
+    "threshold_of",
     "tabulate",
 ]
 
 Words: TypeAlias = npt.NDArray[np.uint64]
 Losers: TypeAlias = list[int] | npt.NDArray[np.int32]
+"""Members of a group (by index) that lose packets."""
 Table: TypeAlias = tuple[Sequence[int], Losers]
-"""The losers of a window of 256 packets: where each packet's losers begin, and all losers packet by packet."""
+"""The losses of a window of 256 packets: (starts, losers). Packet i is lost by the members losers[starts[i]:starts[i + 1]]."""
 
 WINDOW = 256
 FEW = 24
-"""Below this many links a numpy call costs more than the draws themselves."""
+"""Number of links below which numpy calls cost more than scalar draws."""
 BULK = 4096
-"""A list of so many weighs little, and so many numbers in one numpy call cost not much more than one."""
+"""Number of entries up to which lists are used instead of arrays, and up to which the cost of a numpy call hardly grows."""
 
 _GOLDEN = np.uint64(GOLDEN)
 _M1, _M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -50,7 +52,7 @@ _S27, _S30, _S31 = np.uint64(27), np.uint64(30), np.uint64(31)
 
 
 def extend_all(keys: Words, words: Words | np.uint64) -> Words:
-    """`protocols.rng.extend` of many keys at once."""
+    """Return `protocols.rng.extend` of many keys at once."""
     x: Words = keys ^ words
     x += _GOLDEN
     x ^= x >> _S30
@@ -62,14 +64,14 @@ def extend_all(keys: Words, words: Words | np.uint64) -> Words:
 
 
 def member_keys(key: int, count: int) -> Words:
-    """Keys of `count` sibling links below one key: `extend(key, member)` for each member from 0."""
+    """Return the keys of `count` links of a group: `extend(key, member)` for each member from 0."""
     return extend_all(np.full(count, key, np.uint64), np.arange(count, dtype=np.uint64))
 
 
-class Odds:
-    """A loss probability, 0 < p <= 1, as integers: a 64-bit draw u passes when u < `passing`.
+class Threshold:
+    """A loss probability, 0 < p <= 1, as integers: a packet with a 64-bit draw u is not lost if u < `passing`.
 
-    `ascending[255 - k]` is 2**64 * (1 - p) ** (k + 1), so the number of entries above u is the run that passes.
+    `ascending[255 - k]` is 2**64 * (1 - p) ** (k + 1), so the number of entries above u is the length of the geometric skip.
     """
 
     __slots__ = ("array", "ascending", "passing")
@@ -83,14 +85,14 @@ class Odds:
         self.array: Words = np.array(self.ascending, np.uint64)
 
 
-odds_of = lru_cache(maxsize=64)(Odds)
-"""`Odds`, made once for each probability."""
+threshold_of = lru_cache(maxsize=64)(Threshold)
+"""Return the cached `Threshold` of a probability."""
 
 
-def lost_offsets(key: int, window: int, odds: Odds) -> list[int]:
-    """Offsets lost among the 256 identities of a window, ascending."""
+def lost_offsets(key: int, window: int, threshold: Threshold) -> list[int]:
+    """Return the offsets lost among the 256 identities of a window, ascending."""
     key = extend(key, window)
-    ascending, position, draw = odds.ascending, 0, 0
+    ascending, position, draw = threshold.ascending, 0, 0
     lost: list[int] = []
     while True:
         position += WINDOW - bisect_right(ascending, extend(key, draw))
@@ -102,41 +104,41 @@ def lost_offsets(key: int, window: int, odds: Odds) -> list[int]:
 
 
 def tabulate(lost: npt.NDArray[np.int64], windows: int = 1) -> list[Table]:
-    """Losses of so many windows given as offset * 2**32 + member, offsets going on from window to window."""
+    """Return a table per window for losses given as offset * 2**32 + member; offsets count from the first window's begin."""
     lost.sort()
     starts = array("q", lost.searchsorted(np.arange(WINDOW * windows + 1, dtype=np.int64) << 32).tobytes())
-    # Lists are quicker to take pieces of, and weigh ten times as much.
+    # Lists are faster to slice and take ten times the memory.
     members: Losers = (lost & 0xFFFFFFFF).tolist() if len(lost) <= BULK else (lost & 0xFFFFFFFF).astype(np.int32)
     return [(starts[begin : begin + WINDOW + 1], members) for begin in range(0, WINDOW * windows, WINDOW)]
 
 
 def listed(losers: Losers) -> list[int]:
-    """These as a list; of the many there may be, only those that are about to be looked at should be."""
+    """Return losers as a list. Convert slices only, since a whole array may be large."""
     return losers if isinstance(losers, list) else losers.tolist()
 
 
-def draw_windows(keys: Words, window: int, count: int, odds: Odds) -> list[Table]:
-    """The losers of all links in each of `count` windows."""
+def draw_windows(keys: Words, window: int, count: int, threshold: Threshold) -> list[Table]:
+    """Return the tables of `count` windows, from `window`, over all links."""
     if len(keys) >= FEW:
-        return tabulate(_draw_many(keys, window, count, odds), count)
+        return tabulate(_draw_many(keys, window, count, threshold), count)
     pairs = [
         (offset + at * WINDOW << 32) | member
         for member, key in enumerate(keys.tolist())
         for at in range(count)
-        for offset in lost_offsets(key, window + at, odds)
+        for offset in lost_offsets(key, window + at, threshold)
     ]
     return tabulate(np.array(pairs, np.int64), count)
 
 
-def _draw_many(keys: Words, window: int, count: int, odds: Odds) -> npt.NDArray[np.int64]:
-    """Losses as offset * 2**32 + member, with one numpy call per draw over all links that are still inside a window."""
+def _draw_many(keys: Words, window: int, count: int, threshold: Threshold) -> npt.NDArray[np.int64]:
+    """Return losses as offset * 2**32 + member; each numpy call draws for all links and windows that are not yet exhausted."""
     members, windows = np.arange(len(keys), dtype=np.int64), np.arange(count, dtype=np.int64)[:, np.newaxis]
-    # What each is, but for the offset within its window.
+    # offset * 2**32 + member of each link and window, without the offset within the window.
     lanes = (members + (windows * WINDOW << 32)).ravel()
     words = extend_all(keys, (windows + window).astype(np.uint64)).ravel()
     found, position, draw = [], np.zeros(len(lanes), np.int64), 0
     while len(words):
-        position += WINDOW - odds.array.searchsorted(extend_all(words, np.uint64(draw)), "right")
+        position += WINDOW - threshold.array.searchsorted(extend_all(words, np.uint64(draw)), "right")
         inside = (position < WINDOW).nonzero()[0]
         words, lanes, position = words[inside], lanes[inside], position[inside]
         found.append((position << 32) + lanes)

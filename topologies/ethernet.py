@@ -1,4 +1,4 @@
-"""What a UDP datagram costs on Ethernet: preamble, header, FCS, gap, padding, fragments and an 802.1Q tag (IEEE 802.3)."""
+"""Bytes a UDP datagram occupies on Ethernet: preamble, header, FCS, gap, padding, fragments, 802.1Q tag (IEEE 802.3)."""
 
 from functools import lru_cache
 from typing import Literal, TypeAlias
@@ -12,14 +12,14 @@ MTU = 1500
 PREAMBLE, HEADER, FCS, GAP = 8, 14, 4, 12
 IPV4, UDP, TAG = 20, 8, 4
 SMALLEST_FRAME = 64
-"""From header to FCS, a tag included (IEEE 802.1Q, annex G.2.3), so a tagged frame carries 42 bytes at least and not 46."""
+"""Bytes from header to FCS, a tag included (IEEE 802.1Q, annex G.2.3): a tagged frame carries at least 42 bytes, not 46."""
 
 
 @lru_cache(maxsize=4096)
 def wire_bytes(payload: int, framing: Framing = "ethernet", mtu: int = MTU) -> int:
-    """Bytes of time a datagram of `payload` bytes of UDP payload takes on the wire, all its frames together.
+    """Return the byte times that a datagram of `payload` bytes of UDP payload occupies on the wire, all its frames included.
 
-    Fragments but the last carry a multiple of 8 bytes (RFC 791).
+    `mtu` is in bytes of IP. All fragments but the last carry a multiple of 8 bytes (RFC 791).
     """
     around = HEADER + FCS + (TAG if framing == "ethernet-802.1q" else 0)
     left, room = payload + UDP, (mtu - IPV4) // 8 * 8
@@ -31,5 +31,5 @@ def wire_bytes(payload: int, framing: Framing = "ethernet", mtu: int = MTU) -> i
 
 
 def size_on_link(payload: int, overhead: int | Framing) -> int:
-    """Bytes a datagram takes on a link with this `overhead`: added, or by exact framing."""
+    """Return the bytes a datagram occupies on a link: `payload` plus a constant `overhead`, or `wire_bytes` of a framing."""
     return payload + overhead if isinstance(overhead, int) else wire_bytes(payload, overhead)

@@ -1,6 +1,6 @@
-"""Topologies from files: YAML and JSON (as written in a scenario, or networkx' node-link form) and GraphML.
+"""Topology files: YAML and JSON (in the form of scenarios, or networkx' node-link form) and GraphML.
 
-All become the plain values of `kind: graph`, so a scenario holds the network itself and not the name of a file.
+All are converted to plain values of `kind: graph`, so that a scenario holds the network itself and not a file name.
 """
 
 import json
@@ -21,10 +21,13 @@ _SIDES = ("down", "up")
 
 
 def read_topology(path: Path) -> dict[str, Any]:
-    """The topology in a file, chosen by its suffix, as plain values of `kind: graph`; a fault is one line with the file."""
+    """Read a topology file, in the format of its suffix, as plain values of `kind: graph`.
+
+    Raises UsageError if the file can't be read, ConfigError for its contents; the message is one line with the file name.
+    """
     reader = FORMATS.get(path.suffix.lower())
     if reader is None:
-        raise ConfigError(f"{path}: {path.suffix!r} is not a kind of file known here; one of {', '.join(FORMATS)}")
+        raise ConfigError(f"{path}: {path.suffix!r} is not a known file type; allowed are {', '.join(FORMATS)}")
     try:
         data = reader(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -54,7 +57,7 @@ def _json(text: str) -> dict[str, Any]:
 
 
 def _taken(record: dict[str, Any], key: str) -> str:
-    """Take a name out of a node or link."""
+    """Remove a name from the record of a node or link and return it."""
     if key not in record:
         raise ConfigError(f"{record} has no {key!r}")
     return str(record.pop(key))
@@ -71,7 +74,7 @@ def _plain(data: Any) -> dict[str, Any]:
 def _count(nodes: Any) -> None:
     if len(nodes) > NODE_LIMIT:
         raise ConfigError(
-            f"lists {len(nodes)} nodes one by one, and {NODE_LIMIT} is the limit; equal leaves are one node with a count"
+            f"lists {len(nodes)} nodes one by one, and {NODE_LIMIT} is the limit; write equal leaves as one node with a count"
         )
 
 
@@ -84,7 +87,7 @@ def _graphml(text: str) -> dict[str, Any]:
 
 
 def _links(edges: Iterable[tuple[str, str, dict[str, Any]]], directed: bool) -> list[dict[str, Any]]:
-    """Edges as links; in a directed graph the edges there and back are the two directions of one link."""
+    """Return edges as links; in a directed graph two opposite edges are the directions of one link."""
     if not directed:
         return [{"ends": [near, far], **_nested(attributes)} for near, far, attributes in edges]
     found: dict[tuple[str, str], dict[str, Any]] = {}
@@ -100,7 +103,7 @@ def _links(edges: Iterable[tuple[str, str, dict[str, Any]]], directed: bool) -> 
 
 
 def _nested(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """GraphML knows no mappings: `down_loss` is `loss` of `down`."""
+    """Return the attributes of a link, with `down_loss` as `loss` of `down`, since GraphML has no nested attributes."""
     link: dict[str, Any] = {}
     for key, value in attributes.items():
         side, bar, rest = str(key).partition("_")
@@ -112,4 +115,4 @@ def _nested(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 FORMATS: dict[str, Callable[[str], dict[str, Any]]] = {".yaml": _yaml, ".yml": _yaml, ".json": _json, ".graphml": _graphml}
-"""Readers by suffix."""
+"""Readers by file name suffix."""

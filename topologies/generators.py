@@ -1,6 +1,6 @@
-"""Ready topologies: `lan`, `star`, `chain`, `tree` and those of `generators_wide` and `generators_random`, chosen by `kind`.
+"""Topology generators, chosen by `kind`: `lan`, `star`, `chain`, `tree`; more in `generators_wide` and `generators_random`.
 
-In all of them the sender's node is called `sender`. Attributes belong to classes of links: `trunk` for links between switches
+The sender's node is called `sender` in all of them. Attributes are given per class of links: `trunk` for links between switches
 and from the sender to the first switch, `link` for those to the receivers.
 """
 
@@ -19,14 +19,14 @@ __all__ = ["AnyTopology", "Chain", "Dumbbell", "Inline", "Lan", "Star", "Transit
 
 
 class Lan(Blueprint):
-    """Hosts on one switch by equal links: `sender` and `r1` to `rN` on `s1`. `down` is from the switch to a host."""
+    """A LAN: hosts `sender` and `r1` to `rN` on switch `s1`, with equal links. `down` is the direction from switch to host."""
 
     kind: Literal["lan"] = "lan"
-    receivers: int = Field(ge=1, strict=True, description="how many receivers")
-    link: LinkAttributes = Field(default_factory=LinkAttributes, description="each host's link")
+    receivers: int = Field(ge=1, strict=True, description="Number of receivers.")
+    link: LinkAttributes = Field(default_factory=LinkAttributes, description="The link of each host.")
 
     def graph(self) -> Graph:
-        """The graph."""
+        """Return the graph."""
         graph = start()
         connect(graph, "s1", SENDER, self.link)
         leaves(graph, "s1", "r", self.receivers, self.link)
@@ -34,15 +34,17 @@ class Lan(Blueprint):
 
 
 class Star(Blueprint):
-    """`sender` - trunk - switch `s1` - links - receivers `r1` to `rN`."""
+    """A star: `sender` on switch `s1` by a trunk, receivers `r1` to `rN` by a link each."""
 
     kind: Literal["star"] = "star"
-    receivers: int = Field(ge=1, strict=True, description="how many receivers")
-    trunk: LinkAttributes = Field(default_factory=LinkAttributes, description="the sender's link, shared by all receivers")
-    link: LinkAttributes = Field(default_factory=LinkAttributes, description="each receiver's own link")
+    receivers: int = Field(ge=1, strict=True, description="Number of receivers.")
+    trunk: LinkAttributes = Field(
+        default_factory=LinkAttributes, description="The link of the sender, on the path to all receivers."
+    )
+    link: LinkAttributes = Field(default_factory=LinkAttributes, description="The link of each receiver.")
 
     def graph(self) -> Graph:
-        """The graph."""
+        """Return the graph."""
         graph = start()
         connect(graph, SENDER, "s1", self.trunk)
         leaves(graph, "s1", "r", self.receivers, self.link)
@@ -50,18 +52,18 @@ class Star(Blueprint):
 
 
 class Chain(Blueprint):
-    """`sender` - `s1` - `s2` - ... with receivers on every switch: `rI_J` is the J-th receiver on `sI`."""
+    """A chain of switches: `sender`, `s1`, `s2`, ... with receivers on every switch; `rI_J` is the J-th receiver on `sI`."""
 
     kind: Literal["chain"] = "chain"
-    switches: int = Field(ge=1, le=SWITCH_LIMIT, strict=True, description="how many switches in a row")
-    receivers: int = Field(default=1, ge=1, strict=True, description="receivers on each switch")
+    switches: int = Field(ge=1, le=SWITCH_LIMIT, strict=True, description="Number of switches in the chain.")
+    receivers: int = Field(default=1, ge=1, strict=True, description="Number of receivers on each switch.")
     trunk: LinkAttributes = Field(
-        default_factory=LinkAttributes, description="links between switches, and the sender's to the first"
+        default_factory=LinkAttributes, description="The links between switches, and from the sender to the first."
     )
-    link: LinkAttributes = Field(default_factory=LinkAttributes, description="each receiver's own link")
+    link: LinkAttributes = Field(default_factory=LinkAttributes, description="The link of each receiver.")
 
     def graph(self) -> Graph:
-        """The graph."""
+        """Return the graph."""
         graph = start()
         connect(graph, SENDER, "s1", self.trunk)
         for number in range(1, self.switches + 1):
@@ -73,22 +75,22 @@ class Chain(Blueprint):
 
 
 class Tree(Blueprint):
-    """A tree of switches below the sender: `depth` levels, `fanout` children each, receivers on the last level.
+    """A tree of switches with `depth` levels and `fanout` children each; the sender at the root, receivers on the last level.
 
-    Switches are `s1` (the root), then level by level; `rI_J` is the J-th receiver on the I-th switch of the last level.
+    Switches are numbered level by level from the root, `s1`; `rI_J` is the J-th receiver on the I-th switch of the last level.
     """
 
     kind: Literal["tree"] = "tree"
-    depth: int = Field(ge=1, le=20, strict=True, description="levels of switches")
-    fanout: int = Field(default=2, ge=1, strict=True, description="switches below each switch")
-    receivers: int = Field(default=1, ge=1, strict=True, description="receivers on each switch of the last level")
+    depth: int = Field(ge=1, le=20, strict=True, description="Number of levels of switches.")
+    fanout: int = Field(default=2, ge=1, strict=True, description="Number of switches below each switch.")
+    receivers: int = Field(default=1, ge=1, strict=True, description="Number of receivers on each switch of the last level.")
     trunk: LinkAttributes = Field(
-        default_factory=LinkAttributes, description="links between switches, and the sender's to the root"
+        default_factory=LinkAttributes, description="The links between switches, and from the sender to the root."
     )
-    link: LinkAttributes = Field(default_factory=LinkAttributes, description="each receiver's own link")
+    link: LinkAttributes = Field(default_factory=LinkAttributes, description="The link of each receiver.")
 
     def graph(self) -> Graph:
-        """The graph; ConfigError above 10,000 switches."""
+        """Return the graph. ConfigError above 10,000 switches."""
         total = sum(self.fanout**level for level in range(self.depth))
         if total > SWITCH_LIMIT:
             raise ConfigError(f"fanout: {self.fanout!r} is not allowed; {total} switches, and {SWITCH_LIMIT} is the limit")
@@ -112,4 +114,4 @@ class Tree(Blueprint):
 AnyTopology: TypeAlias = Annotated[
     Lan | Star | Chain | Tree | Wan | Dumbbell | TransitStub | Waxman | Inline, Discriminator("kind")
 ]
-"""Any generator, or a graph given node by node, by its `kind`."""
+"""Any topology model, chosen by its `kind`."""

@@ -1,4 +1,4 @@
-"""Wide networks made by rule: `wan` (sites behind routers) and `dumbbell` (everybody behind one bottleneck)."""
+"""Deterministic wide-area topologies: `wan` (sites behind routers) and `dumbbell` (one bottleneck shared by all flows)."""
 
 from typing import Any, Literal
 
@@ -13,21 +13,22 @@ __all__ = ["Dumbbell", "Wan"]
 
 
 class Wan(Blueprint):
-    """Sites joined by a core. Site I is switch `sI`, receivers `rI_J` and router `gI`, which hangs on the switch `core`.
+    """Sites around a core. Site I has switch `sI`, receivers `rI_J` and router `gI`, which is linked to the switch `core`.
 
-    `sender` is alone at `s0` with router `g0`. `lan` is every link of a site, `wan` each line from a router to the core, `down`
-    being away from the sender. A router of mac single hangs by its wire on `sI` and on a switch `wI`, where the line begins.
+    `sender` is on `s0` behind router `g0`. `lan` is every link of a site, `wan` the line of each router to the core; `down` is
+    the direction away from the sender. A router of mac single is linked by its wire to `sI` and to a switch `wI`, where the
+    line begins.
     """
 
     kind: Literal["wan"] = "wan"
-    sites: int = Field(ge=1, le=SWITCH_LIMIT, strict=True, description="sites with receivers")
-    receivers: int = Field(default=1, ge=1, strict=True, description="receivers at each site")
-    lan: LinkAttributes = Field(default_factory=LinkAttributes, description="each link within a site")
-    wan: LinkAttributes = Field(default_factory=LinkAttributes, description="each site's line to the core")
-    router: NodeAttributes = Field(default_factory=NodeAttributes, description="the router of each site")
+    sites: int = Field(ge=1, le=SWITCH_LIMIT, strict=True, description="Number of sites with receivers.")
+    receivers: int = Field(default=1, ge=1, strict=True, description="Number of receivers at each site.")
+    lan: LinkAttributes = Field(default_factory=LinkAttributes, description="The links within a site.")
+    wan: LinkAttributes = Field(default_factory=LinkAttributes, description="The line of each site to the core.")
+    router: NodeAttributes = Field(default_factory=NodeAttributes, description="The router of each site.")
 
     def graph(self) -> Graph:
-        """The graph."""
+        """Return the graph."""
         graph: Graph = nx.DiGraph()
         router = node_spec("router", self.router.model_copy(update={"kind": "router"}), 2)
         graph.add_node(SENDER, node=NodeSpec("host"))
@@ -42,7 +43,7 @@ class Wan(Blueprint):
         return graph
 
     def _attach(self, graph: Graph, site: int, router: NodeSpec) -> None:
-        """Put the site's router between its switch and the core; downwards is away from the sender's site."""
+        """Link a site's switch to the core over the site's router; down is the direction away from the sender's site."""
         single = self.router.mac == "single"
         chain = [(f"s{site}", f"g{site}", LinkAttributes() if single else self.lan)]
         graph.add_node(f"g{site}", node=router)
@@ -59,19 +60,23 @@ class Wan(Blueprint):
 
 
 class Dumbbell(Blueprint):
-    """Two switches and one bottleneck: `sender` and `x1` to `xN` on `s1`, receivers `r1` to `rN` and `y1` to `yN` on `s2`.
+    """A bottleneck between two switches: `sender` and `x1` to `xN` on `s1`, receivers `r1` to `rN` and `y1` to `yN` on `s2`.
 
-    The `pairs` of x and y are bystanders, for cross traffic.
+    The `pairs` of x and y are bystanders for cross traffic.
     """
 
     kind: Literal["dumbbell"] = "dumbbell"
-    receivers: int = Field(ge=1, strict=True, description="how many receivers")
-    pairs: int = Field(default=1, ge=0, le=SWITCH_LIMIT, strict=True, description="hosts for cross traffic on each side")
-    bottleneck: LinkAttributes = Field(default_factory=LinkAttributes, description="the link all share")
-    link: LinkAttributes = Field(default_factory=LinkAttributes, description="each host's own link; down is towards the host")
+    receivers: int = Field(ge=1, strict=True, description="Number of receivers.")
+    pairs: int = Field(
+        default=1, ge=0, le=SWITCH_LIMIT, strict=True, description="Number of hosts for cross traffic on each side."
+    )
+    bottleneck: LinkAttributes = Field(default_factory=LinkAttributes, description="The link between the switches.")
+    link: LinkAttributes = Field(
+        default_factory=LinkAttributes, description="The link of each host; down is the direction to the host."
+    )
 
     def graph(self) -> Graph:
-        """The graph."""
+        """Return the graph."""
         graph = start()
         graph.add_node("s2", node=NodeSpec("switch"))
         connect(graph, "s1", SENDER, self.link)

@@ -1,4 +1,4 @@
-"""What a link does to packets, as a row of a result: the same keys for every world."""
+"""The attributes of a link as a row of a result, with the same keys in the simulator and in Mininet."""
 
 from math import inf
 from typing import Any
@@ -12,7 +12,7 @@ _OTHERS = ("duplicate", "corrupt", "bit_errors", "mtu")
 
 
 def impairment(link: str, spec: LinkSpec, by: str) -> dict[str, Any]:
-    """The attributes of one direction, each with `by`, who brings it about; only `link` where it does nothing to packets."""
+    """Return the attributes of one direction, each with the mechanism `by` which it is applied; only `link` if it has none."""
     row: dict[str, Any] = {"link": link}
     if spec.rate < inf:
         queue = spec.queue if spec.discipline is None else spec.discipline.model_dump()

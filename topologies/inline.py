@@ -1,4 +1,4 @@
-"""A topology given node by node and link by link: `kind: graph`."""
+"""Topologies listed node by node and link by link: `kind: graph`."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -18,9 +18,9 @@ NODE_LIMIT = 10_000
 
 
 class Edge(LinkAttributes):
-    """A link as a user writes it, with its two ends; `down` is from the first to the second."""
+    """A link with its two ends; `down` is the direction from the first to the second."""
 
-    ends: tuple[str, str] = Field(description="the two nodes it joins, the one closer to the sender first")
+    ends: tuple[str, str] = Field(description="The two nodes it joins, the one closer to the sender first.")
 
     @model_serializer
     def _effective(self) -> dict[str, Any]:
@@ -29,22 +29,22 @@ class Edge(LinkAttributes):
 
 def _not_endless(nodes: Any) -> Any:
     if isinstance(nodes, Mapping) and len(nodes) > NODE_LIMIT:
-        text = f"{len(nodes)} nodes one by one, and {NODE_LIMIT} is the limit; equal leaves are one node with a count"
+        text = f"{len(nodes)} nodes one by one, and {NODE_LIMIT} is the limit; write equal leaves as one node with a count"
         raise PydanticCustomError("too_many_nodes", "{text}", {"text": text})
     return {name: {} if attributes is None else attributes for name, attributes in nodes.items()}
 
 
 class Inline(Blueprint):
-    """Any graph. A node without `kind` is a switch when it has several links, else a host."""
+    """Any graph. A node without `kind` is a switch if it has more than one link, else a host."""
 
     kind: Literal["graph"] = "graph"
     nodes: Annotated[dict[str, NodeAttributes], BeforeValidator(_not_endless)] = Field(
-        min_length=1, description="every node by name, with what it is"
+        min_length=1, description="Every node by name, with its attributes."
     )
-    links: tuple[Edge, ...] = Field(description="every link")
+    links: tuple[Edge, ...] = Field(description="Every link.")
 
     def graph(self) -> Graph:
-        """The graph; ConfigError for a link to nowhere or one said twice."""
+        """Return the graph. ConfigError for a link to an unknown node, or one that is given twice."""
         graph: Graph = nx.DiGraph()
         graph.add_nodes_from(self.nodes)
         for number, edge in enumerate(self.links):
@@ -53,12 +53,12 @@ class Inline(Blueprint):
                 if end not in self.nodes:
                     raise ConfigError(f"links.{number}.ends: {end!r} is not allowed; no such node")
             if graph.has_edge(near, far):
-                raise ConfigError(f"links.{number}.ends: {near}-{far} is not allowed; there is such a link already")
+                raise ConfigError(f"links.{number}.ends: {near}-{far} is not allowed; this link is given twice")
             connect(graph, near, far, edge)
         for name, attributes in self.nodes.items():
             graph.nodes[name]["node"] = node_spec(name, attributes, graph.out_degree(name))
         return graph
 
     def build(self) -> Topology:
-        """The topology; ConfigError names key, node or link."""
+        """Return the topology. ConfigError names the key, node or link that is wrong."""
         return Topology(self.graph(), self.multicast)

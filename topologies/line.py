@@ -1,11 +1,11 @@
-"""One direction of a link with everything it can do to packets, packet by packet.
+"""One direction of a link with all its impairments, packet by packet.
 
-The simulator uses a `Line` where a link does more than rate, constant delay, drop-tail by packets and plain loss; a link in
-user space uses the same object for every packet. Order of things: loss is drawn as the packet arrives (a packet that is going
-to be lost takes its place in the queue all the same), queue and sending, corruption, duplication, delay.
+The simulator uses a `Line` for links that are not plain (`LinkSpec.plain`), Mininet for links in user space. Loss is drawn when
+a packet arrives, although a lost packet still occupies the queue and the transmitter; then follow queueing and transmission,
+corruption, duplication and propagation.
 
-A packet's dice are keyed by its identity and occurrence on the link, a control packet's by its number on the link; only RED's,
-which decides by the state of the queue, are drawn in order of arrival.
+Random numbers of a packet are keyed by its identity and occurrence on the link, of a control packet by its ordinal on the link.
+Only RED, which decides by the state of its queue, draws in order of arrival.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,25 +16,26 @@ from typing import Any, TypeAlias
 from protocols.rng import extend, unit
 from topologies.channels import LinkSampler, Scripted
 from topologies.ethernet import MTU, wire_bytes
-from topologies.ports import Departures, TailPort
+from topologies.ports import Departures, DropTailPort
 from topologies.script import Script
 from topologies.spec import LinkSpec
 
-__all__ = ["Arrivals", "Line", "Tally", "frames_of"]
+__all__ = ["Arrivals", "Line", "OccurrenceCounter", "frames_of"]
 
 Arrivals: TypeAlias = Sequence[tuple[Any, float]]
+"""Packets and their times of arrival at the far end, in seconds."""
 
-# Words below a link's key.
+# Words that extend a link's key.
 _CONTENT = 0xFFFFFFFFFFFFFF11
 _CONTROL = 0xFFFFFFFFFFFFFF12
 _QUEUE = 0xFFFFFFFFFFFFFF13
-# Draws of one packet; copies take the delays after the first.
+# Numbers of a packet's draws; the second copy of a duplicated packet takes the delay that follows.
 _FRAGMENTS, _CORRUPTION, _DUPLICATE, _DELAY = 1, 2, 3, 4
 _IP_AND_UDP, _IP = 28, 20
 
 
 def frames_of(size: int, mtu: int | None) -> int:
-    """IP packets that a UDP payload of `size` bytes travels in; all but the last carry a multiple of 8 bytes."""
+    """Return the number of IP fragments of a UDP payload of `size` bytes. All but the last carry a multiple of 8 bytes."""
     if mtu is None or size + _IP_AND_UDP <= mtu:
         return 1
     room = mtu - _IP
@@ -42,21 +43,21 @@ def frames_of(size: int, mtu: int | None) -> int:
 
 
 @lru_cache(maxsize=256)
-def _odds_of_damage(corrupt: float, bit_errors: float, octets: int) -> float:
-    """That a packet has a wrong bit, which the UDP checksum finds."""
+def _damage_probability(corrupt: float, bit_errors: float, octets: int) -> float:
+    """Return the probability that a packet of `octets` bytes is damaged, which the UDP checksum detects."""
     hit = -expm1(8 * octets * log1p(-bit_errors)) if bit_errors < 1 else 1.0
     return 1 - (1 - corrupt) * (1 - hit)
 
 
 def _octets(size: int, frames: int, spec: LinkSpec) -> int:
-    """Bytes a datagram takes on the line, the headers of all its frames included; the UDP header is in the first alone."""
+    """Return the bytes of a datagram on the line, with the headers of all its frames; only the first has a UDP header."""
     if isinstance(spec.overhead, int):
         return size + spec.overhead + (frames - 1) * max(0, spec.overhead - (_IP_AND_UDP - _IP))
     return wire_bytes(size, spec.overhead, MTU if spec.mtu is None else spec.mtu)
 
 
-class Tally:
-    """Counts how often each identity came."""
+class OccurrenceCounter:
+    """Counts the occurrences of each packet identity."""
 
     __slots__ = ("_repeats", "_seen")
 
@@ -65,7 +66,7 @@ class Tally:
         self._repeats: dict[int, int] = {}
 
     def count(self, identity: int) -> int:
-        """This is the how manieth?"""
+        """Count a packet and return its occurrence number (1 = first)."""
         window, bit = identity >> 8, 1 << (identity & 255)
         seen = self._seen.get(window, 0)
         if seen & bit:
@@ -75,8 +76,8 @@ class Tally:
         return 1
 
 
-class _Passage:
-    """A packet on the line: what it is, its dice, its place among its kind, and whether it will be lost."""
+class _Transit:
+    """A packet on the line: the key of its random stream, its index for recorded delays, and whether it is lost."""
 
     __slots__ = ("item", "key", "lost", "octets", "place")
 
@@ -89,11 +90,11 @@ class _Passage:
 
 
 class Line:
-    """Carries packets in order of time. `key` is the loss key of the link (`topologies.keys`), `member` its place in a group.
+    """Carries packets, offered in order of time. `key` is the loss key of the link, `member` its index in a counted group.
 
-    `offer` and `wake` answer with what arrives at the far end, and when; what is not heard of again is counted in `dropped`,
-    `lost` or `corrupt`. `marked` (ECN) and `duplicated` count packets that do arrive. `missed`, where set, is told of each item
-    that is lost or corrupt.
+    `offer` and `wake` return the arrivals at the far end that became known. Other packets are counted in `dropped` (by the
+    queue), `lost` or `corrupt`; `marked` (ECN) and `duplicated` count packets that arrive. `missed`, if set, is called with
+    each item that is lost or corrupt.
     """
 
     __slots__ = (
@@ -101,10 +102,10 @@ class Line:
         "_controls",
         "_key",
         "_last",
+        "_occurrences",
         "_port",
         "_script",
         "_spec",
-        "_tally",
         "corrupt",
         "duplicated",
         "lost",
@@ -119,8 +120,10 @@ class Line:
         self._script: Script | None = spec.loss.script(member) if isinstance(spec.loss, Scripted) else None
         self._channel: LinkSampler | None = None if scripted else spec.loss.link(key)
         port_key = extend(key, _QUEUE)
-        self._port = TailPort(spec.rate, spec.queue) if spec.discipline is None else spec.discipline.port(spec.rate, port_key)
-        self._tally = Tally()
+        self._port = (
+            DropTailPort(spec.rate, spec.queue) if spec.discipline is None else spec.discipline.port(spec.rate, port_key)
+        )
+        self._occurrences = OccurrenceCounter()
         self._controls = 0
         self._last = 0.0
         self.offered = self.lost = self.corrupt = self.duplicated = 0
@@ -128,32 +131,32 @@ class Line:
 
     @property
     def deadline(self) -> float:
-        """When `wake` is wanted; inf for never."""
+        """When `wake` is wanted, in seconds; inf for never."""
         return self._port.deadline
 
     @property
     def dropped(self) -> int:
-        """Packets the queue refused or threw away."""
+        """Packets dropped by the queue."""
         return self._port.dropped
 
     @property
     def marked(self) -> int:
-        """Packets that go on with a mark of congestion."""
+        """Packets marked with congestion experienced (ECN)."""
         return self._port.marked
 
     def waiting(self, now: float) -> int:
-        """Packets in the queue; the one being sent does not wait."""
+        """Return the number of packets in the queue, without the one in transmission."""
         return self._port.waiting(now)
 
     def offer(self, item: Any, size: int, identity: int | None, kind: str, now: float) -> Arrivals:
-        """A packet of `size` bytes of UDP payload comes to the near end; `item` is handed back as it is."""
+        """Offer a packet of `size` bytes of UDP payload and of a message kind; `item` is returned with its arrival."""
         self.offered += 1
         spec = self._spec
         if identity is None:
             self._controls += 1
             key, place = extend(extend(self._key, _CONTROL), self._controls), self._controls - 1
         else:
-            occurrence = self._tally.count(identity)
+            occurrence = self._occurrences.count(identity)
             key = extend(extend(extend(self._key, _CONTENT), identity), occurrence)
             place = (identity & 0xFFFFFFFF) + occurrence - 1
         if self._script is not None:
@@ -162,44 +165,44 @@ class Line:
             lost = self._channel is not None and self._channel.lost(identity)
         frames = frames_of(size, spec.mtu)
         if frames > 1:
-            # The channel spoke of the first frame; the others are lost on their own, at the channel's mean rate.
+            # The channel decided on the first fragment; the others are lost independently, at its mean rate.
             lost |= unit(key, _FRAGMENTS) >= (1 - spec.loss.rate) ** (frames - 1)
         octets = _octets(size, frames, spec)
-        return self._arrivals(self._port.offer(_Passage(item, key, place, octets, lost), octets, now))
+        return self._arrivals(self._port.offer(_Transit(item, key, place, octets, lost), octets, now))
 
     def wake(self, now: float) -> Arrivals:
-        """The deadline has come."""
+        """Serve the queue when `deadline` is reached."""
         return self._arrivals(self._port.wake(now))
 
     def _arrivals(self, departures: Departures) -> Arrivals:
         arrivals: list[tuple[Any, float]] = []
-        for passage, end in departures:
-            if passage.lost:
+        for transit, end in departures:
+            if transit.lost:
                 self.lost += 1
-            elif self._damaged(passage):
+            elif self._damaged(transit):
                 self.corrupt += 1
             else:
-                self._propagate(passage, end, arrivals)
+                self._propagate(transit, end, arrivals)
                 continue
             if self.missed is not None:
-                self.missed(passage.item)
+                self.missed(transit.item)
         return arrivals
 
-    def _damaged(self, passage: _Passage) -> bool:
-        odds = _odds_of_damage(self._spec.corrupt, self._spec.bit_errors, passage.octets)
-        return odds > 0 and unit(passage.key, _CORRUPTION) < odds
+    def _damaged(self, transit: _Transit) -> bool:
+        probability = _damage_probability(self._spec.corrupt, self._spec.bit_errors, transit.octets)
+        return probability > 0 and unit(transit.key, _CORRUPTION) < probability
 
-    def _propagate(self, passage: _Passage, end: float, arrivals: list[tuple[Any, float]]) -> None:
+    def _propagate(self, transit: _Transit, end: float, arrivals: list[tuple[Any, float]]) -> None:
         spec = self._spec
         copies = 1
-        if spec.duplicate and unit(passage.key, _DUPLICATE) < spec.duplicate:
+        if spec.duplicate and unit(transit.key, _DUPLICATE) < spec.duplicate:
             self.duplicated += 1
             copies = 2
         for copy in range(copies):
             if spec.jitter is None:
-                arrivals.append((passage.item, end + spec.delay))
+                arrivals.append((transit.item, end + spec.delay))
                 continue
-            when = end + spec.jitter.sample(unit(passage.key, _DELAY + copy), passage.place)
+            when = end + spec.jitter.sample(unit(transit.key, _DELAY + copy), transit.place)
             if spec.jitter.order == "fifo":
                 when = self._last = max(when, self._last)
-            arrivals.append((passage.item, when))
+            arrivals.append((transit.item, when))

@@ -1,9 +1,9 @@
-"""Losses with memory: bursts (Gilbert-Elliott) and sequences that repeat (periodic, recorded), keyed by what a packet is.
+"""Losses with memory: Gilbert-Elliott bursts and periodic or recorded sequences, keyed by the identity of packets.
 
-A chain or a sequence is walked along *identities*, which are dense per source and kind, and not along time. So it advances by
-first transmissions only, and the same packets are lost whatever else the link carries. Each later occurrence of identities is
-a stream of its own, and so are control packets, by their number on the link. All streams of all sibling links are drawn
-together, in windows of 256 packets, with 64-bit integers only.
+The index of a Markov chain or a sequence is the packet's identity, which is consecutive per source and kind, and not its time
+of arrival; so the same packets are lost whatever else the link carries. Each occurrence number of identities is a stream of its
+own, and so are control packets, indexed by their ordinal on the link. All links of a group are drawn together, in windows of
+256 packets, with 64-bit integers only.
 """
 
 from bisect import bisect_right
@@ -14,55 +14,57 @@ import numpy as np
 import numpy.typing as npt
 
 from protocols.rng import extend
-from topologies.draws import FEW, WINDOW, Table, Words, extend_all, listed, odds_of, tabulate
-from topologies.losses import TABLES, Siblings
+from topologies.draws import FEW, WINDOW, Table, Words, extend_all, listed, tabulate, threshold_of
+from topologies.losses import TABLES, GroupSampler
 
-__all__ = ["BurstLoss", "OneLink", "SequenceLoss"]
+__all__ = ["GilbertElliottLoss", "SequenceLoss", "SingleLink"]
 
 Bools = npt.NDArray[np.bool_]
 
-# Words below a link's key.
+# Words that extend a link's key.
 _MEMORY = 0xFFFFFFFFFFFFFF03
 _PHASE = 0xFFFFFFFFFFFFFF04
-# Words below the key of a window: changes of state count up from 0.
+# Words that extend the key of a window; transitions between states are numbered from 0.
 _START = 1 << 20
 _EMIT = 1 << 21
-# The stream of control packets; those of content are numbered by occurrence, from 1.
+# Number of the stream of control packets; those of content are occurrence numbers, from 1.
 _CONTROL = 0
-# Chains begin anew every 256 windows (65,536 packets), so that no packet is further than that from a beginning.
+# Chains restart every 256 windows (65,536 packets), which bounds the work to reach any packet.
 _EPOCH = 255
-# Links drawn at once: as many as leave the intermediate arrays in the cache.
+# Links drawn at once: as many as keep the intermediate arrays in the CPU's cache.
 _CHUNK = 4096
 
 
-class OneLink:
-    """One link's view of siblings that are one."""
+class SingleLink:
+    """Loss sampler of one link, made of a group of one."""
 
-    __slots__ = ("_siblings",)
+    __slots__ = ("_group",)
 
-    def __init__(self, siblings: Siblings) -> None:
-        self._siblings = siblings
+    def __init__(self, group: GroupSampler) -> None:
+        self._group = group
 
     def lost(self, identity: int | None) -> bool:
-        """Is the packet arriving now lost? Counts its occurrence."""
-        return len(self._siblings.losers(identity)) > 0
+        """Return whether the packet arriving now is lost. Counts its occurrence."""
+        return len(self._group.losers(identity)) > 0
 
 
-class BurstLoss(Siblings):
-    """Gilbert-Elliott on N sibling links. `p` good to bad, `r` bad to good, per packet; a packet in a state is lost with its
-    probability. Each chain begins in the stationary distribution.
+class GilbertElliottLoss(GroupSampler):
+    """Gilbert-Elliott losses of N links.
+
+    `p` and `r` are the probabilities per packet of the transitions good to bad and bad to good, `loss_bad` and `loss_good` the
+    loss probabilities in these states. Each chain starts in its stationary distribution.
     """
 
     __slots__ = ("_begins", "_emits", "_exits", "_roots", "_states", "_tables")
 
     def __init__(self, keys: Words, p: float, r: float, loss_bad: float, loss_good: float) -> None:
         super().__init__(keys)
-        self._exits = (odds_of(p), odds_of(r))
-        self._begins = odds_of(p / (p + r)).passing
-        # What a draw has to reach for a packet to be lost; None where none is.
-        self._emits = tuple(odds_of(e).passing if e else None for e in (loss_good, loss_bad))
+        self._exits = (threshold_of(p), threshold_of(r))
+        self._begins = threshold_of(p / (p + r)).passing
+        # Least 64-bit draw by which a packet is lost, by state; None if none is.
+        self._emits = tuple(threshold_of(e).passing if e else None for e in (loss_good, loss_bad))
         self._roots: dict[int, Words] = {}
-        # In which state each link begins a window, by stream and window, a bit each.
+        # State of each link (a bit) at the begin of a window, by stream and window.
         self._states: dict[tuple[int, int], npt.NDArray[np.uint8]] = {}
         self._tables: dict[tuple[int, int], Table] = {}
 
@@ -104,7 +106,7 @@ class BurstLoss(Siblings):
         return extend_all(root, np.uint64(window))
 
     def _draw(self, stream: int, window: int) -> Table:
-        """The losers of a window; windows before it that were never drawn are walked through."""
+        """Draw the losses of a window, after those before it that were not drawn since the chain's restart."""
         if len(self._tables) >= TABLES:
             self._tables.clear()
         first = window
@@ -117,7 +119,7 @@ class BurstLoss(Siblings):
         return table
 
     def _walk(self, stream: int, window: int) -> npt.NDArray[np.int64]:
-        """Losses of a window as offset * 2**32 + member; keeps the states the next one begins with."""
+        """Return the losses of a window as offset * 2**32 + member, and store the states at its end."""
         keys, states = self._window_keys(stream, window), self._states
         count = len(keys)
         if window & _EPOCH:
@@ -145,14 +147,14 @@ class BurstLoss(Siblings):
                 if emit is not None:
                     offsets = range(position, min(end, WINDOW))
                     pairs.extend((at << 32) | member for at in offsets if not emit or extend(key, _EMIT + at) >= emit)
-                # A stay that ends within the window, or exactly with it, changes the state.
+                # A sojourn that ends within the window, or exactly with it, changes the state.
                 bad ^= end <= WINDOW
                 position = end
             after[member] = bad
         return np.array(pairs, np.int64), after
 
     def _walk_many(self, keys: Words, begins: Bools, first: int) -> tuple[npt.NDArray[np.int64], Bools]:
-        """The same for up to 4096 links from `first`, with one numpy call per change of state."""
+        """`_walk_few` for up to 4096 links from `first`, with one numpy call per transition."""
         keys = keys[first : first + _CHUNK]
         after = begins[first : first + _CHUNK].copy()
         members = np.arange(len(keys), dtype=np.int64)
@@ -179,7 +181,7 @@ class BurstLoss(Siblings):
         bad: Bools,
         state: int,
     ) -> npt.NDArray[np.int64]:
-        """What is lost of the stays in one state, as offset * 2**32 + member."""
+        """Return the losses during sojourns in one state, as offset * 2**32 + member."""
         emit = self._emits[state]
         if emit is None:
             return np.zeros(0, np.int64)
@@ -187,19 +189,19 @@ class BurstLoss(Siblings):
         members, begin = members[mine], begin[mine]
         lengths = np.minimum(end[mine], WINDOW) - begin
         within = np.arange(int(lengths.sum()), dtype=np.int64) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        offsets, who = within + np.repeat(begin, lengths), np.repeat(members, lengths)
+        offsets, losers = within + np.repeat(begin, lengths), np.repeat(members, lengths)
         if emit:
-            lost = extend_all(keys[who], (offsets + _EMIT).astype(np.uint64)) >= np.uint64(emit)
-            offsets, who = offsets[lost], who[lost]
-        return (offsets << 32) | who
+            lost = extend_all(keys[losers], (offsets + _EMIT).astype(np.uint64)) >= np.uint64(emit)
+            offsets, losers = offsets[lost], losers[lost]
+        return (offsets << 32) | losers
 
 
-class SequenceLoss(Siblings):
-    """A sequence of fates that repeats, on N sibling links; `lost` holds true where a packet is lost.
+class SequenceLoss(GroupSampler):
+    """A periodic sequence of losses on N links; `lost` holds one period, true where a packet is lost.
 
-    Content meets the entry of its place among the identities of its kind and object (their low 32 bits); each repeat of it
-    the next entry. Control packets meet the entries in order. With `shift` each link, object and kind begins at a place of
-    its own; else all begin at the first.
+    The index of a content packet is its number within its kind and object (the low 32 bits of its identity) plus the number of
+    earlier occurrences; that of a control packet is its ordinal on the link. With `shift` each link, object and kind starts at
+    a random position, else all start at the first.
     """
 
     __slots__ = ("_lost", "_phases", "_shift")

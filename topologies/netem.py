@@ -1,4 +1,4 @@
-"""A link as Linux people write it: the `tc` commands that come nearest to a LinkSpec, and what they leave to be desired."""
+"""Conversion of a LinkSpec to the Linux `tc` commands that come nearest to it, with notes on the differences."""
 
 from dataclasses import dataclass, field
 from math import inf
@@ -18,7 +18,7 @@ _MTU_ON_THE_LINE = 1514
 
 @dataclass(slots=True)
 class Netem:
-    """`commands` for one direction; `notes` where the kernel does something else, `missing` for what it can't do at all."""
+    """The `commands` for one direction; `notes` on differences in behaviour, `missing` for what tc doesn't support."""
 
     commands: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -26,19 +26,19 @@ class Netem:
 
 
 def netem_of(spec: LinkSpec, device: str) -> Netem:
-    """The commands for packets that leave by `device`."""
+    """Return the commands for packets sent on `device`."""
     found = Netem()
     words = [*_limit(spec), *_delay(spec, found), *_loss(spec.loss, found)]
     for name in ("duplicate", "corrupt"):
         value = getattr(spec, name)
         words += [name, _percent(value)] if value else []
     if spec.bit_errors:
-        found.missing.append(f"bit_errors {spec.bit_errors:g}: netem damages packets and not bits; use corrupt")
+        found.missing.append(f"bit_errors {spec.bit_errors:g}: netem corrupts packets, not bits; use corrupt")
     if spec.mtu is not None:
         found.commands.append(f"ip link set dev {device} mtu {spec.mtu}")
     if spec.rate < inf and not isinstance(spec.discipline, TokenBucket):
         words += ["rate", f"{round(spec.rate * 8)}bit"]
-    # Without a word that says so, netem queues 1000 packets.
+    # Without `limit`, netem queues 1000 packets.
     found.commands.append(" ".join((f"tc qdisc add dev {device} root handle 1: netem", *words)))
     if spec.discipline is not None:
         _queue(spec, device, found)
@@ -65,10 +65,10 @@ def _delay(spec: LinkSpec, found: Netem) -> list[str]:
     if model is None:
         return ["delay", _time(spec.delay)] if spec.delay else []
     if model.order == "fifo" and spec.rate == inf:
-        found.notes.append("netem lets packets overtake one another where the delay varies")
+        found.notes.append("netem reorders packets if the delay varies")
     words = _distribution(model, found)
     if not words:
-        found.missing.append(f"delay {model.model}: netem has no such distribution")
+        found.missing.append(f"delay {model.model}: netem doesn't support this distribution")
     return words
 
 
@@ -80,7 +80,7 @@ def _distribution(model: DelayModel, found: Netem) -> list[str]:
     if isinstance(model, ParetoDelay) and model.shape > 2:
         excess = model.mean - model.least
         sd = excess * (model.shape / (model.shape - 2)) ** 0.5
-        found.notes.append("netem's pareto is a table of one shape; mean and standard deviation are those of the model")
+        found.notes.append("netem's pareto is a table of a fixed shape; mean and standard deviation are those of the model")
         return ["delay", _time(model.mean), _time(sd), "distribution", "pareto"]
     return []
 
@@ -91,18 +91,18 @@ def _loss(channel: Channel, found: Netem) -> list[str]:
     if isinstance(channel, Bernoulli):
         return ["loss", "random", _percent(channel.p)]
     if isinstance(channel, Recorded) and 0 < channel.rate < 1:
-        found.notes.append("netem replays no recording; this is the Gilbert chain with the same loss and mean burst")
+        found.notes.append("netem can't replay a recording; this is the Gilbert model with the same loss rate and mean burst")
         bursts = sum(1 for length in channel.runs[1::2] if length)
         channel = GilbertElliott(p=bursts / sum(channel.runs[::2]), r=bursts / sum(channel.runs[1::2]))
     if isinstance(channel, GilbertElliott):
         values: list[Any] = [channel.p, channel.r, channel.loss_bad, channel.loss_good]
         return ["loss", "gemodel", *map(_percent, values)]
-    found.missing.append(f"loss {channel.model}: netem has no such loss; a link in user space has")
+    found.missing.append(f"loss {channel.model}: netem doesn't support this loss; links in user space do")
     return []
 
 
 def _queue(spec: LinkSpec, device: str, found: Netem) -> None:
-    """A queue of its own behind netem, which then only delays and loses."""
+    """Add a child qdisc for the queue; netem then only delays and loses."""
     model = spec.discipline
     begin = f"tc qdisc add dev {device} parent 1: handle 10:"
     if isinstance(model, Codel):

@@ -1,7 +1,7 @@
-"""What a node does to packets besides carrying them: limits of a host, of a switch, the model of a router.
+"""Processing models of nodes: receive processing of hosts, storm control of switches, store-and-forward routers.
 
-`NodeAttributes` is a node as a user writes it; `model()` makes of it the part that belongs to its kind. Durations in seconds,
-sizes in bytes, rates in bytes per second.
+`NodeAttributes` is a node as a user writes it; its `model()` is the part that belongs to the node's kind. Durations are in
+seconds, sizes in bytes, rates in bytes per second.
 """
 
 from typing import Annotated, Any, Literal, TypeAlias
@@ -22,42 +22,58 @@ class _Part(BaseModel):
 
 
 class HostModel(_Part):
-    """How a host takes packets in: a processor that needs time for each, and a buffer before it.
+    """Receive processing of a host: a processor that needs time for each packet, with a buffer before it.
 
-    The network card tells `filters` groups apart; a host that listens to more hears every multicast that comes by, and the
-    processor throws away what nobody joined.
+    The network card filters up to `filters` groups in hardware. If the host has joined more, every multicast on its link takes
+    processor time, and groups that were not joined are filtered in software.
     """
 
-    cpu: Duration = Field(default=0.0, description="processor time to take in a packet")
-    cpu_byte: Duration = Field(default=0.0, description="processor time to take in a byte of payload, besides")
-    buffer: Size | None = Field(default=None, description="bytes of payload that may wait for the processor; none: no limit")
-    filters: Packets | None = Field(default=None, description="groups the network card tells apart; none: any number")
-    pause: bool = Field(default=False, description="802.3x: stops its link while the buffer is full, and loses nothing")
+    cpu: Duration = Field(default=0.0, description="Processor time per received packet, in seconds.")
+    cpu_byte: Duration = Field(default=0.0, description="Additional processor time per byte of UDP payload, in seconds.")
+    buffer: Size | None = Field(
+        default=None, description="Bytes of UDP payload that may wait for the processor; none: no limit."
+    )
+    filters: Packets | None = Field(
+        default=None, description="Number of multicast groups the network card can filter; none: any number."
+    )
+    pause: bool = Field(
+        default=False,
+        description="IEEE 802.3x: whether the host pauses its link while the buffer is full, so that nothing is lost.",
+    )
 
 
 class SwitchModel(_Part):
-    """What a switch does besides forwarding at once."""
+    """Storm control and flow control of a switch, which otherwise forwards without delay."""
 
-    storm: Rate | None = Field(default=None, description="storm control: multicast let in per port and second; none: all")
-    burst: Size = Field(default=65_536, gt=0, description="storm control: bytes let in at once after a silence")
-    pause: bool = Field(default=False, description="802.3x: stops the links into it while a queue out of it is full")
+    storm: Rate | None = Field(default=None, description="Storm control: rate of multicast admitted per port; none: unlimited.")
+    burst: Size = Field(
+        default=65_536, gt=0, description="Storm control: bytes admitted in a burst (the depth of the token bucket)."
+    )
+    pause: bool = Field(
+        default=False, description="IEEE 802.3x: whether the switch pauses its inbound links while an outbound queue is full."
+    )
 
 
 class RouterModel(_Part):
-    """A router that stores and forwards: a queue before its processor, and the queues of the links out of it.
+    """A store-and-forward router: a processor with a queue before it, and the queues of its outbound links.
 
-    `mac: dual` has an adapter for each link, and the links have the rates. `mac: single` has one adapter for all networks, told
-    apart by 802.1Q tags: every packet passes its wire, of `rate`, once on the way in and once for each link out. With
-    `duplex: half` in and out share the wire and take turns; with `full` each has the whole rate.
+    `mac: dual` has an adapter for each link, and the links have the rates. `mac: single` has one adapter for all networks,
+    which 802.1Q tags separate: every packet crosses its wire, of `rate`, once inbound and once for each outbound link. With
+    `duplex: half` both directions share the wire; with `full` each has the whole rate.
     """
 
-    mac: Literal["dual", "single"] = Field(default="dual", description="an adapter per link, or one for all by VLANs")
-    duplex: Literal["full", "half"] = Field(default="full", description="mac single: in and out share the wire when half")
-    rate: Rate | None = Field(default=None, description="mac single: of its wire, which its links then don't have")
-    cpu: Duration = Field(default=0.0, description="processor time to forward a packet")
-    cpu_byte: Duration = Field(default=0.0, description="processor time to forward a byte of payload, besides")
+    mac: Literal["dual", "single"] = Field(
+        default="dual", description="dual: one adapter per link; single: one adapter for all links, by VLANs."
+    )
+    duplex: Literal["full", "half"] = Field(
+        default="full", description="mac single: half: both directions share the rate of the wire; full: each has it."
+    )
+    rate: Rate | None = Field(default=None, description="mac single: rate of its wire; its links must then have no rate.")
+    cpu: Duration = Field(default=0.0, description="Processor time per forwarded packet, in seconds.")
+    cpu_byte: Duration = Field(default=0.0, description="Additional processor time per byte of UDP payload, in seconds.")
     queue: Packets | None = Field(
-        default=None, description="packets that may wait for the processor, and for the single wire each way; none: no limit"
+        default=None,
+        description="Packets that may wait for the processor and, per direction, for a single wire; none: no limit.",
     )
 
 
@@ -66,18 +82,20 @@ MODELS: dict[str, type[Model]] = {"host": HostModel, "switch": SwitchModel, "rou
 
 
 class NodeAttributes(HostModel, SwitchModel, RouterModel):
-    """A node as a user writes it: its kind, and what this kind has."""
+    """A node as a user writes it: its kind, and the attributes of this kind."""
 
     kind: Kind | None = Field(
-        default=None, description="host, switch or router; without it a node with several links is a switch, others are hosts"
+        default=None, description="host, switch or router. Default: switch for a node with more than one link, else host."
     )
     count: Annotated[int, Field(strict=True, ge=1)] | None = Field(
-        default=None, description="that many equal hosts, each with a link of its own like this one"
+        default=None, description="Number of equal hosts this node stands for, each with its own link."
     )
-    bystander: bool | None = Field(default=None, description="a host that takes no part in a session unless it is named")
+    bystander: bool | None = Field(
+        default=None, description="Whether the host takes part in a session only if a workload or receiver entry names it."
+    )
 
     def model(self, name: str, kind: str) -> Model | None:
-        """What was written for this kind, None when nothing was; ConfigError for what another kind has."""
+        """Return the model of this kind, None if no attribute was given. ConfigError for an attribute of another kind."""
         written = {key: getattr(self, key) for key in self.model_fields_set if key not in ("kind", "count", "bystander")}
         for key in sorted(written):
             if key not in MODELS[kind].model_fields:
@@ -89,13 +107,13 @@ class NodeAttributes(HostModel, SwitchModel, RouterModel):
         return part
 
     def dumped(self) -> dict[str, Any]:
-        """What was written."""
+        """Return the attributes that were given."""
         return self.model_dump(exclude_unset=True)
 
 
 def _check_router(name: str, router: RouterModel) -> None:
     if router.mac == "single" and router.rate is None:
-        raise ConfigError(f"nodes.{name}.rate: is missing; a router of mac single has a rate, like 100Mbit")
+        raise ConfigError(f"nodes.{name}.rate: is missing; a router of mac single needs a rate, like 100Mbit")
     for key in ("rate", "duplex"):
         if router.mac == "dual" and key in router.model_fields_set:
             value = getattr(router, key)

@@ -1,4 +1,4 @@
-"""Writes pcapng (draft-ietf-opsawg-pcapng): several interfaces, times in nanoseconds, a comment per packet."""
+"""Writer of pcapng files (draft-ietf-opsawg-pcapng) with several interfaces, nanosecond times and packet comments."""
 
 import struct
 from typing import BinaryIO
@@ -11,11 +11,11 @@ _ETHERNET = 1
 _COMMENT, _IF_NAME, _IF_DESCRIPTION, _IF_TSRESOL, _EPB_FLAGS, _SHB_APPLICATION = 1, 2, 3, 9, 2, 4
 _LONGEST = 65_535
 INBOUND, OUTBOUND = 1, 2
-"""Directions of a packet, as the interface sees it."""
+"""Direction of a packet from the point of view of its interface (epb_flags)."""
 
 
 class PcapngWriter:
-    """One section in an open binary file. Times are seconds from 1970, given to the nearest nanosecond."""
+    """Writes one section to an open binary file. Times are seconds since 1970, rounded to nanoseconds."""
 
     def __init__(self, file: BinaryIO, application: str = "mcastlab") -> None:
         self._file = file
@@ -24,14 +24,14 @@ class PcapngWriter:
         self._block(_SECTION, head + _options([(_SHB_APPLICATION, application.encode())]))
 
     def interface(self, name: str, description: str = "") -> int:
-        """A further Ethernet interface; its number is for `packet`."""
+        """Add an Ethernet interface; returns its number for `packet`."""
         options = [(_IF_NAME, name.encode()), (_IF_DESCRIPTION, description.encode()), (_IF_TSRESOL, b"\x09")]
         self._block(_INTERFACE, struct.pack("<HHI", _ETHERNET, 0, 0) + _options(options))
         self._interfaces += 1
         return self._interfaces - 1
 
     def packet(self, interface: int, when: float, frame: bytes, direction: int = 0, comment: str = "") -> None:
-        """One frame, without its FCS."""
+        """Write a frame without FCS, captured at `when` seconds; `direction` is INBOUND, OUTBOUND or 0 for unknown."""
         time = round(when * 1e9)
         head = struct.pack("<IIIII", interface, time >> 32, time & 0xFFFFFFFF, len(frame), len(frame))
         flags = struct.pack("<I", direction) if direction else b""
@@ -47,7 +47,7 @@ def _padded(data: bytes) -> bytes:
 
 
 def _options(options: list[tuple[int, bytes]]) -> bytes:
-    """Options that say something, with their end."""
+    """Encode the options that have a value, and the end of options."""
     given = [(code, value[:_LONGEST]) for code, value in options if value]
     if not given:
         return b""

@@ -1,8 +1,8 @@
-"""Running output ports: a queue and a transmitter, packet by packet, for the simulator and for links in user space.
+"""Output ports that run: a queue discipline and a transmitter, packet by packet, for the simulator and for links in user space.
 
-`offer` takes an entry (anything) of so many bytes on the line and answers with the entries whose end of sending is now known,
-with its time; `wake` does the same at `deadline`, for disciplines that decide when a packet leaves the queue. Times come in
-order. Entries not heard of again were dropped, and are counted.
+`offer` takes an entry (any object) of so many bytes on the line and returns the departures that became known: pairs of an entry
+and the end of its transmission in seconds. `wake`, called at `deadline`, does it for disciplines that decide when a packet
+leaves the queue. Times must not decrease. Entries that never depart were dropped and are counted.
 """
 
 from abc import ABC, abstractmethod
@@ -12,118 +12,116 @@ from math import inf, sqrt
 from typing import Any, TypeAlias
 
 from protocols.rng import unit
+from topologies.drop_tail import DropTailQueue
 
-__all__ = ["CodelPort", "Departures", "Port", "RedPort", "TailPort", "TokenPort"]
+__all__ = ["CodelPort", "Departures", "DropTailPort", "Port", "RedPort", "TokenPort"]
 
 Departures: TypeAlias = Sequence[tuple[Any, float]]
 
 
 class Port(ABC):
-    """What ports have in common."""
+    """An output port: a queue and the transmitter behind it."""
 
-    __slots__ = ("deadline", "dropped", "free_at", "marked", "rate")
+    __slots__ = ("deadline", "dropped", "marked")
 
-    def __init__(self, rate: float) -> None:
-        self.rate = rate
-        self.free_at = 0.0
-        """When the transmitter is done with what it was given."""
+    def __init__(self) -> None:
         self.deadline = inf
-        """When `wake` is wanted; inf for never."""
+        """Time (seconds) at which the port wants `wake`; inf for never."""
         self.dropped = 0
+        """Packets discarded by the discipline."""
         self.marked = 0
+        """Packets marked with congestion experienced (ECN) instead of being dropped."""
 
     @abstractmethod
     def offer(self, entry: Any, octets: int, now: float) -> Departures:
-        """A packet comes."""
+        """Offer a packet of `octets` bytes on the line; returns the departures that became known."""
 
     def wake(self, now: float) -> Departures:
-        """The deadline has come."""
+        """Serve the queue when `deadline` is reached; returns the departures that became known."""
         del now
         return ()
 
     @abstractmethod
     def waiting(self, now: float) -> int:
-        """Packets that wait now; the one being sent does not."""
+        """Return how many packets are queued at `now`, without the one in transmission."""
 
 
-class TailPort(Port):
-    """Drop-tail by packets, by bytes, or both; None is no limit."""
+class DropTailPort(Port):
+    """Drop-tail: at most `packets` packets and `octets` bytes wait behind the packet in transmission; None is no limit."""
 
-    __slots__ = ("_bytes", "_ends", "_octets", "_packets")
+    __slots__ = ("_most_octets", "_octets_waiting", "_queue", "_sizes")
 
     def __init__(self, rate: float, packets: int | None, octets: int | None = None) -> None:
-        super().__init__(rate)
-        self._packets = inf if packets is None else packets
-        self._bytes = inf if octets is None else octets
-        # End of sending and size of all that is not gone; the first is being sent, and its bytes do not wait.
-        self._ends: deque[tuple[float, int]] = deque()
-        self._octets = 0
+        super().__init__()
+        self._queue = DropTailQueue(rate, inf if packets is None else packets)
+        self._most_octets = inf if octets is None else octets
+        # Sizes of the packets not yet sent, in the order of the queue's departures; the first is in transmission.
+        self._sizes: deque[int] = deque()
+        self._octets_waiting = 0
 
     def offer(self, entry: Any, octets: int, now: float) -> Departures:
         """See `Port`."""
-        self._settle(now)
-        ends = self._ends
-        if ends and (len(ends) > self._packets or self._octets + octets > self._bytes):
-            self.dropped += 1
-            return ()
-        return self._send(entry, octets, now)
+        return self._enqueue(entry, octets, octets, now)
 
     def waiting(self, now: float) -> int:
         """See `Port`."""
-        self._settle(now)
-        return max(0, len(self._ends) - 1)
+        return self._queue.waiting(now)
 
-    def _settle(self, now: float) -> None:
-        """What is gone by now is gone."""
-        ends = self._ends
-        while ends and ends[0][0] <= now:
-            ends.popleft()
-            if ends:
-                self._octets -= ends[0][1]
-
-    def _send(self, entry: Any, octets: int, now: float) -> Departures:
-        if self._ends:
-            self._octets += octets
-        self.free_at = end = max(self.free_at, now) + octets / self.rate
-        self._ends.append((end, octets))
+    def _enqueue(self, entry: Any, octets: int, work: float, now: float) -> Departures:
+        """Queue a packet of `octets` bytes whose transmission takes `work` / rate seconds, or drop it."""
+        self._forget_sent(now)
+        full = bool(self._sizes) and self._octets_waiting + octets > self._most_octets
+        end = None if full else self._queue.offer(work, now)
+        if end is None:
+            self.dropped += 1
+            return ()
+        if self._sizes:
+            self._octets_waiting += octets
+        self._sizes.append(octets)
         return ((entry, end),)
 
+    def _forget_sent(self, now: float) -> None:
+        """Drop the sizes of packets whose transmission has ended; the next one stops waiting."""
+        self._queue.waiting(now)
+        queued, sizes = self._queue.departures, self._sizes
+        assert queued is not None
+        while len(sizes) > len(queued):
+            sizes.popleft()
+            if sizes:
+                self._octets_waiting -= sizes[0]
 
-class TokenPort(TailPort):
-    """A token bucket, full at first: a packet leaves, at once and whole, when as many bytes were saved up as it has."""
 
-    __slots__ = ("_at", "_bucket", "_tokens")
+class TokenPort(DropTailPort):
+    """A token bucket, full at first: a packet leaves at once and whole if the bucket holds as many tokens as it has bytes."""
+
+    __slots__ = ("_at", "_bucket", "_rate", "_tokens")
 
     def __init__(self, rate: float, bucket: int, packets: int | None, octets: int | None) -> None:
         super().__init__(rate, packets, octets)
+        self._rate = rate
         self._bucket = bucket
+        # Tokens (bytes) in the bucket at time `_at` (seconds).
         self._tokens = float(bucket)
         self._at = 0.0
 
     def offer(self, entry: Any, octets: int, now: float) -> Departures:
-        """See `Port`. What is larger than the bucket is dropped."""
+        """See `Port`. A packet larger than the bucket is dropped."""
         if octets > self._bucket:
             self.dropped += 1
             return ()
-        return super().offer(entry, octets, now)
-
-    def _send(self, entry: Any, octets: int, now: float) -> Departures:
-        if self._ends:
-            self._octets += octets
-        end = max(self.free_at, now)
-        if self.rate < inf:
-            saved = min(self._bucket, self._tokens + (end - self._at) * self.rate)
-            if saved < octets:
-                end += (octets - saved) / self.rate
-                saved = octets
-            self._tokens, self._at = saved - octets, end
-        self.free_at = end
-        self._ends.append((end, octets))
-        return ((entry, end),)
+        if self._rate == inf:
+            return self._enqueue(entry, octets, 0.0, now)
+        begin = max(self._queue.free_at, now)
+        tokens = min(self._bucket, self._tokens + (begin - self._at) * self._rate)
+        # The packet waits at the head of the queue until the missing tokens have come.
+        sent = self._enqueue(entry, octets, max(0.0, octets - tokens), now)
+        if sent:
+            self._tokens, self._at = max(0.0, tokens - octets), self._queue.free_at
+        return sent
 
 
-class RedPort(TailPort):
-    """Random early detection with the gentle slope above the upper threshold."""
+class RedPort(DropTailPort):
+    """Random early detection (Floyd, Jacobson 1993), gentle: above `most` the drop probability rises from p to 1."""
 
     __slots__ = ("_average", "_ecn", "_key", "_least", "_most", "_n", "_p", "_since", "_weight")
 
@@ -137,7 +135,7 @@ class RedPort(TailPort):
         self._weight = weight
         self._ecn = ecn
         self._average = 0.0
-        # Packets let through since the last early drop; -1 below the lower threshold.
+        # Packets accepted since the last early drop; -1 below the lower threshold.
         self._since = -1
         self._n = 0
 
@@ -153,15 +151,15 @@ class RedPort(TailPort):
 
     def _move_average(self, octets: int, now: float) -> None:
         waiting = self.waiting(now)
-        if self._ends:
+        if self._queue.departures:
             self._average += self._weight * (waiting - self._average)
         else:
-            # As if as many packets as could have been sent since had found the queue empty.
-            idle = max(0.0, now - self.free_at) * self.rate / octets
+            # After an idle period, the average decays as if the packets that could have been sent had found an empty queue.
+            idle = max(0.0, now - self._queue.free_at) * self._queue.rate / octets
             self._average *= (1 - self._weight) ** min(idle, 1e9)
 
     def _early(self) -> bool:
-        """Is this one to be dropped or marked before the queue is full?"""
+        """Return whether the packet is to be dropped or marked early."""
         average, least, most = self._average, self._least, self._most
         if average < least:
             self._since = -1
@@ -173,7 +171,7 @@ class RedPort(TailPort):
         p = self._p * (average - least) / (most - least)
         if average >= most:
             p = self._p + (1 - self._p) * (average - most) / most
-        # Spreads drops evenly: the run between two is uniform, not geometric.
+        # Uniform, not geometric, distances between early drops.
         spread = 1 - self._since * p
         self._n += 1
         if spread <= 0 or unit(self._key, self._n) < p / spread:
@@ -183,7 +181,7 @@ class RedPort(TailPort):
 
 
 class CodelPort(Port):
-    """CoDel as in the pseudo-code of RFC 8289 section 5: it decides when a packet comes to the head of the queue."""
+    """CoDel after the pseudo-code of RFC 8289 section 5, which decides when a packet reaches the head of the queue."""
 
     __slots__ = (
         "_above",
@@ -191,24 +189,28 @@ class CodelPort(Port):
         "_count",
         "_dropping",
         "_ecn",
+        "_free_at",
         "_interval",
         "_largest",
         "_last",
         "_limit",
         "_next",
         "_queue",
+        "_rate",
         "_target",
     )
 
     def __init__(self, rate: float, packets: int, *, target: float, interval: float, ecn: bool) -> None:
-        super().__init__(rate)
+        super().__init__()
+        self._rate = rate
+        self._free_at = 0.0
         self._limit = packets
         self._target = target
         self._interval = interval
         self._ecn = ecn
         self._queue: deque[tuple[Any, int, float]] = deque()
         self._backlog = self._largest = 0
-        # When packets have waited too long for a whole interval; 0 while they have not.
+        # Time at which the delay will have exceeded the target for an interval; 0 while it has not exceeded it.
         self._above = 0.0
         self._dropping = False
         self._next = 0.0
@@ -217,7 +219,7 @@ class CodelPort(Port):
     def offer(self, entry: Any, octets: int, now: float) -> Departures:
         """See `Port`."""
         sent = self.wake(now)
-        if self.free_at > now and len(self._queue) >= self._limit:
+        if self._free_at > now and len(self._queue) >= self._limit:
             self.dropped += 1
             return sent
         self._queue.append((entry, octets, now))
@@ -233,18 +235,18 @@ class CodelPort(Port):
     def wake(self, now: float) -> Departures:
         """See `Port`."""
         sent: list[tuple[Any, float]] = []
-        while self._queue and self.free_at <= now:
-            # A late call serves what should have begun before at the time it should have.
-            begin = max(self.free_at, self._queue[0][2])
+        while self._queue and self._free_at <= now:
+            # A late call transmits packets at the times at which they should have been.
+            begin = max(self._free_at, self._queue[0][2])
             found = self._dequeue(begin)
             if found is not None:
-                self.free_at = begin + found[1] / self.rate
-                sent.append((found[0], self.free_at))
-        self.deadline = self.free_at if self._queue else inf
+                self._free_at = begin + found[1] / self._rate
+                sent.append((found[0], self._free_at))
+        self.deadline = self._free_at if self._queue else inf
         return sent
 
     def _pop(self, now: float) -> tuple[tuple[Any, int] | None, bool]:
-        """The head of the queue, and whether it may be dropped."""
+        """Remove the head of the queue; returns it (None if the queue is empty) and whether it may be dropped."""
         if not self._queue:
             self._above = 0.0
             return None, False
@@ -268,7 +270,7 @@ class CodelPort(Port):
                 self._dropping = False
             while self._dropping and now >= self._next:
                 self._count += 1
-                head, late, marked = self._strike(head, now)
+                head, late, marked = self._drop_or_mark(head, now)
                 if not late and not marked:
                     self._dropping = False
                 else:
@@ -276,17 +278,17 @@ class CodelPort(Port):
                 if marked:
                     break
         elif late:
-            head, late, _ = self._strike(head, now)
+            head, late, _ = self._drop_or_mark(head, now)
             self._dropping = True
-            # Where dropping ended only lately, it goes on at the rate that controlled the queue.
+            # If the last dropping state ended recently, continue with the drop rate that controlled the queue.
             recent = self._count - self._last
             self._count = recent if recent > 1 and now - self._next < 16 * self._interval else 1
             self._next = self._law(now)
             self._last = self._count
         return head
 
-    def _strike(self, head: tuple[Any, int] | None, now: float) -> tuple[tuple[Any, int] | None, bool, bool]:
-        """Mark the head, or drop it and take the next: (head, whether it may be dropped, whether it is marked)."""
+    def _drop_or_mark(self, head: tuple[Any, int] | None, now: float) -> tuple[tuple[Any, int] | None, bool, bool]:
+        """Mark the head, or drop it and take the next. Returns (head, whether it may be dropped, whether it was marked)."""
         if self._ecn:
             self.marked += 1
             return head, True, True

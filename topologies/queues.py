@@ -1,4 +1,4 @@
-"""Queues at the near end of a link, as data: drop-tail by packets or bytes, RED, CoDel. What runs is in `topologies.ports`."""
+"""Queue disciplines as data: drop-tail by packets or bytes, token bucket, RED, CoDel. `topologies.ports` runs them."""
 
 from abc import abstractmethod
 from typing import Annotated, Literal, TypeAlias
@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from topologies.choice import PLAIN_OR_MODEL
-from topologies.ports import CodelPort, Port, RedPort, TailPort, TokenPort
+from topologies.ports import CodelPort, DropTailPort, Port, RedPort, TokenPort
 from topologies.units import Duration, Fraction, Size
 
 __all__ = ["AnyQueue", "Codel", "Discipline", "DropTail", "Red", "TokenBucket"]
@@ -15,35 +15,35 @@ Packets = Annotated[int, Field(strict=True, ge=0)]
 
 
 class _Discipline(BaseModel):
-    """What all disciplines share."""
+    """Base of all disciplines."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     @abstractmethod
     def port(self, rate: float, key: int) -> Port:
-        """A running port of `rate` bytes per second; its dice are keyed by `key`."""
+        """Return a port of `rate` bytes per second; `key` is the key of its random stream."""
 
 
 class DropTail(_Discipline):
-    """Drops what comes while `packets` or `bytes` wait already; the one being sent does not wait."""
+    """Drop-tail: a packet is dropped if more than `packets` or `bytes` would wait behind the one in transmission."""
 
     model: Literal["droptail"] = "droptail"
-    packets: Packets | None = Field(default=None, description="packets that may wait; none: no limit")
-    bytes: Size | None = Field(default=None, description="bytes on the line that may wait; none: no limit")
+    packets: Packets | None = Field(default=None, description="Packets that may wait; none: no limit.")
+    bytes: Size | None = Field(default=None, description="Bytes on the line that may wait; none: no limit.")
 
     def port(self, rate: float, key: int) -> Port:
         """See `_Discipline`."""
         del key
-        return TailPort(rate, self.packets, self.bytes)
+        return DropTailPort(rate, self.packets, self.bytes)
 
 
 class TokenBucket(_Discipline):
-    """Lets `burst` bytes pass at once and then the link's rate, as the kernel's tbf; what waits is limited as in drop-tail."""
+    """Token bucket of depth `burst` filled at the link's rate, like the kernel's tbf, with a drop-tail queue before it."""
 
     model: Literal["token-bucket"] = "token-bucket"
-    burst: Annotated[Size, Field(gt=0)] = Field(description="bytes saved up while nothing is sent; no packet may be larger")
-    packets: Packets | None = Field(default=None, description="packets that may wait; none: no limit")
-    bytes: Size | None = Field(default=None, description="bytes on the line that may wait; none: no limit")
+    burst: Annotated[Size, Field(gt=0)] = Field(description="Depth of the bucket in bytes; larger packets are dropped.")
+    packets: Packets | None = Field(default=None, description="Packets that may wait; none: no limit.")
+    bytes: Size | None = Field(default=None, description="Bytes on the line that may wait; none: no limit.")
 
     def port(self, rate: float, key: int) -> Port:
         """See `_Discipline`."""
@@ -52,19 +52,19 @@ class TokenBucket(_Discipline):
 
 
 class Red(_Discipline):
-    """Random early detection (Floyd, Jacobson 1993), gentle: drops, or with `ecn` marks, more and more as the queue grows.
+    """Random early detection (Floyd, Jacobson 1993), gentle variant: drops (`ecn`: marks) packets before the queue is full.
 
-    Below `least` waiting packets on average nothing is dropped, at `most` a share of `p`, at twice `most` everything; the
-    average moves by `weight` with each packet.
+    The drop probability grows from 0 at an average queue of `least` packets to `p` at `most`, and on to 1 at twice `most`; the
+    average is an exponentially weighted one with `weight`.
     """
 
     model: Literal["red"] = "red"
-    least: Packets = 5
-    most: Packets = 15
-    packets: Packets = Field(default=60, description="packets that may wait at all")
-    p: Annotated[Fraction, Field(gt=0)] = 0.1
-    weight: Annotated[Fraction, Field(gt=0)] = 0.002
-    ecn: bool = Field(default=False, strict=True, description="mark where it would drop early")
+    least: Packets = Field(default=5, description="Average queue in packets below which nothing is dropped early.")
+    most: Packets = Field(default=15, description="Average queue in packets at which the drop probability is p.")
+    packets: Packets = Field(default=60, description="Packets that may wait; more are dropped.")
+    p: Annotated[Fraction, Field(gt=0)] = Field(default=0.1, description="Drop probability at an average queue of most.")
+    weight: Annotated[Fraction, Field(gt=0)] = Field(default=0.002, description="Weight of a new sample in the average queue.")
+    ecn: bool = Field(default=False, strict=True, description="Whether packets are marked (ECN) instead of dropped early.")
 
     @model_validator(mode="after")
     def _ordered(self) -> "Red":
@@ -78,13 +78,15 @@ class Red(_Discipline):
 
 
 class Codel(_Discipline):
-    """Controlled delay (RFC 8289): once packets waited over `target` for an `interval`, drops (`ecn`: marks) at the head."""
+    """Controlled delay (RFC 8289): drops (`ecn`: marks) at the head once the delay exceeded `target` for an `interval`."""
 
     model: Literal["codel"] = "codel"
-    target: Annotated[Duration, Field(gt=0)] = 0.005
-    interval: Annotated[Duration, Field(gt=0)] = 0.1
-    packets: Packets = Field(default=1000, description="packets that may wait at all")
-    ecn: bool = Field(default=False, strict=True, description="mark where it would drop")
+    target: Annotated[Duration, Field(gt=0)] = Field(default=0.005, description="Acceptable queueing delay, in seconds.")
+    interval: Annotated[Duration, Field(gt=0)] = Field(
+        default=0.1, description="Seconds for which the delay must exceed target before packets are dropped."
+    )
+    packets: Packets = Field(default=1000, description="Packets that may wait; more are dropped.")
+    ecn: bool = Field(default=False, strict=True, description="Whether packets are marked (ECN) instead of dropped.")
 
     def port(self, rate: float, key: int) -> Port:
         """See `_Discipline`."""
@@ -97,4 +99,4 @@ AnyQueue: TypeAlias = Annotated[
     Annotated[Packets | None, Tag("plain")] | Annotated[Annotated[Discipline, Discriminator("model")], Tag("model")],
     PLAIN_OR_MODEL,
 ]
-"""How many packets may wait (none: no limit), or a discipline by its name."""
+"""Number of packets that may wait (none: no limit), or a discipline by its name."""

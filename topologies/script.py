@@ -1,4 +1,4 @@
-"""A list of packets to lose on one link: by identity, by kind of message, by number."""
+"""Scripted losses: a list of the packets a link loses, by identity, by message kind and by number."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -11,16 +11,21 @@ Number = Annotated[int, Field(strict=True, ge=1)]
 
 
 class Drop(BaseModel):
-    """Packets to lose: those that every key given holds for."""
+    """A packet to lose: one that matches every key given."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    identity: Annotated[int, Field(strict=True, ge=0, lt=2**64)] | None = Field(default=None, description="of the content")
-    occurrence: Number | None = Field(default=None, description="the how manieth of this identity on this link; none: each")
-    kind: str | None = Field(default=None, min_length=1, description="kind of message, as in the results: data, nack ...")
-    number: Number | tuple[Number, Number] | None = Field(
-        default=None, description="the how manieth of this kind (of all without a kind) on this link, or [first, last]"
+    identity: Annotated[int, Field(strict=True, ge=0, lt=2**64)] | None = Field(
+        default=None, description="64-bit identity of the content."
     )
-    receiver: Number | None = Field(default=None, description="only on the link of this member of a counted group, from 1")
+    occurrence: Number | None = Field(
+        default=None, description="Occurrence number of this packet identity on the link (1 = first); none: every occurrence."
+    )
+    kind: str | None = Field(default=None, min_length=1, description="Message kind as in results: data, nack, ...")
+    number: Number | tuple[Number, Number] | None = Field(
+        default=None,
+        description="Number of the packet among those of this kind (or of all) on the link (1 = first), or [first, last].",
+    )
+    receiver: Number | None = Field(default=None, description="Only on the link of this member of a counted group (1 = first).")
 
     @model_validator(mode="after")
     def _says(self) -> "Drop":
@@ -32,8 +37,8 @@ class Drop(BaseModel):
             raise ValueError(f"number {list(self.number)} is not [first, last]")
         return self
 
-    def holds(self, identity: int | None, occurrence: int, kind: str, of_kind: int, of_all: int) -> bool:
-        """Is the packet with these counts meant?"""
+    def matches(self, identity: int | None, occurrence: int, kind: str, of_kind: int, of_all: int) -> bool:
+        """Return whether a packet matches; `of_kind` and `of_all` are its numbers among its kind and among all packets."""
         if self.identity is not None and self.identity != identity:
             return False
         if self.occurrence is not None and self.occurrence != occurrence:
@@ -49,7 +54,7 @@ class Drop(BaseModel):
 
 
 class Script:
-    """Counts the packets of one link and says which are on the list."""
+    """Loss sampler of one link: counts its packets and loses those that match a drop; `member` is its index in a group."""
 
     __slots__ = ("_all", "_drops", "_kinds", "_wanted")
 
@@ -61,10 +66,10 @@ class Script:
         self._wanted = {drop.identity: 0 for drop in self._drops if drop.identity is not None}
 
     def lost(self, identity: int | None, kind: str) -> bool:
-        """Is the packet arriving now lost? Counts it."""
+        """Return whether the packet arriving now is lost. Counts it."""
         self._all += 1
         self._kinds[kind] = self._kinds.get(kind, 0) + 1
         occurrence = 0
         if identity in self._wanted:
             occurrence = self._wanted[identity] = self._wanted[identity] + 1
-        return any(drop.holds(identity, occurrence, kind, self._kinds[kind], self._all) for drop in self._drops)
+        return any(drop.matches(identity, occurrence, kind, self._kinds[kind], self._all) for drop in self._drops)

@@ -1,8 +1,8 @@
-"""A network as data: a networkx graph whose nodes and edges carry checked attributes.
+"""A network as data: a networkx graph whose nodes and edges have validated attributes.
 
-Node attribute `node` is a `NodeSpec`, edge attribute `link` a `LinkSpec`; there is one edge per direction. A group of equal
-leaves is one graph node with a `count`, so a million receivers are one node. Nothing here is a running thing: the simulator
-and the emulator each build their own from it.
+The node attribute `node` is a `NodeSpec`, the edge attribute `link` a `LinkSpec`; each direction of a link is an edge. A group
+of equal leaf hosts is one graph node with a `count`, so that a million receivers are one node. The simulator and Mininet build
+their networks from it.
 """
 
 from collections.abc import Iterable
@@ -29,19 +29,19 @@ __all__ = ["Direction", "LinkAttributes", "LinkSpec", "Member", "NodeSpec", "Top
 Graph: TypeAlias = "nx.DiGraph[str]"
 
 UDP_OVERHEAD = 42
-"""Bytes around a UDP payload on Ethernet: 14 Ethernet, 20 IPv4, 8 UDP."""
+"""Bytes of headers of a UDP datagram on Ethernet: 14 Ethernet, 20 IPv4, 8 UDP."""
 LEAST_MTU = 68
-"""What every IPv4 link must carry (RFC 791)."""
+"""MTU in bytes that every IPv4 link must support (RFC 791)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkSpec:
     """One direction of a link: `rate` in bytes per second, `delay` in seconds, `queue` in packets waiting (None: no limit).
 
-    A packet of `size` bytes of UDP payload takes (size + overhead) / rate to send, or by exact framing
-    `topologies.ethernet.wire_bytes(size, overhead)` / rate. Loss comes after the queue. A `discipline` stands for `queue`, a
-    `jitter` for `delay`. `duplicate`, `corrupt` (a packet is damaged) and `bit_errors` (a bit is) are probabilities; a packet
-    of more than `mtu` bytes of IP travels in fragments and is lost with any of them.
+    The transmission of a packet of `size` bytes of UDP payload takes (size + overhead) / rate seconds, with exact framing
+    `topologies.ethernet.wire_bytes(size, overhead)` / rate. Packets are lost after the queue. A `discipline` replaces `queue`,
+    a `jitter` replaces `delay`. `duplicate` and `corrupt` are probabilities per packet, `bit_errors` per bit. A packet of more
+    than `mtu` bytes of IP is fragmented, and lost with any of its fragments.
     """
 
     rate: float = inf
@@ -58,7 +58,7 @@ class LinkSpec:
 
     @property
     def plain(self) -> bool:
-        """Is there only rate, constant delay, drop-tail by packets and a loss that asks for nothing but identities?"""
+        """Whether the link has only a rate, a constant delay, a drop-tail queue in packets and a loss keyed by identities."""
         richer = (self.discipline, self.jitter, self.mtu)
         return self.loss.plain and richer == (None, None, None) and not (self.duplicate or self.corrupt or self.bit_errors)
 
@@ -79,25 +79,27 @@ class LinkSpec:
 
 
 class Direction(BaseModel):
-    """Attributes of one direction of a link as a user writes them; what is left out is taken from both directions."""
+    """Attributes of one direction of a link; those not given are the link's own."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    rate: Rate | None = Field(default=None, description="bits per second like 10Mbit; none: unlimited")
-    delay: AnyDelay = Field(default=0.0, description="propagation delay like 5ms, or a delay model")
-    queue: AnyQueue = Field(default=None, description="packets that may wait (none: no limit), or a queue model")
-    loss: Loss = Field(default_factory=Perfect, description="loss like 1%, or a channel by its model")
-    duplicate: Fraction = Field(default=0.0, description="packets that come twice, like 1%")
-    corrupt: Fraction = Field(default=0.0, description="packets damaged on the way, like 0.1%; the UDP checksum drops them")
-    bit_errors: Fraction = Field(default=0.0, description="bits damaged on the way, like 1e-7")
+    rate: Rate | None = Field(default=None, description="Transmission rate like 10Mbit; none: unlimited.")
+    delay: AnyDelay = Field(default=0.0, description="Propagation delay like 5ms, or a delay model.")
+    queue: AnyQueue = Field(default=None, description="Packets that may wait (none: no limit), or a queue discipline.")
+    loss: Loss = Field(default_factory=Perfect, description="Loss probability like 1%, or a loss channel.")
+    duplicate: Fraction = Field(default=0.0, description="Probability that a packet is duplicated, like 1%.")
+    corrupt: Fraction = Field(
+        default=0.0, description="Probability that a packet is damaged and dropped by its UDP checksum, like 0.1%."
+    )
+    bit_errors: Fraction = Field(default=0.0, description="Probability that a bit is damaged, like 1e-7.")
     mtu: Annotated[Size, Field(ge=LEAST_MTU)] | None = Field(
-        default=None, description="largest IP packet in bytes, like 1500; larger ones travel in fragments. none: any size fits"
+        default=None, description="Largest IP packet in bytes, like 1500; larger ones are fragmented. none: no limit."
     )
     overhead: Annotated[int, Field(strict=True, ge=0)] | Framing = Field(
-        default=UDP_OVERHEAD, description="bytes around a UDP payload, or an exact framing: ethernet, ethernet-802.1q"
+        default=UDP_OVERHEAD, description="Bytes of headers per UDP datagram, or an exact framing: ethernet, ethernet-802.1q."
     )
 
     def spec(self) -> LinkSpec:
-        """The same as a `LinkSpec`."""
+        """Return the attributes as a `LinkSpec`."""
         varies, queues = not isinstance(self.delay, float), not isinstance(self.queue, (int, NoneType))
         return LinkSpec(
             rate=inf if self.rate is None else self.rate,
@@ -115,13 +117,13 @@ class Direction(BaseModel):
 
 
 class LinkAttributes(Direction):
-    """Attributes of a link: for both directions, overridden by `down` (away from the sender) and `up` (towards it)."""
+    """Attributes of both directions of a link, overridden by `down` (away from the sender) and `up` (towards it)."""
 
-    down: Direction | None = Field(default=None, description="overrides for the direction away from the sender")
-    up: Direction | None = Field(default=None, description="overrides for the direction towards the sender")
+    down: Direction | None = Field(default=None, description="Overrides for the direction away from the sender.")
+    up: Direction | None = Field(default=None, description="Overrides for the direction towards the sender.")
 
     def specs(self) -> tuple[LinkSpec, LinkSpec]:
-        """(down, up)."""
+        """Return the specs of both directions: (down, up)."""
         return self._overridden(self.down).spec(), self._overridden(self.up).spec()
 
     @model_serializer
@@ -129,7 +131,7 @@ class LinkAttributes(Direction):
         return self.directions()
 
     def directions(self) -> dict[str, Any]:
-        """Both directions in full, so that equal links are dumped equal however they were written."""
+        """Return both directions in full, so that equal links have equal dumps however they were written."""
         return {"down": self._overridden(self.down).model_dump(), "up": self._overridden(self.up).model_dump()}
 
     def _overridden(self, by: Direction | None) -> Direction:
@@ -139,9 +141,9 @@ class LinkAttributes(Direction):
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """A node: a host runs a protocol and forwards nothing, a switch or router forwards. `count` makes it many equal leaf hosts.
+    """A node: a host runs protocols and does not forward, a switch or router forwards. `count` makes it a group of leaf hosts.
 
-    `model` is what it does to packets besides, None for nothing; a `bystander` takes no part in a session unless it is named.
+    `model` is its processing model, None for none. A `bystander` takes part in a session only if it is named.
     """
 
     kind: Kind = "host"
@@ -151,14 +153,14 @@ class NodeSpec:
 
 
 class Member(NamedTuple):
-    """Where a host lives: its graph node and, in a counted group, its place there (0 for a plain host)."""
+    """The graph node of a host, and its index in a counted group (0 for a plain host)."""
 
     node: str
     place: int
 
 
 class Topology:
-    """A checked graph with the accessors both worlds need. ConfigError names the node or link that is wrong."""
+    """A validated network graph with the multicast settings. ConfigError names the node or link that is wrong."""
 
     def __init__(self, graph: Graph, multicast: Multicast | None = None) -> None:
         self.graph = graph
@@ -184,32 +186,32 @@ class Topology:
 
     @cached_property
     def hosts(self) -> tuple[str, ...]:
-        """Every host by name, in a fixed order; a leaf `r` with count 8 is `r1` to `r8`."""
+        """All host names in a fixed order; a node `r` with count 8 is `r1` to `r8`."""
         return tuple(self.member_name(node, place) for node in self.host_nodes for place in range(self.size(node)))
 
     @property
     def links(self) -> list[tuple[str, str, LinkSpec]]:
-        """(from, to, spec) of every direction of every link."""
+        """All directions of all links: (from, to, spec)."""
         return [(near, far, self.link(near, far)) for near, far in self.graph.edges]
 
     def node(self, name: str) -> NodeSpec:
-        """What is known of a graph node."""
+        """Return the attributes of a graph node."""
         return cast(NodeSpec, self.graph.nodes[name]["node"])
 
     def link(self, near: str, far: str) -> LinkSpec:
-        """The direction from `near` to `far` (graph nodes)."""
+        """Return the attributes of the direction from graph node `near` to `far`."""
         return cast(LinkSpec, self.graph.edges[near, far]["link"])
 
     def size(self, node: str) -> int:
-        """How many hosts a graph node stands for."""
+        """Return the number of hosts of a graph node."""
         return self.node(node).count or 1
 
     def member_name(self, node: str, place: int) -> str:
-        """The name of one host of a graph node."""
+        """Return the name of the host of a graph node with index `place` (from 0)."""
         return node if self.node(node).count is None else f"{node}{place + 1}"
 
     def member(self, host: str) -> Member:
-        """Where the host of this name lives; UsageError when there is none."""
+        """Return the graph node and index of a host. UsageError for an unknown name."""
         found = self._find(host)
         if found is None:
             some = ", ".join(self.hosts[:8]) + (", ..." if len(self.hosts) > 8 else "")
@@ -217,26 +219,26 @@ class Topology:
         return found
 
     def hosts_of(self, name: str) -> list[str]:
-        """The hosts a name stands for: itself, or all members of a counted group; UsageError when there is none."""
+        """Return the hosts of a name: the host itself, or all members of a counted group. UsageError for an unknown name."""
         if name in self._base:
             return [self.member_name(name, place) for place in range(self.size(name))]
         self.member(name)
         return [name]
 
     def index(self, host: str) -> int:
-        """The place of this name in `hosts`."""
+        """Return the index of a host in `hosts`."""
         node, place = self.member(host)
         return self._base[node] + place
 
     def base(self, node: str) -> int:
-        """The place in `hosts` of the first host of a graph node."""
+        """Return the index in `hosts` of the first host of a graph node."""
         return self._base[node]
 
     def _find(self, host: str) -> Member | None:
         if host in self._base and self.node(host).count is None:
             return Member(host, 0)
         digits = len(host) - len(host.rstrip("0123456789"))
-        # A group's own name may end in digits, so each way to cut the digits is tried; there is at most one that fits.
+        # A group's name may itself end in digits, so each split is tried; at most one matches.
         for cut in range(len(host) - digits, len(host)):
             node, number = host[:cut], host[cut:]
             if number[0] != "0" and node in self._base and int(number) <= (self.node(node).count or 0):
@@ -244,15 +246,15 @@ class Topology:
         return None
 
     def _check_names(self) -> None:
-        """A plain host must not be called like a member of a group, nor two groups have members of one name."""
+        """Raise ConfigError if two hosts have the same name, plain hosts or members of counted groups."""
         groups = [name for name in self.host_nodes if self.node(name).count is not None]
         for name in self.graph:
             if name not in groups and any(_names_member(name, group, self.size(group)) for group in groups):
-                raise ConfigError(f"node {name}: the name is taken by a member of a counted group")
+                raise ConfigError(f"node {name}: the name is also that of a member of a counted group")
         for name in groups:
             for other in groups:
                 if name != other and _names_member(f"{name}{self.size(name)}", other, self.size(other)):
-                    raise ConfigError(f"node {name}: its members have the names of members of {other}")
+                    raise ConfigError(f"node {name}: its members have the same names as members of {other}")
 
 
 def _names_member(name: str, group: str, count: int) -> bool:
@@ -294,7 +296,7 @@ def _check_node(graph: Graph, name: str, attributes: dict[str, Any]) -> None:
         raise ConfigError(f"node {name}: count {spec.count!r} is not allowed; at least 1")
     (neighbour,) = graph.successors(name)
     if graph.nodes[neighbour]["node"].kind == "host":
-        raise ConfigError(f"node {name}: a counted leaf hangs on a switch, not on {neighbour}")
+        raise ConfigError(f"node {name}: a node with a count must be linked to a switch, not to {neighbour}")
 
 
 def _check_single_mac(graph: Graph, name: str, spec: NodeSpec) -> None:
@@ -305,7 +307,7 @@ def _check_single_mac(graph: Graph, name: str, spec: NodeSpec) -> None:
 
 
 def _check_pausing(graph: Graph, name: str, spec: NodeSpec) -> None:
-    """A node that pauses looks into the queues around it, and stops them; only plain ones can be."""
+    """Raise ConfigError if a link of a node with flow control is not plain, since only plain queues can be paused."""
     if isinstance(spec.model, (HostModel, SwitchModel)) and spec.model.pause:
         for near, far in [*graph.in_edges(name), *graph.out_edges(name)]:
             if not graph.edges[near, far]["link"].plain:
@@ -314,7 +316,7 @@ def _check_pausing(graph: Graph, name: str, spec: NodeSpec) -> None:
 
 
 def _check_connected(graph: Graph) -> None:
-    """Every host reaches every other through switches, since hosts forward nothing."""
+    """Raise ConfigError unless every node is reachable from every other through switches; hosts don't forward."""
     names: Iterable[str] = graph
     first = next(iter(names))
     reached, frontier = {first}, [first]
@@ -331,7 +333,7 @@ def _check_connected(graph: Graph) -> None:
 
 
 def connect(graph: Graph, near: str, far: str, attributes: LinkAttributes) -> None:
-    """Join two nodes; `near` is the one closer to the sender, so `down` runs from `near` to `far`."""
+    """Link two nodes; `near` is the one closer to the sender, so that `down` is the direction from `near` to `far`."""
     down, up = attributes.specs()
     graph.add_edge(near, far, link=down)
     graph.add_edge(far, near, link=up)

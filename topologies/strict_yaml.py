@@ -1,4 +1,4 @@
-"""YAML read strictly: plain values only, and a key said twice is an error (PyYAML alone takes the last one)."""
+"""Strict YAML: plain values only, and a duplicate key is an error (PyYAML takes the last one)."""
 
 from collections.abc import Hashable
 from typing import Any
@@ -13,12 +13,12 @@ class _Loader(yaml.SafeLoader):
         seen: set[str] = set()
         for key, _ in node.value:
             if key.value in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"key {key.value!r} is there twice", key.start_mark)
+                raise yaml.constructor.ConstructorError(None, None, f"key {key.value!r} appears twice", key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 
 
 def parse_yaml(text: str) -> Any:
-    """The value in the text; raises `yaml.YAMLError`."""
-    # The loader derives from SafeLoader and makes plain values only.
+    """Return the value in a YAML text. Raises `yaml.YAMLError`."""
+    # Safe: the loader derives from SafeLoader and constructs plain values only.
     return yaml.load(text, _Loader)

@@ -1,6 +1,6 @@
-"""Which way packets go, the same for simulator and emulator: shortest paths, and the trees of groups.
+"""Routing, common to the simulator and Mininet: shortest paths, and multicast distribution trees.
 
-Ties go to the node that was added to the graph first, so a tree is a function of the topology alone.
+Among equally short paths, the one over the node added to the graph first is taken, so a tree depends on the topology only.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ __all__ = ["distribution", "forwarding", "group_tree", "in_scope", "next_hops"]
 
 
 def forwarding(topology: Topology) -> Graph:
-    """The graph packets move in once they left their host: edges out of hosts are missing, since hosts forward nothing."""
+    """Return the graph of forwarding nodes: the topology without edges out of hosts, which don't forward."""
     graph: Graph = nx.DiGraph()
     graph.add_nodes_from(topology.graph)
     for near, far, spec in topology.links:
@@ -23,13 +23,13 @@ def forwarding(topology: Topology) -> Graph:
 
 
 def _parents(topology: Topology, graph: Graph, root: str) -> dict[str, str]:
-    """Each reachable node's predecessor on its path from `root`."""
+    """Return the predecessor of each reachable node on its shortest path from `root`."""
     if topology.node(root).kind == "host":
         graph = graph.copy()
         graph.add_edges_from((root, far, {"delay": topology.link(root, far).delay}) for far in topology.graph.successors(root))
     if topology.multicast.metric == "hops":
         return {far: near for near, far in nx.bfs_edges(graph, root)}
-    # A hop costs a little, so that links without delay are not taken for nothing.
+    # A hop costs 1 ns, so that among paths of equal delay the one with fewer hops is shorter.
     predecessors, _ = nx.dijkstra_predecessor_and_distance(graph, root, weight=lambda near, far, data: data["delay"] + 1e-9)
     return {far: near[0] for far, near in predecessors.items() if near}
 
@@ -37,9 +37,9 @@ def _parents(topology: Topology, graph: Graph, root: str) -> dict[str, str]:
 def distribution(
     topology: Topology, root: str, members: Iterable[str], graph: "Graph | None" = None
 ) -> dict[str, tuple[str, ...]]:
-    """The tree of shortest paths from graph node `root` to `members`: children of every node that forwards, in graph order.
+    """Return the tree of shortest paths from `root` to `members` (graph nodes): the children of each node, in graph order.
 
-    `graph` is `forwarding(topology)`, handed in by callers that need many trees. A root among the members adds nothing.
+    `graph` is `forwarding(topology)`, for callers that compute many trees. A root among the members is ignored.
     """
     parents = _parents(topology, forwarding(topology) if graph is None else graph, root)
     return _children(topology, parents, root, members)
@@ -60,9 +60,9 @@ def _children(topology: Topology, parents: dict[str, str], root: str, members: I
 def group_tree(
     topology: Topology, root: str, members: Iterable[str], graph: "Graph | None" = None, ttl: int | None = None
 ) -> dict[str, tuple[str, ...]]:
-    """The tree a multicast from `root` takes to `members`, by the rules of `Topology.multicast`; form of `distribution`.
+    """Return the tree of a multicast from `root` to `members` by `Topology.multicast`, in the form of `distribution`.
 
-    With `ttl` it ends at the router that would count it down to 0; switches don't count.
+    With `ttl` (hops) it ends at the router that decrements the TTL to 0; switches don't decrement it.
     """
     graph = forwarding(topology) if graph is None else graph
     rules = topology.multicast
@@ -74,7 +74,7 @@ def group_tree(
 
 
 def _parents_on_tree(topology: Topology, root: str, graph: Graph) -> dict[str, str]:
-    """Predecessors on the way from `root` along one tree without direction."""
+    """Return the predecessor of each node on its path from `root` along a static or shared tree."""
     rules = topology.multicast
     if isinstance(rules.tree, tuple):
         edges: Iterable[tuple[str, str]] = rules.tree
@@ -88,7 +88,7 @@ def _parents_on_tree(topology: Topology, root: str, graph: Graph) -> dict[str, s
 
 
 def _within(topology: Topology, tree: dict[str, tuple[str, ...]], root: str, ttl: int) -> dict[str, tuple[str, ...]]:
-    """The part of a tree a packet of this TTL gets through."""
+    """Return the part of a tree that a packet of this TTL traverses."""
     reached: dict[str, tuple[str, ...]] = {}
     frontier = [(root, ttl)]
     while frontier:
@@ -101,14 +101,14 @@ def _within(topology: Topology, tree: dict[str, tuple[str, ...]], root: str, ttl
 
 
 def in_scope(topology: Topology, root: str, ttl: int) -> list[str]:
-    """The graph nodes that are hosts and that a multicast of host `root` reaches with this TTL."""
+    """Return the host nodes that a multicast from host `root` reaches with this TTL, `root` included."""
     tree = group_tree(topology, root, [name for name in topology.host_nodes if name != root], ttl=ttl)
     reached = frozenset(far for below in tree.values() for far in below)
     return [name for name in topology.host_nodes if name in reached or name == root]
 
 
 def next_hops(topology: Topology, node: str, graph: "Graph | None" = None) -> dict[str, str]:
-    """For every other reachable graph node, the neighbour of `node` that a packet to it goes to (unicast)."""
+    """Return the unicast routes of `node`: for every other reachable graph node, the neighbour on the path to it."""
     parents = _parents(topology, forwarding(topology) if graph is None else graph, node)
     hops: dict[str, str] = {}
     for far in parents:

@@ -1,8 +1,8 @@
-"""Quantities as people write them: `10Mbit`, `5ms`, `1%`, `1MB`, to the plain numbers used inside and back.
+"""Conversion of quantities with units, like `10Mbit`, `5ms`, `1%`, `1MB`, to plain numbers and back.
 
-Inside: rates in bytes per second, durations in seconds, sizes in bytes, fractions from 0 to 1. A bare number is bit/s,
-seconds, bytes or a fraction. `parse_*` raise `ConfigError`; the annotated types `Rate Duration Size Fraction` are the same
-functions for pydantic models, with a JSON Schema that shows number or string.
+Plain numbers are bytes per second, seconds, bytes, and fractions from 0 to 1. A number without unit is read as bit/s, seconds,
+bytes or a fraction. `parse_*` raise `ConfigError`. The annotated types `Rate`, `Duration`, `Size` and `Fraction` are the same
+conversions for pydantic models, with a JSON Schema that allows a number or a string.
 """
 
 import re
@@ -58,7 +58,7 @@ _SHAPE = re.compile(rf"\s*({_NUMBER})\s*([A-Za-z%]*)\s*")
 
 
 def _exact(value: object, units: dict[str, Exact], noun: str, like: str) -> Exact:
-    """The quantity written, without rounding: 5ms becomes the float nearest to 0.005, and 1.001kB is 1001 bytes."""
+    """Return the quantity without rounding, so that 5ms becomes the float nearest to 0.005, and 1.001kB is 1001 bytes."""
     wrong = f"{value!r} is not a {noun}; like {like}"
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         if not 0 <= value < 1e99:
@@ -71,7 +71,7 @@ def _exact(value: object, units: dict[str, Exact], noun: str, like: str) -> Exac
 
 
 def parse_rate(value: object) -> float:
-    """Bytes per second of "10Mbit", "1.5Gbit", or of a bare number of bits per second; positive."""
+    """Return the bytes per second of a rate like "10Mbit" or "1.5Gbit", or of a number of bit/s. Must be positive."""
     rate = float(_exact(value, _RATES, "rate", "10Mbit or 64kbit") / 8)
     if rate == 0:
         raise ConfigError(f"{value!r} is not a rate; more than 0, like 10Mbit or 64kbit")
@@ -79,12 +79,12 @@ def parse_rate(value: object) -> float:
 
 
 def parse_duration(value: object) -> float:
-    """Seconds of "5ms", "20us", or of a bare number of seconds."""
+    """Return the seconds of a duration like "5ms" or "20us", or of a number of seconds."""
     return float(_exact(value, _DURATIONS, "duration", "5ms or 1s"))
 
 
 def parse_size(value: object) -> int:
-    """Bytes of "1MB", "60kB", "1MiB", or of a bare number of bytes; whole."""
+    """Return the bytes of a size like "1MB", "60kB" or "1MiB", or of a number of bytes. Must be a whole number."""
     octets = _exact(value, _SIZES, "size", "60kB or 1MiB")
     if octets.denominator != 1:
         raise ConfigError(f"{value!r} is not a size; a whole number of bytes, like 60kB or 1MiB")
@@ -92,7 +92,7 @@ def parse_size(value: object) -> int:
 
 
 def parse_fraction(value: object) -> float:
-    """A number from 0 to 1, of "1%" or of a bare fraction."""
+    """Return the number from 0 to 1 of a fraction like "1%" or 0.01."""
     fraction = _exact(value, _FRACTIONS, "fraction", "1% or 0.01, from 0 to 1")
     if fraction > 1:
         raise ConfigError(f"{value!r} is not a fraction; like 1% or 0.01, from 0 to 1")
@@ -100,7 +100,7 @@ def parse_fraction(value: object) -> float:
 
 
 def _shortest(value: float, units: dict[str, Exact]) -> str:
-    """`value` in the largest unit that leaves at least 1."""
+    """Format `value` in the largest unit that is not larger than it."""
     name, factor = next(iter(units.items()))
     for other, candidate in units.items():
         if candidate <= value:
@@ -109,27 +109,27 @@ def _shortest(value: float, units: dict[str, Exact]) -> str:
 
 
 def format_rate(rate: float) -> str:
-    """ "10Mbit" of 1250000.0 bytes per second."""
+    """Format bytes per second: 1250000.0 is "10Mbit"."""
     return "unlimited" if rate == inf else _shortest(rate * 8, _RATES)
 
 
 def format_duration(duration: float) -> str:
-    """ "5ms" of 0.005 seconds."""
+    """Format seconds: 0.005 is "5ms"."""
     return "never" if duration == inf else "0s" if duration == 0 else _shortest(duration, _DURATIONS)
 
 
 def format_size(octets: int) -> str:
-    """ "60kB" of 60000 bytes."""
+    """Format bytes: 60000 is "60kB"."""
     return _shortest(octets, {name: unit for name, unit in _SIZES.items() if "i" not in name})
 
 
 def format_fraction(fraction: float) -> str:
-    """ "1%" of 0.01."""
+    """Format a fraction: 0.01 is "1%"."""
     return f"{fraction * 100:.12g}%"
 
 
 def _validator(parse: Callable[[object], Any]) -> BeforeValidator:
-    """`parse` for pydantic, its error text unchanged."""
+    """Return `parse` as a pydantic validator with the same error text."""
 
     def validate(value: object) -> Any:
         try:
@@ -152,16 +152,18 @@ Rate: TypeAlias = Annotated[
     float,
     _validator(parse_rate),
     PlainSerializer(lambda rate: rate * 8),
-    _schema(_RATES, "a rate like 10Mbit; a bare number is bit/s"),
+    _schema(_RATES, "A rate like 10Mbit; a number without unit is in bit/s."),
 ]
-"""Bytes per second, written like 10Mbit; dumped as bit/s, so that what was dumped means the same when read again."""
+"""Bytes per second, written like 10Mbit. Dumped in bit/s, as a number without unit is read."""
 Duration: TypeAlias = Annotated[
-    float, _validator(parse_duration), _schema(_DURATIONS, "a duration like 5ms; a bare number is seconds")
+    float, _validator(parse_duration), _schema(_DURATIONS, "A duration like 5ms; a number without unit is in seconds.")
 ]
 """Seconds, written like 5ms."""
-Size: TypeAlias = Annotated[int, _validator(parse_size), _schema(_SIZES, "a size like 60kB or 1MiB; a bare number is bytes")]
+Size: TypeAlias = Annotated[
+    int, _validator(parse_size), _schema(_SIZES, "A size like 60kB or 1MiB; a number without unit is in bytes.")
+]
 """Bytes, written like 60kB."""
 Fraction: TypeAlias = Annotated[
-    float, _validator(parse_fraction), _schema(_FRACTIONS, "a fraction like 1% or 0.01, from 0 to 1")
+    float, _validator(parse_fraction), _schema(_FRACTIONS, "A fraction from 0 to 1, like 1% or 0.01.")
 ]
 """From 0 to 1, written like 1%."""

@@ -1,7 +1,7 @@
-"""A user's own program as a node of an emulation: a command line that is told by environment variables what to do.
+"""A user's command line as a node of an emulation, with parameters in environment variables.
 
-A sender is given all its files; a receiver writes what it receives into a folder. Both are run once. What a command prints is
-kept in the node's folder, and the last line of it is told when the command fails.
+A sender is given all its files; a receiver writes what it receives into a folder. Each runs once. Output goes to a file in the
+node's folder; its last line is reported when the command fails.
 """
 
 import ctypes
@@ -17,20 +17,20 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from emu.foreign_program import ForeignContext, ForeignProgram, write_out
+from emu.foreign_program import ForeignContext, ForeignProgram, write_content
 from emu.peers.meter import Meter
-from emu.udp import endpoint_of
+from emu.udp import socket_address_of
 from protocols.errors import UsageError
 from protocols.machine import Content, Group
 
 __all__ = ["CommandReceiver", "CommandSender"]
 
 _PR_SET_PDEATHSIG = 1
-_JOINING = 10.0
-"""A receiver has to join its group in this time."""
-_LOOK = 0.02
-_GRACE, _TERMINATION = 1.0, 2.0
-"""How long a receiver may take to end of itself when the run is over, and then to end when it is told to."""
+_JOIN_TIMEOUT = 10.0
+"""Seconds within which a receiver must join its group."""
+_POLL = 0.02
+_EXIT_TIMEOUT, _TERMINATION_TIMEOUT = 1.0, 2.0
+"""Seconds that a receiver may take to end by itself after the run, and then to end after SIGTERM."""
 _VARIABLE = re.compile(r"\$(?:\{(MCASTLAB_[A-Z]+)\}|(MCASTLAB_[A-Z]+))")
 _FILES = ("$MCASTLAB_FILES", "${MCASTLAB_FILES}")
 _LIBC = ctypes.CDLL(None)
@@ -41,7 +41,7 @@ def _die_with_parent() -> None:
 
 
 class _Command(ForeignProgram):
-    """Runs processes on the host and keeps what they print."""
+    """A process on the host, its output, and the traffic meter."""
 
     role = ""
 
@@ -50,34 +50,34 @@ class _Command(ForeignProgram):
         self._process: subprocess.Popen[bytes] | None = None
         self._failures: list[str] = []
 
-    def prepare(self, seat: ForeignContext) -> None:
-        """Count what is sent and heard from now on."""
-        self._seat = seat
-        self._meter = Meter(seat.loop, seat.device, None)
-        self._received = seat.folder / "received"
+    def prepare(self, context: ForeignContext) -> None:
+        """Start metering, then start or schedule the command."""
+        self._context = context
+        self._meter = Meter(context.loop, context.device, None)
+        self._received = context.folder / "received"
         self._received.mkdir()
-        self._open()
+        self._prepare()
 
-    def _open(self) -> None:
-        """Start, or plan what is to be started."""
+    def _prepare(self) -> None:
+        """Start the command or schedule its start."""
 
     def _environment(self, **more: str) -> dict[str, str]:
-        group, port = endpoint_of(self._group.name)
-        told = {"ROLE": self.role, "HOST": self._seat.name, "NODE": str(self._node), "GROUP": group, "PORT": str(port)}
-        told |= {"ADDRESS": self._seat.address, "DEVICE": self._seat.device, "FOLDER": str(self._received)}
-        told |= {"TTL": str(self._seat.ttl), **more}
-        return {f"MCASTLAB_{key}": value for key, value in told.items()}
+        group, port = socket_address_of(self._group.name)
+        variables = {"ROLE": self.role, "HOST": self._context.name, "NODE": str(self._node), "GROUP": group, "PORT": str(port)}
+        variables |= {"ADDRESS": self._context.address, "DEVICE": self._context.device, "FOLDER": str(self._received)}
+        variables |= {"TTL": str(self._context.ttl), **more}
+        return {f"MCASTLAB_{key}": value for key, value in variables.items()}
 
     def _run(self, **more: str) -> None:
-        """Start the command; the run goes on beside it."""
-        told = self._environment(**more)
-        words = [new for word in self._command for new in _expanded(word, told)]
-        folder, environment = self._seat.folder, os.environ | told
+        """Start the command, without waiting for it."""
+        variables = self._environment(**more)
+        arguments = [new for word in self._command for new in _expand(word, variables)]
+        folder, environment = self._context.folder, os.environ | variables
         with self._log.open("ab") as log:
             try:
-                # A node has one thread, and a command must not outlive it.
+                # preexec_fn is safe in a process of one thread; the command must not outlive the node.
                 self._process = subprocess.Popen(
-                    words,
+                    arguments,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -86,55 +86,55 @@ class _Command(ForeignProgram):
                     preexec_fn=_die_with_parent,  # noqa: PLW1509
                 )
             except OSError as error:
-                raise UsageError(f"{words[0]}: can't be run ({error.strerror})") from error
+                raise UsageError(f"{arguments[0]}: can't be run ({error.strerror})") from error
 
     @property
     def _log(self) -> Path:
-        return self._seat.folder / "output"
+        return self._context.folder / "output"
 
-    def _complain(self, code: int) -> None:
-        """A command ended badly: note its code and the last line it printed."""
+    def _record_failure(self, code: int) -> None:
+        """Record the exit code of a failed command and the last line of its output."""
         how = f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
         lines = self._log.read_text(errors="replace").split("\n")
         last = next((line.strip() for line in reversed(lines) if line.strip()), "it printed nothing")
         self._failures.append(f"{self._command[0]} {how}: {last[:200]}")
 
-    def _told(self, **values: Any) -> dict[str, Any]:
+    def _report(self, **values: Any) -> dict[str, Any]:
         fault = "; ".join(self._failures) or None
-        return {"role": self.role, "counts": {}, "wire": self._meter.told(), "fault": fault, **values}
+        return {"role": self.role, "counts": {}, "meter": self._meter.report(), "fault": fault, **values}
 
     def close(self) -> None:
-        """End what still runs."""
+        """Terminate the command if it still runs, and stop metering."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
             try:
-                self._process.wait(_TERMINATION)
+                self._process.wait(_TERMINATION_TIMEOUT)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
         self._meter.close()
 
-    def census(self) -> dict[str, int]:
-        """What the meter counted."""
-        return self._meter.census()
+    def counters(self) -> dict[str, int]:
+        """Return the counters of the meter."""
+        return self._meter.counters()
 
     def kill(self) -> None:
-        """Kill the process."""
+        """Kill the command."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
         self._meter.close()
 
 
-def _expanded(word: str, told: dict[str, str]) -> list[str]:
-    """A word with the variables of ours in it replaced; all files are a word each."""
+def _expand(word: str, variables: dict[str, str]) -> list[str]:
+    """Replace the variables in an argument; $MCASTLAB_FILES alone becomes one argument for each file."""
     if word in _FILES:
-        return told.get("MCASTLAB_FILES", "").split("\n")
-    return [_VARIABLE.sub(lambda found: told.get(found[1] or found[2], found[0]), word)]
+        return variables.get("MCASTLAB_FILES", "").split("\n")
+    return [_VARIABLE.sub(lambda found: variables.get(found[1] or found[2], found[0]), word)]
 
 
 class CommandSender(_Command):
-    """Runs the command at a time; done when it has ended."""
+    """Runs the command at a time of the run; finished when it has ended."""
 
     role = "sender"
 
@@ -146,83 +146,83 @@ class CommandSender(_Command):
         self._sent: list[list[int]] = []
         self._ended_at: float | None = None
 
-    def _open(self) -> None:
+    def _prepare(self) -> None:
         for number, content in enumerate(self._contents):
-            self._paths.append(self._seat.folder / (content.info.decode() or f"object-{number}"))
-            write_out(content, self._paths[-1])
-        self._seat.later(self._at, self._send)
-        self._seat.ready()
+            self._paths.append(self._context.folder / (content.info.decode() or f"object-{number}"))
+            write_content(content, self._paths[-1])
+        self._context.later(self._at, self._send)
+        self._context.ready()
 
     def _send(self) -> None:
         self._sent = [[number, number] for number in range(len(self._paths))]
         self._run(FILE=str(self._paths[0]), FILES="\n".join(map(str, self._paths)))
-        self._look()
+        self._poll()
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         assert self._process is not None
         code = self._process.poll()
         if code is None:
-            self._seat.loop.call_later(_LOOK, self._look)
+            self._context.loop.call_later(_POLL, self._poll)
             return
-        self._ended_at = self._seat.now
+        self._ended_at = self._context.now
         if code:
-            self._complain(code)
+            self._record_failure(code)
 
     def finished(self) -> bool:
-        """Has it ended, well or badly?"""
+        """Whether the command has ended, successfully or not."""
         return self._ended_at is not None
 
     def result(self) -> dict[str, Any]:
-        """As a sender of ours; files are numbered as they were given."""
-        return self._told(ended_at=self._ended_at, sent=self._sent, failures=self._failures)
+        """Return the result in the form of `SenderProgram`; objects are numbered in the order of the files."""
+        return self._report(ended_at=self._ended_at, sent=self._sent, failures=self._failures)
 
 
 class CommandReceiver(_Command):
-    """Starts the command before the run, and waits until it has joined the group."""
+    """Starts the command before the run, and is ready when it has joined the group."""
 
     role = "receiver"
 
-    def _open(self) -> None:
+    def _prepare(self) -> None:
         self._run()
-        self._await_joining(time.monotonic() + _JOINING)
+        self._await_joining(time.monotonic() + _JOIN_TIMEOUT)
 
     def _await_joining(self, until: float) -> None:
         assert self._process is not None
-        address, _ = endpoint_of(self._group.name)
-        # The kernel lists groups as numbers in the order of the machine's bytes.
+        address, _ = socket_address_of(self._group.name)
+        # /proc/net/igmp lists groups as integers in host byte order.
         number = f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}"
         if number in Path("/proc/self/net/igmp").read_text():
-            self._seat.ready()
+            self._context.ready()
         elif (code := self._process.poll()) is not None:
-            self._complain(code)
+            self._record_failure(code)
             raise UsageError(f"{self._failures[0]}, before it joined {address}")
         elif time.monotonic() > until:
-            raise UsageError(f"{self._command[0]} did not join {address} within {_JOINING:g} s")
+            raise UsageError(f"{self._command[0]} did not join {address} within {_JOIN_TIMEOUT:g} s")
         else:
-            self._seat.loop.call_later(_LOOK, self._await_joining, until)
+            self._context.loop.call_later(_POLL, self._await_joining, until)
 
     def finished(self) -> bool:
-        """Nobody waits for a receiver."""
+        """Never: a run does not wait for receivers."""
         return False
 
     def close(self) -> None:
-        """Let it end of itself for a moment, then tell it to."""
+        """Let the command end by itself for a moment, then terminate it."""
         assert self._process is not None
         try:
-            code = self._process.wait(_GRACE)
+            code = self._process.wait(_EXIT_TIMEOUT)
         except subprocess.TimeoutExpired:
             code = 0
         if code:
-            self._complain(code)
+            self._record_failure(code)
         super().close()
 
     def result(self) -> dict[str, Any]:
-        """What is in the folder; an object is complete when its file was last written to."""
+        """Return the files of the folder; an object counts as complete at the last modification of its file."""
         files = [path for path in sorted(self._received.rglob("*")) if path.is_file()]
-        # Files have the time of day.
-        shift = time.time() - self._seat.now
+        # Modification times are wall-clock times.
+        shift = time.time() - self._context.now
         times = [path.stat().st_mtime - shift for path in files]
-        return self._told(
+        return self._report(
             files=[[path.stat().st_size, sha256(path.read_bytes()).hexdigest()] for path in files],
             first_at=min(times, default=None),
             last_at=max(times, default=None),

@@ -1,4 +1,4 @@
-"""The C functions of NRL's libnorm1 we use, by ctypes. UnsupportedError when the library is not installed."""
+"""Bindings (ctypes) of the functions used of NRL's NORM library, libnorm1."""
 
 import ctypes
 from ctypes import POINTER, c_bool, c_char_p, c_double, c_int, c_int64, c_uint, c_uint8, c_uint16, c_uint32, c_void_p
@@ -16,15 +16,15 @@ EVENTS = (
     *("RX_OBJECT_UPDATED", "RX_OBJECT_COMPLETED", "RX_OBJECT_ABORTED", "RX_ACK_REQUEST", "GRTT_UPDATED"),
     *("CC_ACTIVE", "CC_INACTIVE", "ACKING_NODE_NEW", "SEND_ERROR", "USER_TIMEOUT"),
 )
-"""Names of the library's events, by number."""
+"""Names of the library's event types (NormEventType), by number."""
 
 
 DATA = 1
-"""The type of data objects."""
+"""Object type of data objects (NORM_OBJECT_DATA)."""
 
 
 class NormEvent(ctypes.Structure):
-    """What NormGetNextEvent fills in: 32 bytes on a 64-bit machine."""
+    """The event structure that NormGetNextEvent fills in: 32 bytes on a 64-bit machine."""
 
     _fields_ = [("type", c_int), ("session", c_void_p), ("sender", c_void_p), ("object", c_void_p)]
 
@@ -69,7 +69,10 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
 
 
 def load() -> ctypes.CDLL:
-    """The library, with the types of every function we call: handles have 64 bits, and ctypes would cut them."""
+    """Load the library and declare its functions: handles have 64 bits, which ctypes would truncate.
+
+    Raises UnsupportedError if it is not installed.
+    """
     try:
         library = ctypes.CDLL("libnorm.so.1")
     except OSError:
@@ -83,12 +86,12 @@ def load() -> ctypes.CDLL:
 
 
 def name_of(event_type: int) -> str:
-    """The name of an event, or its number when this library knows more of them."""
+    """Return the name of an event type, or its number if it is unknown."""
     return EVENTS[event_type] if 0 <= event_type < len(EVENTS) else str(event_type)
 
 
 def content_of(library: ctypes.CDLL, handle: int) -> bytes:
-    """All bytes of a data or file object that was received whole."""
+    """Return the bytes of a completely received data or file object."""
     if library.NormObjectGetType(handle) == DATA:
         size = library.NormObjectGetSize(handle)
         return ctypes.string_at(library.NormDataAccessData(handle), size) if size else b""

@@ -1,4 +1,4 @@
-"""Counts what a foreign program sends and hears, on the wire: so it is measured like one of ours."""
+"""Count what a foreign program sends and receives, from packets on the host's device, as machines count their own."""
 
 import asyncio
 import ctypes
@@ -17,10 +17,10 @@ _ETH_P_ALL = 3
 _SO_RCVBUFFORCE, _SO_ATTACH_FILTER = 33, 26
 _SOL_PACKET, _PACKET_STATISTICS = 263, 6
 _BUFFER = 8 << 20
-_AT_ONCE = 200
-_HALF, _WHOLE = 1 << 15, 1 << 16
-# Classic BPF: what leaves, is IPv4 and carries UDP; whole frames of that and no others.
-_LEAVING_UDP = (
+_MAX_BATCH = 200
+_HALF_RANGE, _RANGE = 1 << 15, 1 << 16
+# Classic BPF: pass whole frames that are outgoing and carry IPv4 UDP, and no others.
+_OUTGOING_UDP = (
     *((0x30, 0, 0, 0xFFFFF004), (0x15, 0, 5, socket.PACKET_OUTGOING), (0x28, 0, 0, 12), (0x15, 0, 3, 0x0800)),
     *((0x30, 0, 0, 23), (0x15, 0, 1, socket.IPPROTO_UDP), (0x06, 0, 0, 0x40000), (0x06, 0, 0, 0)),
 )
@@ -35,56 +35,55 @@ class _Program(ctypes.Structure):
 
 
 class Meter:
-    """Sees every UDP packet that leaves by a device, and every one that comes to this host. With a codec messages are told
-    apart by kind, without they are datagrams.
+    """Counts every UDP packet that leaves by a device, and every one the host receives; by kind of message if there is a codec.
 
-    A packet socket would see what comes before the filters that lose packets, so a raw IP socket hears that. Senders must not
-    hand the kernel several packets at once anywhere in the network: they would be seen as one.
+    A packet socket sees packets before ingress filters lose them, so received packets are read from a raw IP socket. Senders
+    must not use batches anywhere in the network: a batch is seen as one packet.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, device: str, codec: Codec | None) -> None:
         self.traffic = Traffic()
         self.counts: Counter[str] = Counter()
-        """What our own machines count: `data_sent`, `repairs_sent`, `nacks_sent`, `nacks_received`."""
+        """Counters as of this project's machines: `data_sent`, `repairs_sent`, `nacks_sent`, `nacks_received`."""
         self.malformed = self._unseen = 0
         self._codec = codec
-        self._heard: dict[bytes, _Stretch] = {}
-        self._leaving = _open_leaving(device)
-        self._coming = _open_coming()
-        loop.add_reader(self._leaving, self._leave)
-        loop.add_reader(self._coming, self._come)
+        self._sequences: dict[bytes, _SequenceRange] = {}
+        self._outgoing = _open_outgoing(device)
+        self._incoming = _open_incoming()
+        loop.add_reader(self._outgoing, self._on_outgoing)
+        loop.add_reader(self._incoming, self._on_incoming)
 
     @property
     def losses(self) -> dict[str, int]:
-        """Packets with a sequence number that came, and those that are missing between the first and the last of a sender."""
-        heard = self._heard.values()
-        return {"data_received": sum(one.came for one in heard), "data_lost": sum(one.missing for one in heard)}
+        """Packets with a sequence number that were received, and those missing between a sender's first and highest number."""
+        sequences = self._sequences.values()
+        return {"data_received": sum(one.received for one in sequences), "data_lost": sum(one.missing for one in sequences)}
 
-    def told(self) -> dict[str, dict[str, int] | dict[str, dict[str, int]]]:
-        """For the report of a node: traffic, and faults; `unseen` packets had no room in the kernel and are in no count."""
+    def report(self) -> dict[str, dict[str, int] | dict[str, dict[str, int]]]:
+        """Return traffic and faults for a node's report; `unseen` packets were dropped by a full socket buffer."""
         traffic = {"packets": self.traffic.packets, "octets": self.traffic.octets}
         return {"traffic": traffic, "faults": {"malformed": self.malformed, "unseen": self._unseen}}
 
-    def census(self) -> dict[str, int]:
-        """For who looks on: everything that was counted so far."""
+    def counters(self) -> dict[str, int]:
+        """Return all counters so far, for progress reports."""
         totals = {"packets": sum(self.traffic.packets.values()), "octets": sum(self.traffic.octets.values())}
         return {**self.counts, **self.losses, **totals}
 
-    def _leave(self) -> None:
-        for frame in _taken(self._leaving):
+    def _on_outgoing(self) -> None:
+        for frame in _read(self._outgoing):
             payload = _payload(frame, 14)
             if self._codec is None:
                 _count(self.traffic, "datagram", len(payload))
-            elif (message := self._understood(payload)) is not None:
-                self._sent(message, len(payload))
+            elif (message := self._decode(payload)) is not None:
+                self._count_outgoing(message, len(payload))
 
-    def _come(self) -> None:
-        for packet in _taken(self._coming):
-            if self._codec is not None and (message := self._understood(_payload(packet, 0))) is not None:
+    def _on_incoming(self) -> None:
+        for packet in _read(self._incoming):
+            if self._codec is not None and (message := self._decode(_payload(packet, 0))) is not None:
                 start = (packet[0] & 15) * 4
-                self._came(message, packet[12:16] + packet[start : start + 2])
+                self._count_incoming(message, packet[12:16] + packet[start : start + 2])
 
-    def _understood(self, payload: bytes) -> Message | None:
+    def _decode(self, payload: bytes) -> Message | None:
         assert self._codec is not None
         try:
             return self._codec.decode(payload)
@@ -92,51 +91,51 @@ class Meter:
             self.malformed += 1
             return None
 
-    def _sent(self, message: Message, size: int) -> None:
+    def _count_outgoing(self, message: Message, size: int) -> None:
         self.traffic.count(message, size)
         if message.kind == "data":
             self.counts["repairs_sent" if message.repair or message.redundant else "data_sent"] += 1
         elif message.kind == "nack":
             self.counts["nacks_sent"] += 1
 
-    def _came(self, message: Message, source: bytes) -> None:
+    def _count_incoming(self, message: Message, source: bytes) -> None:
         if message.kind == "nack":
             self.counts["nacks_received"] += 1
         elif not message.is_feedback and (sequence := getattr(message, "sequence", None)) is not None:
-            stretch = self._heard.get(source)
-            if stretch is None:
-                self._heard[source] = _Stretch(sequence)
+            numbers = self._sequences.get(source)
+            if numbers is None:
+                self._sequences[source] = _SequenceRange(sequence)
             else:
-                stretch.add(sequence)
+                numbers.add(sequence)
 
     def close(self) -> None:
-        """See no more."""
-        self._leave()
-        self._come()
-        statistics = self._leaving.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
+        """Count what waits, and close the sockets."""
+        self._on_outgoing()
+        self._on_incoming()
+        statistics = self._outgoing.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
         self._unseen = int.from_bytes(statistics[4:], sys.byteorder)
-        self._leaving.close()
-        self._coming.close()
+        self._outgoing.close()
+        self._incoming.close()
 
 
-class _Stretch:
-    """The sequence numbers (16 bits) of one sender from the first to the highest that came."""
+class _SequenceRange:
+    """The 16-bit sequence numbers of one sender, from the first to the highest received."""
 
     def __init__(self, first: int) -> None:
         self._first = self._highest = first
-        self.came = 1
+        self.received = 1
 
     @property
     def missing(self) -> int:
-        """Numbers in between that did not come; duplicates can't make it negative."""
-        return max(0, self._highest - self._first + 1 - self.came)
+        """Numbers in the range that were not received; at least 0, since duplicates count as received."""
+        return max(0, self._highest - self._first + 1 - self.received)
 
     def add(self, sequence: int) -> None:
-        """One more."""
-        step = (sequence - self._highest) % _WHOLE
-        if step < _HALF:
+        """Add a received number."""
+        step = (sequence - self._highest) % _RANGE
+        if step < _HALF_RANGE:
             self._highest += step
-        self.came += 1
+        self.received += 1
 
 
 def _count(traffic: Traffic, kind: str, size: int) -> None:
@@ -145,37 +144,37 @@ def _count(traffic: Traffic, kind: str, size: int) -> None:
 
 
 def _payload(packet: bytes, start: int) -> bytes:
-    """The UDP payload of a packet whose IPv4 header begins at `start`."""
+    """Return the UDP payload of a packet whose IPv4 header begins at offset `start`."""
     udp = start + (packet[start] & 15) * 4
     return packet[udp + 8 : udp + int.from_bytes(packet[udp + 4 : udp + 6], "big")]
 
 
-def _taken(sock: socket.socket) -> Iterator[bytes]:
-    for _ in range(_AT_ONCE):
+def _read(sock: socket.socket) -> Iterator[bytes]:
+    for _ in range(_MAX_BATCH):
         try:
             yield sock.recv(65535)
         except BlockingIOError:
             return
 
 
-def _open_coming() -> socket.socket:
+def _open_incoming() -> socket.socket:
     sock = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP)
-    _widen(sock)
+    _set_buffer(sock)
     return sock
 
 
-def _open_leaving(device: str) -> socket.socket:
-    # Bound only after the filter is there, so that nothing else comes before.
+def _open_outgoing(device: str) -> socket.socket:
+    # Bound after the filter is attached, so that nothing is received unfiltered.
     sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-    _widen(sock)
-    code = (_Instruction * len(_LEAVING_UDP))(*(_Instruction(*one) for one in _LEAVING_UDP))
-    program = _Program(len(_LEAVING_UDP), ctypes.addressof(code))
+    _set_buffer(sock)
+    code = (_Instruction * len(_OUTGOING_UDP))(*(_Instruction(*one) for one in _OUTGOING_UDP))
+    program = _Program(len(_OUTGOING_UDP), ctypes.addressof(code))
     sock.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, bytes(program))
     sock.bind((device, _ETH_P_ALL))
     return sock
 
 
-def _widen(sock: socket.socket) -> None:
+def _set_buffer(sock: socket.socket) -> None:
     sock.setblocking(False)
     try:
         sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER)

@@ -1,9 +1,9 @@
-"""NRL's own NORM implementation as a process: a sender or a receiver of data and file objects, for tests and benchmarks.
+"""NRL's NORM implementation as a program: a sender or a receiver of data and file objects, for tests and benchmarks.
 
     python -m emu.peers.nrl_norm send --iface eth0 --kind file --sizes 0 1 60000 --rate 10e6
     python -m emu.peers.nrl_norm recv --iface eth0 --expect 3 --timeout 30
 
-Prints one JSON object per event, and at the end a SUMMARY. Exit code 0: everything expected happened. Object i of
+Prints one JSON object for each event, and a SUMMARY at the end. Exit code 0: everything expected has happened. Object i of
 `--seed S` is `random.Random("S:i").randbytes(size)`, so both ends can compute its SHA-256. Rates are in bits per second here.
 """
 
@@ -27,12 +27,12 @@ from protocols.errors import UnsupportedError, UsageError
 
 __all__ = ["Peer", "content", "main"]
 
-_LOOK = 0.05
-"""Longest wait for an event before the time is looked at again."""
+_POLL = 0.05
+"""Longest wait for an event in seconds before the timeout is checked."""
 
 
 def content(seed: str, index: int, size: int) -> bytes:
-    """The bytes of an object."""
+    """Return the bytes of object `index`."""
     return random.Random(f"{seed}:{index}").randbytes(size)
 
 
@@ -50,17 +50,17 @@ def _cpu() -> float:
 
 
 class Peer:
-    """One instance with one session; UnsupportedError without the library."""
+    """A NORM instance with one session. Raises UnsupportedError without the library."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.lib = lib = load()
-        # The library draws back-off times from rand() and never seeds it: unseeded receivers would all draw the same.
+        # The library draws back-off times from rand() and never seeds it: unseeded receivers would draw equal times.
         seed = options.srand or int.from_bytes(os.urandom(4), "little")
         ctypes.CDLL(None).srand(ctypes.c_uint(seed))
         self.instance = lib.NormCreateInstance(False)
         self.session = lib.NormCreateSession(self.instance, options.addr.encode(), options.port, options.node)
         if not self.session:
-            raise UsageError(f"the library makes no session for {options.addr}:{options.port}")
+            raise UsageError(f"libnorm can't create a session for {options.addr}:{options.port}")
         if options.iface:
             lib.NormSetMulticastInterface(self.session, options.iface.encode())
         if options.loopback:
@@ -75,9 +75,9 @@ class Peer:
         self._until = time.monotonic() + options.timeout
 
     def events(self) -> Iterator[tuple[str, NormEvent]]:
-        """The library's events until the timeout; "" now and then, so that the caller can look at the time.
+        """Yield the library's events until the timeout, and "" at least every 50 ms, so that the caller can check the time.
 
-        The handles in an event are valid until the next one is asked for.
+        The handles in an event are valid until the next one is requested.
         """
         event = NormEvent()
         descriptor = self.lib.NormGetDescriptor(self.instance)
@@ -86,39 +86,39 @@ class Peer:
                 name = name_of(event.type)
                 self.counts[name] = self.counts.get(name, 0) + 1
                 yield name, event
-            select.select([descriptor], [], [], _LOOK)
+            select.select([descriptor], [], [], _POLL)
             yield "", event
 
     def close(self, ok: bool, **fields: Any) -> int:
-        """Print the summary and end the library; the exit code."""
+        """Print the summary, end the library, and return the exit code."""
         _emit("SUMMARY", ok=ok, cpu=round(_cpu(), 4), events=self.counts, **fields)
         self.lib.NormStopInstance(self.instance)
         self.lib.NormDestroyInstance(self.instance)
         return 0 if ok else 1
 
 
-class _Sending:
-    """The objects of a sender, handed over as the library has room. Data must live until the library is done with it."""
+class _ObjectQueue:
+    """A sender's objects, enqueued as the library has room. Data objects are kept until the library is done with them."""
 
     def __init__(self, peer: Peer, options: argparse.Namespace, folder: str) -> None:
         self._peer, self._options, self._folder = peer, options, folder
-        self._waiting = list(enumerate(options.sizes * options.count))
+        self._pending = list(enumerate(options.sizes * options.count))
         self._kept: list[bytes] = []
 
     @property
-    def complete(self) -> bool:
-        """Did the library take everything?"""
-        return not self._waiting
+    def empty(self) -> bool:
+        """Whether the library has taken all objects."""
+        return not self._pending
 
-    def push(self) -> None:
-        """Hand over what the library takes."""
-        while self._waiting:
-            index, size = self._waiting[0]
-            if not self._enqueue(index, size):
+    def enqueue(self) -> None:
+        """Enqueue objects until the library takes no more."""
+        while self._pending:
+            index, size = self._pending[0]
+            if not self._enqueue_object(index, size):
                 return
-            del self._waiting[0]
+            del self._pending[0]
 
-    def _enqueue(self, index: int, size: int) -> bool:
+    def _enqueue_object(self, index: int, size: int) -> bool:
         lib, session, options = self._peer.lib, self._peer.session, self._options
         name = f"{options.prefix}{index}".encode()
         path = Path(self._folder, name.decode())
@@ -146,10 +146,10 @@ def _tune_sender(peer: Peer, options: argparse.Namespace) -> None:
     ):
         if value is not None:
             function(session, value)
-    shape = (options.segment, options.block, options.parity, options.fec_id)
-    if not lib.NormStartSender(session, options.instance, options.buffer, *shape):
-        raise UsageError(f"the library starts no sender with segment, block, parity, fec id {shape}")
-    # Room for everything at once: what is measured is the protocol and not the queue in front of it.
+    code = (options.segment, options.block, options.parity, options.fec_id)
+    if not lib.NormStartSender(session, options.instance, options.buffer, *code):
+        raise UsageError(f"libnorm can't start a sender with segment, block, parity, fec id {code}")
+    # Room for all objects at once, so that the library's transmit queue does not limit the measurement.
     lib.NormSetTxCacheBounds(session, 1 << 30, 8, 4096)
     lib.NormSetTxSocketBuffer(session, options.sockbuf)
 
@@ -161,27 +161,27 @@ def _send(options: argparse.Namespace) -> int:
     _emit("START", role="send")
     before, began, flushed = _cpu(), time.monotonic(), None
     with tempfile.TemporaryDirectory() as folder:
-        sending = _Sending(peer, options, folder)
-        sending.push()
+        objects = _ObjectQueue(peer, options, folder)
+        objects.enqueue()
         for name, _ in peer.events():
             if name.startswith("TX_QUEUE") or not name:
-                sending.push()
-            if name == "TX_FLUSH_COMPLETED" and sending.complete:
+                objects.enqueue()
+            if name == "TX_FLUSH_COMPLETED" and objects.empty:
                 flushed = time.monotonic() - began
                 break
         return peer.close(flushed is not None, seconds=flushed, cpu_tx=round(_cpu() - before, 4))
 
 
-class _Receiving:
-    """What a receiver got, and when the first and the last of it came."""
+class _ReceptionLog:
+    """Objects received, with the times of the first and the last event."""
 
     def __init__(self, peer: Peer, options: argparse.Namespace) -> None:
         self._peer, self._options = peer, options
         self.completed = self.aborted = self.octets = 0
         self.first = self.last = self.before = 0.0
 
-    def on(self, name: str, event: NormEvent) -> None:
-        """One event."""
+    def record(self, name: str, event: NormEvent) -> None:
+        """Record one event."""
         if name == "RX_OBJECT_NEW" and not self.first:
             self.first, self.before = time.monotonic(), _cpu()
         elif name == "RX_OBJECT_COMPLETED":
@@ -208,25 +208,25 @@ def _receive(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as folder:
         peer.lib.NormSetCacheDirectory(peer.instance, f"{folder}/".encode())
         if not peer.lib.NormStartReceiver(peer.session, options.buffer):
-            raise UsageError("the library starts no receiver")
+            raise UsageError("libnorm can't start a receiver")
         peer.lib.NormSetRxSocketBuffer(peer.session, options.sockbuf)
         _emit("START", role="recv")
-        got = _Receiving(peer, options)
+        log = _ReceptionLog(peer, options)
         for name, event in peer.events():
-            got.on(name, event)
-            enough = options.expect and got.completed >= options.expect
-            if enough and time.monotonic() > got.last + options.linger:
+            log.record(name, event)
+            enough = options.expect and log.completed >= options.expect
+            if enough and time.monotonic() > log.last + options.linger:
                 break
-        seconds = got.last - got.first
-        ok = not options.expect or got.completed >= options.expect
+        seconds = log.last - log.first
+        ok = not options.expect or log.completed >= options.expect
         return peer.close(
             ok,
-            completed=got.completed,
-            aborted=got.aborted,
-            bytes=got.octets,
+            completed=log.completed,
+            aborted=log.aborted,
+            bytes=log.octets,
             seconds=round(seconds, 6),
-            mbit_s=round(got.octets * 8e-6 / seconds, 3) if seconds > 0 else None,
-            cpu_rx=round(_cpu() - got.before, 4),
+            mbit_s=round(log.octets * 8e-6 / seconds, 3) if seconds > 0 else None,
+            cpu_rx=round(_cpu() - log.before, 4),
         )
 
 
@@ -244,10 +244,10 @@ def _parser() -> argparse.ArgumentParser:
         add("--node", type=int, default=node)
         add("--iface")
         add("--ttl", type=int, default=1)
-        add("--loopback", action="store_true", help="talk to other programs of this machine")
+        add("--loopback", action="store_true", help="exchange packets with other programs of this machine")
         add("--tx-loss", type=float, default=0.0, help="percent")
         add("--rx-loss", type=float, default=0.0, help="percent")
-        add("--srand", type=int, default=0, help="seed of the library's dice; 0 for a random one")
+        add("--srand", type=int, default=0, help="seed of the library's random numbers; 0 for a random one")
         add("--timeout", type=float, default=60.0)
         add("--buffer", type=_number, default=64 << 20)
         add("--sockbuf", type=_number, default=16 << 20)
@@ -258,9 +258,9 @@ def _parser() -> argparse.ArgumentParser:
 def _sender_options(add: Any) -> None:
     add("--kind", choices=("data", "file"), default="data")
     add("--sizes", type=_number, nargs="+", default=[10000])
-    add("--count", type=int, default=1, help="how often the sizes are repeated")
+    add("--count", type=int, default=1, help="number of times the sizes are repeated")
     add("--seed", default="1")
-    add("--prefix", default="object-", help="object i is called PREFIXi")
+    add("--prefix", default="object-", help="object i is named PREFIXi")
     add("--instance", type=int, default=1)
     add("--segment", type=int, default=1400)
     add("--block", type=int, default=64)
@@ -277,13 +277,13 @@ def _sender_options(add: Any) -> None:
 
 
 def _receiver_options(add: Any) -> None:
-    add("--expect", type=int, default=0, help="end after that many objects")
-    add("--linger", type=float, default=0.5, help="seconds to stay after the last")
+    add("--expect", type=int, default=0, help="end after this many objects")
+    add("--linger", type=float, default=0.5, help="seconds to stay after the last object")
     add("--no-hash", action="store_true")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The program; its exit code."""
+    """Run the program and return its exit code."""
     options = _parser().parse_args(arguments)
     try:
         return _send(options) if options.role == "send" else _receive(options)

@@ -1,6 +1,6 @@
-"""NRL's NORM library as a node of an emulation: a sender or a receiver beside ours, with the same parameters.
+"""NRL's NORM library as a node of an emulation: a sender or a receiver with the parameters of this project's own.
 
-The library has threads of its own; it is loaded in the node's process only, since those would not survive a fork.
+The library is loaded in the node's process only: its threads would not survive a fork.
 """
 
 import ctypes
@@ -10,102 +10,102 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from emu.foreign_program import ForeignContext, ForeignProgram, write_out
+from emu.foreign_program import ForeignContext, ForeignProgram, write_content
 from emu.peers.libnorm import NormEvent, content_of, load, name_of
 from emu.peers.meter import Meter
-from emu.udp import endpoint_of
+from emu.udp import socket_address_of
 from protocols.errors import UsageError
 from protocols.machine import Content, Group
 from protocols.norm.config import NormConfig
 from protocols.norm.wire.codec import NormCodec
 from protocols.rng import key_of
 
-__all__ = ["NrlReceiver", "NrlSenderProgram"]
+__all__ = ["NrlReceiverProgram", "NrlSenderProgram"]
 
-_SPACE = 64 << 20
-"""Bytes the library may use for symbols."""
-_SOCKET = 8 << 20
+_BUFFER = 64 << 20
+"""Bytes of the library's buffer for symbols."""
+_SOCKET_BUFFER = 8 << 20
 _PROBING = {"none": 0, "passive": 1, "active": 2}
 
 
-class _Session(ForeignProgram):
-    """What sender and receiver have in common: the instance, its events, and the meter on the wire."""
+class _NrlNode(ForeignProgram):
+    """A node that runs libnorm1: instance, session, events, and the traffic meter."""
 
     def __init__(self, config: NormConfig, node: int, group: Group, seed: int) -> None:
         self._config, self._node, self._group, self._seed = config, node, group, seed
         self._events: Counter[str] = Counter()
 
-    def prepare(self, seat: ForeignContext) -> None:
-        """Make the session on the host's device."""
-        self._seat = seat
+    def prepare(self, context: ForeignContext) -> None:
+        """Create the session on the host's device."""
+        self._context = context
         self._lib = lib = load()
         # The library draws back-off times from rand() and never seeds it.
-        ctypes.CDLL(None).srand(ctypes.c_uint(key_of(self._seed, "libnorm", seat.name) & 0xFFFFFFFF))
-        address, port = endpoint_of(self._group.name)
-        device = seat.device
-        self._meter = Meter(seat.loop, device, NormCodec())
+        ctypes.CDLL(None).srand(ctypes.c_uint(key_of(self._seed, "libnorm", context.name) & 0xFFFFFFFF))
+        address, port = socket_address_of(self._group.name)
+        device = context.device
+        self._meter = Meter(context.loop, device, NormCodec())
         self._instance = lib.NormCreateInstance(False)
         self._session = lib.NormCreateSession(self._instance, address.encode(), port, self._node)
         if not self._session:
-            raise UsageError(f"libnorm makes no session for {address}:{port}")
+            raise UsageError(f"libnorm can't create a session for {address}:{port}")
         lib.NormSetMulticastInterface(self._session, device.encode())
-        lib.NormSetTTL(self._session, seat.ttl)
-        self._open()
-        seat.loop.add_reader(lib.NormGetDescriptor(self._instance), self._look)
-        seat.ready()
+        lib.NormSetTTL(self._session, context.ttl)
+        self._prepare()
+        context.loop.add_reader(lib.NormGetDescriptor(self._instance), self._poll)
+        context.ready()
 
-    def _open(self) -> None:
-        """Begin to receive, or plan what is to be sent."""
+    def _prepare(self) -> None:
+        """Start receiving, or prepare what is to be sent."""
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         event = NormEvent()
         while self._lib.NormGetNextEvent(self._instance, ctypes.byref(event), False):
             name = name_of(event.type)
             self._events[name] += 1
-            self._on(name, event)
+            self._on_event(name, event)
 
-    def _on(self, name: str, event: NormEvent) -> None:
-        """One event; the handles in it are valid until the next one is asked for."""
+    def _on_event(self, name: str, event: NormEvent) -> None:
+        """Handle one event; its handles are valid until the next one is requested."""
 
     def close(self) -> None:
-        """End the library's threads."""
-        self._look()
-        self._seat.loop.remove_reader(self._lib.NormGetDescriptor(self._instance))
+        """End the library's threads and the meter."""
+        self._poll()
+        self._context.loop.remove_reader(self._lib.NormGetDescriptor(self._instance))
         self._lib.NormStopInstance(self._instance)
         self._lib.NormDestroyInstance(self._instance)
         self._meter.close()
 
-    def census(self) -> dict[str, int]:
-        """What the meter counted."""
-        return self._meter.census()
+    def counters(self) -> dict[str, int]:
+        """Return the counters of the meter."""
+        return self._meter.counters()
 
     def kill(self) -> None:
-        """The library's threads are killed with this process in a moment."""
-        self._look()
+        """Stop the meter; the library's threads are killed with the process."""
+        self._poll()
         self._meter.close()
 
-    def _told(self, role: str, **values: Any) -> dict[str, Any]:
+    def _report(self, role: str, **values: Any) -> dict[str, Any]:
         counts = {**self._meter.counts, **(self._meter.losses if role == "receiver" else {})}
-        return {"role": role, "counts": counts, "wire": self._meter.told(), "events": dict(self._events), **values}
+        return {"role": role, "counts": counts, "meter": self._meter.report(), "events": dict(self._events), **values}
 
 
-class NrlSenderProgram(_Session):
+class NrlSenderProgram(_NrlNode):
     """Sends each content as a file at its time, one after the other."""
 
     def __init__(self, config: NormConfig, node: int, group: Group, seed: int, jobs: Sequence[tuple[float, Content]]) -> None:
         super().__init__(config, node, group, seed)
         self._jobs = jobs
         self._paths: list[Path] = []
-        self._given = 0
+        self._enqueued = 0
         self._due = 0
         self._ended_at: float | None = None
 
-    def _open(self) -> None:
+    def _prepare(self) -> None:
         for number, (_, content) in enumerate(self._jobs):
-            self._paths.append(self._seat.folder / f"object-{number}")
-            write_out(content, self._paths[-1])
-        # A sender that is started probes at once, so it starts when the run does.
-        self._seat.later(0.0, self._start)
+            self._paths.append(self._context.folder / f"object-{number}")
+            write_content(content, self._paths[-1])
+        # A sender probes from its start on, so it is started at time 0.
+        self._context.later(0.0, self._start)
 
     def _start(self) -> None:
         lib, session, config = self._lib, self._session, self._config
@@ -118,46 +118,46 @@ class NrlSenderProgram(_Session):
         lib.NormSetTxRobustFactor(session, config.robust)
         lib.NormSetAutoParity(session, config.auto_parity)
         lib.NormSetTxRate(session, config.rate * 8)
-        shape = (config.segment, config.block, config.parity, config.fec)
-        if not lib.NormStartSender(session, 1 + self.life, _SPACE, *shape):
-            raise UsageError(f"libnorm starts no sender with segment, block, parity, fec {shape}")
+        code = (config.segment, config.block, config.parity, config.fec)
+        if not lib.NormStartSender(session, 1 + self.crashes, _BUFFER, *code):
+            raise UsageError(f"libnorm can't start a sender with segment, block, parity, fec {code}")
         lib.NormSetTxCacheBounds(session, config.cache_size, config.cache_min, config.cache_max)
-        lib.NormSetTxSocketBuffer(session, _SOCKET)
+        lib.NormSetTxSocketBuffer(session, _SOCKET_BUFFER)
         for at, _ in self._jobs:
-            self._seat.later(at, self._more)
+            self._context.later(at, self._on_due)
 
-    def _more(self) -> None:
+    def _on_due(self) -> None:
         self._due += 1
-        self._push()
+        self._enqueue()
 
-    def _push(self) -> None:
-        """Hand over what is due, as far as the library takes it."""
-        while self._given < self._due:
-            info = self._jobs[self._given][1].info
-            path = str(self._paths[self._given]).encode()
+    def _enqueue(self) -> None:
+        """Enqueue what is due until the library takes no more."""
+        while self._enqueued < self._due:
+            info = self._jobs[self._enqueued][1].info
+            path = str(self._paths[self._enqueued]).encode()
             if not self._lib.NormFileEnqueue(self._session, path, info, len(info)):
                 return
-            self._given += 1
+            self._enqueued += 1
             self._ended_at = None
 
-    def _on(self, name: str, event: NormEvent) -> None:
+    def _on_event(self, name: str, event: NormEvent) -> None:
         if name.startswith("TX_QUEUE"):
-            self._push()
-        elif name == "TX_FLUSH_COMPLETED" and self._given == len(self._jobs) <= self._events["TX_OBJECT_SENT"]:
-            self._ended_at = self._seat.now
+            self._enqueue()
+        elif name == "TX_FLUSH_COMPLETED" and self._enqueued == len(self._jobs) <= self._events["TX_OBJECT_SENT"]:
+            self._ended_at = self._context.now
 
     def finished(self) -> bool:
-        """Is everything sent and flushed?"""
+        """Whether everything is sent and flushed."""
         return self._ended_at is not None
 
     def result(self) -> dict[str, Any]:
-        """As a sender of ours; the library numbers its objects from 0."""
-        sent = [[number, number] for number in range(self._given)]
-        return self._told("sender", ended_at=self._ended_at, sent=sent, failures=[])
+        """Return the result in the form of `SenderProgram`; the library numbers objects from 0."""
+        sent = [[number, number] for number in range(self._enqueued)]
+        return self._report("sender", ended_at=self._ended_at, sent=sent, failures=[])
 
 
-class NrlReceiver(_Session):
-    """Receives every object and keeps the digests."""
+class NrlReceiverProgram(_NrlNode):
+    """Receives every object and keeps its size and digest."""
 
     def __init__(self, config: NormConfig, node: int, group: Group, seed: int) -> None:
         super().__init__(config, node, group, seed)
@@ -165,28 +165,28 @@ class NrlReceiver(_Session):
         self._first_at: float | None = None
         self._last_at: float | None = None
 
-    def _open(self) -> None:
-        self._lib.NormSetCacheDirectory(self._instance, f"{self._seat.folder}/".encode())
-        if not self._lib.NormStartReceiver(self._session, _SPACE):
-            raise UsageError("libnorm starts no receiver")
-        self._lib.NormSetRxSocketBuffer(self._session, _SOCKET)
+    def _prepare(self) -> None:
+        self._lib.NormSetCacheDirectory(self._instance, f"{self._context.folder}/".encode())
+        if not self._lib.NormStartReceiver(self._session, _BUFFER):
+            raise UsageError("libnorm can't start a receiver")
+        self._lib.NormSetRxSocketBuffer(self._session, _SOCKET_BUFFER)
 
-    def _on(self, name: str, event: NormEvent) -> None:
+    def _on_event(self, name: str, event: NormEvent) -> None:
         if name == "RX_OBJECT_NEW" and self._first_at is None:
-            self._first_at = self._seat.now
+            self._first_at = self._context.now
         elif name == "RX_OBJECT_COMPLETED":
-            self._last_at = self._seat.now
+            self._last_at = self._context.now
             data = content_of(self._lib, event.object)
             self._files.append([len(data), sha256(data).hexdigest()])
 
     def finished(self) -> bool:
-        """A receiver stays as long as the run."""
+        """Never: a receiver runs until the run ends."""
         return False
 
     def result(self) -> dict[str, Any]:
-        """As a receiver of ours, objects named by their content."""
+        """Return the result in the form of `ReceiverProgram`; objects are identified by their digests."""
         aborted = self._events["RX_OBJECT_ABORTED"]
-        return self._told(
+        return self._report(
             "receiver",
             files=self._files,
             first_at=self._first_at,

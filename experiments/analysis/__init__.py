@@ -1,1 +1,1 @@
-"""What the runs of a sweep say: groups with intervals, paired comparisons, effects, curves over time, theory beside them."""
+"""Statistics of sweep results: group summaries, paired comparisons, variance decomposition, time series, and theory."""

@@ -1,8 +1,8 @@
-"""Bootstrap intervals of means: the percentile method, with dice that are the same on every machine.
+"""Percentile bootstrap intervals of means, with resampling weights that are equal on every machine.
 
-Groups of equal size share their resamples, which makes a thousand groups cost one matrix product. A group too large to be
-carried to the driver is resampled by chunks: its runs are dealt into chunks by their names, and chunks are drawn instead of
-runs; runs being independent, the mean's spread is the same.
+Groups of equal size share their resampling weights, so that a thousand groups cost one matrix product. A group too large to
+collect on the driver is resampled in chunks: its runs are assigned to chunks by a hash of their id, and chunks are drawn
+instead of runs. Runs are independent, so the spread of the mean is the same.
 """
 
 from collections import defaultdict
@@ -20,29 +20,29 @@ from protocols.rng import key_of
 __all__ = ["CHUNKS", "bootstrap", "interval"]
 
 CHUNKS = 1024
-"""Runs of a group that are carried to the driver; above, as many chunks."""
+"""Largest group whose runs are collected individually; larger groups are collected as this many chunks."""
 AT_ONCE = 1 << 22
-"""Values of a matrix product: more groups are done one after another."""
+"""Values in one matrix product; more groups are processed in batches."""
 
 Floats = npt.NDArray[np.float64]
 
 
 @lru_cache(maxsize=4)
 def _weights(size: int, resamples: int) -> Floats:
-    """How often each of `size` items is drawn in each resample."""
+    """Draw multinomial weights: how often each of `size` items occurs in each resample, shape (resamples, size)."""
     dice = np.random.Generator(np.random.Philox(key=key_of(0, "bootstrap", size, resamples)))
     return dice.multinomial(size, np.full(size, 1.0 / size), size=resamples).astype(np.float64)
 
 
 def interval(values: Sequence[float], confidence: float = 0.95, resamples: int = 1000) -> tuple[float, float]:
-    """The interval of the mean of independent values."""
+    """Return the percentile bootstrap interval of the mean of independent values."""
     sums = np.asarray([values], dtype=np.float64)
     low, high = _intervals(sums, np.ones_like(sums), confidence, resamples)
     return float(low[0]), float(high[0])
 
 
 def _intervals(sums: Floats, counts: Floats, confidence: float, resamples: int) -> tuple[Floats, Floats]:
-    """Rows are groups, columns their chunks: sums and counts of values."""
+    """Return interval ends per group; rows of `sums` and `counts` are groups, columns their chunks."""
     weights = _weights(sums.shape[1], resamples).T
     means = (sums @ weights) / (counts @ weights)
     low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2], axis=1)
@@ -56,14 +56,14 @@ Parts = dict[tuple[Any, ...], tuple[Floats, Floats]]
 def bootstrap(
     runs: Runs, by: Sequence[str], metrics: Sequence[str], rows: Sequence[Any], confidence: float, resamples: int
 ) -> dict[tuple[Any, ...], tuple[float, float]]:
-    """Intervals by (metric, *keys) for the groups in `rows`; groups of a single value have none."""
+    """Return bootstrap intervals by (metric, *keys) for the groups in `rows`; groups with a single value have none."""
     largest = max((row[f"{metric_column(metric)}.n"] for row in rows for metric in metrics), default=0)
     parts = _chunked(runs, by, metrics) if largest > CHUNKS else _whole(runs, by, metrics)
     return dict(_solve(parts, confidence, resamples))
 
 
 def _whole(runs: Runs, by: Sequence[str], metrics: Sequence[str]) -> Parts:
-    """Every value of every group, in the order of values: the order runs were stored in must not matter."""
+    """Collect every value of every group, sorted, so that the result does not depend on storage order."""
     keys, columns = [axis_column(name) for name in by], [metric_column(metric) for metric in metrics]
     groups: dict[tuple[Any, ...], list[float]] = defaultdict(list)
     for row in runs.ok.select(*keys, *columns).collect():

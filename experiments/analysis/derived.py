@@ -1,4 +1,4 @@
-"""Metrics that are made of stored ones, so that theory's quantities have a column."""
+"""Metrics computed from stored metrics, so that every quantity predicted by theory has a column."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ __all__ = ["DERIVED", "Derived", "with_derived"]
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """What it means, and the SQL over stored metrics, written without their m_."""
+    """A derived metric: its description, the stored metrics it needs, and its SQL expression over their m_ columns."""
 
     help: str
     needs: tuple[str, ...]
@@ -29,11 +29,11 @@ DERIVED: Mapping[str, Derived] = {
         "data packets over completion time", ("data_sent", "completion_time"), "m_data_sent / nullif(m_completion_time, 0)"
     ),
 }
-"""By the name they have beside the stored metrics."""
+"""Derived metrics by name, without the prefix m_."""
 
 
 def with_derived(frame: Any, metrics: Sequence[str]) -> tuple[Any, tuple[str, ...]]:
-    """The frame with a column for each derived metric whose parts are among `metrics`, and all names."""
+    """Add a column for each derived metric computable from `metrics`; return the frame and the names of all metrics."""
     from pyspark.sql import functions as f
 
     found = {name: made for name, made in DERIVED.items() if name not in metrics and set(made.needs) <= set(metrics)}

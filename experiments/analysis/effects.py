@@ -1,8 +1,9 @@
-"""Which parameter matters: rank correlation of each axis with a metric, and how the metric's variance divides.
+"""Variance decomposition of a metric over the axes of a sweep, and rank correlation of each axis with the metric.
 
-`share` is an axis's main effect: the variance of the means over its values, of all variance. What all axes together explain
-beyond their main effects is interaction; what differs between runs of one point is chance. On a balanced grid the parts add up
-to one; axes with many values (sampled ones) are cut into BINS groups of equal size first.
+`share` is the main effect of an axis: the variance of the means over its values, divided by the total variance. The variance
+between points not explained by main effects is interaction; the variance between replications of a point is the residual,
+called chance. On a balanced grid the parts add up to one. Numeric axes with many values (sampled ones) are first cut into BINS
+quantile groups.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,21 +14,21 @@ import numpy as np
 import numpy.typing as npt
 
 from experiments.analysis.runs import Runs, axis_column, metric_column
-from experiments.analysis.summary import finite
+from experiments.analysis.summary import without_nan
 
-__all__ = ["BINS", "SAMPLE", "Effect", "Effects", "effects", "rank_correlation"]
+__all__ = ["BINS", "SAMPLE", "MainEffect", "VarianceDecomposition", "effects", "rank_correlation"]
 
 BINS = 10
 MOST_VALUES = 20
-"""Values an axis may have to be taken as it is."""
+"""Largest number of values an axis may have without being binned."""
 NUMBERS = ("double", "float", "bigint", "int", "smallint", "tinyint", "boolean")
 SAMPLE = 200_000
-"""Runs whose ranks are compared; of more, a sample chosen by their names."""
+"""Largest number of runs whose ranks are compared; of more runs a sample is selected by a hash of their id."""
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
-    """What one axis does to a metric. `correlation` (Spearman) is None for an axis of words."""
+class MainEffect:
+    """Main effect of one axis on a metric; `correlation` (Spearman) is None for an axis that is not numeric."""
 
     axis: str
     correlation: float | None
@@ -36,18 +37,18 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True)
-class Effects:
-    """What divides the variance of a metric: axes, largest share first, their interaction, and chance."""
+class VarianceDecomposition:
+    """Fractions of a metric's variance: axes in descending order, their interaction, and the residual (`chance`)."""
 
     metric: str
     count: int
     variance: float
-    axes: tuple[Effect, ...]
+    axes: tuple[MainEffect, ...]
     interaction: float | None
     chance: float | None
 
     def rows(self) -> list[dict[str, Any]]:
-        """A flat row for each axis, then for interaction and chance."""
+        """Return one flat row per axis, then rows for interaction and chance."""
         head = {"metric": self.metric, "count": self.count}
         rest = (("(interaction)", self.interaction), ("(chance)", self.chance))
         found: list[dict[str, Any]] = [{**head, **asdict(effect)} for effect in self.axes]
@@ -55,10 +56,10 @@ class Effects:
         return found + [{**head, "axis": name, "share": share, **blank} for name, share in rest if share is not None]
 
 
-def effects(runs: Runs, metrics: Sequence[str], axes: Sequence[str] | None = None) -> list[Effects]:
-    """Of each metric that varied; empty when no axis did. All metrics together take three passes over the runs."""
+def effects(runs: Runs, metrics: Sequence[str], axes: Sequence[str] | None = None) -> list[VarianceDecomposition]:
+    """Decompose the variance of each metric that varied; empty if no axis did. Takes three passes over the runs in total."""
     names = list(runs.axes if axes is None else axes)
-    known = finite(runs.ok, metrics)
+    known = without_nan(runs.ok, metrics)
     varied, spreads = _spreads(known, names, metrics)
     if not varied:
         return []
@@ -71,7 +72,7 @@ def effects(runs: Runs, metrics: Sequence[str], axes: Sequence[str] | None = Non
 def _spreads(
     known: Any, names: Sequence[str], metrics: Sequence[str]
 ) -> tuple[dict[str, int], dict[str, tuple[int, float | None]]]:
-    """How many values each axis took, without those of one; and count and variance of each metric."""
+    """Return the number of values of each axis that has several, and (count, population variance) of each metric."""
     from pyspark.sql import functions as f
 
     values = [f.countDistinct(axis_column(name)) for name in names]
@@ -88,7 +89,7 @@ def _divide(
     points: list[Any],
     varied: Mapping[str, int],
     correlations: Mapping[tuple[str, str], float],
-) -> Effects:
+) -> VarianceDecomposition:
     count, variance = spread
     assert variance, "the metric varied"
     column = metric_column(metric)
@@ -96,18 +97,18 @@ def _divide(
     sizes = np.array([row[f"{column}.n"] for row in rows], dtype=np.float64)
     means = np.array([row[f"{column}.mean"] for row in rows])
     shares = {name: _between([row[axis_column(name)] for row in rows], sizes, means) / variance for name in varied}
-    found = [Effect(name, correlations.get((metric, name)), shares[name], number) for name, number in varied.items()]
+    found = [MainEffect(name, correlations.get((metric, name)), shares[name], number) for name, number in varied.items()]
     found.sort(key=lambda effect: -effect.share)
     chance = interaction = None
     if len(rows) < count:
-        # Only repetitions of a point can tell chance from interaction.
+        # Only replications of a point separate residual variance from interaction.
         explained = _between(range(len(rows)), sizes, means) / variance
         chance, interaction = 1.0 - explained, explained - sum(shares.values())
-    return Effects(metric, count, variance, tuple(found), interaction, chance)
+    return VarianceDecomposition(metric, count, variance, tuple(found), interaction, chance)
 
 
 def _labels(known: Any, varied: Mapping[str, int]) -> list[Any]:
-    """What groups the runs by an axis: its values, or groups of equal size where there are many."""
+    """Return grouping columns for the axes: their values, or quantile groups if an axis has many."""
     from pyspark.sql import functions as f
 
     types = dict(known.dtypes)
@@ -119,7 +120,7 @@ def _labels(known: Any, varied: Mapping[str, int]) -> list[Any]:
 
 
 def _place(column: str, edges: Sequence[float]) -> Any:
-    """Which of the groups between the edges a value is in."""
+    """Return the column of the index of the quantile group a value is in."""
     from pyspark.sql import functions as f
 
     label = f.lit(0)
@@ -129,7 +130,7 @@ def _place(column: str, edges: Sequence[float]) -> Any:
 
 
 def _points(known: Any, metrics: Sequence[str], labels: Sequence[Any]) -> list[Any]:
-    """A row per point of the sweep: the labels of the axes, and of each metric how many runs came to it, and their mean."""
+    """Aggregate per point: labels of the axes, and count and mean of each metric."""
     from pyspark.sql import functions as f
 
     columns = [metric_column(metric) for metric in metrics]
@@ -138,7 +139,7 @@ def _points(known: Any, metrics: Sequence[str], labels: Sequence[Any]) -> list[A
 
 
 def _between(labels: Sequence[Any], sizes: npt.NDArray[np.float64], means: npt.NDArray[np.float64]) -> float:
-    """The variance of the groups' means, each weighted by its size."""
+    """Return the variance between groups: the size-weighted variance of their means."""
     places = {label: place for place, label in enumerate(dict.fromkeys(labels))}
     group = np.fromiter((places[label] for label in labels), dtype=np.int64, count=len(labels))
     weights = np.bincount(group, sizes)
@@ -147,7 +148,7 @@ def _between(labels: Sequence[Any], sizes: npt.NDArray[np.float64], means: npt.N
 
 
 def _correlations(known: Any, metrics: Sequence[str], names: Sequence[str], count: int) -> dict[tuple[str, str], float]:
-    """Rank correlation by metric and axis."""
+    """Return Spearman rank correlations by (metric, axis)."""
     from pyspark.sql import functions as f
 
     types = dict(known.dtypes)
@@ -169,7 +170,7 @@ def _correlations(known: Any, metrics: Sequence[str], names: Sequence[str], coun
 
 
 def rank_correlation(ours: npt.ArrayLike, theirs: npt.ArrayLike) -> float | None:
-    """Spearman's rank correlation, equal values sharing their rank; None when one side never varies."""
+    """Return Spearman's rank correlation with mean ranks for ties; None if one side is constant."""
     a, b = (_ranks(np.asarray(values, dtype=np.float64)) for values in (ours, theirs))
     a, b = a - a.mean(), b - b.mean()
     size = float(np.sqrt((a @ a) * (b @ b)))

@@ -1,4 +1,4 @@
-"""Closed forms by name: which metric each predicts, what it has to know of a point, and when it holds."""
+"""Registry of closed forms: the metric each predicts, the scenario values it needs, and when it applies."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from protocols.norm.quantise import gsize_code, gsize_value, rtt_code, rtt_secon
 __all__ = ["FORMULAS", "Formula"]
 
 HEADER = 32
-"""Bytes of a NORM data packet before the segment: common header, FEC payload id, object transmission information left out."""
+"""Bytes of a NORM data packet before the segment: common header and FEC payload id, without FTI."""
 
 RECEIVERS = ("topology.receivers", "topology.leaves")
 LOSS = ("topology.link.down.loss", "topology.loss")
@@ -22,10 +22,11 @@ LINK_DELAY = ("topology.link.up.delay",)
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A prediction of the mean of `metric`, or, when `ceiling`, of what it can't exceed.
+    """A prediction of the mean of `metric`, or, if `ceiling`, of its upper bound.
 
-    `needs` says for each argument of `value` where a point's scenario tells it: the first of these keys that it has. `optional`
-    ones are 0 where no key is there. `applies` says for which scenarios it is meant; the rest of `assumes` nobody checks.
+    `needs` maps each argument of `value` to scenario keys; the first key present in a point gives the argument. Arguments in
+    `optional` are 0 if no key is present. `applies` decides from a point's scenario; the conditions in `assumes` are not
+    checked.
     """
 
     metric: str
@@ -40,13 +41,14 @@ class Formula:
 
 
 def _nacks(receivers: float, gsize: float, backoff: float, grtt: float, link_delay: float) -> float:
-    said = rtt_seconds(rtt_code(grtt))
-    return theory.nacks(gsize_value(gsize_code(int(gsize))), backoff, 2 * link_delay / said, int(receivers))
+    advertised = rtt_seconds(rtt_code(grtt))
+    return theory.nacks(gsize_value(gsize_code(int(gsize))), backoff, 2 * link_delay / advertised, int(receivers))
 
 
 def _nacks_independent(receivers: float, loss: float, gsize: float, backoff: float, grtt: float, link_delay: float) -> float:
-    said = rtt_seconds(rtt_code(grtt))
-    return theory.nacks_independent(gsize_value(gsize_code(int(gsize))), backoff, 2 * link_delay / said, int(receivers), loss)
+    advertised = rtt_seconds(rtt_code(grtt))
+    delay = 2 * link_delay / advertised
+    return theory.nacks_independent(gsize_value(gsize_code(int(gsize))), backoff, delay, int(receivers), loss)
 
 
 def _nacks_approximate(gsize: float, backoff: float) -> float:
@@ -58,7 +60,7 @@ def _repetition(receivers: float, loss: float, shared: float) -> float:
 
 
 def _blocks(size: float, segment: float, block: float) -> tuple[tuple[int, int], ...]:
-    """Lengths of the blocks of a file with how many have each: as equal as they can be (RFC 5052 9.1)."""
+    """Return (block length, number of such blocks) of a file, divided as evenly as possible (RFC 5052 9.1)."""
     symbols = ceil(size / segment)
     blocks = ceil(symbols / block)
     large = symbols % blocks
@@ -74,10 +76,10 @@ def _integrated(
 
 
 def _incomplete(loss: float, block: float, proactive: float, size: float, segment: float) -> float:
-    whole = 1.0
+    decoded = 1.0
     for k, count in _blocks(size, segment, block):
-        whole *= (1.0 - theory.block_failure(k, k + int(proactive), loss)) ** count
-    return 1.0 - whole
+        decoded *= (1.0 - theory.block_failure(k, k + int(proactive), loss)) ** count
+    return 1.0 - decoded
 
 
 def _protocol(*names: str) -> Callable[[Mapping[str, Any]], bool]:
@@ -136,7 +138,7 @@ def _router(halves: int) -> Callable[..., float]:
     return value
 
 
-INDEPENDENT = "each receiver loses on its own, with the same probability, and feedback is never lost"
+INDEPENDENT = "losses are independent between receivers with equal probability, and feedback is never lost"
 RFC5401 = "RFC 5401 3.2.2; Nonnenmacher and Biersack 1999"
 NBT = "Nonnenmacher, Biersack, Towsley 1998"
 TKP = "Towsley, Kurose, Pingali 1997"
@@ -148,7 +150,7 @@ ROUTED = {"segment": ("protocol.segment",), "rate": ("topology.nodes.router.rate
 FORMULAS: dict[str, Formula] = {
     "nacks": Formula(
         "requests_per_loss",
-        "NACKs for a loss that all receivers see at once",
+        "NACKs for a loss that all receivers detect simultaneously",
         RFC5401,
         "the loss is on the trunk, GRTT is fixed (probing: none), losses are far apart, no parity",
         {"receivers": RECEIVERS, **SUPPRESSION, "grtt": ("protocol.grtt",), "link_delay": LINK_DELAY},
@@ -157,9 +159,9 @@ FORMULAS: dict[str, Formula] = {
     ),
     "nacks-independent": Formula(
         "requests_per_loss",
-        "NACKs for a packet that some receivers lose, each on its own",
+        "NACKs for a packet that receivers lose independently",
         RFC5401,
-        "receivers' links lose content alone, GRTT is fixed (probing: none), losses are far apart, no parity",
+        "only content is lost, on receivers' links; GRTT is fixed (probing: none), losses are far apart, no parity",
         {**MANY, **SUPPRESSION, "grtt": ("protocol.grtt",), "link_delay": LINK_DELAY},
         _nacks_independent,
         _own_loss,
@@ -168,14 +170,14 @@ FORMULAS: dict[str, Formula] = {
         "requests_per_loss",
         "the RFC's approximation exp(1.2 (ln G + 1)/(2K))",
         RFC5401,
-        "as many losers as the group size says, half a GRTT apart; up to 40 % off",
+        "as many losers as the group size, half a GRTT apart; up to 40 % off",
         SUPPRESSION,
         _nacks_approximate,
         _protocol("norm"),
     ),
     "arq": Formula(
         "transmissions",
-        "transmissions per packet until all have it",
+        "transmissions per packet until all receivers have it",
         NBT,
         INDEPENDENT + "; no parity",
         {**MANY, "shared": SHARED},
@@ -185,9 +187,9 @@ FORMULAS: dict[str, Formula] = {
     ),
     "fec": Formula(
         "transmissions",
-        "transmissions per packet with as much parity on demand as is asked for",
+        "transmissions per packet with unlimited parity on demand",
         NBT,
-        INDEPENDENT + "; one file, parity enough for every block",
+        INDEPENDENT + "; one file, enough parity for every block",
         {**MANY, **CODED, "proactive": ("protocol.auto_parity",), "shared": SHARED},
         _integrated,
         _with_parity,
@@ -195,9 +197,9 @@ FORMULAS: dict[str, Formula] = {
     ),
     "residual": Formula(
         "incomplete",
-        "share of receivers that can't decode a file from what is sent once",
+        "fraction of receivers that cannot decode a file from its first transmission",
         NBT,
-        "one file, nothing is repaired on demand, each receiver loses on its own",
+        "one file, no repairs on demand, losses are independent between receivers",
         {"loss": LOSS, **CODED, "proactive": ("protocol.auto_parity",)},
         _incomplete,
         _protocol("norm"),
@@ -213,7 +215,7 @@ FORMULAS: dict[str, Formula] = {
         "feedback_per_packet",
         "NACKs per packet of protocol N2",
         TKP,
-        INDEPENDENT + "; suppression is perfect",
+        INDEPENDENT + "; NACK suppression is ideal",
         MANY,
         _tkp_nacks(2),
         _protocol("n2"),
@@ -221,9 +223,9 @@ FORMULAS: dict[str, Formula] = {
     **{
         f"{name.lower()}-throughput": Formula(
             "processing_throughput",
-            f"throughput of protocol {name} when processors are the limit, in packets a processor handles",
+            f"throughput of protocol {name} when processors are the bottleneck, in packets a processor handles",
             TKP,
-            INDEPENDENT + "; waits are long beside delays; every packet costs sender and receiver the same time",
+            INDEPENDENT + "; timers are long compared with delays; every packet costs sender and receiver the same time",
             MANY,
             _tkp_throughput(name),
             _protocol(name.lower()),
@@ -232,7 +234,7 @@ FORMULAS: dict[str, Formula] = {
     },
     "single-mac": Formula(
         "goodput_mbit_s",
-        "goodput through a router whose one half-duplex Ethernet MAC carries every frame twice",
+        "goodput through a router with one half-duplex Ethernet MAC that carries every frame twice",
         "IEEE 802.3, 802.1Q",
         "the router is the bottleneck and frames it with VLAN tags",
         ROUTED,
@@ -251,4 +253,4 @@ FORMULAS: dict[str, Formula] = {
         ceiling=True,
     ),
 }
-"""By the name that `--theory` and the `theory` of a report use."""
+"""Formulas by the name used in `--theory` and in the key `theory` of a sweep file."""

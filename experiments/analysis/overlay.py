@@ -1,37 +1,37 @@
-"""Theory beside measurement: what a formula says for each point of a sweep, and how far the measured mean is from it."""
+"""Compare theory with measurement: a formula's prediction at each point of a sweep, and the residual of the measured mean."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from experiments.analysis.formulas import FORMULAS, Formula
-from experiments.analysis.points import Points
+from experiments.analysis.point_scenarios import PointScenarios
 from experiments.analysis.runs import Runs
-from experiments.analysis.summary import Group, summarise
+from experiments.analysis.summary import GroupSummary, summarise
 from protocols.errors import UsageError
 
-__all__ = ["NEAR", "Expected", "Wanted", "expect", "overlay", "wanted"]
+__all__ = ["MOST_STANDARD_ERRORS", "FormulaRequest", "Prediction", "expect", "overlay", "parse_formula"]
 
-NEAR = 4.0
-"""Standard errors within which a mean counts as theory's."""
+MOST_STANDARD_ERRORS = 4.0
+"""Largest residual, in standard errors, at which theory holds."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A formula by name, and what the user says of its arguments: a number, or the key to take it from."""
+class FormulaRequest:
+    """A formula by name, with arguments the user set: a number, or the scenario key to take it from."""
 
     name: str
     given: Mapping[str, float | str]
 
     @property
     def formula(self) -> Formula:
-        """The formula itself."""
+        """The registered formula."""
         return FORMULAS[self.name]
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
-    """Theory for one point: `residual` is (mean - expected) in standard errors, None where the runs do not vary or are one."""
+class Prediction:
+    """Theory at one point. `residual` is (mean - expected)/standard error; None if the runs do not vary or there is one."""
 
     keys: dict[str, Any]
     formula: str
@@ -43,13 +43,13 @@ class Expected:
     holds: bool
 
     def plain(self) -> dict[str, Any]:
-        """One flat row: the keys, then the numbers."""
+        """Return one flat row: the keys, then the numbers."""
         row = asdict(self)
         return {**row.pop("keys"), **row}
 
 
-def wanted(text: str) -> Wanted:
-    """`NAME` or `NAME:argument=value,...` as the user writes it."""
+def parse_formula(text: str) -> FormulaRequest:
+    """Parse `NAME` or `NAME:argument=value,...`; UsageError for an unknown name or argument."""
     name, _, rest = text.partition(":")
     if name not in FORMULAS:
         raise UsageError(f"--theory: value {name!r} is not allowed; one of {', '.join(FORMULAS)}")
@@ -62,7 +62,7 @@ def wanted(text: str) -> Wanted:
                 f"--theory: value {item!r} is not allowed; {name} takes argument=number or argument=key of {allowed}"
             )
         given[key] = _number(value)
-    return Wanted(name, given)
+    return FormulaRequest(name, given)
 
 
 def _number(text: str) -> float | str:
@@ -72,10 +72,11 @@ def _number(text: str) -> float | str:
         return text
 
 
-def overlay(runs: Runs, theory: Wanted, points: Points, known: Sequence[Group] = ()) -> list[Expected]:
-    """The formula at every point of the sweep where it can be computed, beside the mean of the runs there.
+def overlay(runs: Runs, theory: FormulaRequest, points: PointScenarios, known: Sequence[GroupSummary] = ()) -> list[Prediction]:
+    """Evaluate the formula at every point where its arguments are known, and compare with the mean of the runs there.
 
-    `known` are groups of whole points that were computed before.
+    `known` are group summaries of whole points computed earlier. Raises UsageError if no run has the metric or no point
+    qualifies.
     """
     formula = theory.formula
     if formula.metric not in runs.metrics:
@@ -90,29 +91,29 @@ def overlay(runs: Runs, theory: Wanted, points: Points, known: Sequence[Group] =
         raise UsageError(
             f"--theory: value {theory.name!r} is not allowed; "
             + (
-                f"no point tells {', '.join(missing)}; say it like {theory.name}:{missing[0]}=KEY or =NUMBER"
+                f"no point sets {', '.join(missing)}; give it as {theory.name}:{missing[0]}=KEY or =NUMBER"
                 if missing
-                else "no point of this sweep is of the kind it is meant for"
+                else "it applies to no point of this sweep"
             )
         )
     return found
 
 
-def _beside(theory: Wanted, group: Group, point: Mapping[str, Any]) -> Expected | None:
+def _beside(theory: FormulaRequest, group: GroupSummary, point: Mapping[str, Any]) -> Prediction | None:
     value = expect(theory, point)
     if value is None:
         return None
     gap = group.mean - value
     residual = gap / group.error if group.error else None
     exact = abs(gap) <= 1e-9 * max(abs(value), 1.0)
-    holds = exact or (residual is not None and abs(residual) <= NEAR)
+    holds = exact or (residual is not None and abs(residual) <= MOST_STANDARD_ERRORS)
     if theory.formula.ceiling:
-        holds = gap <= NEAR * (group.error or 0.0) + 1e-9 * abs(value)
-    return Expected(group.keys, theory.name, group.metric, value, group.mean, group.count, residual, holds)
+        holds = gap <= MOST_STANDARD_ERRORS * (group.error or 0.0) + 1e-9 * abs(value)
+    return Prediction(group.keys, theory.name, group.metric, value, group.mean, group.count, residual, holds)
 
 
-def expect(theory: Wanted, point: Mapping[str, Any]) -> float | None:
-    """The formula for a scenario as flat keys; None where it is not meant for it, or an argument is not told."""
+def expect(theory: FormulaRequest, point: Mapping[str, Any]) -> float | None:
+    """Evaluate the formula for a scenario as flat keys; None if it does not apply or an argument is unknown."""
     if not theory.formula.applies(point):
         return None
     arguments = {name: _find(theory, name, point) for name in theory.formula.needs}
@@ -124,8 +125,8 @@ def expect(theory: Wanted, point: Mapping[str, Any]) -> float | None:
         return None
 
 
-def _find(theory: Wanted, name: str, point: Mapping[str, Any]) -> float | None:
-    """An argument: as the user gave it, else from the scenario."""
+def _find(theory: FormulaRequest, name: str, point: Mapping[str, Any]) -> float | None:
+    """Return an argument as the user gave it, else from the scenario; None if unknown."""
     given = theory.given.get(name)
     if isinstance(given, float):
         return given

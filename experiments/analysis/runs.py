@@ -1,4 +1,4 @@
-"""The runs of a sweep as a Spark DataFrame: one row per run, and which of its columns are axes and which metrics."""
+"""The runs of a sweep as a Spark DataFrame, one row per run, with its columns classified as axes and metrics."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -6,48 +6,48 @@ from pathlib import Path
 from typing import Any
 
 from experiments.analysis.derived import with_derived
-from experiments.analysis.jobs import jobs_of
-from experiments.sweep.store.datasets import latest_version, runs
+from experiments.sweep.store.datasets import runs
+from experiments.sweep.store.invocations import latest_version, read_invocations
 from protocols.errors import UsageError
 
 __all__ = ["AXIS", "CASE", "METRIC", "Runs", "axis_column", "metric_column", "open_runs", "pick", "plain_name"]
 
 AXIS, METRIC = "p_", "m_"
 CASE = "case"
-"""A column beside the axes: the named case a run belongs to."""
+"""Column of the named case a run belongs to; treated as an axis."""
 
 
 def plain_name(column: str) -> str:
-    """What a user calls a column: `p_topology__receivers` is `topology.receivers`."""
+    """Convert a column name to the user's name: `p_topology__receivers` to `topology.receivers`."""
     return column.removeprefix(AXIS).removeprefix(METRIC).replace("__", ".")
 
 
 def axis_column(name: str) -> str:
-    """The column of an axis, or of the case."""
+    """Return the column of an axis, or of the case."""
     return CASE if name == CASE else AXIS + name.replace(".", "__")
 
 
 def metric_column(name: str) -> str:
-    """The column of a metric."""
+    """Return the column of a metric."""
     return METRIC + name.replace(".", "__")
 
 
 def pick(option: str, said: str, known: Sequence[str]) -> str:
-    """The one of the `known` dotted names that a user meant: the whole of it, or an end of it that no other has."""
+    """Return the one of `known` dotted names that `said` is, or is an unambiguous suffix of; UsageError otherwise."""
     if said in known:
         return said
     ends = [name for name in known if name.endswith("." + said)]
     if len(ends) == 1:
         return ends[0]
-    what = f"several are meant by it: {', '.join(ends)}" if ends else f"one of {', '.join(known) or 'none at all'}"
+    what = f"it is ambiguous: {', '.join(ends)}" if ends else f"one of {', '.join(known) or 'none'}"
     raise UsageError(f"{option}: value {said!r} is not allowed; {what}")
 
 
 @dataclass(frozen=True)
 class Runs:
-    """One row per run. `frame` holds the columns of the store; names of axes and metrics are dotted, as users write them.
+    """One row per run. `frame` has the columns of the store; names of axes and metrics are dotted, as users write them.
 
-    `metrics` are those that any run came to; `versions` are all those of the code in the store, `version` that of these runs.
+    `metrics` are those with a value in any run; `version` is the code version of these runs, `versions` are all in the store.
     """
 
     frame: Any
@@ -59,32 +59,35 @@ class Runs:
 
     @property
     def ok(self) -> Any:
-        """The runs that came to a result."""
+        """The runs with status ok."""
         from pyspark.sql import functions as f
 
         return self.frame.where(f.col("status") == "ok")
 
     def chosen_axes(self, said: Iterable[str], option: str = "--by") -> tuple[str, ...]:
-        """Axes as the user wrote them, by their whole names."""
+        """Resolve axis names written by the user to full names."""
         return tuple(dict.fromkeys(pick(option, name.strip(), self.axes) for name in said if name.strip()))
 
     def chosen_metrics(self, said: Iterable[str], option: str = "--metric") -> tuple[str, ...]:
-        """Metrics as the user wrote them, by their whole names; all when none was written."""
+        """Resolve metric names written by the user to full names; all metrics if there are none."""
         return tuple(dict.fromkeys(pick(option, name.strip(), self.metrics) for name in said if name.strip())) or self.metrics
 
 
 def open_runs(session: Any, folder: Path, version: str | None = None) -> Runs:
-    """The runs in a sweep's folder, each once, of one version of the code: the last that ran, or `version`."""
+    """Open the runs in a sweep's folder, each once, of one code version: that of the latest invocation, or `version`.
+
+    Raises UsageError for a version the folder does not hold.
+    """
     from pyspark.sql import functions as f
 
-    known = sorted({str(job["version"]) for job in jobs_of(folder)})
+    known = sorted({str(job["version"]) for job in read_invocations(folder)})
     if version is not None and version not in known:
-        raise UsageError(f"--version: value {version!r} is not allowed; one of {', '.join(known) or 'none at all'}")
+        raise UsageError(f"--version: value {version!r} is not allowed; one of {', '.join(known) or 'none'}")
     chosen = version or latest_version(folder)
     frame: Any = runs(session, folder, chosen)
     axes = [plain_name(name) for name in frame.columns if name.startswith(AXIS)]
     metrics = sorted(plain_name(name) for name in frame.columns if name.startswith(METRIC))
-    # One pass says how many runs there are, which metrics any of them came to, and whether there are named cases.
+    # One pass counts the runs, finds the metrics with a value, and finds whether there are named cases.
     seen = frame.agg(f.count("*"), f.count(CASE), *(f.count(metric_column(metric)) for metric in metrics)).first()
     if seen[1]:
         axes.append(CASE)

@@ -1,4 +1,4 @@
-"""Groups of runs in numbers: count, mean, spread, intervals and percentiles of a metric."""
+"""Summary statistics of groups of runs: count, mean, standard deviation, confidence intervals and percentiles of a metric."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -9,18 +9,18 @@ from experiments.analysis.bootstrap import bootstrap
 from experiments.analysis.runs import Runs, axis_column, metric_column
 from experiments.compare.paired import student_quantile
 
-__all__ = ["EXACT_UP_TO", "PERCENTILES", "Group", "finite", "order", "reach", "summarise"]
+__all__ = ["EXACT_UP_TO", "PERCENTILES", "GroupSummary", "half_width", "sort_key", "summarise", "without_nan"]
 
 PERCENTILES = (5, 25, 50, 75, 95)
 EXACT_UP_TO = 2_000_000
-"""Runs for which percentiles are exact unless something else is asked; an exact one of ten millions takes long."""
+"""Runs up to which percentiles are exact by default; exact percentiles of ten million runs take long."""
 ACCURACY = 1000
-"""An approximate percentile's rank is at most 1/ACCURACY of the group's size away."""
+"""The rank of an approximate percentile is off by at most 1/ACCURACY of the group's size."""
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """One metric of one group of runs. `low` and `high` are Student's t, `boot_*` the bootstrap's; None for a single run."""
+class GroupSummary:
+    """One metric of one group of runs; `low`, `high`: Student's t interval; `boot_*`: bootstrap interval; None for one run."""
 
     keys: dict[str, Any]
     metric: str
@@ -37,11 +37,11 @@ class Group:
 
     @property
     def error(self) -> float | None:
-        """The standard error of the mean."""
+        """Standard error of the mean; None for a single run."""
         return None if self.sd is None else self.sd / sqrt(self.count)
 
     def plain(self) -> dict[str, Any]:
-        """One flat row: the keys, then the numbers."""
+        """Return one flat row: the keys, then the numbers."""
         row = asdict(self)
         keys, percentiles = row.pop("keys"), row.pop("percentiles")
         return {**keys, **row, **{f"p{rank}": value for rank, value in percentiles.items()}}
@@ -56,14 +56,17 @@ def summarise(
     exact: bool | None = None,
     confidence: float = 0.95,
     resamples: int = 1000,
-) -> list[Group]:
-    """Every metric of every group, in order of the keys. `exact`: how percentiles are found; `resamples` 0: no bootstrap."""
+) -> list[GroupSummary]:
+    """Summarise every metric of every group, sorted by the keys.
+
+    `exact` selects exact or approximate percentiles (None: exact up to EXACT_UP_TO runs); `resamples` 0 skips the bootstrap.
+    """
     if exact is None:
         exact = runs.count <= EXACT_UP_TO
     keys = [axis_column(name) for name in by]
     wanted = [item for metric in metrics for item in _aggregates(metric_column(metric), percentiles, exact)]
-    rows = finite(runs.ok, metrics).groupBy(*keys).agg(*wanted).collect()
-    rows.sort(key=lambda row: tuple(order(row[key]) for key in keys))
+    rows = without_nan(runs.ok, metrics).groupBy(*keys).agg(*wanted).collect()
+    rows.sort(key=lambda row: tuple(sort_key(row[key]) for key in keys))
     resampled = bootstrap(runs, by, metrics, rows, confidence, resamples) if resamples else {}
     return [
         group
@@ -73,8 +76,8 @@ def summarise(
     ]
 
 
-def finite(frame: Any, metrics: Sequence[str]) -> Any:
-    """With not-a-number as missing, so that it spoils no mean."""
+def without_nan(frame: Any, metrics: Sequence[str]) -> Any:
+    """Replace not-a-number by null in the columns of the metrics, so that aggregates ignore it."""
     from pyspark.sql import functions as f
 
     columns = [metric_column(metric) for metric in metrics]
@@ -98,17 +101,17 @@ def _group(
     percentiles: Sequence[int],
     confidence: float,
     resampled: dict[tuple[Any, ...], tuple[float, float]],
-) -> Group | None:
+) -> GroupSummary | None:
     column = metric_column(metric)
     count, mean, sd = row[f"{column}.n"], row[f"{column}.mean"], row[f"{column}.sd"]
     if not count:
         return None
     keys = tuple(row[axis_column(name)] for name in by)
-    wide = reach(sd, count, confidence)
+    wide = half_width(sd, count, confidence)
     boot_low, boot_high = resampled.get((metric, *keys), (None, None))
     low, high = (None, None) if wide is None else (mean - wide, mean + wide)
     at = dict(zip(percentiles, row[f"{column}.at"], strict=True))
-    return Group(
+    return GroupSummary(
         keys=dict(zip(by, keys, strict=True)),
         metric=metric,
         count=count,
@@ -124,15 +127,15 @@ def _group(
     )
 
 
-def reach(sd: float | None, count: int, confidence: float = 0.95) -> float | None:
-    """Half the width of Student's interval; None for a single value."""
+def half_width(sd: float | None, count: int, confidence: float = 0.95) -> float | None:
+    """Return half the width of Student's t interval of a mean; None for a single value."""
     if sd is None or count < 2 or not isfinite(sd):
         return None
     return student_quantile(0.5 + confidence / 2, count - 1) * sd / sqrt(count)
 
 
-def order(value: Any) -> tuple[int, float, str]:
-    """Numbers by size, then words, then nothing: axes hold any of them."""
+def sort_key(value: Any) -> tuple[int, float, str]:
+    """Return a key that sorts numbers by size, then strings, then null."""
     if value is None:
         return (2, inf, "")
     if isinstance(value, str):

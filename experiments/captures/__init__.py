@@ -1,1 +1,1 @@
-"""Capture files and traces of runs, read back."""
+"""Readers of capture files and of run traces."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from struct import error as StructError
 from struct import unpack_from
 
-from experiments.captures.files import CaptureFile, Frame, is_capture
+from experiments.captures.capture_file import CaptureFile, Frame, is_capture
 from protocols.errors import ConfigError
 
 __all__ = ["Capture", "Datagram", "is_capture", "read_capture"]

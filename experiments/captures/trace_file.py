@@ -1,4 +1,4 @@
-"""Reads the trace of a run back: packets with who got them, decisions and events."""
+"""Read the trace of a run: packets with their receptions and losses, decisions, and events."""
 
 import json
 from collections.abc import Iterator
@@ -9,14 +9,14 @@ from typing import Any
 from protocols.errors import UsageError
 from sim.tracer import FORMAT
 
-__all__ = ["Decision", "Missed", "Sent", "Trace", "read_trace"]
+__all__ = ["LostCopy", "Trace", "TraceEvent", "TracedPacket", "read_trace"]
 
 NAME = "trace.jsonl"
 
 
 @dataclass(slots=True)
-class Missed:
-    """A copy that did not come over a link to `node`."""
+class LostCopy:
+    """A copy of a packet that was not delivered to `node` over a link."""
 
     time: float
     node: str
@@ -25,8 +25,8 @@ class Missed:
 
 
 @dataclass(slots=True)
-class Sent:
-    """A packet, and what became of its copies."""
+class TracedPacket:
+    """A sent packet, the time of each reception, and its lost copies."""
 
     number: int
     time: float
@@ -36,12 +36,12 @@ class Sent:
     repair: bool
     to: str
     received: dict[str, float] = field(default_factory=dict)
-    missed: list[Missed] = field(default_factory=list)
+    missed: list[LostCopy] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class Decision:
-    """What a machine decided or an application heard."""
+class TraceEvent:
+    """A decision of a protocol machine, or an event delivered to the application."""
 
     time: float
     node: str
@@ -51,33 +51,33 @@ class Decision:
 
 @dataclass(slots=True)
 class Trace:
-    """A whole trace, in order of time."""
+    """A whole trace in order of time."""
 
     about: dict[str, Any]
-    packets: dict[int, Sent] = field(default_factory=dict)
-    decisions: list[Decision] = field(default_factory=list)
+    packets: dict[int, TracedPacket] = field(default_factory=dict)
+    decisions: list[TraceEvent] = field(default_factory=list)
     end: float = 0.0
 
     @property
     def hosts(self) -> list[str]:
-        """The hosts traced, in the order of the topology."""
+        """The traced hosts in topology order."""
         return list(self.about["hosts"])
 
     @property
     def senders(self) -> list[str]:
-        """The hosts that send content."""
+        """The traced hosts that send content."""
         return [name for name in self.about.get("senders", ()) if name in self.about["hosts"]]
 
 
 def read_trace(run: Path) -> Trace:
-    """The trace in a run's folder, or in a file; UsageError when there is none that can be read."""
+    """Read the trace in a run's folder or a file; UsageError if there is no valid trace."""
     path = run / NAME if run.is_dir() else run
     try:
         with path.open(encoding="utf-8") as file:
             return _gathered(_rows(file, path))
     except FileNotFoundError as error:
         raise UsageError(
-            f"{path}: there is no trace; make one: mcastlab run SCENARIO.yaml --out RUN --set trace=true"
+            f"{path}: there is no trace; record one: mcastlab run SCENARIO.yaml --out RUN --set trace=true"
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: can't be read ({error})") from error
@@ -92,7 +92,7 @@ def _rows(lines: Iterator[str], path: Path) -> Iterator[dict[str, Any]]:
         except ValueError as error:
             raise UsageError(f"{path}: line {number} is not JSON") from error
         if number == 1 and (not isinstance(row, dict) or row.get("format") != FORMAT):
-            raise UsageError(f"{path}: is no trace; its first line has no format {FORMAT!r}")
+            raise UsageError(f"{path}: is not a trace; its first line has no format {FORMAT!r}")
         yield row
 
 
@@ -104,16 +104,16 @@ def _gathered(rows: Iterator[dict[str, Any]]) -> Trace:
         trace.end = time
         if name == "packet_sent":
             shown = (data["kind"], data.get("brief", ""), data.get("repair", False), data["to"])
-            trace.packets[data["packet"]] = Sent(data["packet"], time, node, *shown)
+            trace.packets[data["packet"]] = TracedPacket(data["packet"], time, node, *shown)
         elif name in ("packet_received", "packet_dropped"):
-            # A packet of a host that is not traced was not told of.
+            # The sender of this packet is not traced.
             packet = trace.packets.get(data["packet"])
             if packet is None:
                 continue
             if name == "packet_received":
                 packet.received[node] = time
             else:
-                packet.missed.append(Missed(time, node, data["link"], data["reason"]))
+                packet.missed.append(LostCopy(time, node, data["link"], data["reason"]))
         elif name != "end":
-            trace.decisions.append(Decision(time, node, name, data))
+            trace.decisions.append(TraceEvent(time, node, name, data))
     return trace

@@ -12,7 +12,7 @@ from experiments.commands.options import Json, Master, Remote
 from experiments.output import tables
 
 if TYPE_CHECKING:
-    from experiments.analysis.questions import Answer
+    from experiments.analysis.analysis_request import AnalysisResult
 
 __all__ = ["analyse_command"]
 
@@ -58,13 +58,13 @@ def analyse_command(
     Exit code 0: answered; 2: bad input; 3: this machine can't run Spark.
     """
     # What follows imports Spark's packages.
-    from experiments.sweep.run.spark import check_pyspark, session
+    from experiments.sweep.run.spark_session import check_pyspark, session
 
     check_pyspark()
-    from experiments.analysis.questions import Question, ask, write_csv
-    from experiments.sweep.store.datasets import latest_version
+    from experiments.analysis.analysis_request import AnalysisRequest, analyse, write_csv
+    from experiments.sweep.store.invocations import latest_version
 
-    question = Question(
+    question = AnalysisRequest(
         by=_listed(by),
         metrics=_listed(metric),
         compare=compare,
@@ -79,7 +79,7 @@ def analyse_command(
     with tables.working(f"reading {folder}"):
         spark = session(master, folder / "spark.log", remote)
         try:
-            answer = ask(spark, folder, question)
+            answer = analyse(spark, folder, question)
         finally:
             spark.stop()
     if csv is not None:
@@ -95,7 +95,7 @@ def _listed(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def _show(answer: "Answer", csv: Path | None) -> None:
+def _show(answer: "AnalysisResult", csv: Path | None) -> None:
     failed = f", {answer.failed} failed" if answer.failed else ""
     table = Table(title=f"{answer.runs} runs{failed}, code {answer.version}", title_justify="left", caption=answer.about)
     columns = list(answer.rows[0]) if answer.rows else []

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from rich.console import Console
 from rich.table import Table
 
-from experiments.channel.fit import Estimate, Fitted, fit_channels
+from experiments.channel.channel_fit import Estimate, FitReport, fit_channels
 from experiments.channel.loss_record import read_record
 from experiments.commands.options import Json
 from experiments.scenario.scenario import load
@@ -62,7 +62,7 @@ def fit(
     return 0
 
 
-def _chosen(fitted: Fitted, form: str) -> dict[str, Any]:
+def _chosen(fitted: FitReport, form: str) -> dict[str, Any]:
     if form == "recorded":
         data = fitted.recorded.model_dump()
         return {"model": data["model"], "runs": list(data["runs"])}
@@ -91,7 +91,7 @@ def _chance(value: float | None) -> str:
     return "-" if value is None else f"{value:.3g}"
 
 
-def _print(fitted: Fitted, origin: str, out: Path | None) -> None:
+def _print(fitted: FitReport, origin: str, out: Path | None) -> None:
     console = Console()
     console = console if console.is_terminal else Console(width=120)
     console.print(f"{origin}: {fitted.lost} of {fitted.packets} packets lost in {fitted.bursts} bursts", highlight=False)

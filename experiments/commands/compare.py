@@ -48,7 +48,7 @@ def compare_command(
     Exit code 0: every receiver had everything in every run; 1: not; 2: bad input; 3: this machine can't run it.
     """
     # Both worlds are loaded here alone: they take longer than other commands should take to start.
-    from experiments.compare.comparison import compare, together, variants
+    from experiments.compare.comparison import collate, compare, variants
     from experiments.running.run import BACKENDS
 
     if backend not in BACKENDS:
@@ -56,7 +56,7 @@ def compare_command(
     wanted = load(scenario, sets or (), seed)
     chosen = variants(wanted, [name.strip() for name in protocols.split(",")], _special(special or ()))
     with tables.working(f"{wanted.name} under {', '.join(chosen)}"):
-        found = together(wanted, compare(wanted, chosen, runs, backend))
+        found = collate(wanted, compare(wanted, chosen, runs, backend))
     if as_json:
         typer.echo(json.dumps(found.plain()))
     else:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from emu.checkup import Finding, examine
+from emu.capabilities import Capability, list_capabilities
 from experiments.output.extras import EXTRAS, Extra
 
 __all__ = ["doctor"]
@@ -21,7 +21,7 @@ def doctor(*, as_json: Annotated[bool, typer.Option("--json", help="Print JSON, 
 
     Exit code 0: emulation works; 3: something it can't do without is missing. Extras don't count.
     """
-    found = examine()
+    found = list_capabilities()
     if as_json:
         findings, extras = [asdict(item) for item in found], [_plain(extra) for extra in EXTRAS]
         typer.echo(json.dumps({"emulation": _works(found), "findings": findings, "extras": extras}))
@@ -31,11 +31,11 @@ def doctor(*, as_json: Annotated[bool, typer.Option("--json", help="Print JSON, 
     return 0 if _works(found) else 3
 
 
-def _works(found: Sequence[Finding]) -> bool:
+def _works(found: Sequence[Capability]) -> bool:
     return all(item.present for item in found if item.needed)
 
 
-def _show(found: Sequence[Finding]) -> None:
+def _show(found: Sequence[Capability]) -> None:
     console = Console(highlight=False)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for head in ("", "what", "for"):

@@ -8,9 +8,9 @@ import typer
 
 from experiments.commands.options import Json
 from experiments.inspection.inspection import inspect_capture
+from experiments.inspection.inspection_page import inspection_page
+from experiments.inspection.inspection_tables import show
 from experiments.inspection.packet import packet_lines, packet_of
-from experiments.inspection.page import page
-from experiments.inspection.text import show
 from experiments.output.tables import working
 from protocols.errors import UsageError
 
@@ -44,7 +44,7 @@ def inspect_command(
     with working(f"reading {capture}"):
         found = inspect_capture(capture, port)
     if html is not None:
-        _write(html, page(found))
+        _write(html, inspection_page(found))
     if as_json:
         typer.echo(json.dumps(found.plain()))
     else:

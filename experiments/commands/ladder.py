@@ -7,7 +7,7 @@ import typer
 
 from experiments.captures.trace_file import read_trace
 from experiments.drawing.ladder import draw_ladder
-from experiments.drawing.ladder_cut import cut
+from experiments.drawing.ladder_excerpt import cut
 from protocols.errors import ConfigError, UsageError
 from topologies.units import parse_duration
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from experiments.commands.options import HIGHEST_NODE, Group, Iface, Json, NodeId, check_node, norm_config
-from experiments.output.announcer import Announcer, Gauge, file_row, summary
+from experiments.output.transfer_reporter import TransferReporter, TransferStatus, file_row, summary
 from experiments.running.files import Folder, Stored
 from experiments.running.live import Live, live
 from experiments.running.program import Node, ReceiverProgram
@@ -63,7 +63,7 @@ class _Receiving:
         self.opened = 0
         self.folder = Folder(directory, force=force, on_stored=self.stored.append)
         self.program = ReceiverProgram(node, self.folder.sink, count, self._on_event)
-        self.says = Announcer("receiving", as_json, self._measure)
+        self.says = TransferReporter("receiving", as_json, self._measure)
 
     def run(self, timeout: float) -> int:
         try:
@@ -104,11 +104,11 @@ class _Receiving:
         lost = counts.get("data_lost", 0)
         return lost / (lost + counts.get("data_received", 0)) if lost else 0.0
 
-    def _measure(self) -> Gauge:
+    def _measure(self) -> TransferStatus:
         counts, unfinished = self._counts(), list(self.folder.unfinished)
         done = self.program.octets + sum(sink.written for sink in unfinished)
         total = self.program.octets + sum(sink.size for sink in unfinished)
-        return Gauge(done, total, self._loss(counts), counts.get("nacks_sent", 0))
+        return TransferStatus(done, total, self._loss(counts), counts.get("nacks_sent", 0))
 
     def _conclude(self, ok: bool, elapsed: float) -> None:
         counts, program = self._counts(), self.program

@@ -51,14 +51,14 @@ def report_command(
     Exit code 0: written; 2: bad input; 3: this machine can't run Spark or lacks plotly or matplotlib.
     """
     # What follows imports Spark's packages.
-    from experiments.sweep.run.spark import check_pyspark, session
+    from experiments.sweep.run.spark_session import check_pyspark, session
 
     check_pyspark()
     need("a report", *(["plotly"] if only is None else []), *(["matplotlib"] if figures or only else []))
-    from experiments.report.contents import gather
-    from experiments.report.page import page
-    from experiments.report.paper import save
-    from experiments.sweep.store.datasets import latest_version
+    from experiments.report.matplotlib_figures import save
+    from experiments.report.report_data import collect
+    from experiments.report.report_page import report_page
+    from experiments.sweep.store.invocations import latest_version
 
     # A mistyped folder is told before Spark starts.
     latest_version(folder)
@@ -66,14 +66,14 @@ def report_command(
         spark = session(master, folder / "spark.log", remote)
         try:
             names = [name for name in metric.split(",") if name.strip()]
-            contents = gather(spark, folder, names, theory or (), version)
+            contents = collect(spark, folder, names, theory or (), version)
         finally:
             spark.stop()
     written: list[Path] = []
     if only is None:
         said = "".join(f" --theory {shlex.quote(text)}" for text in theory or ())
         target = out or folder / "report.html"
-        _write(target, page(contents, contents.layout, f"mcastlab report {shlex.quote(str(folder))}{said}"))
+        _write(target, report_page(contents, contents.layout, f"mcastlab report {shlex.quote(str(folder))}{said}"))
         written.append(target)
     known = {figure.name: figure for figure in contents.figures}
     if only is not None and only not in known:

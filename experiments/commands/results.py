@@ -39,11 +39,11 @@ def results_command(
     Exit code 0: there are some; 1: there are none; 2: bad input; 3: this machine can't.
     """
     # What follows imports Spark's packages.
-    from experiments.sweep.run.spark import check_pyspark, session, stop
+    from experiments.sweep.run.spark_session import check_pyspark, session, stop
 
     check_pyspark()
     from experiments.sweep.store.compaction import compact as put_together
-    from experiments.sweep.store.datasets import latest_version
+    from experiments.sweep.store.invocations import latest_version
     from experiments.sweep.store.query import DATASETS, rows
 
     if dataset not in DATASETS:

@@ -13,7 +13,7 @@ from experiments.scenario.scenario import read
 from protocols.errors import UsageError
 
 if TYPE_CHECKING:
-    from experiments.search.search import Finding
+    from experiments.search.search import Counterexample
 
 __all__ = ["search_command"]
 
@@ -60,7 +60,7 @@ def search_command(
     return 0 if found is None else 1
 
 
-def _plain(found: "Finding | None", runs: int, file: Path) -> dict[str, object]:
+def _plain(found: "Counterexample | None", runs: int, file: Path) -> dict[str, object]:
     if found is None:
         return {"runs": runs, "rule": None}
     return {
@@ -74,7 +74,7 @@ def _plain(found: "Finding | None", runs: int, file: Path) -> dict[str, object]:
     }
 
 
-def _save(found: "Finding", file: Path) -> None:
+def _save(found: "Counterexample", file: Path) -> None:
     head = f"# Breaks the rule {found.verdict.rule}: {found.verdict.what}\n# Fingerprint {found.verdict.fingerprint}\n"
     try:
         file.write_text(head + yaml.safe_dump(found.scenario, sort_keys=False), encoding="utf-8")

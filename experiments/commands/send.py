@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from experiments.commands.options import Group, Iface, Json, NodeId, check_node, norm_config
-from experiments.output.announcer import Announcer, Gauge, file_row, summary
+from experiments.output.transfer_reporter import TransferReporter, TransferStatus, file_row, summary
 from experiments.running.files import FileSource, Hasher
 from experiments.running.live import Live, live
 from experiments.running.program import Job, Node, SenderProgram
@@ -78,7 +78,7 @@ class _Sending:
         self.sources = sources
         jobs = [Job(0.0, Content(source, os.fsencode(source.path.name))) for source in sources]
         self.program = SenderProgram(node, jobs, self._on_event)
-        self.says = Announcer("sending", as_json, self._measure)
+        self.says = TransferReporter("sending", as_json, self._measure)
 
     def run(self, timeout: float) -> int:
         hasher = Hasher()
@@ -103,10 +103,12 @@ class _Sending:
     def _counts(self) -> dict[str, int]:
         return self.program.machine.counts() if self.program.machine else {}
 
-    def _measure(self) -> Gauge:
+    def _measure(self) -> TransferStatus:
         counts = self._counts()
         total = sum(source.size for source in self.sources)
-        return Gauge(min(total, counts.get("data_sent", 0) * self.config.segment), total, 0.0, counts.get("nacks_received", 0))
+        return TransferStatus(
+            min(total, counts.get("data_sent", 0) * self.config.segment), total, 0.0, counts.get("nacks_received", 0)
+        )
 
     def _conclude(self, ok: bool, word: str, rows: list[dict[str, Any]], seconds: float) -> None:
         counts = self._counts()

@@ -10,7 +10,7 @@ from experiments.commands.options import Json
 from protocols.errors import UsageError
 
 if TYPE_CHECKING:
-    from experiments.sweep.run.conduct import Summary
+    from experiments.sweep.run.driver import SweepSummary
 
 __all__ = ["sweep_command"]
 
@@ -41,10 +41,10 @@ def sweep_command(
 
     Exit code 0: all runs are there and ok; 1: some failed or are left; 2: bad sweep file; 3: this machine can't run it.
     """
-    from experiments.sweep.run.spark import check_java, check_pyspark
+    from experiments.sweep.run.spark_session import check_java, check_pyspark
 
     check_pyspark()
-    from experiments.sweep.run.conduct import Options, conduct
+    from experiments.sweep.run.driver import SweepOptions, run_sweep
     from experiments.sweep.spec.grid import SweepPlan
     from experiments.sweep.spec.sweep_file import load_sweep
 
@@ -53,19 +53,19 @@ def sweep_command(
     if plan.most_runs > MANY and not yes:
         raise UsageError(f"{file}: up to {plan.most_runs:,} runs; --yes if that is meant, --limit N for the first ones")
     if dry:
-        from experiments.sweep.run.estimate import estimate, show
+        from experiments.sweep.run.estimate import estimate_cost, show
 
-        told = estimate(plan, folder)
+        told = estimate_cost(plan, folder)
         typer.echo(json.dumps(told.plain()) if as_json else show(told))
         return 0
     if remote is None:
         check_java()
-    summary = conduct(plan, folder, Options(master, remote, resume, retry, limit, as_json))
+    summary = run_sweep(plan, folder, SweepOptions(master, remote, resume, retry, limit, as_json))
     typer.echo(json.dumps(summary.plain()) if as_json else _told(summary, file))
     return INTERRUPTED if summary.interrupted else 0 if not summary.failed and not summary.left else 1
 
 
-def _told(summary: "Summary", file: Path) -> str:
+def _told(summary: "SweepSummary", file: Path) -> str:
     ok = summary.status["ok"]
     lines = [f"{summary.folder}: {summary.total} runs, {ok} ok, {summary.failed} failed, {summary.left} left"]
     if summary.known:

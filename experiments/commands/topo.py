@@ -7,7 +7,7 @@ import typer
 
 from experiments.commands.ladder import write_drawing
 from experiments.commands.options import ScenarioFile
-from experiments.drawing.topology_drawing import draw_topology, read_traffic
+from experiments.drawing.topology_drawing import draw_topology, read_measured_traffic
 from experiments.scenario.scenario import load
 from protocols.errors import UsageError
 from topologies.exports import core_xml, kathara_lab, mininet_script
@@ -41,7 +41,7 @@ def topo(
     wanted = load(scenario, sets or ())
     topology = wanted.build_topology()
     if svg is not None:
-        traffic = None if run is None else read_traffic(run, topology)
+        traffic = None if run is None else read_measured_traffic(run, topology)
         title = wanted.name if run is None else f"{wanted.name}: loss and load of a run"
         write_drawing(svg, draw_topology(topology, title, traffic).svg())
     if mininet is not None:

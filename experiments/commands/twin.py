@@ -16,7 +16,7 @@ from experiments.scenario.scenario import Scenario, load
 from protocols.errors import UsageError
 
 if TYPE_CHECKING:
-    from experiments.compare.twin.verdict import Verdict
+    from experiments.compare.twin.verdict import TwinVerdict
 
 __all__ = ["READY", "twin_command"]
 
@@ -56,7 +56,7 @@ def twin_command(
     Exit code 0: equivalent within the scenario's margins; 1: not; 2: bad input; 3: this machine can't run it.
     """
     # Both worlds are loaded here alone: they take longer than other commands should take to start.
-    from experiments.compare.twin.page import page
+    from experiments.compare.twin.fidelity_page import fidelity_page
 
     pair = _two(worlds)
     verdicts = []
@@ -65,7 +65,7 @@ def twin_command(
         if not as_json:
             _show(verdicts[-1])
     if out is not None:
-        _write(out, page(verdicts))
+        _write(out, fidelity_page(verdicts))
     if as_json:
         plain = [verdict.plain() for verdict in verdicts]
         typer.echo(json.dumps({"scenarios": plain} if table else plain[0]))
@@ -91,8 +91,8 @@ def _wanted(
         yield load(path, sets, seed), load(path, [*sets, *second], seed)
 
 
-def _judged(wanted: tuple[Scenario, Scenario], worlds: tuple[str, str], runs: int | None) -> "Verdict":
-    from experiments.compare.twin.runs import twin
+def _judged(wanted: tuple[Scenario, Scenario], worlds: tuple[str, str], runs: int | None) -> "TwinVerdict":
+    from experiments.compare.twin.paired_runs import twin
 
     console = Console(stderr=True)
     if not console.is_terminal:
@@ -108,8 +108,8 @@ def _write(path: Path, text: str) -> None:
         raise UsageError(f"--out: value {str(path)!r} is not allowed; a file that can be written ({error.strerror})") from error
 
 
-def _show(verdict: "Verdict") -> None:
-    from experiments.compare.twin.measures import MEASURES
+def _show(verdict: "TwinVerdict") -> None:
+    from experiments.compare.twin.twin_metrics import TWIN_METRICS
 
     said = "equivalent" if verdict.equivalent else "NOT equivalent: " + ", ".join(verdict.differing)
     caption = f"differences: mean of {len(verdict.seeds)} pairs and 90 % interval (Student t); margins of the scenario"
@@ -118,11 +118,11 @@ def _show(verdict: "Verdict") -> None:
         shown.add_column(name, justify="left" if not name else "right")
     for key, found in verdict.metrics.items():
         if found is None:
-            shown.add_row(MEASURES[key].label, "-", "-", "a value in one only", "", "NO")
+            shown.add_row(TWIN_METRICS[key].label, "-", "-", "a value in one only", "", "NO")
             continue
         gap = f"{found.gap.mean:+.4g} [{found.gap.low:+.3g}, {found.gap.high:+.3g}]"
         agrees = "yes" if found.equivalent else "NO"
-        shown.add_row(MEASURES[key].label, f"{found.first:.5g}", f"{found.second:.5g}", gap, f"{found.margin:.3g}", agrees)
+        shown.add_row(TWIN_METRICS[key].label, f"{found.first:.5g}", f"{found.second:.5g}", gap, f"{found.margin:.3g}", agrees)
     if verdict.dropped is not None:
         dropped, mark = verdict.dropped, "yes" if not verdict.dropped.differ else "NO" if verdict.must_equal else "told"
         shown.add_row(

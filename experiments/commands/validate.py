@@ -13,7 +13,7 @@ from experiments.commands.options import Json
 from protocols.errors import UsageError
 
 if TYPE_CHECKING:
-    from experiments.validation.frame import Verdict
+    from experiments.validation.references import ReferenceCheck
 
 __all__ = ["validate_command"]
 
@@ -41,31 +41,31 @@ def validate_command(
     """
     # The simulator is loaded here alone: it takes longer than other commands should take to start.
     from experiments.validation.families import select, validate
-    from experiments.validation.frame import REFERENCES, read_entries
-    from experiments.validation.journal import Journal
-    from experiments.validation.page import page
+    from experiments.validation.measurement_log import MeasurementLog
+    from experiments.validation.references import REFERENCES, read_references
+    from experiments.validation.validation_page import validation_page
 
     if not 0.0 < effort <= 100.0:
         raise UsageError(f"--effort: value {effort!r} is not allowed; a number above 0, at most 100")
     if resume and out is None:
         raise UsageError("--resume: nothing to go on with without --out")
     file = reference or REFERENCES
-    entries = select(read_entries(file), family or ())
-    journal = None if out is None else Journal(out, effort, file, resume=resume)
+    entries = select(read_references(file), family or ())
+    journal = None if out is None else MeasurementLog(out, effort, file, resume=resume)
     measure = partial(validate, effort=effort, jobs=jobs or os.cpu_count() or 1)
-    verdicts: list[Verdict] = []
+    verdicts: list[ReferenceCheck] = []
     for found in measure(entries) if journal is None else journal.through(entries, measure):
         verdicts += found
         if not as_json:
             _show(found)
     if journal is not None:
-        journal.finish(page(verdicts, effort))
+        journal.finish(validation_page(verdicts, effort))
     if as_json:
         typer.echo(json.dumps([asdict(verdict) for verdict in verdicts]))
     return 0 if all(verdict.good for verdict in verdicts) else 1
 
 
-def _show(verdicts: "list[Verdict]") -> None:
+def _show(verdicts: "list[ReferenceCheck]") -> None:
     for verdict in verdicts:
         mark = "agrees " if verdict.good else "DIFFERS"
         numbers = f"{verdict.reference:.6g} measured {verdict.measured:.6g} +- {verdict.error:.2g}"

@@ -1,1 +1,1 @@
-"""One scenario under several protocols or in two worlds, with paired differences."""
+"""Comparison of protocols, and of simulator and emulation, by paired differences."""

@@ -1,4 +1,4 @@
-"""One scenario under several protocols: the same seeds, so the same content is lost, and the differences are paired."""
+"""Run one scenario under several protocols with equal seeds, so that losses are equal and differences are paired."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -12,23 +12,23 @@ from experiments.scenario.protocol_modules import find_protocol, protocol_names,
 from experiments.scenario.scenario import Scenario
 from protocols.errors import UsageError
 
-__all__ = ["METRICS", "Comparison", "compare", "together", "variants"]
+__all__ = ["METRICS", "Comparison", "collate", "compare", "variants"]
 
 METRICS: dict[str, str] = {
     "completion_time": "completion time (s)",
     "goodput_mbit_s": "goodput (Mbit/s)",
-    "bytes_sent": "bytes sent by all",
+    "bytes_sent": "bytes sent by all hosts",
     "overhead": "bytes sent / content",
     "feedback": "NACKs and ACKs",
-    "repairs_sent": "repairs by the sender",
-    "packets": "packets sent by all",
+    "repairs_sent": "repairs by senders",
+    "packets": "packets sent by all hosts",
 }
-"""What is compared, with its name for people."""
+"""Compared metrics with their labels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Values by protocol and metric, a value per run (None where a run did not come to one), and differences to the first."""
+    """Values by protocol and metric, one per run (None where a run has no value), and differences to the first protocol."""
 
     scenario: str
     seeds: tuple[int, ...]
@@ -38,7 +38,7 @@ class Comparison:
     differences: dict[str, dict[str, Difference]]
 
     def plain(self) -> dict[str, Any]:
-        """As plain values for JSON; an infinite end of an interval is None."""
+        """Return plain values for JSON; an infinite end of an interval is None."""
         told = asdict(self)
         for row in told["differences"].values():
             for gap in row.values():
@@ -49,9 +49,10 @@ class Comparison:
 def variants(
     scenario: Scenario, protocols: Sequence[str], special: Mapping[str, Mapping[str, object]]
 ) -> dict[str, ProtocolChoice]:
-    """The protocols by name with their parameters: what the scenario sets and they have too, and what is `special` to one.
+    """Configure each protocol: parameters of the scenario that it shares, and those `special` to it.
 
-    `protocols` are names, or files of protocols from outside. `special` maps a protocol's name to settings of its own.
+    `protocols` are names, or files of protocols from outside. `special` maps a protocol's name to settings of its own. Raises
+    UsageError for unknown or repeated protocols.
     """
     wanted = dict(map(_named, protocols))
     if len(wanted) != len(protocols) or len(wanted) < 2:
@@ -85,14 +86,14 @@ def _variant(base: ProtocolChoice, name: str, module: str, special: Mapping[str,
 def compare(
     scenario: Scenario, protocols: Mapping[str, ProtocolChoice], runs: int, backend: str = "sim"
 ) -> Iterator[tuple[str, int, Result]]:
-    """Run every protocol with seeds counting up from the scenario's; yields (protocol, seed, result)."""
+    """Run every protocol with consecutive seeds from the scenario's; yield (protocol, seed, result)."""
     for seed in range(scenario.seed, scenario.seed + runs):
         for name, choice in protocols.items():
             yield name, seed, run(scenario.model_copy(update={"protocol": choice, "seed": seed}), backend)
 
 
-def together(scenario: Scenario, results: Iterable[tuple[str, int, Result]]) -> Comparison:
-    """Put the results of `compare` side by side."""
+def collate(scenario: Scenario, results: Iterable[tuple[str, int, Result]]) -> Comparison:
+    """Collect the results of `compare` into values and paired differences."""
     values: dict[str, dict[str, list[float | None]]] = {}
     completed: dict[str, int] = {}
     seeds: dict[int, None] = {}
@@ -122,6 +123,6 @@ def _value(result: Result, metric: str) -> float | None:
 
 
 def _gap(ours: list[float | None], theirs: list[float | None]) -> Difference | None:
-    """Only of pairs in which both came to a value."""
+    """Return the paired difference over pairs in which both runs have a value; None without a pair."""
     pairs = [(a, b) for a, b in zip(ours, theirs, strict=True) if a is not None and b is not None]
     return difference([a for a, _ in pairs], [b for _, b in pairs]) if pairs else None

@@ -1,4 +1,4 @@
-"""Paired differences: what two variants differ by when everything else, chance included, was the same."""
+"""Paired differences of two variants measured with common random numbers, with Student t intervals."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from statistics import NormalDist
 __all__ = ["Difference", "difference", "student", "student_quantile"]
 
 MANY = 200
-"""Degrees of freedom above which the series is used: the exact sum has as many terms as there are."""
+"""Degrees of freedom above which a series is used; the exact sum has as many terms as degrees of freedom."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Mean difference of pairs with its confidence interval; the interval is infinite for a single pair."""
+    """Mean difference of pairs with its confidence interval; the interval of a single pair is infinite."""
 
     mean: float
     low: float
@@ -23,12 +23,12 @@ class Difference:
 
     @property
     def clear(self) -> bool:
-        """Is zero outside the interval?"""
+        """Whether the confidence interval excludes zero."""
         return not self.low <= 0.0 <= self.high
 
 
 def difference(ours: Sequence[float], theirs: Sequence[float], confidence: float = 0.95) -> Difference:
-    """The mean of ours - theirs, pair by pair, with a Student t interval: differences are taken as normal and independent."""
+    """Return the mean of ours - theirs with its Student t interval, for normal and independent differences."""
     gaps = [a - b for a, b in zip(ours, theirs, strict=True)]
     n = len(gaps)
     mean = fsum(gaps) / n
@@ -40,7 +40,7 @@ def difference(ours: Sequence[float], theirs: Sequence[float], confidence: float
 
 
 def student(t: float, freedom: int) -> float:
-    """P(T <= t) of Student's distribution with a whole number of degrees of freedom (Abramowitz and Stegun 26.7.3, 26.7.4)."""
+    """Return P(T <= t) of Student's t distribution with integer degrees of freedom (Abramowitz and Stegun 26.7.3, 26.7.4)."""
     angle = atan(t / sqrt(freedom))
     square, term, total = cos(angle) ** 2, 1.0, 0.0
     if freedom % 2:
@@ -54,7 +54,7 @@ def student(t: float, freedom: int) -> float:
 
 @cache
 def student_quantile(p: float, freedom: int) -> float:
-    """The t below which a fraction `p` (0.5 <= p < 1) of Student's distribution lies, by bisection."""
+    """Return the quantile of Student's t distribution for a probability 0.5 <= p < 1, by bisection."""
     if freedom > MANY:
         return _near_normal(NormalDist().inv_cdf(p), freedom)
     low, high = 0.0, 1.0
@@ -70,7 +70,7 @@ def student_quantile(p: float, freedom: int) -> float:
 
 
 def _near_normal(z: float, freedom: int) -> float:
-    """Student's quantile from the normal one (Abramowitz and Stegun 26.7.5, three terms): right to 1e-8 above MANY."""
+    """Return Student's quantile from the normal quantile z (Abramowitz and Stegun 26.7.5); accurate to 1e-8 above MANY."""
     cubic = (z**3 + z) / (4 * freedom)
     fifth = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
     return z + cubic + fifth + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * freedom**3)

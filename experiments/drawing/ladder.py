@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from statistics import median
 
-from experiments.captures.trace_file import Decision, Sent
-from experiments.drawing.ladder_cut import Cut, Fold
+from experiments.captures.trace_file import TracedPacket, TraceEvent
+from experiments.drawing.ladder_excerpt import FoldedPackets, LadderExcerpt
 from experiments.drawing.svg import Drawing
 from topologies.units import format_duration
 
@@ -22,7 +22,7 @@ _ENDS = ("nack_due", "nack_suppressed", "nack_needless")
 _TOLD = ("object_received", "object_aborted")
 
 
-def _held_back(cut: Cut) -> list[tuple[Decision, float]]:
+def _held_back(cut: LadderExcerpt) -> list[tuple[TraceEvent, float]]:
     """Suppressed requests, each with the time it was due, but for those that became necessary again before."""
     found = []
     for place, each in enumerate(cut.decisions):
@@ -38,16 +38,16 @@ def _held_back(cut: Cut) -> list[tuple[Decision, float]]:
 class _Scale:
     """Time to height: in order, but long waits are short and labels keep their distance."""
 
-    def __init__(self, cut: Cut) -> None:
+    def __init__(self, cut: LadderExcerpt) -> None:
         times = {cut.begin, cut.end} | {each.time for each in cut.decisions}
         times |= {due for _, due in _held_back(cut) if due <= cut.end}
         transits = []
         labels: dict[float, float] = {}
         for item in cut.shown:
-            packets = (item.packets[0], item.packets[-1]) if isinstance(item, Fold) else (item,)
+            packets = (item.packets[0], item.packets[-1]) if isinstance(item, FoldedPackets) else (item,)
             times.update(packet.time for packet in packets)
             labels[packets[0].time] = _LABEL_STEP
-            if isinstance(item, Fold):
+            if isinstance(item, FoldedPackets):
                 labels[packets[-1].time] = _FOLD_STEP
             else:
                 came = [when for host, when in item.received.items() if host in cut.hosts]
@@ -87,7 +87,7 @@ class _Scale:
 
 
 class _Ladder:
-    def __init__(self, cut: Cut, title: str) -> None:
+    def __init__(self, cut: LadderExcerpt, title: str) -> None:
         self.cut = cut
         self.scale = _Scale(cut)
         self.x = {name: _LEFT + place * _COLUMN for place, name in enumerate(cut.hosts)}
@@ -100,9 +100,9 @@ class _Ladder:
         self.transits = self._median_transits()
         self.transit = median(self.transits.values()) if self.transits else 0.0
 
-    def _packets(self) -> Iterator[Sent]:
+    def _packets(self) -> Iterator[TracedPacket]:
         for item in self.cut.shown:
-            if isinstance(item, Fold):
+            if isinstance(item, FoldedPackets):
                 yield from item.packets
             else:
                 yield item
@@ -115,7 +115,7 @@ class _Ladder:
                 found.setdefault((packet.node, host), []).append(when - packet.time)
         return {pair: median(times) for pair, times in found.items()}
 
-    def colour(self, packet: Sent) -> str:
+    def colour(self, packet: TracedPacket) -> str:
         return "green" if packet.repair else self.colours[packet.kind]
 
     def draw(self) -> Drawing:
@@ -123,7 +123,7 @@ class _Ladder:
         self._waits()
         self._held_back()
         for item in self.cut.shown:
-            if isinstance(item, Fold):
+            if isinstance(item, FoldedPackets):
                 self._fold(item)
             else:
                 self._packet(item)
@@ -142,10 +142,10 @@ class _Ladder:
             drawing.box(x - width / 2, _TOP - 36, width, 24, "band", ring="faint", rounding=6, layer=2)
             drawing.text_at(x, _TOP - 24, name, size=12, anchor="middle", bold=True, halo=False)
 
-    def _label(self, packet: Sent) -> str:
+    def _label(self, packet: TracedPacket) -> str:
         return f"{packet.kind} {packet.brief}".strip()
 
-    def _packet(self, packet: Sent) -> None:
+    def _packet(self, packet: TracedPacket) -> None:
         x, y, colour = self.x[packet.node], self.scale(packet.time), self.colour(packet)
         to = "" if packet.to in self.x else f" to {packet.to}"
         note = f"{'repair: ' if packet.repair else ''}{self._label(packet)}{to}, sent {packet.time:.6f} s"
@@ -160,7 +160,7 @@ class _Ladder:
         else:
             self.drawing.text_at(x + 8, y - 7, self._label(packet), colour=colour, bold=True)
 
-    def _side(self, packet: Sent, columns: list[str], note: str) -> None:
+    def _side(self, packet: TracedPacket, columns: list[str], note: str) -> None:
         """The line from the packet's node outwards over one side, through all columns it reaches or fails to reach."""
         drawing, colour = self.drawing, self.colour(packet)
         x, y = self.x[packet.node], self.scale(packet.time)
@@ -184,12 +184,12 @@ class _Ladder:
             else:
                 drawing.cross(bx, by, note=f"{lost[name].reason} on {lost[name].link}")
 
-    def _arrival(self, packet: Sent, name: str) -> float:
+    def _arrival(self, packet: TracedPacket, name: str) -> float:
         """When a copy came, or would have come, as they usually do."""
         came = packet.received.get(name)
         return packet.time + self.transits.get((packet.node, name), self.transit) if came is None else came
 
-    def _fold(self, fold: Fold) -> None:
+    def _fold(self, fold: FoldedPackets) -> None:
         first, last = fold.packets[0], fold.packets[-1]
         missed = sum(bool(packet.missed) for packet in fold.packets)
         losses = f", {missed} of them lost somewhere" if missed else ""
@@ -238,7 +238,7 @@ class _Ladder:
             note=f"{node} waits {format_duration(round(end - begin, 6))} before it asks",
         )
 
-    def _decision(self, decision: Decision) -> None:
+    def _decision(self, decision: TraceEvent) -> None:
         x, y, drawing = self.x[decision.node], self.scale(decision.time), self.drawing
         if decision.name == "nack_suppressed":
             drawing.dot(x, y, 3.4, "ground", ring="orange", note=f"{decision.node}: others asked for all it lacks")
@@ -253,7 +253,7 @@ class _Ladder:
         last = -100.0
         for item in self.cut.shown:
             y = self.scale(item.time)
-            if y - last >= 3 * _LABEL_STEP and not isinstance(item, Fold):
+            if y - last >= 3 * _LABEL_STEP and not isinstance(item, FoldedPackets):
                 self.drawing.text_at(20, y, f"{item.time:.4f} s", size=10, colour="soft", halo=False)
                 self.drawing.line([(14, y), (17, y)], "soft", 1)
                 last = y
@@ -287,6 +287,6 @@ class _Ladder:
         drawing.width = max(drawing.width, x + 20)
 
 
-def draw_ladder(cut: Cut, title: str) -> Drawing:
+def draw_ladder(cut: LadderExcerpt, title: str) -> Drawing:
     """The sequence diagram of a part of a trace."""
     return _Ladder(cut, title).draw()

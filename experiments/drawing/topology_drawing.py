@@ -13,7 +13,7 @@ from topologies.channels import Perfect
 from topologies.spec import LinkSpec, Topology
 from topologies.units import format_duration, format_rate
 
-__all__ = ["MOST_NODES", "Traffic", "draw_topology", "read_traffic"]
+__all__ = ["MOST_NODES", "MeasuredTraffic", "draw_topology", "read_measured_traffic"]
 
 MOST_NODES = 400
 _MOST_LABELS = 40
@@ -26,14 +26,14 @@ _NAMES = ("no loss", "up to 0.5%", "to 2%", "to 5%", "to 10%", "more")
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class MeasuredTraffic:
     """What a run did: per direction of a link (offered, missed) in packets, and the loss each receiver saw."""
 
     links: Mapping[tuple[str, str], tuple[int, int]]
     receivers: Mapping[str, float]
 
 
-def read_traffic(run: Path, topology: Topology) -> Traffic:
+def read_measured_traffic(run: Path, topology: Topology) -> MeasuredTraffic:
     """From a run's folder; UsageError when there is no result, or one of another topology."""
     path = run / "result.json" if run.is_dir() else run
     try:
@@ -49,10 +49,10 @@ def read_traffic(run: Path, topology: Topology) -> Traffic:
     if strange:
         raise UsageError(f"--run: {path} is of another topology; it has a link {strange[0]}")
     links = {names[row["link"]]: (row["offered"], row["dropped"] + row["lost"] + row.get("corrupt", 0)) for row in rows}
-    return Traffic(links, receivers)
+    return MeasuredTraffic(links, receivers)
 
 
-def draw_topology(topology: Topology, title: str, traffic: Traffic | None = None) -> Drawing:
+def draw_topology(topology: Topology, title: str, traffic: MeasuredTraffic | None = None) -> Drawing:
     """Both directions of every link: colour says what is lost, width what is carried; with a run, of that run."""
     nodes = len(topology.graph)
     if nodes > MOST_NODES:
@@ -61,7 +61,7 @@ def draw_topology(topology: Topology, title: str, traffic: Traffic | None = None
 
 
 class _Map:
-    def __init__(self, topology: Topology, title: str, traffic: Traffic | None) -> None:
+    def __init__(self, topology: Topology, title: str, traffic: MeasuredTraffic | None) -> None:
         self.topology = topology
         self.traffic = traffic
         self.drawing = Drawing(title)

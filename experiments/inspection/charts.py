@@ -3,7 +3,7 @@
 from experiments.drawing.ladder import draw_ladder
 from experiments.drawing.svg import Drawing
 from experiments.inspection.inspection import Inspection
-from experiments.inspection.timeline import Timeline
+from experiments.inspection.interval_counts import IntervalCounts
 from topologies.units import format_duration
 
 __all__ = ["ladder_svg", "timeline_svg"]
@@ -12,7 +12,7 @@ _LEFT, _WIDTH, _RIGHT, _TOP, _ROW = 92.0, 720.0, 110.0, 44.0, 40.0
 _COLOURS = {"data": "blue", "parity": "teal", "repair": "green", "info": "violet", "nack": "orange", "ack": "violet"}
 
 
-def timeline_svg(timeline: Timeline) -> str:
+def timeline_svg(timeline: IntervalCounts) -> str:
     """One row of bars per kind of message, each by its own largest; the mouse over a bar tells its packets and bytes."""
     drawing = Drawing(f"packets per {format_duration(timeline.interval)}")
     drawing.width = _LEFT + _WIDTH + _RIGHT
@@ -27,7 +27,7 @@ def timeline_svg(timeline: Timeline) -> str:
     return drawing.svg()
 
 
-def _bars(drawing: Drawing, timeline: Timeline, kind: str, bottom: float) -> None:
+def _bars(drawing: Drawing, timeline: IntervalCounts, kind: str, bottom: float) -> None:
     counts, colour = timeline.packets[kind], _COLOURS.get(kind, "grey")
     most, step = max(counts), _WIDTH / timeline.count
     drawing.text_at(_LEFT - 10, bottom - 8, kind, anchor="end", halo=False)

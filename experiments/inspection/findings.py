@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Finding", "Findings"]
+__all__ = ["CaptureFinding", "FindingLog"]
 
 _SHOWN = 5
 
@@ -29,7 +29,7 @@ NOTICES = {
 
 
 @dataclass(slots=True)
-class Finding:
+class CaptureFinding:
     """One rule: how often, and the first of them as (packet, seconds since the first message, what)."""
 
     rule: str
@@ -43,27 +43,27 @@ class Finding:
         return {"rule": self.rule, "about": self.about, "count": self.count, "first": first}
 
 
-class Findings:
+class FindingLog:
     """Violations break the protocol; notices are what networks, restarts and late captures do."""
 
     def __init__(self) -> None:
-        self._found: dict[str, Finding] = {}
+        self._found: dict[str, CaptureFinding] = {}
 
     def add(self, rule: str, packet: int, time: float, what: str, count: int = 1) -> None:
         """One more; `count` for what is several of a kind, like a gap."""
         found = self._found.get(rule)
         if found is None:
-            found = self._found[rule] = Finding(rule, VIOLATIONS.get(rule) or NOTICES[rule])
+            found = self._found[rule] = CaptureFinding(rule, VIOLATIONS.get(rule) or NOTICES[rule])
         found.count += count
         if len(found.first) < _SHOWN:
             found.first.append((packet, time, what))
 
     @property
-    def violations(self) -> list[Finding]:
+    def violations(self) -> list[CaptureFinding]:
         """What breaks the protocol."""
         return [self._found[rule] for rule in VIOLATIONS if rule in self._found]
 
     @property
-    def notices(self) -> list[Finding]:
+    def notices(self) -> list[CaptureFinding]:
         """What is worth knowing."""
         return [self._found[rule] for rule in NOTICES if rule in self._found]

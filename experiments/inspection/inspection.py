@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from experiments.captures.datagrams import Capture
-from experiments.inspection.reading import Heard, Reading
-from experiments.inspection.sample import Sample
-from experiments.inspection.session import Session
-from experiments.inspection.window import Window
+from experiments.inspection.cross_check import CrossCheck
+from experiments.inspection.norm_reader import CapturedMessage, NormReader
+from experiments.inspection.request_excerpt import RequestExcerpt
+from experiments.inspection.session_analysis import SessionAnalysis
 from protocols.norm.messages import Command, Data, Info, Nack
 
 __all__ = ["Inspection", "inspect_capture"]
@@ -19,10 +19,10 @@ class Inspection:
     def __init__(self, path: Path, port: int | None = None) -> None:
         self.path = path
         self.capture = Capture(path)
-        self.reading = Reading(self.capture, port)
-        self.session = Session(self.reading.begin, self.reading.end)
-        self.sample = Sample(self.session.findings)
-        self.window = Window()
+        self.reading = NormReader(self.capture, port)
+        self.session = SessionAnalysis(self.reading.begin, self.reading.end)
+        self.sample = CrossCheck(self.session.findings)
+        self.window = RequestExcerpt()
 
     def run(self) -> None:
         """Go through the capture."""
@@ -37,7 +37,7 @@ class Inspection:
                 self.window.hear(heard, kind, time)
         self.session.close()
 
-    def _element_bits(self, heard: Heard) -> int:
+    def _element_bits(self, heard: CapturedMessage) -> int:
         """m of fec_id 2, as the sender of a message, or the one it is for, was heard to use it."""
         message = heard.message
         key = None

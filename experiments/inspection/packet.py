@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from experiments.captures.capture_file import CaptureFile, Frame
 from experiments.captures.datagrams import Capture
-from experiments.captures.files import CaptureFile, Frame
-from experiments.inspection.agreement import MISSING, differences, dissected
-from experiments.inspection.batches import messages_in
-from experiments.inspection.reading import looks_like_norm
+from experiments.inspection.dissector_check import MISSING, differences, dissected
+from experiments.inspection.norm_reader import looks_like_norm
+from experiments.inspection.offload_batches import messages_in
 from protocols.errors import UnsupportedError, UsageError, WireError
 from protocols.norm.messages import Data, Info, NormMessage
 from protocols.norm.wire.codec import NormCodec

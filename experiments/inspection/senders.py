@@ -3,10 +3,10 @@
 from collections import Counter
 from typing import Any
 
-from experiments.inspection.findings import Findings
+from experiments.inspection.findings import FindingLog
 from experiments.inspection.objects import BlockView, ObjectView
-from experiments.inspection.requests import Asked, Round, Wish, between, wishes
-from experiments.inspection.sequence import SequenceView
+from experiments.inspection.repair_rounds import BlockRequest, RepairRound, RequestSize, between, block_requests
+from experiments.inspection.sequence import SequenceTracker
 from protocols.norm.messages import EMPTY_OBJECT, FLAG_REPAIR, Data, Flush, Info, Origin, Squelch
 from protocols.norm.quantise import gsize_value, rate_value, rtt_seconds
 from protocols.norm.repair_requests import RequestedRepairs
@@ -20,7 +20,7 @@ _ROUNDS_KEPT = 10_000
 class SenderView:
     """A sender from its start to its next; times are seconds since the first message of the capture."""
 
-    def __init__(self, origin: Origin, time: float, findings: Findings) -> None:
+    def __init__(self, origin: Origin, time: float, findings: FindingLog) -> None:
         self.source_id, self.instance = origin.source_id, origin.instance_id
         self.origin = origin
         self.first = self.last = time
@@ -29,7 +29,7 @@ class SenderView:
         self.packets: Counter[str] = Counter()
         self.octets: Counter[str] = Counter()
         self.rates: list[int] = []
-        self.sequences: dict[str, SequenceView] = {}
+        self.sequences: dict[str, SequenceTracker] = {}
         self.objects: list[ObjectView] = []
         self.by_id: dict[int, ObjectView] = {}
         self.newest: tuple[int, int, int] | None = None
@@ -37,7 +37,7 @@ class SenderView:
         self.fec_id: int | None = None
         self.element_bits = 16
         self.wanted = self.repairs = self.needless = self.refused = self.flagged = self.sources = 0
-        self.rounds: list[Round] = []
+        self.rounds: list[RepairRound] = []
         self._findings = findings
         self._code = (origin.grtt, origin.grtt)
 
@@ -146,9 +146,11 @@ class SenderView:
 
     # -- what it is asked for ------------------------------------------------------------------------------------------
 
-    def asked(self, demand: RequestedRepairs, packet: int, time: float, asker: int | None) -> tuple[Asked, list[Wish]]:
+    def asked(
+        self, demand: RequestedRepairs, packet: int, time: float, asker: int | None
+    ) -> tuple[RequestSize, list[BlockRequest]]:
         """A NACK of `asker`, or the sender's own REPAIR_ADV (None), which names what somebody asked for."""
-        found = list(wishes(demand, self.by_id))
+        found = list(block_requests(demand, self.by_id))
         # Every item of a request may ask for the information of its object again.
         infos = list({view.order: view for low, high in demand.infos for view in between(low, high, self.by_id)}.values())
         symbols = sum(wish.count for wish in found) + len(infos)
@@ -161,16 +163,16 @@ class SenderView:
         self.wanted += sum(wish.place() for wish in found) + sum(not view.info_wanted for view in infos)
         for view in infos:
             view.info_wanted = True
-        return Asked(symbols, new), found
+        return RequestSize(symbols, new), found
 
-    def _passed(self, wish: Wish) -> bool:
+    def _passed(self, wish: BlockRequest) -> bool:
         """Has the sender gone on past what is asked for, so that what is missing here was lost?"""
         return bool(wish.sources) or self.newest is None or (wish.object.order, wish.block) < self.newest[:2]
 
-    def _round(self, packet: int, time: float, asker: int, symbols: int) -> Round:
+    def _round(self, packet: int, time: float, asker: int, symbols: int) -> RepairRound:
         """Requests belong to one round until the first repair after them."""
         if (not self.rounds or self.rounds[-1].answered is not None) and len(self.rounds) < _ROUNDS_KEPT:
-            self.rounds.append(Round(packet, time))
+            self.rounds.append(RepairRound(packet, time))
         now = self.rounds[-1]
         now.askers[asker] = now.askers.get(asker, 0) + symbols
         return now

@@ -2,13 +2,13 @@
 
 from protocols.serial import ahead
 
-__all__ = ["SequenceView"]
+__all__ = ["SequenceTracker"]
 
 _RESTART = 10_000
 """A jump as wide as this is no loss: the numbering began anew or the capture paused."""
 
 
-class SequenceView:
+class SequenceTracker:
     """Follows one sender's 16-bit numbers without end: `heard` says what a number means."""
 
     def __init__(self) -> None:

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from experiments.inspection.findings import Findings
+from experiments.inspection.findings import FindingLog
 from experiments.inspection.objects import ObjectView
 from experiments.inspection.senders import SenderView
 from protocols.norm.messages import EMPTY_OBJECT, Data, Flush, Fti, Request
 from protocols.norm.repair_requests import RequestedRepairs
 from protocols.serial import ahead
 
-__all__ = ["Doubts", "content_fault", "fec_fault"]
+__all__ = ["PendingViolations", "content_fault", "fec_fault"]
 
 _STREAM_HEADER = 8
 
@@ -49,14 +49,14 @@ def fec_fault(requests: tuple[Request, ...], fec_id: int | None) -> str:
     return ""
 
 
-class Doubts:
+class PendingViolations:
     """Requests for what a sender did not send as far as seen here.
 
     They are violations only if nothing was lost before this point: the sequence number of the sender's next message tells. What
     lies before the first object seen may have been sent before the capture began.
     """
 
-    def __init__(self, findings: Findings) -> None:
+    def __init__(self, findings: FindingLog) -> None:
         self._findings = findings
         self._open: dict[tuple[int, int], list[tuple[int, float, str]]] = {}
 

@@ -1,1 +1,1 @@
-"""Tables, result folders and progress lines."""
+"""Output of results: tables, result folders and progress lines."""

@@ -1,4 +1,4 @@
-"""Results for people and for files: tables, the side-by-side view, a folder."""
+"""Show results as tables, side by side, and write them to a folder."""
 
 import csv
 import json
@@ -19,13 +19,13 @@ from topologies.units import format_duration, format_rate
 __all__ = ["compare", "prepare", "show", "summary", "working", "write"]
 
 MOST_ROWS = 1000
-_UNITS = {"units": "seconds, bytes, bytes per second; this is no scenario file"}
+_UNITS = {"units": "seconds, bytes, bytes per second; this is not a scenario file"}
 WORLDS = {"sim": "simulator", "emu": "Mininet"}
 
 
 @contextmanager
 def working(text: str) -> Iterator[None]:
-    """A spinner on stderr, where that is a terminal."""
+    """Show a spinner on stderr if it is a terminal."""
     console = Console(stderr=True)
     if console.is_terminal:
         with console.status(text):
@@ -35,7 +35,7 @@ def working(text: str) -> Iterator[None]:
 
 
 def prepare(folder: Path) -> None:
-    """Make the folder before the run, so that a long one does not end in a mistyped name."""
+    """Create the folder before the run, so that a wrong name fails early; UsageError if that fails."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -45,7 +45,7 @@ def prepare(folder: Path) -> None:
 
 
 def write(result: Result, scenario: Scenario, folder: Path) -> None:
-    """`result.json`, `scenario.json` (every default filled in) and `receivers.csv`."""
+    """Write `result.json`, `scenario.json` (with all defaults) and `receivers.csv`."""
     (folder / "result.json").write_text(json.dumps(result.plain(), indent=2) + "\n", encoding="utf-8")
     (folder / "scenario.json").write_text(json.dumps(_UNITS | scenario.plain(), indent=2) + "\n", encoding="utf-8")
     with (folder / "receivers.csv").open("w", newline="", encoding="utf-8") as file:
@@ -59,25 +59,25 @@ def _seconds(value: float | None) -> str:
 
 
 def summary(result: Result) -> dict[str, str]:
-    """The metrics worth a line, by their names for people."""
+    """Return the metrics of the table by label."""
     m = result.metrics
     kinds = ", ".join(f"{name} {count}" for name, count in m["packets"].items() if name != "total")
     return {
         "complete receivers": f"{m['receivers_complete']} of {m['receivers']}",
-        "content equal by": result.receivers[0].proof,
+        "content verified by": result.receivers[0].proof,
         "completion time": _seconds(m["completion_time"]),
         "goodput": "-" if m["goodput_mbit_s"] is None else f"{m['goodput_mbit_s']:.2f} Mbit/s",
-        "loss seen": f"{m['loss']:.2%}",
+        "loss": f"{m['loss']:.2%}",
         "NACKs sent": f"{m['nacks_sent']} ({m['nacks_suppressed']} suppressed)",
         "repairs": str(m["repairs_sent"]),
-        "storm": _storm(m.get("storm")),
+        "repair effort": _storm(m.get("storm")),
         "packets": f"{m['packets']['total']} ({kinds})",
         "overhead": "-" if m["overhead"] is None else f"{m['overhead']:.3f}",
         "run ended after": _seconds(m["duration"]),
         "CPU time": _seconds(m["cpu_s"]),
-        "memory": "-" if m["peak_memory"] is None else f"{m['peak_memory'] / 2**20:.0f} MiB at most on one host",
+        "memory": "-" if m["peak_memory"] is None else f"{m['peak_memory'] / 2**20:.0f} MiB (maximum per host)",
         "events": "-" if m["events"] is None else str(m["events"]),
-        "emulation kept up": _health(m.get("health")),
+        "emulation on time": _health(m.get("health")),
         "injected": ", ".join(f"{name} {count}" for name, count in m.get("injected", {}).items()) or "nothing",
         "violations": _violations(result),
         "faults": json.dumps(m["faults"]) if m["faults"] else "none",
@@ -86,23 +86,23 @@ def summary(result: Result) -> dict[str, str]:
 
 
 def _storm(storm: dict[str, Any] | None) -> str:
-    """How hard it was to repair what was lost."""
+    """Format the metrics of feedback and repair."""
     if storm is None or storm["requests_per_loss"] is None:
         return "-"
     sent = f"each repair sent {storm['repair_multiplicity']:.2f} times"
-    quiet = "never asked" if storm["time_to_quiet"] is None else f"quiet {storm['time_to_quiet']:.3f} s after the first request"
+    quiet = "no requests" if storm["time_to_quiet"] is None else f"quiet {storm['time_to_quiet']:.3f} s after the first request"
     return f"{storm['requests_per_loss']:.3g} requests per loss, {sent}, {storm['duplicates']} duplicates, {quiet}"
 
 
 def _health(health: dict[str, Any] | None) -> str:
-    """Did the links of an emulation, and how late were those in user space?"""
+    """Format whether the links of an emulation were on time, and the lateness of those in user space."""
     if health is None:
         return "-"
-    said = "yes" if health["healthy"] else "NO"
+    on_time = "yes" if health["healthy"] else "NO"
     if "lateness" not in health:
-        return said
+        return on_time
     late = {key: f"{value * 1000:.2f} ms" for key, value in health["lateness"].items()}
-    return f"{said}; links in user space {late['p50']} late, 1 % over {late['p99']}, at most {late['max']}"
+    return f"{on_time}; lateness of user-space links: median {late['p50']}, p99 {late['p99']}, maximum {late['max']}"
 
 
 def _violations(result: Result) -> str:
@@ -111,7 +111,7 @@ def _violations(result: Result) -> str:
 
 
 def compare(results: Sequence[Result], scenario: Scenario, titles: Sequence[str] = ()) -> None:
-    """The same metrics of several worlds side by side, or of the cases with these `titles`."""
+    """Print the metrics of several results side by side: worlds, or cases with the given `titles`."""
     name = scenario.name.removesuffix(f"-{titles[0]}") if titles else scenario.name
     table = Table(title=f"{name} (seed {scenario.seed})", title_justify="left")
     table.add_column("")
@@ -124,13 +124,13 @@ def compare(results: Sequence[Result], scenario: Scenario, titles: Sequence[str]
 
 
 def _console() -> Console:
-    # A pipe has no width; eighty columns would cut what a program or a log wants whole.
+    # A pipe has no width, and the default of 80 columns would truncate cells.
     console = Console()
     return console if console.is_terminal else Console(width=120)
 
 
 def show(result: Result, scenario: Scenario, folder: Path | None) -> None:
-    """One result: metrics, what impaired the links, and the receivers unless they are too many."""
+    """Print one result: metrics, impaired links, and receivers unless there are too many."""
     compare([result], scenario)
     console = _console()
     for line in _links(result.metrics["impairments"]):
@@ -145,17 +145,17 @@ def show(result: Result, scenario: Scenario, folder: Path | None) -> None:
 
 
 def _beside(metrics: Mapping[str, Any]) -> Iterator[str]:
-    """A line for each node with a model and for each flow of cross traffic."""
+    """Yield a line per node with a model and per flow of cross traffic."""
     for row in metrics.get("nodes", ()):
         filtered = f", {row['filtered']} stopped by storm control" if row["filtered"] else ""
-        yield f"  {row['node']}: {row['offered']} packets, {row['dropped']} dropped for want of room{filtered}"
+        yield f"  {row['node']}: {row['offered']} packets, {row['dropped']} dropped by full queues{filtered}"
     for row in metrics.get("cross_traffic", ()):
         goodput = "-" if row["goodput_mbit_s"] is None else f"{row['goodput_mbit_s']:.2f} Mbit/s"
         yield f"  {row['kind']} {row['from']}-{row['to']}: {row['sent']} packets sent, {row['missing']:.1%} missing, {goodput}"
 
 
 def _links(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """A line for each way in which links are impaired, with the links it holds for and what does it."""
+    """Yield a line per kind of impairment with the links that have it and what implements it."""
     alike: dict[str, list[str]] = {}
     for row in rows:
         ways = ", ".join(f"{key} {shown(row[key])}" for key, shown in _SHOWN.items() if row.get(key) is not None)

@@ -1,1 +1,1 @@
-"""The report of a sweep: one HTML file for a browser, and every figure as PNG and SVG for papers."""
+"""Reports of sweeps: one HTML file for a browser, and every figure as PNG and SVG for papers."""

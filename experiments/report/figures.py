@@ -1,15 +1,15 @@
-"""Figures as plain data, before anybody draws them: the page draws them with plotly, papers get them from matplotlib."""
+"""Figures as plain data; the HTML page draws them with Plotly, and matplotlib draws them for papers."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-__all__ = ["Axis", "Band", "Bars", "Box", "Dot", "Figure", "Grid", "Line", "Panel", "Row"]
+__all__ = ["BandMark", "BarMark", "BoxMark", "DotMark", "Figure", "FigureAxis", "HeatMark", "IntervalMark", "LineMark", "Panel"]
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
-    """What an axis of a drawing shows. `categories`: words, in this order."""
+class FigureAxis:
+    """An axis of a figure; `categories` are the ordered values of a categorical axis."""
 
     label: str
     log: bool = False
@@ -17,8 +17,8 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """Values over x with intervals; a `theory` line has none and is dashed. `colour` numbers the palette."""
+class LineMark:
+    """Values over x with confidence intervals; a `theory` line has none and is dashed. `colour` is an index of the palette."""
 
     label: str
     colour: int
@@ -30,8 +30,8 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
-    """Quantiles over x: the median, half of all runs around it, and nine tenths."""
+class BandMark:
+    """Quantiles over x at the ranks 5, 25, 50, 75 and 95: median, interquartile range and central 90 %."""
 
     label: str
     colour: int
@@ -40,8 +40,8 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
-    """A value for each pair of x and y."""
+class HeatMark:
+    """A value for each pair of x and y; None where there is none."""
 
     x: Sequence[Any]
     y: Sequence[Any]
@@ -49,8 +49,8 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
-    """Distributions over x: at each, the ranks 5, 25, 50, 75 and 95."""
+class BoxMark:
+    """Box plots over x: at each x the percentiles 5, 25, 50, 75 and 95."""
 
     label: str
     colour: int
@@ -59,8 +59,8 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Dot:
-    """One point of the sweep among others; `front` when no other is better in both."""
+class DotMark:
+    """One point of the sweep; `front` marks Pareto-optimal points."""
 
     x: float
     y: float
@@ -70,16 +70,16 @@ class Dot:
 
 
 @dataclass(frozen=True, slots=True)
-class Bars:
-    """Parts of a whole, one after another."""
+class BarMark:
+    """Parts of a stacked bar."""
 
     label: str
     parts: Sequence[float]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A difference with its interval."""
+class IntervalMark:
+    """A difference with its confidence interval; `clear` if the interval excludes 0."""
 
     label: str
     mean: float
@@ -98,9 +98,9 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure: `kind` says what the marks of the panels are (lines bands heat boxes dots bars rows).
+    """A figure: `kind` names the marks of its panels (lines bands heat boxes dots bars rows).
 
-    `legend` names the colours of dots and the parts of bars; `command` makes the numbers in it.
+    `legend` names the colours of dots and the parts of bars; `command` prints the figure's numbers.
     """
 
     name: str
@@ -108,11 +108,11 @@ class Figure:
     title: str
     caption: str
     command: str
-    x: Axis
-    y: Axis
+    x: FigureAxis
+    y: FigureAxis
     panels: Sequence[Panel]
     legend: Sequence[str] = field(default=())
 
     def plain(self) -> dict[str, Any]:
-        """As plain values for JSON."""
+        """Return plain values for JSON."""
         return asdict(self)

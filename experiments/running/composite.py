@@ -6,9 +6,9 @@ from typing import Any, Protocol
 
 from emu.node import Program
 from experiments.running.program import ReceiverProgram, SenderProgram
+from protocols.composite import CompositeMachine
 from protocols.hosting import PortsHost
 from protocols.machine import Message
-from protocols.several import Several
 
 __all__ = ["Lively", "Role", "CompositeProgram", "PartTimeReceiver"]
 
@@ -42,9 +42,9 @@ class CompositeProgram:
 
     def start(self, host: PortsHost) -> None:
         """Start them in order."""
-        whole = Several(host)
+        whole = CompositeMachine(host)
         for role in self._roles:
-            role.program.start(whole.part(role.name, role.takes))
+            role.program.start(whole.component(role.name, role.takes))
 
     def crash(self) -> None:
         """The host is going down, with all of them."""

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from emu.capture import CapturePoint
 from emu.launch import Emulation, NodeReport, emulate
-from emu.node_processes import Watch
+from emu.node_processes import ProgressCallback
+from emu.packet_capture import CapturePoint
 from experiments.running.emulated_faults import emulated
 from experiments.running.foreign_programs import require
 from experiments.running.participants import Participants, World
@@ -31,7 +31,7 @@ def _refuse(scenario: Scenario) -> None:
         raise UnsupportedError("traffic: can't be emulated yet; leave it out or run it in the simulator")
 
 
-def emulate_scenario(scenario: Scenario, seeing: Recording | None = None, watch: Watch | None = None) -> Result:
+def emulate_scenario(scenario: Scenario, seeing: Recording | None = None, watch: ProgressCallback | None = None) -> Result:
     """Run it on Mininet hosts. UnsupportedError for what this machine or emulation can't do, before anything is started.
 
     `watch` is told every second what the hosts counted.
@@ -42,7 +42,7 @@ def emulate_scenario(scenario: Scenario, seeing: Recording | None = None, watch:
         return _emulate(scenario, points, watch)
 
 
-def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Watch | None) -> Result:
+def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: ProgressCallback | None) -> Result:
     _refuse(scenario)
     require(scenario.foreign)
     topology = scenario.build_topology()
@@ -60,9 +60,9 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Watch | 
         keyed=keyed,
         trunk=scenario.emu.trunk,
         faults=happening,
-        again=cast.again,
+        respawn=cast.again,
         captures=points,
-        watch=watch,
+        progress=watch,
         groups=cast.groups(),
         ttls={work.sender: work.ttl for work in scenario.workload if work.ttl is not None},
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-import emu.faults as real
+import emu.fault_injection as real
 from experiments.scenario.fault_schedule import Fault
 from protocols.errors import UnsupportedError
 from sim.faults import members_of, sides_of
@@ -11,11 +11,11 @@ from topologies.spec import Topology
 __all__ = ["emulated"]
 
 
-def emulated(faults: Sequence[Fault], topology: Topology, foreign: Collection[str]) -> list[real.Fault]:
+def emulated(faults: Sequence[Fault], topology: Topology, foreign: Collection[str]) -> list[real.InjectedFault]:
     """What to do in the emulation. UnsupportedError naming fault and verb for what it can't do; `foreign` hosts run no program
     of ours.
     """
-    found: list[real.Fault] = []
+    found: list[real.InjectedFault] = []
     for number, fault in enumerate(faults):
         make = _MAKE.get(fault.verb)
         if make is None:
@@ -33,7 +33,7 @@ def _names(fault: Fault, topology: Topology) -> list[str]:
     return [host for name in fault.hosts for host in members_of(topology, name)]
 
 
-def _partition(fault: Fault, topology: Topology) -> Iterator[real.Fault]:
+def _partition(fault: Fault, topology: Topology) -> Iterator[real.InjectedFault]:
     first, *others = sides_of(topology, fault.sides)
     if fault.oneway:
         deaf = [(host, first) for side in others for host in side]
@@ -42,35 +42,35 @@ def _partition(fault: Fault, topology: Topology) -> Iterator[real.Fault]:
         deaf = [(host, [name for other in sides if other is not side for name in other]) for side in sides for host in side]
     sides_said = (side if isinstance(side, str) else ",".join(side) for side in fault.sides)
     what = " | ".join(sides_said) + (" one way" if fault.oneway else "")
-    yield real.Partition(what, fault.at, fault.lasts, deaf)
+    yield real.NetworkPartition(what, fault.at, fault.lasts, deaf)
 
 
-def _flap(fault: Fault, topology: Topology) -> Iterator[real.Fault]:
+def _flap(fault: Fault, topology: Topology) -> Iterator[real.InjectedFault]:
     assert fault.flap is not None
     near, far = ([name] if name in topology.switches else members_of(topology, name) for name in fault.flap)
     period = fault.every if fault.every is not None else 2 * (fault.lasts or 0.0)
     pairs = [(a, b) for a in near for b in far]
     for number in range(fault.times):
-        yield real.Cut("-".join(fault.flap), fault.at + number * period, fault.lasts, pairs)
+        yield real.LinkOutage("-".join(fault.flap), fault.at + number * period, fault.lasts, pairs)
 
 
-def _change(fault: Fault, topology: Topology) -> Iterator[real.Fault]:
+def _change(fault: Fault, topology: Topology) -> Iterator[real.InjectedFault]:
     assert fault.change is not None
     near, far = ([name] if name in topology.switches else members_of(topology, name) for name in fault.change)
     pairs = [(a, b) for a in near for b in far]
-    yield real.Change("-".join(fault.change), fault.at, fault.lasts, pairs, fault.rate, fault.loss)
+    yield real.LinkChange("-".join(fault.change), fault.at, fault.lasts, pairs, fault.rate, fault.loss)
 
 
-def _crash(fault: Fault, topology: Topology) -> Iterator[real.Fault]:
-    yield real.Crash(",".join(fault.hosts), fault.at, fault.lasts, _names(fault, topology))
+def _crash(fault: Fault, topology: Topology) -> Iterator[real.InjectedFault]:
+    yield real.HostCrash(",".join(fault.hosts), fault.at, fault.lasts, _names(fault, topology))
 
 
-def _slow(fault: Fault, topology: Topology) -> Iterator[real.Fault]:
+def _slow(fault: Fault, topology: Topology) -> Iterator[real.InjectedFault]:
     what, names = ",".join(fault.hosts), _names(fault, topology)
-    yield real.Slow(what, fault.at, fault.lasts, names, fault.takes, fault.room)
+    yield real.SlowApplication(what, fault.at, fault.lasts, names, fault.takes, fault.room)
 
 
-_MAKE: dict[str, Callable[[Fault, Topology], Iterator[real.Fault]]] = {
+_MAKE: dict[str, Callable[[Fault, Topology], Iterator[real.InjectedFault]]] = {
     "partition": _partition,
     "flap": _flap,
     "change": _change,

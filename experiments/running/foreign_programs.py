@@ -9,7 +9,7 @@ from typing import Any
 from emu.foreign_program import ForeignProgram
 from emu.peers.command import CommandReceiver, CommandSender
 from emu.peers.libnorm import load
-from emu.peers.nrl_program import NrlReceiver, NrlSenderProgram
+from emu.peers.nrl_program import NrlReceiverProgram, NrlSenderProgram
 from experiments.running.program import Job, Node
 from experiments.running.result import Expected
 from experiments.scenario.foreign_nodes import NodeChoice
@@ -30,7 +30,7 @@ def guest_sender(choice: NodeChoice, node: Node, seed: int, jobs: Sequence[Job])
 def guest_receiver(choice: NodeChoice, node: Node, seed: int) -> ForeignProgram:
     """A foreign program that receives the group."""
     if not choice.command:
-        return NrlReceiver(node.config, node.id, node.group, seed)
+        return NrlReceiverProgram(node.config, node.id, node.group, seed)
     return CommandReceiver(_located(choice), node.id, node.group)
 
 

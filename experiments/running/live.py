@@ -9,7 +9,7 @@ from math import inf
 from typing import Protocol
 
 from emu.host import Loop, UdpHost, new_loop
-from emu.udp import endpoint_of
+from emu.udp import socket_address_of
 from protocols.errors import UsageError
 from protocols.hosting import PortsHost
 from protocols.machine import Codec
@@ -82,7 +82,7 @@ class Live:
 @contextmanager
 def live(codec: Codec, group: str, interface: str | None, ttl: int, key: int) -> Iterator[Live]:
     """A host in the session `group` ("ADDR:PORT") on a device or address (None: where the system routes multicast)."""
-    address, port = endpoint_of(group)
+    address, port = socket_address_of(group)
     if not IPv4Address(address).is_multicast:
         raise UsageError(
             f"--group: value {group!r} is not allowed; a multicast address (224.0.0.0 to 239.255.255.255) and a port"

@@ -235,7 +235,7 @@ class Participants:
         """The program of a host that crashed so many times before, in other processes than this one."""
         guest = self._guests.get(name)
         if guest is not None:
-            guest.life = life
+            guest.crashes = life
             return guest
         self._programs[name].reborn(life)
         return self._programs[name]

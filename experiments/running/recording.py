@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, BinaryIO, TextIO, cast
 
-from emu.capture import CapturePoint
+from emu.packet_capture import CapturePoint
 from experiments.output.extras import need
 from experiments.scenario.scenario import Scenario
 from protocols.errors import UnsupportedError, UsageError

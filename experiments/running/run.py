@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from emu.node_processes import Watch
+from emu.node_processes import ProgressCallback
 from experiments.running.emulate import emulate_scenario
 from experiments.running.recording import Recording
 from experiments.running.result import Result
@@ -20,7 +20,9 @@ def home_of(scenarios: Iterable[Scenario]) -> str:
     return "emu" if any(scenario.foreign for scenario in scenarios) else "sim"
 
 
-def run(scenario: Scenario, backend: str = "sim", seeing: Recording | None = None, watch: Watch | None = None) -> Result:
+def run(
+    scenario: Scenario, backend: str = "sim", seeing: Recording | None = None, watch: ProgressCallback | None = None
+) -> Result:
     """Run the scenario and say what came out. It is over when every sender is finished, or at its `duration`.
 
     `seeing` says what is written down meanwhile; `watch` is told every second of an emulation what its hosts counted.

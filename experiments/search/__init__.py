@@ -1,1 +1,1 @@
-"""Random search for faults that break what must hold in every run."""
+"""Random search for fault schedules that violate the invariants of every run."""

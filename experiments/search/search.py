@@ -1,6 +1,7 @@
-"""Looks for a plan of faults that breaks what must hold in every run, and makes it as small as it gets.
+"""Search for a fault schedule that violates an invariant, and shrink it to a minimal counterexample.
 
-Plans are plain entries as a user writes them, drawn from a key (seed, number of the run); so a finding is a scenario file.
+Schedules are plain entries of a scenario file, drawn from a random stream keyed by (seed, run number); a counterexample is
+therefore a scenario file.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,17 +14,17 @@ from protocols.errors import LivelockError
 from protocols.rng import Rng, key_of
 from topologies.spec import Topology
 
-__all__ = ["Finding", "Verdict", "judge", "random_plan", "search", "shrink"]
+__all__ = ["BrokenRule", "Counterexample", "check_run", "random_plan", "search", "shrink"]
 
 Plan = list[dict[str, Any]]
 MOST_FAULTS = 4
 RAISED = (LivelockError, AssertionError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What a broken machine may raise; the user's own mistakes are UsageError and are none of these."""
+"""Exceptions of a faulty machine; UsageError, a mistake of the user, is none of them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """The rule a run broke, in which words, and the fingerprint of the run (None when it did not come to its end)."""
+class BrokenRule:
+    """The violated rule with details, and the fingerprint of the run (None if it did not end)."""
 
     rule: str
     what: str
@@ -31,31 +32,34 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """A scenario (plain values, as in a file) that breaks a rule; `faults` in it is the smallest plan that was found."""
+class Counterexample:
+    """A scenario (plain values, as in a file) that violates a rule; its `faults` are the smallest schedule found."""
 
     scenario: dict[str, Any]
-    verdict: Verdict
+    verdict: BrokenRule
     number: int
-    """Which run found it, from 1."""
+    """Number of the run that found it, from 1."""
     tried: int
-    """Runs that shrinking took."""
+    """Runs needed for shrinking."""
 
 
-def judge(scenario: Scenario, complete: bool = False) -> Verdict | None:
-    """What the run breaks first, None for nothing. `complete`: receivers have to be complete where nobody crashed."""
+def check_run(scenario: Scenario, complete: bool = False) -> BrokenRule | None:
+    """Return the first rule the run violates, or None.
+
+    With `complete`, every receiver must be complete in a run without crashes.
+    """
     try:
         result = run(scenario)
     except RAISED as error:
-        return Verdict("raises", f"{type(error).__name__}: {error}", None)
+        return BrokenRule("raises", f"{type(error).__name__}: {error}", None)
     if result.violations:
         first = result.violations[0]
-        return Verdict(
+        return BrokenRule(
             first["rule"], f"{first['what']} ({first['host'] or 'network'} at {first['at']:.6g} s)", result.fingerprint
         )
     if complete and not result.completed and not any(fault.crash for fault in scenario.faults):
         lacking = [row.name for row in result.receivers if not row.equal]
-        return Verdict("complete", f"not everything came to {', '.join(lacking[:5])}", result.fingerprint)
+        return BrokenRule("complete", f"incomplete at {', '.join(lacking[:5])}", result.fingerprint)
     return None
 
 
@@ -67,8 +71,11 @@ def search(
     seed: int,
     complete: bool = False,
     progress: Callable[[int], None] = lambda number: None,
-) -> Finding | None:
-    """Run the scenario with `runs` random plans beside the faults it has, each with another seed; the first finding, shrunk."""
+) -> Counterexample | None:
+    """Run the scenario with `runs` random schedules added to its faults, each with its own seed.
+
+    Returns the first counterexample, shrunk, or None.
+    """
     base = parse(data, origin)
     topology, fixed = base.build_topology(), list(data.get("faults", ()))
     span = _span(base)
@@ -77,18 +84,18 @@ def search(
         plan = random_plan(Rng(key_of(seed, "search", number)), topology, span) if number > 1 else []
         drawn = {**data, "seed": (base.seed + number - 1) % 2**64}
 
-        def check(plan: Plan, drawn: dict[str, Any] = drawn) -> Verdict | None:
-            return judge(parse({**drawn, "faults": fixed + plan}, origin), complete)
+        def check(plan: Plan, drawn: dict[str, Any] = drawn) -> BrokenRule | None:
+            return check_run(parse({**drawn, "faults": fixed + plan}, origin), complete)
 
         verdict = check(plan)
         if verdict is not None:
             small, verdict, tried = shrink(plan, verdict, check)
-            return Finding({**drawn, "faults": fixed + small}, verdict, number, tried)
+            return Counterexample({**drawn, "faults": fixed + small}, verdict, number, tried)
     return None
 
 
 def _span(base: Scenario) -> float:
-    """How long a run takes without the search's faults."""
+    """Return the duration in seconds of a run without added faults."""
     try:
         return float(run(base).metrics["duration"])
     except RAISED:
@@ -99,7 +106,7 @@ def _span(base: Scenario) -> float:
 
 
 def random_plan(dice: Rng, topology: Topology, span: float) -> Plan:
-    """One to four faults within `span` seconds; a few are long, most are short."""
+    """Draw one to four faults within `span` seconds; durations are distributed log-uniformly."""
     return [_random_fault(dice, topology, span) for _ in range(1 + _below(dice, MOST_FAULTS))]
 
 
@@ -122,7 +129,7 @@ def _host(dice: Rng, topology: Topology) -> str:
 
 
 def _some(dice: Rng, topology: Topology) -> list[str]:
-    """A few different hosts, never all."""
+    """Draw one to three distinct hosts, never all."""
     most = min(3, len(topology.hosts) - 1)
     return list(dict.fromkeys(_host(dice, topology) for _ in range(1 + _below(dice, most))))
 
@@ -160,8 +167,8 @@ _DRAW: dict[str, Callable[[Rng, Topology], dict[str, Any]]] = {
 # -- shrinking ------------------------------------------------------------------------------------------------------------
 
 
-def shrink(plan: Plan, verdict: Verdict, check: Callable[[Plan], Verdict | None]) -> tuple[Plan, Verdict, int]:
-    """A plan that breaks the same rule and of which nothing can be left out or made simpler; its verdict; runs it took."""
+def shrink(plan: Plan, verdict: BrokenRule, check: Callable[[Plan], BrokenRule | None]) -> tuple[Plan, BrokenRule, int]:
+    """Shrink a schedule while it violates the same rule; return (schedule, violation, runs needed)."""
     tried = 0
     again = True
     while again:
@@ -176,7 +183,7 @@ def shrink(plan: Plan, verdict: Verdict, check: Callable[[Plan], Verdict | None]
 
 
 def _simpler(plan: Plan) -> Iterator[Plan]:
-    """Plans a step simpler, the boldest first."""
+    """Yield schedules one step simpler, largest reductions first."""
     for place in range(len(plan)):
         yield plan[:place] + plan[place + 1 :]
     for place, fault in enumerate(plan):
@@ -188,7 +195,7 @@ def _simpler_faults(fault: dict[str, Any]) -> Iterator[dict[str, Any]]:
     if fault.get("times", 1) > 1:
         yield {**fault, "times": fault["times"] - 1}
     if fault.get("oneway") is False:
-        # One direction is less than both.
+        # A one-way fault is simpler than a two-way one.
         yield {**fault, "oneway": True}
     for verb in ("partition", "hold"):
         if verb in fault and len(fault[verb][0]) > 1:
@@ -201,7 +208,7 @@ def _simpler_faults(fault: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _rounder(value: float | None) -> Iterator[float]:
-    """Half as much while that is worth saying, then fewer digits."""
+    """Yield half the value while it is above 1 ms, then the value with one digit."""
     if value is None or value == 0:
         return
     if value > 1e-3:

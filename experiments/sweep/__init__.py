@@ -1,4 +1,4 @@
-"""Parameter sweeps on Spark: which runs, where they are computed, and where their results lie.
+"""Parameter sweeps on Spark, in three layers: `spec` (what to run), `store` (Parquet datasets), `run` (execution).
 
-Imported part by part, so that commands that need no Spark do not load it.
+`store` imports `spec`, `run` imports both. Modules are imported one by one, so that commands without Spark do not load it.
 """

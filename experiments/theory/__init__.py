@@ -1,1 +1,1 @@
-"""Closed forms of reliable multicast and of links."""
+"""Closed forms for reliable multicast, links and queues."""

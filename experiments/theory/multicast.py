@@ -1,8 +1,8 @@
-"""Closed forms of reliable multicast: what the laboratory is compared with.
+"""Closed forms for reliable multicast, with which measurements are compared.
 
-Losses are independent with probability `p` per packet and receiver; `receivers` is R, `k` source packets of a block have
-`parity` more. Results are per packet unless they say otherwise. The values in `tests/vectors/reference.json` were computed
-elsewhere, and the tests hold these functions to them. Queues, links and Ethernet are in `experiments.theory.links`.
+Losses are independent with probability `p` per packet and receiver; `receivers` is R; a block has `k` source packets and
+`parity` repair packets. Results are per packet unless stated otherwise. `tests/vectors/reference.json` holds values computed
+independently, and tests compare these functions with them. `experiments.theory.links` has queues, links and Ethernet.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,10 +29,11 @@ __all__ = [
 ]
 
 ENOUGH = 1e-13
+"""Term at which an infinite sum is truncated."""
 
 
 def _tail(probability: Callable[[int], float]) -> float:
-    """The sum over m >= 0 of P(M > m), until it does not matter any more."""
+    """Return sum over m >= 0 of P(M > m), truncated at the first term of at most ENOUGH."""
     total, m = 0.0, 0
     while (term := probability(m)) > ENOUGH or m < 2:
         total += term
@@ -41,12 +42,12 @@ def _tail(probability: Callable[[int], float]) -> float:
 
 
 def _none_of(chance: float, trials: float) -> float:
-    """1 - (1 - chance)**trials without cancellation."""
+    """Return 1 - (1 - chance)**trials without cancellation."""
     return 1.0 if chance >= 1.0 else -expm1(trials * log1p(-chance))
 
 
 def _below(k: int, n: int, p: float) -> float:
-    """P(fewer than k of n packets come)."""
+    """Return P(fewer than k of n packets arrive)."""
     q = 1.0 - p
     return sum(comb(n, i) * q**i * p ** (n - i) for i in range(k))
 
@@ -55,22 +56,23 @@ def _below(k: int, n: int, p: float) -> float:
 
 
 def backoff_cdf(z: float, spread: float, group: float) -> float:
-    """P(back-off <= z): (e^(lam z/T) - 1)/(e^lam - 1), lam = ln G + 1, T = `spread` (RFC 5401 3.2.2)."""
+    """Return P(back-off <= z) = (e^(lam z/T) - 1)/(e^lam - 1), with lam = ln G + 1 and T = `spread` (RFC 5401 3.2.2)."""
     lam = log(group) + 1.0
     return min(max(expm1(lam * z / spread) / expm1(lam), 0.0), 1.0)
 
 
 def backoff_quantile(u: float, spread: float, group: float) -> float:
-    """The back-off below which a fraction u lies: (T/lam) ln(1 + u (e^lam - 1)) (RFC 5401 3.2.2)."""
+    """Return the back-off quantile (T/lam) ln(1 + u (e^lam - 1)) of a probability `u`; T is `spread` (RFC 5401 3.2.2)."""
     lam = log(group) + 1.0
     return spread / lam * log1p(u * expm1(lam))
 
 
 def nacks(group: float, factor: float, delay: float, losers: int) -> float:
-    """NACKs for one loss that `losers` of a group see at the same moment; `delay` between them in GRTT.
+    """Return the expected number of NACKs for one loss that `losers` of a group of size `group` detect simultaneously.
 
-    n F(d) + e^(lam d/T) [1 - (1 - F(T - d))^n] with T = `factor` GRTT (RFC 5401 3.2.2, Nonnenmacher and Biersack 1999): n F(d)
-    speak before they could have heard anybody, of the others those whose time comes within d of the first.
+    n F(d) + e^(lam d/T) [1 - (1 - F(T - d))^n], with T = `factor` and d = `delay` between receivers, both in GRTT (RFC 5401
+    3.2.2; Nonnenmacher and Biersack 1999). The first term counts NACKs sent before any other could arrive; the second counts
+    those whose timer expires within d of the first.
     """
     lam = log(group) + 1.0
     before = losers * backoff_cdf(delay, factor, group)
@@ -78,10 +80,10 @@ def nacks(group: float, factor: float, delay: float, losers: int) -> float:
 
 
 def nacks_independent(group: float, factor: float, delay: float, receivers: int, p: float) -> float:
-    """NACKs for one packet that somebody loses, when each of `receivers` loses each transmission of it with probability p.
+    """Return the expected NACKs per packet that some receiver loses, with independent losses of probability p.
 
-    In round m the losers are Bin(R, p^m); the mean of `nacks` over them is R q F(d) + e^(lam d/T) [1 - (1 - q F(T - d))^R] with
-    q = p^m. Rounds are summed, and divided by the probability that somebody loses the packet.
+    In round m the number of losers is Bin(R, p^m); the mean of `nacks` over them is R q F(d) + e^(lam d/T) [1 - (1 - q F(T -
+    d))^R] with q = p^m. Rounds are summed and divided by the probability that at least one receiver loses the packet.
     """
     lam = log(group) + 1.0
     before, after = backoff_cdf(delay, factor, group), backoff_cdf(factor - delay, factor, group)
@@ -94,14 +96,17 @@ def nacks_independent(group: float, factor: float, delay: float, receivers: int,
 
 
 def nacks_approximate(group: float, factor: float, *, unicast: bool = False) -> float:
-    """The approximation exp(1.2 lam / (2 K)) of RFC 5401, for unicast NACKs exp(1.2 lam / K) of NRL; up to 40 % off."""
+    """Return the approximation exp(1.2 lam/(2 K)) of RFC 5401, or exp(1.2 lam/K) of NRL for unicast NACKs.
+
+    It is off by up to 40 %.
+    """
     return exp(1.2 * (log(group) + 1.0) / (factor if unicast else 2.0 * factor))
 
 
 def first_nack(group: float, factor: float, losers: int, steps: int = 20_000) -> float:
-    """Time from the loss to the first NACK, in GRTT: the integral of (1 - F)^n over [0, T], by Simpson's rule.
+    """Return the mean time from loss to first NACK in GRTT: the integral of (1 - F)^n over [0, T] by Simpson's rule.
 
-    The variable is x = e^(lam z / T), in which F is a straight line: the integrand falls fast where x is small.
+    The substitution x = e^(lam z/T) makes F linear, because the integrand falls steeply at small x.
     """
     lam = log(group) + 1.0
     top = expm1(lam)
@@ -118,44 +123,48 @@ def first_nack(group: float, factor: float, losers: int, steps: int = 20_000) ->
 
 
 def repetition(receivers: int, p: float, shared: float = 0.0) -> float:
-    """Transmissions until all have a packet: sum over m of 1 - (1 - p^m)^R (Nonnenmacher, Biersack, Towsley 1998).
+    """Return the expected transmissions until all receivers have a packet: sum over m of 1 - (1 - p^m)^R.
 
-    A `shared` loss before all of them divides by 1 - shared (Wald).
+    Source: Nonnenmacher, Biersack, Towsley 1998. A loss `shared` by all receivers divides by 1 - shared (Wald's equation).
     """
     return _tail(lambda m: _none_of(p**m, receivers)) / (1.0 - shared)
 
 
 def arq_rounds(receivers: int, p: float, k: int) -> float:
-    """Rounds, the first included, until all have k packets, when each round repeats what is missing: R k receivers of one."""
+    """Return the expected rounds until all receivers have k packets, if each round repeats the missing ones.
+
+    The first transmission counts as a round. Equals `repetition` of one packet to R k receivers.
+    """
     return repetition(receivers * k, p)
 
 
 def integrated(receivers: int, p: float, k: int, proactive: int = 0, shared: float = 0.0) -> float:
-    """Transmissions per source packet with unlimited parity on demand (Nonnenmacher, Biersack, Towsley 1998).
+    """Return the transmissions per source packet with unlimited parity on demand (Nonnenmacher, Biersack, Towsley 1998).
 
-    (k + a + sum over m of P(L > m))/k with P(L <= m) = P(Bin(k + a + m, 1 - p) >= k)^R; `shared` as in `repetition`.
+    (k + a + sum over m of P(L > m))/k with P(L <= m) = P(Bin(k + a + m, 1 - p) >= k)^R; a is `proactive`, and `shared` as in
+    `repetition`.
     """
     extra = _tail(lambda m: _none_of(_below(k, k + proactive + m, p), receivers))
     return (k + proactive + extra) / k / (1.0 - shared)
 
 
 def block_failure(k: int, n: int, p: float) -> float:
-    """P(a receiver gets fewer than k of the n packets of a block)."""
+    """Return P(a receiver gets fewer than k of the n packets of a block)."""
     return _below(k, n, p)
 
 
 def residual_loss(k: int, n: int, p: float) -> float:
-    """P(a source packet is lost and its block can't be decoded): p P(Bin(n - 1, p) > n - k - 1)."""
+    """Return P(a source packet is lost and its block is not decodable) = p P(Bin(n - 1, p) > n - k - 1)."""
     return p * _below(k, n - 1, p)
 
 
 def layered(receivers: int, p: float, k: int, n: int) -> float:
-    """Transmissions per source packet with a (n, k) code below repetition: n/k times `repetition` of the residual loss."""
+    """Return the transmissions per source packet with an (n, k) code below repetition: n/k `repetition`(residual loss)."""
     return n / k * repetition(receivers, residual_loss(k, n, p))
 
 
 def first_pass(receivers: int, p: float, k: int, n: int) -> tuple[float, float]:
-    """With n - k parity packets on demand: (k + E[min(L, n - k)])/k, and P(some receiver still can't decode)."""
+    """Return ((k + E[min(L, n - k)])/k, P(some receiver cannot decode)) with n - k parity packets on demand."""
     extra = sum(_none_of(_below(k, k + m, p), receivers) for m in range(n - k))
     return (k + extra) / k, _none_of(_below(k, n, p), receivers)
 
@@ -164,15 +173,19 @@ def first_pass(receivers: int, p: float, k: int, n: int) -> tuple[float, float]:
 
 
 def tkp_counts(receivers: int, p: float) -> tuple[float, float, float]:
-    """ACKs of A, NACKs of N1, NACKs of N2 per packet: R E[M](1 - p), R p/(1 - p), E[M] - 1 (Towsley, Kurose, Pingali 1997)."""
+    """Return per packet the ACKs of protocol A, NACKs of N1, NACKs of N2 (Towsley, Kurose, Pingali 1997).
+
+    R E[M](1 - p), R p/(1 - p) and E[M] - 1.
+    """
     sent = repetition(receivers, p)
     return receivers * sent * (1 - p), receivers * p / (1 - p), sent - 1.0
 
 
 def tkp_times(receivers: int, p: float, costs: Mapping[str, float]) -> dict[str, tuple[float, float]]:
-    """Processing times (sender, receiver) per packet of A, N1 and N2 (Towsley, Kurose, Pingali 1997).
+    """Return (sender, receiver) processing times per packet of A, N1 and N2 (Towsley, Kurose, Pingali 1997).
 
-    `costs` of data X_p, Y_p, ACK X_a, Y_a, NACK X_n, Y_n and timer X_t, Y_t, X at the sender and Y at a receiver.
+    `costs` maps the symbols of the paper to seconds: data Xp, Yp; ACK Xa, Ya; NACK Xn, Yn; timer Xt, Yt; X at the sender, Y at
+    a receiver.
     """
     sent = repetition(receivers, p)
     xp, xa, xn, xt = (costs[key] for key in ("Xp", "Xa", "Xn", "Xt"))
@@ -190,9 +203,10 @@ def tkp_times(receivers: int, p: float, costs: Mapping[str, float]) -> dict[str,
 
 
 def srm_requests(members: int, c2: float) -> float:
-    """Requests in a star when all but the source miss a packet, C1 = 0: n D/W + 1 - (D/W)^n, n at the most (Floyd et al. 1997).
+    """Return the expected requests in a star if all members but the source miss a packet and C1 = 0 (Floyd et al. 1997).
 
-    The hub is 1 from everybody: members are D = 2 apart, and timers uniform over W = 2 C2.
+    n D/W + 1 - (D/W)^n, at most n. The hub is at distance 1 from every member, so members are D = 2 apart, and request timers
+    are uniform over W = 2 C2.
     """
     n = members - 1
     share = 1.0 / c2 if c2 else inf
@@ -200,5 +214,5 @@ def srm_requests(members: int, c2: float) -> float:
 
 
 def srm_first_request(members: int, c2: float) -> float:
-    """When the first of these requests is sent, after the loss is seen: W/(n + 1)."""
+    """Return the mean time from loss detection to the first request: W/(n + 1)."""
     return 2.0 * c2 / members

@@ -1,5 +1,5 @@
-"""Theory against the laboratory: every reference value measured with the real machines and links.
+"""Validation against theory: every reference value measured with the protocol machines and links of the simulator.
 
-A family of reference values (`tests/vectors/reference.json`) is measured by one function; the modules here each serve some
-families and list them in `FAMILIES`. `mcastlab validate` and `make validate` run them.
+`tests/vectors/reference.json` has the reference values in families. Each module here measures some families and lists them in
+`FAMILIES`. `mcastlab validate` and `make validate` run them.
 """

@@ -1,15 +1,15 @@
-"""Repetition without coding (N2) and sender- against receiver-initiated protocols (A, N1, N2): counts of real machines.
+"""Repetition without coding (N2), and sender- and receiver-initiated protocols (A, N1, N2): counts of the real machines.
 
-Links are as good as immediate, feedback is never lost, and waits are so long beside the delays that NACK suppression is as
-good as ideal: one NACK per round. Processing times are the counted operations times the costs of the reference.
+Link delays are negligible, feedback is never lost, and timers are so long compared with delays that NACK suppression is
+practically ideal: one NACK per round. Processing times are operation counts multiplied by the costs of the reference.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from experiments.validation.arena import Outcome, Star, play
-from experiments.validation.frame import Entry, Families, Measured, mean_of
+from experiments.validation.references import Families, Measured, Reference, mean_of
+from experiments.validation.testbed import SessionOutcome, StarTestbed, run_session
 from protocols.arq.messages import Data
 from protocols.machine import Message
 from protocols.rng import key_of
@@ -26,15 +26,15 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 PACKETS = 5000
 DELIVERIES = 2e7
-"""What a measurement may cost at full effort; large groups have fewer packets, and a larger standard error says so."""
+"""Budget of packet deliveries at full effort; large groups send fewer packets, with a larger standard error."""
 BATCHES, FEW = 16, 4
-"""Independent sessions, and so many where more than MANY receivers make them long."""
+"""Independent sessions, and their number with more than MANY receivers."""
 MANY = 1000
 
 
-def transmissions(star: Star, packets: int, seed: int) -> list[int]:
-    """How often each of `packets` packets was sent until every receiver had it."""
-    outcome = play(star, "n2", SETTINGS["n2"], (0.0, packets * SEGMENT), seed=seed, wanted=_is_content)
+def transmissions(star: StarTestbed, packets: int, seed: int) -> list[int]:
+    """Return how often each of `packets` packets was sent until every receiver had it."""
+    outcome = run_session(star, "n2", SETTINGS["n2"], (0.0, packets * SEGMENT), seed=seed, wanted=_is_content)
     assert outcome.complete == star.receivers, "a receiver misses something"
     sent = Counter(message.unit for _, message in outcome.heard if isinstance(message, Data))
     return [sent[unit] for unit in range(1, packets + 1)]
@@ -48,31 +48,31 @@ def _budget(receivers: int, each: float, effort: float, least: int) -> int:
     return max(int(effort * min(PACKETS, DELIVERIES / (receivers * each))), least)
 
 
-def _samples(entry: Entry, effort: float, star: Star, least: int) -> list[int]:
+def _samples(entry: Reference, effort: float, star: StarTestbed, least: int) -> list[int]:
     packets = _budget(star.receivers, 2 * entry.values["value"], effort, least)
     return transmissions(star, packets, key_of(1, entry.id) % 2**32)
 
 
-def _repetition(entry: Entry, effort: float) -> Mapping[str, Measured]:
+def _repetition(entry: Reference, effort: float) -> Mapping[str, Measured]:
     params = entry.params
     loss = params["p"] if "p" in params else params["p_tail"]
-    star = Star(params["R"], delay=DELAY, loss=loss, trunk_loss=params.get("p_shared", 0.0))
+    star = StarTestbed(params["R"], delay=DELAY, loss=loss, trunk_loss=params.get("p_shared", 0.0))
     return {"value": mean_of([float(count) for count in _samples(entry, effort, star, 40)])}
 
 
-def _goodput(entry: Entry, effort: float) -> Mapping[str, Measured]:
-    """The share of first transmissions among all."""
+def _goodput(entry: Reference, effort: float) -> Mapping[str, Measured]:
+    """Measure the fraction of first transmissions among all transmissions."""
     params = entry.params
-    star = Star(params["R"], delay=DELAY, loss=params["p"])
+    star = StarTestbed(params["R"], delay=DELAY, loss=params["p"])
     packets = _budget(star.receivers, 2 / entry.values["value"], effort, 40)
     sent = mean_of([float(count) for count in transmissions(star, packets, key_of(1, entry.id) % 2**32)])
     return {"value": Measured(1.0 / sent.value, sent.error / sent.value**2)}
 
 
-def _rounds(entry: Entry, effort: float) -> Mapping[str, Measured]:
-    """The most repeated of k packets says how many rounds the k took."""
+def _rounds(entry: Reference, effort: float) -> Mapping[str, Measured]:
+    """Measure the rounds k packets took: the transmissions of the most repeated of them."""
     params = entry.params
-    k, star = params["k"], Star(params["R"], delay=DELAY, loss=params["p"])
+    k, star = params["k"], StarTestbed(params["R"], delay=DELAY, loss=params["p"])
     packets = min(2000, int(DELIVERIES / (star.receivers * 20 * k))) * k
     counts = transmissions(star, max(int(effort * packets) // k, 20) * k, key_of(1, entry.id) % 2**32)
     return {"value": mean_of([float(max(counts[at : at + k])) for at in range(0, len(counts), k)])}
@@ -81,24 +81,28 @@ def _rounds(entry: Entry, effort: float) -> Mapping[str, Measured]:
 # -- sender- and receiver-initiated ------------------------------------------------------------------------------------
 
 
-def _sessions(entry: Entry, name: str, effort: float) -> Iterable[tuple[Outcome, int]]:
-    """Independent sessions of a protocol, each with the number of its packets."""
+def _sessions(entry: Reference, name: str, effort: float) -> Iterable[tuple[SessionOutcome, int]]:
+    """Yield (outcome, number of packets) of independent sessions of a protocol."""
     receivers, loss = entry.params["R"], entry.params["p"]
-    # An ACK is dearer than a packet that reaches a thousand receivers in one go.
+    # Simulating an ACK costs more than one delivery of a multicast packet.
     each = 20.0 if name == "a" else 6.0
     batches, least = (FEW, 20) if receivers > MANY else (BATCHES, 60)
     packets = _budget(receivers, each * batches, effort, least)
     for batch in range(batches):
         seed = key_of(1, entry.id, name, batch) % 2**32
         size = packets * SEGMENT
-        yield play(Star(receivers, delay=DELAY, loss=loss), name, SETTINGS[name], (0.0, size), seed=seed), packets + 1
+        yield (
+            run_session(StarTestbed(receivers, delay=DELAY, loss=loss), name, SETTINGS[name], (0.0, size), seed=seed),
+            packets + 1,
+        )
 
 
-Reading = Callable[[Outcome, int], float]
+Reading = Callable[[SessionOutcome, int], float]
+"""Function that computes a value from the outcome of a session and its number of packets."""
 
 
-def _read(entry: Entry, effort: float, readings: Mapping[str, tuple[str, Reading]]) -> dict[str, Measured]:
-    """Each reading (protocol, function of a session) as the mean over sessions."""
+def _read(entry: Reference, effort: float, readings: Mapping[str, tuple[str, Reading]]) -> dict[str, Measured]:
+    """Return the mean of each reading over sessions; readings are (protocol, function) by name."""
     found: dict[str, list[float]] = {name: [] for name in readings}
     for protocol in dict.fromkeys(protocol for protocol, _ in readings.values()):
         for outcome, packets in _sessions(entry, protocol, effort):
@@ -109,7 +113,7 @@ def _read(entry: Entry, effort: float, readings: Mapping[str, tuple[str, Reading
     return {name: mean_of(samples) for name, samples in found.items()}
 
 
-def _counts(entry: Entry, effort: float) -> Mapping[str, Measured]:
+def _counts(entry: Reference, effort: float) -> Mapping[str, Measured]:
     return _read(
         entry,
         effort,
@@ -122,7 +126,7 @@ def _counts(entry: Entry, effort: float) -> Mapping[str, Measured]:
 
 
 def _sender_time(costs: Mapping[str, float]) -> Reading:
-    def reading(outcome: Outcome, packets: int) -> float:
+    def reading(outcome: SessionOutcome, packets: int) -> float:
         did = outcome.sender
         sent = did["data_sent"] + did["repairs_sent"]
         feedback = did.get("acks_received", 0) * costs["Xa"] + did.get("nacks_received", 0) * costs["Xn"]
@@ -132,7 +136,7 @@ def _sender_time(costs: Mapping[str, float]) -> Reading:
 
 
 def _receiver_time(costs: Mapping[str, float], receivers: int) -> Reading:
-    def reading(outcome: Outcome, packets: int) -> float:
+    def reading(outcome: SessionOutcome, packets: int) -> float:
         did = outcome.receivers
         said = did.get("acks_sent", 0) * costs["Ya"] + did.get("nacks_sent", 0) * costs["Yn"]
         heard = did["data_received"] * costs["Yp"] + did.get("nacks_heard", 0) * costs["Xn"]
@@ -141,7 +145,7 @@ def _receiver_time(costs: Mapping[str, float], receivers: int) -> Reading:
     return reading
 
 
-def _times(entry: Entry, effort: float) -> Mapping[str, Measured]:
+def _times(entry: Reference, effort: float) -> Mapping[str, Measured]:
     costs, receivers = entry.params["costs"], entry.params["R"]
     readings: dict[str, tuple[str, Reading]] = {}
     for name in ("A", "N1", "N2"):

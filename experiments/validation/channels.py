@@ -1,7 +1,7 @@
-"""Links that lose: the Gilbert-Elliott chain, what it does to blocks of a code, and datagrams in fragments.
+"""Lossy links: the Gilbert-Elliott chain, its effect on blocks of a code, and loss of fragmented datagrams.
 
-Many sibling links are drawn together, as a counted group's are; they are independent, so leaving out one after another
-(jackknife) gives standard errors that know about bursts.
+Many independent sibling links are drawn together, as those of a counted group are; a jackknife over links gives standard errors
+that account for correlation within a link.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from experiments.validation.frame import Entry, Families, Measured, ratio_of
+from experiments.validation.references import Families, Measured, Reference, ratio_of
 from protocols.rng import key_of
 from topologies.channels import Bernoulli, Channel, GilbertElliott
 from topologies.line import Line, frames_of
@@ -27,7 +27,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 
 
 def fates(channel: Channel, key: int, links: int, packets: int) -> npt.NDArray[np.bool_]:
-    """True where a link (row) loses a packet (column); packets are first transmissions in order."""
+    """Return losses as booleans of shape (links, packets); packets are first transmissions in order."""
     lost = np.zeros((links, packets), np.bool_)
     sampler = channel.bundle(key, links)
     assert sampler is not None
@@ -39,17 +39,17 @@ def fates(channel: Channel, key: int, links: int, packets: int) -> npt.NDArray[n
 
 
 def _jackknife(sums: Floats, function: Callable[[Floats], float]) -> Measured:
-    """A function of sums over links, and its standard error."""
+    """Return a function of sums over links, with its jackknife standard error."""
     total, count = sums.sum(axis=0), len(sums)
     without = np.array([function(total - part) for part in sums])
     return Measured(function(total), float(np.sqrt((count - 1) * without.var())))
 
 
-def _chain(entry: Entry) -> GilbertElliott:
+def _chain(entry: Reference) -> GilbertElliott:
     return GilbertElliott(**{name: entry.params[name] for name in ("p", "r", "loss_bad", "loss_good")})
 
 
-def _statistics(entry: Entry, effort: float) -> Mapping[str, Measured]:
+def _statistics(entry: Reference, effort: float) -> Mapping[str, Measured]:
     lost = fates(_chain(entry), key_of(1, entry.id), LINKS, int(max(PACKETS * effort, 2000)))
     before, after = lost[:, :-1], lost[:, 1:]
     pairs = [(before & ~after).sum(axis=1), (~before & after).sum(axis=1), before.sum(axis=1), (~before).sum(axis=1)]
@@ -72,7 +72,7 @@ def _correlation(sums: Floats) -> float:
     return float((both - first * second) / (rate * (1 - rate)))
 
 
-def _blocks(entry: Entry, effort: float) -> Mapping[str, Measured]:
+def _blocks(entry: Reference, effort: float) -> Mapping[str, Measured]:
     n, parity = entry.params["n"], entry.params["parity"]
     lost = fates(_chain(entry), key_of(1, entry.id), BLOCK_LINKS, n * int(max(BLOCKS * effort, 20)))
     counts = lost.reshape(len(lost), -1, n).sum(axis=2).astype(np.float64)
@@ -85,7 +85,7 @@ def _blocks(entry: Entry, effort: float) -> Mapping[str, Measured]:
     }
 
 
-def _fragments(entry: Entry, effort: float) -> Mapping[str, Measured]:
+def _fragments(entry: Reference, effort: float) -> Mapping[str, Measured]:
     payload, loss = entry.params["payload"], entry.params["frame_loss"]
     assert frames_of(payload, MTU) == entry.params["frames"]
     line = Line(LinkSpec(loss=Bernoulli(p=loss), mtu=MTU), key_of(1, entry.id))

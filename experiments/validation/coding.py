@@ -1,13 +1,13 @@
-"""Repetition with erasure coding (Nonnenmacher, Biersack, Towsley 1998) by NORM: packets per source packet.
+"""Repetition with erasure coding by NORM: packets per source packet (Nonnenmacher, Biersack, Towsley 1998).
 
-Each block is an object of its own, far enough from the next that its repairs are over before. Feedback is never lost, and
-delays are short beside the back-off. With 255 - k parity symbols parity is as good as unlimited.
+Each block is an object of its own, sent after the repairs of the previous one. Feedback is never lost, and delays are short
+compared with the back-off. 255 - k parity symbols approximate unlimited parity.
 """
 
 from collections.abc import Mapping
 
-from experiments.validation.arena import Star, play
-from experiments.validation.frame import Entry, Families, Measured, mean_of, ratio_of
+from experiments.validation.references import Families, Measured, Reference, mean_of, ratio_of
+from experiments.validation.testbed import StarTestbed, run_session
 from protocols.machine import Message
 from protocols.norm.messages import Data
 from protocols.norm.quantise import rtt_code, rtt_seconds
@@ -21,12 +21,12 @@ GRTT = rtt_seconds(rtt_code(0.01))
 DELAY = 1e-6
 BLOCKS = 2000
 DELIVERIES = 4e7
-"""What a measurement may cost at full effort; large groups have fewer blocks, and a larger standard error says so."""
+"""Budget of packet deliveries at full effort; large groups send fewer blocks, with a larger standard error."""
 TRIALS = 100_000
 
 
-def blocks(star: Star, k: int, parity: int, proactive: int, count: int, seed: int) -> list[list[int]]:
-    """The symbols sent of each of `count` blocks of k until every receiver had it, in order."""
+def blocks(star: StarTestbed, k: int, parity: int, proactive: int, count: int, seed: int) -> list[list[int]]:
+    """Return for each of `count` blocks of k the symbols sent, in order, until every receiver had the block."""
     settings = {
         "rate": 1e9,
         "segment": SEGMENT,
@@ -39,7 +39,7 @@ def blocks(star: Star, k: int, parity: int, proactive: int, count: int, seed: in
         "robust": 6,
     }
     jobs = [(60 * GRTT * block, k * SEGMENT) for block in range(count)]
-    outcome = play(star, "norm", settings, *jobs, seed=seed, wanted=_is_content)
+    outcome = run_session(star, "norm", settings, *jobs, seed=seed, wanted=_is_content)
     assert outcome.complete == star.receivers, "a receiver misses something"
     sent: list[list[int]] = [[] for _ in range(count)]
     for _, message in outcome.heard:
@@ -56,29 +56,29 @@ def _count(receivers: int, k: int, each: float, effort: float) -> int:
     return max(int(effort * min(BLOCKS, DELIVERIES / (receivers * (k * each + 10)))), 100 if receivers <= 100 else 10)
 
 
-def _integrated(entry: Entry, effort: float) -> Mapping[str, Measured]:
+def _integrated(entry: Reference, effort: float) -> Mapping[str, Measured]:
     params = entry.params
     k, receivers = params["k"], params["R"]
     loss = params["p"] if "p" in params else params["p_tail"]
-    star = Star(receivers, delay=DELAY, loss=loss, trunk_loss=params.get("p_shared", 0.0))
+    star = StarTestbed(receivers, delay=DELAY, loss=loss, trunk_loss=params.get("p_shared", 0.0))
     count = _count(receivers, k, entry.values["value"], effort)
     sent = blocks(star, k, 255 - k, params.get("a", 0), count, key_of(1, entry.id) % 2**32)
     return {"value": mean_of([len(symbols) / k for symbols in sent])}
 
 
-def _finite(entry: Entry, effort: float) -> Mapping[str, Measured]:
-    """Only n - k parity symbols: what they cost, and whether something had to be sent a second time after them."""
+def _finite(entry: Reference, effort: float) -> Mapping[str, Measured]:
+    """Measure with n - k parity symbols: their cost, and whether any symbol had to be sent a second time."""
     params = entry.params
     k, parity, receivers = params["k"], params["n"] - params["k"], params["R"]
-    star = Star(receivers, delay=DELAY, loss=params["p"])
+    star = StarTestbed(receivers, delay=DELAY, loss=params["p"])
     sent = blocks(star, k, parity, 0, _count(receivers, k, 1.5, effort), key_of(1, entry.id) % 2**32)
     costs = [len(set(symbols)) / k for symbols in sent]
     failed = sum(len(symbols) > len(set(symbols)) for symbols in sent)
     return {"first_pass_cost": mean_of(costs), "p_any_fail": ratio_of(failed, len(sent))}
 
 
-def _residual(entry: Entry, effort: float) -> Mapping[str, Measured]:
-    """One link, n packets of a block: fewer than k that come leave the lost source packets lost."""
+def _residual(entry: Reference, effort: float) -> Mapping[str, Measured]:
+    """Measure loss after decoding on one link: with fewer than k of n packets received, lost source packets stay lost."""
     k, n, p = entry.params["k"], entry.params["n"], entry.params["p"]
     link, trials = LinkLoss(key_of(1, entry.id), p), max(int(TRIALS * effort), 1000)
     failed, residues = 0, []

@@ -1,14 +1,14 @@
-"""What Ethernet carries, what one MAC for two networks leaves of it; what a slow host, coding, a fan-out by unicast cost.
+"""Capacity of Ethernet, of a single-MAC router, of a slow host, of an encoding node, and of unicast fan-out.
 
-Datagrams are sent faster than they can pass, over the simulator's own links, routers and hosts; the rate is taken between
-arrivals while more are still coming. Chance has no part in it.
+Datagrams are sent faster than the bottleneck forwards them, over the simulator's links, routers and hosts. The rate is measured
+between arrivals while the bottleneck is busy. The measurements are deterministic.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from experiments.validation.arena import Ear
-from experiments.validation.frame import Entry, Families, Measured
+from experiments.validation.references import Families, Measured, Reference
+from experiments.validation.testbed import PassiveListener
 from protocols.cross import PacedSource, constant
 from protocols.machine import Address, Event, Group
 from sim.network import Network
@@ -23,10 +23,10 @@ FRAMED = {"rate": ETHERNET, "overhead": "ethernet"}
 
 
 def _arrivals(nodes: dict[str, Any], links: list[dict[str, Any]], size: int, gap: float, *to: Address) -> list[list[float]]:
-    """When datagrams from host a came to each b, until no more are sent; one to each of `to` every `gap` seconds."""
+    """Return arrival times in seconds at each host b*; one datagram is sent to each of `to` every `gap` seconds."""
     network = Network(Inline.model_validate({"nodes": nodes, "links": links}).build(), seed=1)
     names = [name for name in network.topology.hosts if name.startswith("b")]
-    ears = [Ear(network.host(name), GROUP, lambda message: True) for name in names]
+    ears = [PassiveListener(network.host(name), GROUP, lambda message: True) for name in names]
     for name, ear in zip(names, ears, strict=True):
         network.host(name).run(ear, _ignore)
     end = gap * DATAGRAMS
@@ -42,12 +42,12 @@ def _ignore(event: Event) -> None:
 
 
 def _rate(times: list[float]) -> float:
-    """Datagrams per second between the first and the last arrival."""
+    """Return datagrams per second between the first and the last arrival."""
     return (len(times) - 1) / (times[-1] - times[0])
 
 
-def _limit(entry: Entry, effort: float) -> Mapping[str, Measured]:
-    """One link that is always busy, and a router of one MAC between two that would not be."""
+def _limit(entry: Reference, effort: float) -> Mapping[str, Measured]:
+    """Measure a saturated link, and a single-MAC router between two links that are not saturated."""
     del effort
     payload, header = entry.params["payload"], entry.params.get("extra_header", 0)
     size = payload + header
@@ -62,32 +62,32 @@ def _limit(entry: Entry, effort: float) -> Mapping[str, Measured]:
     return {name: Measured(value) for name, value in found.items() if name in entry.values}
 
 
-def _overrun(entry: Entry, effort: float) -> Mapping[str, Measured]:
-    """A host whose processor takes `service` datagrams per unit of time, and `arrival` come."""
+def _overrun(entry: Reference, effort: float) -> Mapping[str, Measured]:
+    """Measure the loss of a host whose processor handles `service` datagrams per unit of time while `arrival` arrive."""
     del effort
     host = {"cpu": f"{1e-3 / entry.params['service']}s", "buffer": "1kB"}
     gap = 1e-3 / entry.params["arrival"]
     (times,) = _arrivals({"a1": {}, "b": host}, [{"ends": ["a1", "b"]}], 100, gap, GROUP)
-    # From the second half, when the buffer has long been full.
+    # Use the second half, when the buffer is full.
     later = [when for when in times if when > gap * DATAGRAMS / 2]
     return {"value": Measured(1 - _rate(later) * gap)}
 
 
-def _coding(entry: Entry, effort: float) -> Mapping[str, Measured]:
-    """A node on the way that takes so long to encode each message, and twice as many come."""
+def _coding(entry: Reference, effort: float) -> Mapping[str, Measured]:
+    """Measure a node that takes a fixed time to encode each message, at twice the load it can handle."""
     del effort
     size, needed = entry.params["message_bytes"], entry.params["encode_ms"] / 1e3
     coder = {"kind": "router", "cpu": f"{needed}s", "queue": 10}
     links = [{"ends": ["a1", "g"]}, {"ends": ["g", "b"]}]
     (times,) = _arrivals({"a1": {}, "g": coder, "b": {}}, links, size, needed / 2, GROUP)
     rate = _rate(times)
-    # The thesis calls 200 messages of 64 KByte in a second 100 Mbit/s.
+    # The thesis equates 200 messages of 64 KByte per second with 100 Mbit/s.
     found = {"messages_per_s": rate, "mbit_decimal": rate * size * 8 / 1e6, "mbit_thesis_scale": 100 * rate / 200}
     return {name: Measured(value) for name, value in found.items()}
 
 
-def _fan_out(entry: Entry, effort: float) -> Mapping[str, Measured]:
-    """One multicast against a unicast to each receiver, over one link where all begin."""
+def _fan_out(entry: Reference, effort: float) -> Mapping[str, Measured]:
+    """Compare one multicast with a unicast per receiver over one shared link."""
     del effort
     receivers = entry.params["receivers"]
     hosts = [f"b{number}" for number in range(1, receivers + 1)]

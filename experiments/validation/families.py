@@ -1,4 +1,4 @@
-"""Every family that is measured, and running them."""
+"""Registry of all measured families, and their execution."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -7,17 +7,17 @@ from signal import SIG_IGN, SIGINT, signal
 from types import ModuleType
 
 from experiments.validation import arq, channels, coding, ethernet, implosion, layered, queues, srm, suppression
-from experiments.validation.frame import Entry, Families, Measure, Verdict, judge
+from experiments.validation.references import Families, Measure, Reference, ReferenceCheck, check_values
 from protocols.errors import UsageError
 
 __all__ = ["families", "select", "validate"]
 
 MODULES: tuple[ModuleType, ...] = (suppression, arq, coding, layered, srm, implosion, ethernet, channels, queues)
-"""A new module of families is one more line here."""
+"""Modules that measure families; add a new module here."""
 
 
 def families() -> Families:
-    """What measures each family of reference values."""
+    """Return the measuring function of each family."""
     found: dict[str, Measure] = {}
     for module in MODULES:
         offered: Families = module.FAMILIES
@@ -26,8 +26,8 @@ def families() -> Families:
     return found
 
 
-def select(entries: Iterable[Entry], wanted: Iterable[str] = ()) -> list[Entry]:
-    """The entries that can be measured, of the families wanted (none: all). UsageError for a family nobody measures."""
+def select(entries: Iterable[Reference], wanted: Iterable[str] = ()) -> list[Reference]:
+    """Return the references of the families in `wanted` (default: all measured ones); UsageError for an unknown family."""
     known, chosen = families(), list(wanted)
     for name in chosen:
         if name not in known:
@@ -35,8 +35,8 @@ def select(entries: Iterable[Entry], wanted: Iterable[str] = ()) -> list[Entry]:
     return [entry for entry in entries if entry.family in (chosen or known)]
 
 
-def validate(entries: Sequence[Entry], effort: float = 1.0, jobs: int = 1) -> Iterator[list[Verdict]]:
-    """The verdicts on each entry, in their order, measured `jobs` at a time in processes of their own."""
+def validate(entries: Sequence[Reference], effort: float = 1.0, jobs: int = 1) -> Iterator[list[ReferenceCheck]]:
+    """Yield the checks of each reference in order, measuring `jobs` references concurrently in processes."""
     measure = partial(_measure, effort=effort)
     if min(jobs, len(entries)) < 2:
         yield from map(measure, entries)
@@ -45,5 +45,5 @@ def validate(entries: Sequence[Entry], effort: float = 1.0, jobs: int = 1) -> It
         yield from pool.imap(measure, entries)
 
 
-def _measure(entry: Entry, effort: float) -> list[Verdict]:
-    return judge(entry, families()[entry.family](entry, effort))
+def _measure(entry: Reference, effort: float) -> list[ReferenceCheck]:
+    return check_values(entry, families()[entry.family](entry, effort))

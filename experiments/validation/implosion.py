@@ -1,12 +1,12 @@
-"""Implosion: what happens when many packets reach one port at the same instant."""
+"""Feedback implosion: many packets arrive at one port simultaneously."""
 
 from collections.abc import Mapping
 from math import inf
 
 import networkx as nx
 
-from experiments.validation.arena import Ear
-from experiments.validation.frame import Entry, Families, Measured
+from experiments.validation.references import Families, Measured, Reference
+from experiments.validation.testbed import PassiveListener
 from protocols.arq.messages import Nack
 from protocols.machine import Address, Event, Group, Machine, Message, Packet, Ports
 from sim.network import Network
@@ -18,8 +18,8 @@ AROUND = 42
 """Bytes of a frame that are not UDP payload."""
 
 
-class _Shout(Machine):
-    """Sends one packet to the sender at once."""
+class _OneShotSender(Machine):
+    """Sends one packet to the sender when it starts."""
 
     __slots__ = ("_size",)
 
@@ -28,22 +28,22 @@ class _Shout(Machine):
         self._size = size
 
     def start(self, now: float) -> None:
-        """Shout."""
+        """Send the packet."""
         self.ports.send(Packet(Nack(1, 1, 0, 0, 2), self._size, "sender"))
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """Nothing is expected."""
+        """Do nothing; no message is expected."""
 
     def wake(self, now: float) -> None:
-        """Never asked for."""
+        """Do nothing; no timer is ever set."""
 
     def counts(self) -> dict[str, int]:
-        """Nothing of interest."""
+        """Return no counters."""
         return {}
 
 
-def _burst(entry: Entry, effort: float) -> Mapping[str, Measured]:
-    """All receivers send at time 0 over links without delay; only the port to the sender has a rate and a queue."""
+def _burst(entry: Reference, effort: float) -> Mapping[str, Measured]:
+    """Measure drops when all receivers send at time 0; only the port to the sender has a rate and a queue."""
     params = entry.params
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_node("sender", node=NodeSpec("host"))
@@ -53,17 +53,17 @@ def _burst(entry: Entry, effort: float) -> Mapping[str, Measured]:
     for near, far, link in (("s", "sender", port), ("sender", "s", LinkSpec()), ("s", "r", LinkSpec()), ("r", "s", LinkSpec())):
         graph.add_edge(near, far, link=link)
     network = Network(Topology(graph), seed=1)
-    ear = Ear(network.host("sender"), Group("validation"), lambda message: True)
+    ear = PassiveListener(network.host("sender"), Group("validation"), lambda message: True)
     network.host("sender").run(ear, _ignore)
     for number in range(1, params["G"] + 1):
         host = network.host(f"r{number}")
-        host.run(_Shout(host, params["frame_wire_bytes"] - AROUND), _ignore)
+        host.run(_OneShotSender(host, params["frame_wire_bytes"] - AROUND), _ignore)
     network.run(inf)
     return {"drops": Measured(float(params["G"] - len(ear.heard))), "last_delay_s": Measured(ear.heard[-1][0])}
 
 
 def _ignore(event: Event) -> None:
-    """Nobody tells anything."""
+    """Discard an event; none is expected."""
 
 
 FAMILIES: Families = {"implosion_drop": _burst}

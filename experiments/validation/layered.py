@@ -1,8 +1,8 @@
-"""A coding layer below repetition: N2 over links that lose a packet only when its block can't be decoded.
+"""A coding layer below repetition: N2 over links that lose a packet only if its block is not decodable.
 
-The links draw the loss of every packet of every block, parity included, from the keyed streams of the simulator; a packet that
-was lost comes all the same when k of the n packets of its block came. A repeated packet travels in a block of its own, as the
-closed form assumes.
+The links draw the loss of every packet of a block, parity included, from the simulator's keyed random streams; a lost packet is
+delivered if k of the n packets of its block arrived. A repeated packet travels in a block of its own, as the closed form
+assumes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from experiments.validation.arena import Star
 from experiments.validation.arq import transmissions
-from experiments.validation.frame import Entry, Families, Measured, mean_of
+from experiments.validation.references import Families, Measured, Reference, mean_of
+from experiments.validation.testbed import StarTestbed
 from protocols.rng import key_of
 from topologies.channels import ContentLoss
 from topologies.draws import member_keys
@@ -22,12 +22,12 @@ __all__ = ["FAMILIES", "Layered"]
 
 DELAY = 1e-6
 DRAWS = 2e7
-"""What a measurement may cost at full effort, in losses drawn."""
+"""Budget of loss draws at full effort."""
 PACKETS = 5000
 
 
 class _LayeredLinkGroup(GroupLoss):
-    """The last hops of all receivers, behind the decoder."""
+    """Last hops of all receivers, including the decoder."""
 
     __slots__ = ("_blocks", "_code", "_fresh", "_links", "_sent")
 
@@ -40,7 +40,7 @@ class _LayeredLinkGroup(GroupLoss):
         self._fresh = 0
 
     def losers(self, identity: int | None, skip: int = -1) -> Sequence[int]:
-        """Members that lose the packet and can't decode it."""
+        """Return the members that lose the packet and cannot decode it."""
         if identity is None:
             return ()
         if identity in self._sent:
@@ -53,12 +53,12 @@ class _LayeredLinkGroup(GroupLoss):
         return self._blocks[block][place]
 
     def lost(self, identity: int | None, member: int) -> bool:
-        """Only control packets go to one member alone."""
+        """Return False: only control packets go to a single member."""
         assert identity is None
         return False
 
     def _draw_block(self, number: int) -> list[list[int]]:
-        """For each source packet of a block, the members that end without it."""
+        """Return for each source packet of a block the members that cannot recover it."""
         k, n = self._code
         lost = np.zeros((n, self._links), bool)
         for symbol in range(n):
@@ -74,17 +74,20 @@ class Layered(ContentLoss):
     n: int
 
     def bundle(self, key: int, count: int) -> GroupLoss | None:
-        """The sampler of sibling links."""
+        """Return the loss sampler of sibling links."""
         return _LayeredLinkGroup(member_keys(key, count), self.p, self.k, self.n)
 
 
-def _layered(entry: Entry, effort: float) -> Mapping[str, Measured]:
-    """Packets of one block share its fate, so blocks are the independent samples."""
+def _layered(entry: Reference, effort: float) -> Mapping[str, Measured]:
+    """Measure transmissions per source packet.
+
+    Blocks are the independent samples, because packets of one block are correlated.
+    """
     params = entry.params
     k, n, receivers = params["k"], params["n"], params["R"]
     cost = receivers * (4.0 + n * (1.0 / k + entry.values["value"] - n / k))
     packets = max(int(effort * min(PACKETS, DRAWS / cost)) // k, 50) * k
-    star = Star(receivers, delay=DELAY, channel=Layered(p=params["p"], k=k, n=n))
+    star = StarTestbed(receivers, delay=DELAY, channel=Layered(p=params["p"], k=k, n=n))
     counts = transmissions(star, packets, key_of(1, entry.id) % 2**32)
     return {"value": mean_of([n / k * sum(counts[at : at + k]) / k for at in range(0, packets, k)])}
 

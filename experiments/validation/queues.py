@@ -1,14 +1,14 @@
-"""Queues of links: one server with Poisson arrivals, with and without a limit, and the token bucket.
+"""Link queues: single server with Poisson arrivals, unlimited and limited, and the token bucket.
 
-Packets are offered to the very port of a simulated link. A unit of time is the mean time to send one; sizes are large, so that
-a whole number of bytes is as good as any. Standard errors are those of means of consecutive batches.
+Packets are offered to the port of a simulated link. The unit of time is the mean service time; sizes are large, so that
+rounding to whole bytes is negligible. Standard errors are those of consecutive batch means.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import log
 
-from experiments.validation.frame import Entry, Families, Measured, mean_of
+from experiments.validation.references import Families, Measured, Reference, mean_of
 from protocols.rng import Rng, key_of
 from sim.link import Fifo
 from topologies.ports import TokenPort
@@ -32,7 +32,7 @@ def _fixed(rng: Rng) -> float:
 
 @dataclass(slots=True)
 class _Batch:
-    """What came of the packets of one stretch of time."""
+    """Counts of one batch of consecutive packets."""
 
     offered: int = 0
     dropped: int = 0
@@ -41,8 +41,8 @@ class _Batch:
     span: float = 0.0
 
 
-def _run(entry: Entry, effort: float, service: Callable[[Rng], float]) -> Iterator[_Batch]:
-    """Poisson arrivals at a link; a limit K counts the packet being sent, a link's `queue` does not."""
+def _run(entry: Reference, effort: float, service: Callable[[Rng], float]) -> Iterator[_Batch]:
+    """Offer Poisson arrivals to a link; the limit K counts the packet in service, a link's `queue` does not."""
     rho, limit = entry.params["rho"], entry.params.get("K")
     fifo = Fifo(LinkSpec(rate=SIZE, queue=None if limit is None else limit - 1, overhead=0))
     rng = Rng(key_of(1, entry.id))
@@ -61,19 +61,19 @@ def _run(entry: Entry, effort: float, service: Callable[[Rng], float]) -> Iterat
                 batch.wait += end - now - size / SIZE
         batch.span = now - begin
         if number:
-            # The first stretch fills the empty queue and is not counted.
+            # The first batch is warm-up and is discarded.
             yield batch
 
 
-def _waiting(service: Callable[[Rng], float]) -> Callable[[Entry, float], Mapping[str, Measured]]:
-    def measure(entry: Entry, effort: float) -> Mapping[str, Measured]:
+def _waiting(service: Callable[[Rng], float]) -> Callable[[Reference, float], Mapping[str, Measured]]:
+    def measure(entry: Reference, effort: float) -> Mapping[str, Measured]:
         return {"value": mean_of([batch.wait / batch.offered for batch in _run(entry, effort, service)])}
 
     return measure
 
 
-def _limited(service: Callable[[Rng], float]) -> Callable[[Entry, float], Mapping[str, Measured]]:
-    def measure(entry: Entry, effort: float) -> Mapping[str, Measured]:
+def _limited(service: Callable[[Rng], float]) -> Callable[[Reference, float], Mapping[str, Measured]]:
+    def measure(entry: Reference, effort: float) -> Mapping[str, Measured]:
         batches = list(_run(entry, effort, service))
         found = {
             "p_drop": mean_of([batch.dropped / batch.offered for batch in batches]),
@@ -85,8 +85,8 @@ def _limited(service: Callable[[Rng], float]) -> Callable[[Entry, float], Mappin
     return measure
 
 
-def _bucket(entry: Entry, effort: float) -> Mapping[str, Measured]:
-    """Departures, numbered as in the reference."""
+def _bucket(entry: Reference, effort: float) -> Mapping[str, Measured]:
+    """Return departure times, numbered as in the reference."""
     del effort
     port = TokenPort(entry.params["rate_bps"] / 8, entry.params["bucket_bytes"], None, None)
     ends = [end for when, size in entry.params["arrivals"] for _, end in port.offer(None, size, when)]

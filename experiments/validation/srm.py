@@ -1,13 +1,13 @@
-"""SRM's request timers in a star (Floyd et al. 1997): requests for a loss next to the source, and when the first comes.
+"""SRM request timers in a star (Floyd et al. 1997): requests per loss adjacent to the source, and time to the first request.
 
-The hub is one unit of time from every member, so that members are two apart. Requests of later rounds, before the repair came,
-are counted apart by the machines and left out, as in the formula.
+The hub is one unit of time from every member, so members are two units apart. Requests of later rounds are counted separately
+by the machines and left out, as in the closed form.
 """
 
 from collections.abc import Mapping
 
-from experiments.validation.arena import Star, play
-from experiments.validation.frame import Entry, Families, Measured, mean_of
+from experiments.validation.references import Families, Measured, Reference, mean_of
+from experiments.validation.testbed import StarTestbed, run_session
 from protocols.arq.messages import Data, Nack
 from protocols.machine import Message
 from protocols.rng import key_of
@@ -20,19 +20,19 @@ EVENTS = 2000
 BATCHES = 10
 
 
-def _star(entry: Entry, effort: float) -> Mapping[str, Measured]:
+def _star(entry: Reference, effort: float) -> Mapping[str, Measured]:
     params = entry.params
     members, width = params["G"] - 1, params["C2"]
     events = max(int(EVENTS * effort) // BATCHES, 5)
     spacing = (20 * width + 50) * UNIT
     settings = {"rate": 1e9, "segment": SIZE, "timeout": spacing, "robust": 30, "distance": 2 * UNIT}
     settings |= {"c1": float(params["C1"]), "c2": float(width)}
-    star = Star(members, delay=UNIT, trunk=UNIT, lose=_is_odd)
+    star = StarTestbed(members, delay=UNIT, trunk=UNIT, lose=_is_odd)
     jobs = [(0.0, SIZE), *((event * spacing, SIZE) for event in range(1, events + 1) for _ in range(2))]
     requests, firsts = [], []
     for batch in range(BATCHES):
         seed = key_of(1, entry.id, batch) % 2**32
-        outcome = play(star, "srm", settings, *jobs, seed=seed, wanted=_matters)
+        outcome = run_session(star, "srm", settings, *jobs, seed=seed, wanted=_matters)
         assert outcome.complete == members, "a receiver misses something"
         counts = outcome.receivers
         requests.append((counts["nacks_sent"] - counts["nacks_repeated"]) / events)
@@ -41,7 +41,7 @@ def _star(entry: Entry, effort: float) -> Mapping[str, Measured]:
 
 
 def _firsts(heard: list[tuple[float, Message]]) -> list[float]:
-    """From each packet that shows a loss to the first request for it, as it was sent."""
+    """Return delays from each packet that reveals a loss to the first request, in units of time."""
     found, shown, waiting = [], 0.0, False
     for when, message in heard:
         if isinstance(message, Data):
@@ -53,12 +53,12 @@ def _firsts(heard: list[tuple[float, Message]]) -> list[float]:
 
 
 def _is_odd(identity: int) -> bool:
-    """Is it the content of an object with an odd number?"""
+    """Return whether this is content of an object with an odd number."""
     return identity >> 62 == 0 and identity >> 32 & 1 == 1
 
 
 def _matters(message: Message) -> bool:
-    """Requests, and the first packets of the objects by which a loss shows."""
+    """Return whether a message is a request, or the first packet of an object that reveals a loss."""
     if isinstance(message, Nack):
         return True
     return isinstance(message, Data) and not message.repair and message.object_id % 2 == 0 and message.unit == 0

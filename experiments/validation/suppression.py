@@ -1,15 +1,15 @@
-"""NACK suppression (RFC 5401 3.2.2) by NORM receivers: how many NACKs one loss costs, and how soon the first comes.
+"""NACK suppression by NORM receivers (RFC 5401 3.2.2): NACKs per loss, and time to the first NACK.
 
-Every second object, of one packet, is lost on the trunk, so that all receivers miss it and find out at the same moment, by the
-next one. Pairs of objects are so far apart that one loss is over before the next. No parity and no probing: GRTT is what the
-sender says, and the group size is the true one. Unicast NACKs that the sender repeats reach the others after a whole GRTT
-instead of half of one; they are measured as multicast NACKs over a star of that delay, for only the delay counts.
+Every second object, of one packet, is lost on the trunk, so that all receivers detect its loss simultaneously, by the next
+object. Pairs of objects are spaced so that each loss is repaired before the next. There is no parity and no probing: receivers
+use the advertised GRTT, and the true group size. Unicast NACKs repeated by the sender reach other receivers after one GRTT
+instead of half; they are measured as multicast NACKs over a star of that delay, because only the delay matters.
 """
 
 from collections.abc import Mapping
 
-from experiments.validation.arena import Star, play
-from experiments.validation.frame import Entry, Families, Measured, mean_of
+from experiments.validation.references import Families, Measured, Reference, mean_of
+from experiments.validation.testbed import StarTestbed, run_session
 from protocols.machine import Message
 from protocols.norm.backoff import backoff
 from protocols.norm.messages import FLAG_REPAIR, Data, Nack
@@ -22,12 +22,12 @@ SIZE = 1000
 GRTT = rtt_seconds(rtt_code(0.1))
 EVENTS = 2000
 DELIVERIES = 1e7
-"""What a measurement may cost at full effort; large groups have fewer events, and a larger standard error says so."""
+"""Budget of packet deliveries at full effort; large groups have fewer events, with a larger standard error."""
 SAMPLES = 100_000
 
 
 def losses(group: int, losers: int, factor: int, delay: float, events: int, seed: int) -> tuple[list[float], list[float]]:
-    """NACKs and time to the first NACK (in GRTT) of each of `events` losses; `delay` between receivers is in GRTT."""
+    """Return (NACKs, times to the first NACK in GRTT) of `events` losses; `delay` between receivers is in GRTT."""
     spacing = (3 * factor + 8) * GRTT
     settings = {
         "rate": 1e9,
@@ -39,9 +39,9 @@ def losses(group: int, losers: int, factor: int, delay: float, events: int, seed
         "gsize": group,
         "robust": 1,
     }
-    star = Star(losers, delay=delay * GRTT / 2, trunk=(1 - delay) * GRTT / 2, lose=_is_odd)
+    star = StarTestbed(losers, delay=delay * GRTT / 2, trunk=(1 - delay) * GRTT / 2, lose=_is_odd)
     pairs = [(event * spacing, SIZE) for event in range(1, events + 1) for _ in range(2)]
-    outcome = play(star, "norm", settings, (0.0, SIZE), *pairs, seed=seed, wanted=_matters)
+    outcome = run_session(star, "norm", settings, (0.0, SIZE), *pairs, seed=seed, wanted=_matters)
     assert outcome.complete == losers, "a receiver misses something"
     counts: list[float] = []
     firsts: list[float] = []
@@ -58,38 +58,38 @@ def losses(group: int, losers: int, factor: int, delay: float, events: int, seed
 
 
 def _is_odd(identity: int) -> bool:
-    """Is it content of an object with an odd number?"""
+    """Return whether this is content of an object with an odd number."""
     return identity >> 32 & 1 == 1
 
 
 def _matters(message: Message) -> bool:
-    """NACKs, and the packets by which a loss shows."""
+    """Return whether a message is a NACK, or a packet that reveals a loss."""
     return isinstance(message, Nack) or (
         isinstance(message, Data) and not message.flags & FLAG_REPAIR and message.object_id % 2 == 0
     )
 
 
-def _measure(entry: Entry, effort: float) -> tuple[list[float], list[float]]:
+def _measure(entry: Reference, effort: float) -> tuple[list[float], list[float]]:
     params = entry.params
     group, losers = params["G"], params.get("losers", params["G"])
     events = int(max(effort * min(EVENTS, DELIVERIES / (losers * (4 + _talk(entry)))), 8))
     return losses(group, losers, params["K"], params.get("d_over_GRTT", 0.5), events, key_of(1, entry.id) % 2**32)
 
 
-def _talk(entry: Entry) -> float:
+def _talk(entry: Reference) -> float:
     return entry.values["value"] if entry.family.startswith("nack_count") else 5.0
 
 
-def _count(entry: Entry, effort: float) -> Mapping[str, Measured]:
+def _count(entry: Reference, effort: float) -> Mapping[str, Measured]:
     return {"value": mean_of(_measure(entry, effort)[0])}
 
 
-def _latency(entry: Entry, effort: float) -> Mapping[str, Measured]:
+def _latency(entry: Reference, effort: float) -> Mapping[str, Measured]:
     return {"value": mean_of(_measure(entry, effort)[1])}
 
 
-def _function(entry: Entry, effort: float) -> Mapping[str, Measured]:
-    """The back-off itself: its quantiles, or mean and variance of many draws."""
+def _function(entry: Reference, effort: float) -> Mapping[str, Measured]:
+    """Measure the back-off function: its quantiles, or mean and variance of many draws."""
     params = entry.params
     if "u" in params:
         return {"value": Measured(backoff(params["u"], params["T"], params["G"]))}

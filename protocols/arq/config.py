@@ -1,4 +1,4 @@
-"""Parameters of the ARQ baselines: what all three have, and what only protocols with NACKs have."""
+"""Parameters of the ARQ protocols A, N1 and N2."""
 
 from dataclasses import dataclass
 
@@ -11,15 +11,17 @@ TKP = "Towsley, Kurose, Pingali 1997"
 
 @dataclass(frozen=True, slots=True)
 class AConfig:
-    """The sender-initiated protocol A: every packet is acknowledged by every receiver."""
+    """The sender-initiated protocol A: every receiver acknowledges every packet. Its parameters are common to all."""
 
     rate: float = setting(125_000.0, "rate", 1.0, 1e12, help="transmission rate, UDP payload bytes per second")
-    segment: int = setting(1400, "bytes", 1, 60_000, help="content bytes of one DATA message")
+    segment: int = setting(1400, "bytes", 1, 60_000, help="content bytes per DATA message")
     timeout: float = setting(
-        0.25, "seconds", 1e-4, 1e6, help="a packet not acknowledged, or a request not served, by then is repeated", source=TKP
+        0.25, "seconds", 1e-4, 1e6, help="time after which an unacknowledged packet or an unserved NACK is repeated", source=TKP
     )
-    robust: int = setting(20, "count", 1, 1000, help="repetitions without any answer before giving up")
-    keep: int = setting(256, "count", 1, 32_768, help="objects kept for repair")
+    robust: int = setting(
+        20, "count", 1, 1000, help="repetitions without an answer after which the sender or the receiver gives up"
+    )
+    keep: int = setting(256, "count", 1, 32_768, help="number of most recent objects the sender keeps for repair")
 
     def __post_init__(self) -> None:
         check(self)
@@ -27,16 +29,18 @@ class AConfig:
 
 @dataclass(frozen=True, slots=True)
 class N1Config(AConfig):
-    """The receiver-initiated protocol N1: NACKs go to the sender alone, at once."""
+    """The receiver-initiated protocol N1: NACKs are sent at once, by unicast to the sender."""
 
     gather: float = setting(
-        0.02, "seconds", 0.0, 1e6, help="how long the sender waits for further requests before it repeats a packet"
+        0.02, "seconds", 0.0, 1e6, help="time the sender waits for further NACKs before it repeats a packet"
     )
-    hold: float = setting(0.05, "seconds", 0.0, 1e6, help="requests for a packet are ignored for so long after it was repeated")
+    hold: float = setting(0.05, "seconds", 0.0, 1e6, help="time after a repair during which NACKs for the packet are ignored")
 
 
 @dataclass(frozen=True, slots=True)
 class N2Config(N1Config):
-    """The receiver-initiated protocol N2: NACKs go to all, after a random wait, and silence others."""
+    """The receiver-initiated protocol N2: NACKs are multicast after a random back-off and suppress those of other receivers."""
 
-    window: float = setting(0.05, "seconds", 0.0, 1e6, help="NACKs wait a uniform random time up to this", source=TKP)
+    window: float = setting(
+        0.05, "seconds", 0.0, 1e6, help="upper bound of the uniform random back-off before a NACK", source=TKP
+    )

@@ -1,7 +1,7 @@
-"""The messages of the baselines: DATA, END, ACK, NACK.
+"""The messages of the ARQ protocols: DATA, END, ACK and NACK.
 
-An object is a row of *units*: unit 0 is its head (size and information), units 1 to n its segments. Every unit is sent, lost,
-asked for and repeated alike.
+A *unit* is the part of an object that one DATA message carries and that is acknowledged, requested and repaired on its own:
+unit 0 is the object's head (its size and its out-of-band information), units 1 to n are its n segments.
 """
 
 from dataclasses import dataclass, field
@@ -15,9 +15,10 @@ __all__ = ["Ack", "Data", "End", "Nack", "identity_of", "units_of"]
 
 @dataclass(slots=True)
 class Data(Message):
-    """Unit `unit` of an object of `size` bytes in segments of `segment`. `payload` is None for simulated content.
+    """Unit `unit` of an object of `size` bytes in segments of `segment` bytes.
 
-    `first` is the oldest object the sender still serves. `repair` says that the unit was sent before.
+    `payload` has `length` bytes, or is None for simulated content. `first` is the oldest object the sender still repairs;
+    `repair` says that the unit was sent before.
     """
 
     kind: ClassVar[str] = "data"
@@ -37,13 +38,13 @@ class Data(Message):
 
     @property
     def brief(self) -> str:
-        """Object and unit."""
+        """Object id and unit."""
         return f"{self.object_id}.{self.unit}"
 
 
 @dataclass(slots=True)
 class End(Message):
-    """Everything through object `object_id`, which has `units` units, was sent."""
+    """Everything through object `object_id`, which has `units` units, was sent; `first` is as in `Data`."""
 
     kind: ClassVar[str] = "end"
     sender: int
@@ -54,13 +55,13 @@ class End(Message):
 
     @property
     def brief(self) -> str:
-        """The last object."""
+        """Id of the last object."""
         return str(self.object_id)
 
 
 @dataclass(slots=True)
 class Ack(Message):
-    """Receiver `node` has this unit."""
+    """Receiver `node` acknowledges a unit."""
 
     kind: ClassVar[str] = "ack"
     sender: int
@@ -71,13 +72,13 @@ class Ack(Message):
 
     @property
     def brief(self) -> str:
-        """Object and unit."""
+        """Object id and unit."""
         return f"{self.object_id}.{self.unit}"
 
 
 @dataclass(slots=True)
 class Nack(Message):
-    """Receiver `node` lacks this unit."""
+    """Receiver `node` requests a unit it misses."""
 
     kind: ClassVar[str] = "nack"
     sender: int
@@ -88,17 +89,17 @@ class Nack(Message):
 
     @property
     def brief(self) -> str:
-        """Object and unit."""
+        """Object id and unit."""
         return f"{self.object_id}.{self.unit}"
 
 
 def units_of(size: int, segment: int) -> int:
-    """How many units an object has: its head and its segments."""
+    """Return how many units an object of `size` bytes in segments of `segment` bytes has, its head included."""
     return 1 + -(-size // segment)
 
 
 def identity_of(sender: int, object_id: int, unit: int) -> int:
-    """The name of a unit: NORM's name of the same content, so that the same packets are lost whatever the protocol."""
+    """Return the identity of a unit: that of the same content in NORM, so that both lose the same packets in a simulation."""
     if unit == 0:
         return info_identity(sender, object_id & 0xFFFF)
     return base_of(SOURCE_SYMBOL, sender, object_id & 0xFFFF) | (unit - 1)

@@ -1,260 +1,273 @@
-"""One sender as a receiver sees it: which objects come, which units are missing, and when to ask for them."""
+"""One sender as a receiver knows it: its objects, its missing units and their timers, and what each message changes.
+
+Units are sent in order, so every unit before the *position* (the unit that follows the last one known to be sent) that was not
+received is missing. A unit is found missing by a gap, by an END or by another receiver's NACK; the `RepairPolicy` then decides
+when its timer runs out and what happens at that time.
+"""
 
 from heapq import heappop, heappush
 from math import inf
-from typing import TYPE_CHECKING
 
 from protocols.arq.messages import Data, End, Nack
+from protocols.arq.repair_policy import MissingUnit, Origin, RepairPolicy
 from protocols.arq.rx_object import RxObject
+from protocols.arq.session import Session
 from protocols.events import ObjectAborted, ObjectOpened, ObjectReceived, SenderReset, SenderSilent
-from protocols.machine import Offer
+from protocols.machine import Address, Offer
 
-if TYPE_CHECKING:
-    from protocols.arq.receiver import ArqReceiver
-
-__all__ = ["Key", "SenderState", "Want"]
+__all__ = ["SenderState"]
 
 Key = tuple[int, int]
 """A unit: (object id, unit)."""
-JUMP = 32_768
-"""Objects a sender can serve at one time; a message that speaks of more makes no sense."""
-
-
-class Want:
-    """A missing unit: waiting to ask for it, or (`asked`) for the repair somebody asked for."""
-
-    __slots__ = ("asked", "due", "tries")
-
-    def __init__(self) -> None:
-        self.asked = False
-        self.due = inf
-        self.tries = 0
+MOST_OBJECTS = 32_768
+"""Objects a sender can serve at a time (the limit of `keep`); messages that span more are ignored."""
 
 
 class SenderState:
-    """`at` is the unit that comes next. An object up to `at` that is not in `open` is done with, well or not."""
+    """The state of one sender, from the `first` message that was received of it at `address`."""
 
-    __slots__ = ("_heap", "_object", "_quiet_at", "_receiver", "_unit", "heard", "instance", "node", "open", "wants")
+    __slots__ = (
+        "_heard_at",
+        "_missing",
+        "_object",
+        "_objects",
+        "_policy",
+        "_session",
+        "_silent_at",
+        "_timers",
+        "_unit",
+        "origin",
+    )
 
-    def __init__(self, receiver: "ArqReceiver", node: int, instance: int, first: int) -> None:
-        self._receiver = receiver
-        self.node = node
-        self.instance = instance
-        self.heard = -inf
-        self.open: dict[int, RxObject | None] = {}
-        """Objects not complete; None while nothing of them came."""
-        self.wants: dict[Key, Want] = {}
-        self._object, self._unit = first - 1, 0
-        self._heap: list[tuple[float, Key]] = []
-        self._quiet_at = inf
+    def __init__(self, session: Session, policy: RepairPolicy, first: Data | End, address: Address) -> None:
+        self._session = session
+        self._policy = policy
+        self.origin = Origin(first.sender, first.instance, address)
+        self._objects: dict[int, RxObject | None] = {}
+        """Objects sent so far and neither received nor aborted, by id in ascending order; None while no unit was received."""
+        self._object, self._unit = first.first - 1, 0
+        """The position: object and unit that are expected next."""
+        self._missing: dict[Key, MissingUnit] = {}
+        """Missing units that the policy requests."""
+        self._timers: list[tuple[float, Key]] = []
+        """Heap of timers of missing units; one is valid while it agrees with the unit's `due`."""
+        self._heard_at = -inf
+        self._silent_at = inf
+        """When to check whether the sender is still heard; inf while no object is incomplete."""
 
-    # -- inputs ----------------------------------------------------------------------------------------------------
+    # -- messages --------------------------------------------------------------------------------------------------
 
-    def hear(self, message: Data | End, now: float) -> None:
-        """Content, or the news that everything was sent."""
-        self.heard = now
+    def on_data(self, message: Data, now: float) -> bool:
+        """Handle a unit of content. Returns whether it was stored, which a duplicate is not."""
+        self._heard_at = now
+        object_id, unit = message.object_id, message.unit
+        in_order = object_id == self._object and unit == self._unit and unit
+        item = self._objects.get(object_id) if in_order else None
+        if item is not None and item.fits(message):
+            # The short path for the next unit of an object that is being received.
+            self._unit += 1
+            return self._store(item, message)
+        if not self._advance_to_object(message, now):
+            return False
+        if object_id not in self._objects:
+            self._session.duplicates += 1
+            return False
+        item = self._objects[object_id] or self._open(message, now)
+        if item is None:
+            return False
+        if not item.fits(message):
+            self._session.ignored += 1
+            return False
+        if object_id == self._object and unit >= self._unit:
+            self._advance_to_unit(item, unit, now)
+            self._unit = unit + 1
+        if item.has(unit):
+            self._session.duplicates += 1
+            return False
+        return self._store(item, message)
+
+    def on_end(self, message: End, now: float) -> None:
+        """Handle the announcement that everything through an object was sent: what was not received of it is missing."""
+        self._heard_at = now
         object_id = message.object_id
-        if object_id == self._object and type(message) is Data and message.unit == self._unit and message.unit:
-            item = self.open.get(object_id)
-            if item is not None and item.fits(message):
-                self._unit += 1
-                self._take(item, message)
-                return
-        if not 0 <= object_id - message.first < JUMP:
-            self._receiver.ignored += 1
+        if not self._advance_to_object(message, now) or object_id != self._object or object_id not in self._objects:
             return
-        self._forget_before(message.first)
-        if object_id > self._object:
-            self._open_through(object_id, now)
-        if isinstance(message, End):
-            self._on_end(message, now)
+        item = self._objects[object_id]
+        if item is None:
+            self._unit = max(self._unit, message.units)
+            self._add_missing(object_id, 0, now)
         else:
-            self._on_data(message, now)
+            self._advance_to_unit(item, item.units, now)
 
-    def overhear(self, nack: Nack, now: float) -> None:
-        """Another receiver asked for a unit: whoever lacks it too waits for the repair."""
-        key = (nack.object_id, nack.unit)
-        item = self.open.get(nack.object_id)
+    def on_nack(self, nack: Nack, now: float) -> None:
+        """Handle another receiver's NACK: the unit was sent, and the policy may suppress a NACK of this receiver."""
+        item = self._objects.get(nack.object_id)
         if nack.object_id == self._object and item is not None and self._unit <= nack.unit < item.units:
-            self._advance(item, nack.unit + 1, now)
-        want = self.wants.get(key)
-        if want is not None:
-            self._receiver.on_request(self, key, want, now)
+            self._advance_to_unit(item, nack.unit + 1, now)
+        missing = self._missing.get((nack.object_id, nack.unit))
+        due = self._policy.on_overheard(nack, missing, now)
+        if missing is not None and due is not None:
+            self._start_timer(missing, due)
+
+    def discard(self) -> None:
+        """End the state of a sender that has restarted: incomplete objects are not repaired by its new instance."""
+        for object_id in list(self._objects):
+            self._abort(object_id, "the sender restarted")
+        self._session.ports.notify(SenderReset(self.origin.node))
+
+    # -- timers ----------------------------------------------------------------------------------------------------
 
     def wake(self, now: float) -> None:
-        """Ask for what is due, and see whether the sender is still there."""
-        heap = self._heap
-        while heap and heap[0][0] <= now:
-            due, key = heappop(heap)
-            want = self.wants.get(key)
-            if want is None or want.due != due:
+        """Serve the timers of missing units that ran out, and check whether the sender is still heard."""
+        timers = self._timers
+        while timers and timers[0][0] <= now:
+            due, key = heappop(timers)
+            missing = self._missing.get(key)
+            if missing is None or missing.due != due:
                 continue
-            if want.tries > self._receiver.config.robust:
-                self._give_up(key[0], "not repaired")
+            if missing.tries > self._session.config.robust:
+                self._abort(missing.object_id, "not repaired")
             else:
-                self._receiver.on_due(self, key, want, now)
-        if self._quiet_at <= now:
+                self._start_timer(missing, self._policy.on_due(missing, now))
+        if self._silent_at <= now:
             self._check_silence(now)
 
     def due(self) -> float:
-        """When `wake` is wanted."""
-        heap = self._heap
-        while heap:
-            want = self.wants.get(heap[0][1])
-            if want is not None and want.due == heap[0][0]:
-                return min(heap[0][0], self._quiet_at)
-            heappop(heap)
-        return self._quiet_at
+        """Return when `wake` is wanted, in seconds; inf for never. Forgets timers that are no longer valid."""
+        timers = self._timers
+        while timers:
+            missing = self._missing.get(timers[0][1])
+            if missing is not None and missing.due == timers[0][0]:
+                return min(timers[0][0], self._silent_at)
+            heappop(timers)
+        return self._silent_at
 
-    def plan(self, key: Key, want: Want, when: float) -> None:
-        """Look at this missing unit again at `when`."""
-        want.due = when
-        heappush(self._heap, (when, key))
+    def _start_timer(self, missing: MissingUnit, due: float) -> None:
+        missing.due = due
+        heappush(self._timers, (due, (missing.object_id, missing.unit)))
 
-    def reset(self) -> None:
-        """The sender restarted: what is unfinished will not come any more."""
-        for object_id in list(self.open):
-            self._give_up(object_id, "the sender restarted")
-        self._receiver.ports.notify(SenderReset(self.node))
+    def _check_silence(self, now: float) -> None:
+        """Abort incomplete objects when nothing was heard of the sender for the whole activity period."""
+        self._silent_at = self._heard_at + self._activity_period()
+        if self._silent_at <= now:
+            self._session.ports.notify(SenderSilent(self.origin.node))
+            for object_id in list(self._objects):
+                self._abort(object_id, "the sender is silent")
 
-    # -- what came -------------------------------------------------------------------------------------------------
+    def _activity_period(self) -> float:
+        config = self._session.config
+        return 3.0 * config.robust * config.timeout
 
-    def _on_end(self, message: End, now: float) -> None:
-        if message.object_id != self._object or message.object_id not in self.open:
-            return
-        item = self.open[message.object_id]
-        if item is None:
-            self._unit = max(self._unit, message.units)
-            self._lack((message.object_id, 0), now)
-        else:
-            self._advance(item, item.units, now)
+    # -- the position ----------------------------------------------------------------------------------------------
 
-    def _on_data(self, message: Data, now: float) -> None:
-        object_id, unit = message.object_id, message.unit
-        if object_id not in self.open:
-            self._receiver.duplicates += 1
-            return
-        item = self.open[object_id] or self._offer(message, now)
-        if item is None:
-            return
-        if not item.fits(message):
-            self._receiver.ignored += 1
-            return
-        if object_id == self._object and unit >= self._unit:
-            self._advance(item, unit, now)
-            self._unit = unit + 1
-        if item.holds(unit):
-            self._receiver.duplicates += 1
-        else:
-            self._take(item, message)
+    def _advance_to_object(self, message: Data | End, now: float) -> bool:
+        """Move the position to the message's object, if it is behind; False if the message makes no sense and is ignored."""
+        object_id = message.object_id
+        if not 0 <= object_id - message.first < MOST_OBJECTS:
+            self._session.ignored += 1
+            return False
+        self._forget_before(message.first)
+        if object_id > self._object:
+            self._enter_object(object_id, now)
+        return True
 
-    def _offer(self, message: Data, now: float) -> RxObject | None:
-        """The object begins here; everything of it that was sent before is missing."""
-        object_id, ports = message.object_id, self._receiver.ports
-        self.wants.pop((object_id, 0), None)
-        ports.notify(ObjectOpened(self.node, object_id, message.size))
-        sink = ports.accept(Offer(self.node, object_id, message.size, message.is_file))
+    def _enter_object(self, object_id: int, now: float) -> None:
+        """Move the position to the begin of an object: all objects before it were sent whole."""
+        if self._object in self._objects:
+            item = self._objects[self._object]
+            if item is not None:
+                self._advance_to_unit(item, item.units, now)
+            else:
+                self._add_missing(self._object, 0, now)
+        for number in range(self._object + 1, object_id + 1):
+            self._objects[number] = None
+            if number < object_id:
+                self._add_missing(number, 0, now)
+        self._object, self._unit = object_id, 0
+        if self._silent_at == inf:
+            self._silent_at = now + self._activity_period()
+
+    def _advance_to_unit(self, item: RxObject, unit: int, now: float) -> None:
+        """Move the position to a unit of the current object: all units before it were sent."""
+        for number in range(self._unit, unit):
+            if not item.has(number):
+                self._add_missing(self._object, number, now)
+        self._unit = max(self._unit, unit)
+
+    def _add_missing(self, object_id: int, unit: int, now: float) -> None:
+        key = (object_id, unit)
+        if key not in self._missing:
+            self._session.data_lost += 1
+            missing = MissingUnit(self.origin, object_id, unit)
+            due = self._policy.on_missing(missing, now)
+            if due is not None:
+                self._missing[key] = missing
+                self._start_timer(missing, due)
+
+    def _forget_before(self, first: int) -> None:
+        """Abort the objects before `first`, the oldest one the sender still repairs."""
+        if self._objects and next(iter(self._objects)) < first:
+            for object_id in [number for number in self._objects if number < first]:
+                self._abort(object_id, "not served any more")
+        if self._object < first - 1:
+            for object_id in range(max(self._object + 1, first - MOST_OBJECTS), first):
+                self._session.ports.notify(ObjectAborted(self.origin.node, object_id, "not served any more"))
+                self._session.objects_aborted += 1
+            self._object, self._unit = first - 1, 0
+
+    # -- objects ---------------------------------------------------------------------------------------------------
+
+    def _open(self, message: Data, now: float) -> RxObject | None:
+        """Offer a new object to the application, and find missing what was sent of it; None if the application refuses it."""
+        object_id, ports = message.object_id, self._session.ports
+        self._missing.pop((object_id, 0), None)
+        ports.notify(ObjectOpened(self.origin.node, object_id, message.size))
+        sink = ports.accept(Offer(self.origin.node, object_id, message.size, message.is_file))
         if sink is None:
             self._close(object_id)
             return None
-        item = self.open[object_id] = RxObject(message, sink)
+        item = self._objects[object_id] = RxObject(message, sink)
         sent = min(self._unit, item.units) if object_id == self._object else item.units
         for unit in range(sent):
             if unit != message.unit:
-                self._lack((object_id, unit), now)
+                self._add_missing(object_id, unit, now)
         return item
 
-    def _take(self, item: RxObject, message: Data) -> None:
-        key = (message.object_id, message.unit)
-        if self.wants:
-            self.wants.pop(key, None)
-        receiver = self._receiver
+    def _store(self, item: RxObject, message: Data) -> bool:
+        """Store a unit that was not received before, and commit the object if it is complete; False if its sink failed."""
+        object_id = message.object_id
+        if self._missing:
+            self._missing.pop((object_id, message.unit), None)
+        session = self._session
         try:
-            complete = item.take(message)
+            complete = item.store(message)
             if complete:
                 item.sink.commit(item.info)
         except OSError as error:
-            self._give_up(message.object_id, f"sink: {error}")
-            return
-        receiver.on_unit(message)
+            self._abort(object_id, f"sink: {error}")
+            return False
         if complete:
-            self._close(message.object_id)
-            receiver.objects_received += 1
-            receiver.ports.notify(ObjectReceived(self.node, message.object_id, item.size, item.info))
+            self._close(object_id)
+            session.objects_received += 1
+            session.ports.notify(ObjectReceived(self.origin.node, object_id, item.size, item.info))
+        return True
 
-    # -- what is missing -------------------------------------------------------------------------------------------
-
-    def _open_through(self, object_id: int, now: float) -> None:
-        """The sender has come to this object: all before it were sent."""
-        item = self.open.get(self._object)
-        if item is not None:
-            self._advance(item, item.units, now)
-        elif self._object in self.open:
-            self._lack((self._object, 0), now)
-        for number in range(self._object + 1, object_id + 1):
-            self.open[number] = None
-            if number < object_id:
-                self._lack((number, 0), now)
-        self._object, self._unit = object_id, 0
-        if self._quiet_at == inf:
-            self._quiet_at = now + self._patience()
-
-    def _advance(self, item: RxObject, unit: int, now: float) -> None:
-        """Everything of the current object before `unit` was sent."""
-        for missing in range(self._unit, unit):
-            if not item.holds(missing):
-                self._lack((self._object, missing), now)
-        self._unit = max(self._unit, unit)
-
-    def _lack(self, key: Key, now: float) -> None:
-        if key not in self.wants:
-            self._receiver.data_lost += 1
-            want = self._receiver.want(self, key, now)
-            if want is not None:
-                self.wants[key] = want
-
-    def _forget_before(self, first: int) -> None:
-        """Objects before `first` are not served any more."""
-        if self.open and next(iter(self.open)) < first:
-            for object_id in [number for number in self.open if number < first]:
-                self._give_up(object_id, "not served any more")
-        if self._object < first - 1:
-            for object_id in range(max(self._object + 1, first - JUMP), first):
-                self._receiver.ports.notify(ObjectAborted(self.node, object_id, "not served any more"))
-                self._receiver.objects_aborted += 1
-            self._object, self._unit = first - 1, 0
-
-    # -- ends ------------------------------------------------------------------------------------------------------
-
-    def _close(self, object_id: int) -> None:
-        """The object is done with."""
-        del self.open[object_id]
-        if self.wants:
-            for key in [key for key in self.wants if key[0] == object_id]:
-                del self.wants[key]
-        if not self.open:
-            self._quiet_at = inf
-
-    def _give_up(self, object_id: int, reason: str) -> None:
-        item = self.open[object_id]
+    def _abort(self, object_id: int, reason: str) -> None:
+        item = self._objects[object_id]
         if item is not None:
             try:
                 item.sink.abort()
             except OSError as error:
                 reason = f"{reason}; sink: {error}"
         self._close(object_id)
-        self._receiver.objects_aborted += 1
-        self._receiver.ports.notify(ObjectAborted(self.node, object_id, reason))
+        self._session.objects_aborted += 1
+        self._session.ports.notify(ObjectAborted(self.origin.node, object_id, reason))
 
-    def _patience(self) -> float:
-        config = self._receiver.config
-        return 3.0 * config.robust * config.timeout
-
-    def _check_silence(self, now: float) -> None:
-        """Nothing came for long while something is missing: it will not come any more."""
-        if self.heard + self._patience() > now:
-            self._quiet_at = self.heard + self._patience()
-            return
-        self._receiver.ports.notify(SenderSilent(self.node))
-        for object_id in list(self.open):
-            self._give_up(object_id, "the sender is silent")
+    def _close(self, object_id: int) -> None:
+        """Forget an object that was received, refused or aborted, and its missing units."""
+        del self._objects[object_id]
+        if self._missing:
+            for key in [key for key in self._missing if key[0] == object_id]:
+                del self._missing[key]
+        if not self._objects:
+            self._silent_at = inf

@@ -1,4 +1,4 @@
-"""Objects on their way out: what a sender keeps for repair, and the packets made from it."""
+"""Objects a sender transmits and keeps for repair."""
 
 from protocols.arq.config import AConfig
 from protocols.arq.messages import Data, identity_of, units_of
@@ -6,11 +6,11 @@ from protocols.arq.wire import MOST_UNITS
 from protocols.errors import UsageError
 from protocols.machine import Content
 
-__all__ = ["TxObject", "Store"]
+__all__ = ["ObjectStore", "TxObject"]
 
 
 class TxObject:
-    """One object; its head is unit 0."""
+    """An object of a sender. UsageError if it has more units than the wire format can number."""
 
     __slots__ = ("content", "object_id", "units")
 
@@ -19,11 +19,14 @@ class TxObject:
         self.content = content
         self.units = units_of(content.source.size, segment)
         if self.units > MOST_UNITS:
-            raise UsageError(f"an object of {content.source.size} bytes has {self.units} units; at most {MOST_UNITS}")
+            raise UsageError(
+                f"an object of {content.source.size} bytes in segments of {segment} has {self.units} units; "
+                f"allowed are at most {MOST_UNITS}"
+            )
 
 
-class Store:
-    """The objects of a sender by id, in order, and how far the first transmission has come."""
+class ObjectStore:
+    """The objects of a sender: those queued, and the `keep` ones sent last, which are repaired."""
 
     __slots__ = ("_config", "_instance", "_next_id", "_node", "objects", "waiting")
 
@@ -33,18 +36,19 @@ class Store:
         self._instance = instance & 0xFFFF
         self._next_id = 0
         self.objects: dict[int, TxObject] = {}
+        """Objects of which a unit was sent and that are still repaired, by id in ascending order."""
         self.waiting: list[tuple[TxObject, int]] = []
-        """Objects not wholly sent, the first of them last; each with the unit to send next."""
+        """Objects not wholly sent, in reverse order (the next one last), each with the unit to send next."""
 
     def add(self, content: Content) -> int:
-        """Queue an object; its id."""
+        """Queue an object; returns its id."""
         item = TxObject(self._next_id, content, self._config.segment)
         self._next_id += 1
         self.waiting.insert(0, (item, 0))
         return item.object_id
 
     def take_next(self) -> tuple[TxObject, int]:
-        """The next unit that was never sent; there is one."""
+        """Take the next unit that was never sent. `waiting` must not be empty."""
         item, unit = self.waiting.pop()
         self.objects[item.object_id] = item
         if unit + 1 < item.units:
@@ -52,23 +56,23 @@ class Store:
         return item, unit
 
     def drop(self, object_id: int) -> None:
-        """The object is not served any more."""
+        """Stop sending and repairing an object of which a unit was sent."""
         del self.objects[object_id]
         if self.waiting and self.waiting[-1][0].object_id == object_id:
             self.waiting.pop()
 
     @property
     def first(self) -> int:
-        """The oldest object that is served."""
+        """Id of the oldest object that is repaired, or of the next object if there is none."""
         return next(iter(self.objects), self._next_id)
 
     @property
     def last(self) -> int:
-        """The object that was submitted last."""
+        """Id of the object submitted last; -1 before the first."""
         return self._next_id - 1
 
     def purge(self) -> list[int]:
-        """Forget the oldest objects while there are too many; their ids."""
+        """Forget the oldest objects while there are more than `keep`; returns their ids."""
         gone = []
         while len(self.objects) > self._config.keep:
             gone.append(self.first)
@@ -76,14 +80,15 @@ class Store:
         return gone
 
     def message(self, item: TxObject, unit: int, repair: bool) -> Data:
-        """The packet of a unit. OSError when the source fails."""
-        content, segment = item.content, self._config.segment
-        size, payload, length = content.source.size, content.info or b"", len(content.info)
-        if unit:
+        """Return the DATA message of a unit. OSError when the source can't be read."""
+        content, segment, size = item.content, self._config.segment, item.content.source.size
+        payload: bytes | None
+        if unit == 0:
+            payload, length = content.info, len(content.info)
+        else:
             offset = (unit - 1) * segment
             length = min(segment, size - offset)
-            read = content.source.read(offset, length)
-        identity = identity_of(self._node, item.object_id, unit)
+            payload = content.source.read(offset, length)
         return Data(
             self._node,
             self._instance,
@@ -94,7 +99,7 @@ class Store:
             segment,
             content.is_file,
             repair,
-            read if unit else payload,
+            payload,
             length,
-            identity,
+            identity_of(self._node, item.object_id, unit),
         )

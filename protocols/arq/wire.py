@@ -1,8 +1,8 @@
-"""Messages of the baselines as bytes: a head of 16 bytes, then what the kind needs. Integers are big-endian.
+"""Wire format of the ARQ messages. Integers are unsigned and big-endian; field lengths below are in bytes.
 
-Head: magic 0xA7 and kind (1 byte each), instance (2), sender (4), object (4), unit (4). DATA goes on with first object (4),
-size (8), segment (2), flags (1: file 1, repair 2) and the payload; END (its unit is the number of units) with the first
-object (4); ACK and NACK with the receiver's node id (4).
+Every message begins with a header of 16 bytes: magic 0xA7 (1), type (1), instance (2), sender (4), object id (4), unit (4).
+DATA goes on with first object (4), object size (8), segment size (2), flags (1; bit 0: file, bit 1: repair) and payload; END,
+whose unit field holds the number of units, with first object (4); ACK and NACK with the receiver's node id (4).
 """
 
 import struct
@@ -17,7 +17,7 @@ MAGIC = 0xA7
 DATA, END, ACK, NACK = 1, 2, 3, 4
 FILE, REPAIR = 1, 2
 MOST_UNITS = 1 << 24
-"""Units of one object at the most."""
+"""Most units an object may have."""
 
 _HEAD = struct.Struct("!BBHIII")
 _DATA = struct.Struct("!IQHB")
@@ -26,17 +26,17 @@ _FEEDBACK: dict[int, type[Ack] | type[Nack]] = {ACK: Ack, NACK: Nack}
 
 
 def size_of(message: Message) -> int:
-    """Bytes of UDP payload of a message, also where content is only accounted for."""
+    """Return the bytes of UDP payload of a message, simulated content included."""
     if isinstance(message, Data):
         return _HEAD.size + _DATA.size + message.length
     return _HEAD.size + _WORD.size
 
 
 class ArqCodec:
-    """Encodes and decodes; it keeps no state."""
+    """Encodes and decodes the ARQ messages; it keeps no state."""
 
     def encode(self, message: Message) -> bytes:
-        """The UDP payload; UsageError for a message that does not fit the wire."""
+        """Return the UDP payload. UsageError for a value out of its field's range, or a message of another protocol."""
         try:
             if isinstance(message, Data):
                 return _write_data(message)
@@ -48,31 +48,31 @@ class ArqCodec:
                 head = (MAGIC, kind, message.instance, message.sender, message.object_id, message.unit)
                 return _HEAD.pack(*head) + _WORD.pack(message.node)
         except struct.error as error:
-            raise UsageError(f"{message} does not fit the wire: {error}") from error
-        raise UsageError(f"{message} is no message of this protocol")
+            raise UsageError(f"{message} has a value out of its field's range: {error}") from error
+        raise UsageError(f"{message} is not an ARQ message")
 
     def decode(self, data: bytes) -> Message:
-        """Raises WireError and nothing else."""
+        """Return the message in a UDP payload. Raises WireError and nothing else."""
         try:
             magic, kind, instance, sender, object_id, unit = _HEAD.unpack_from(data)
             if magic != MAGIC:
-                raise WireError(f"begins with {magic:#04x}, not {MAGIC:#04x}")
+                raise WireError(f"the first byte is {magic:#04x}, not {MAGIC:#04x}")
             if kind == DATA:
                 return _read_data(data, sender, instance, object_id, unit)
             (word,) = _WORD.unpack(data[_HEAD.size :])
         except struct.error as error:
-            raise WireError(f"{len(data)} bytes are no message: {error}") from error
+            raise WireError(f"{len(data)} bytes are not a message: {error}") from error
         if kind == END:
             if not 0 < unit <= MOST_UNITS:
-                raise WireError(f"an object of {unit} units")
+                raise WireError(f"END with {unit} units; allowed are 1 to {MOST_UNITS}")
             return End(sender, instance, object_id, unit, word)
         if kind not in _FEEDBACK:
-            raise WireError(f"unknown kind {kind}; known are 1 to 4")
+            raise WireError(f"unknown message type {kind}; known are 1 to 4")
         return _FEEDBACK[kind](sender, instance, object_id, unit, word)
 
 
 def _write_data(message: Data) -> bytes:
-    assert message.payload is not None, "content without bytes has no encoding"
+    assert message.payload is not None, "simulated content can't be encoded"
     flags = FILE * message.is_file + REPAIR * message.repair
     head = _HEAD.pack(MAGIC, DATA, message.instance, message.sender, message.object_id, message.unit)
     return head + _DATA.pack(message.first, message.size, message.segment, flags) + message.payload
@@ -82,12 +82,14 @@ def _read_data(data: bytes, sender: int, instance: int, object_id: int, unit: in
     first, size, segment, flags = _DATA.unpack_from(data, _HEAD.size)
     payload = data[_HEAD.size + _DATA.size :]
     if not segment:
-        raise WireError("segments of 0 bytes")
+        raise WireError("a segment size of 0 bytes")
     units = units_of(size, segment)
     if units > MOST_UNITS or unit >= units:
-        raise WireError(f"unit {unit} of {units}; at most {MOST_UNITS}")
+        raise WireError(
+            f"unit {unit} of an object of {units} units; allowed are units 0 to {units - 1} of at most {MOST_UNITS}"
+        )
     if unit and len(payload) != min(segment, size - (unit - 1) * segment):
-        raise WireError(f"unit {unit} has {len(payload)} bytes, which is not what it should have")
+        raise WireError(f"unit {unit} has {len(payload)} bytes; its object has {size} in segments of {segment}")
     identity = identity_of(sender, object_id, unit)
     repair = bool(flags & REPAIR)
     return Data(

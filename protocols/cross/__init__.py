@@ -1,4 +1,4 @@
-"""Cross traffic: flows that share the network with a session. Constant, Poisson, on/off, and AIMD as TCP does it."""
+"""Cross traffic: flows that share the network with a session, with constant, Poisson or on/off arrivals, or TCP-like AIMD."""
 
 from protocols.cross.aimd import AimdSource
 from protocols.cross.messages import Load, Receipt, is_cross

@@ -1,7 +1,7 @@
 """A greedy flow with the congestion control of TCP Reno (RFC 5681): slow start, additive increase, multiplicative decrease.
 
-Every packet is new: what is lost is not sent again, since nobody wants it. A receipt comes for each packet; one is lost when
-three later ones have come, or nothing comes for a retransmission time-out (RFC 6298).
+Every packet is new; lost ones are not repeated, since only the load matters. Each packet is acknowledged by a receipt; it
+counts as lost when the receipts of three later ones came, or none for a retransmission time-out (RFC 6298).
 """
 
 from math import inf
@@ -17,7 +17,7 @@ _RTO_FIRST, _RTO_LEAST, _RTO_MOST = 1.0, 0.2, 60.0
 
 
 class AimdSource(Machine):
-    """Sends packets of `size` bytes to `to` from `begin` to `end`, as many at once as its window has."""
+    """Sends packets of `size` bytes of UDP payload to `to` from `begin` to `end` (seconds), as its window allows."""
 
     __slots__ = (
         "_begin",
@@ -40,7 +40,7 @@ class AimdSource(Machine):
         self._flow, self._to, self._size = flow, to, size
         self._begin, self._end = begin, end
         self.window = _FIRST_WINDOW
-        """Packets that may be on their way."""
+        """Congestion window: packets that may be in flight."""
         self._threshold = inf
         self._recovered_at = 0
         self._flight: dict[int, float] = {}
@@ -50,11 +50,11 @@ class AimdSource(Machine):
         self.sent = 0
 
     def start(self, now: float) -> None:
-        """Wait for the beginning."""
+        """Set the timer for the first packet."""
         self._due(max(now, self._begin))
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """A receipt opens the window, shows losses, and lets more go."""
+        """Handle a receipt: update the round-trip time, detect losses, adapt the window and send."""
         if not isinstance(message, Receipt) or message.flow != self._flow:
             return
         at = self._flight.pop(message.number, None)
@@ -72,7 +72,7 @@ class AimdSource(Machine):
         self._fill(now)
 
     def wake(self, now: float) -> None:
-        """The beginning, or a time-out: all that is on its way counts as lost."""
+        """Begin to send, or handle a time-out: all packets in flight count as lost."""
         if self._flight:
             self._threshold = max(2.0, self.window / 2)
             self.window = 1.0
@@ -82,7 +82,7 @@ class AimdSource(Machine):
         self._fill(now)
 
     def counts(self) -> dict[str, int]:
-        """Packets sent."""
+        """Return the packets sent."""
         return {"cross_sent": self.sent}
 
     def _measure(self, rtt: float) -> None:

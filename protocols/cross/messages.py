@@ -1,4 +1,4 @@
-"""What travels in a flow of cross traffic: loads, and receipts for them."""
+"""Messages of cross traffic: loads, and receipts that acknowledge them."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -24,7 +24,7 @@ class Load(Message):
 
 @dataclass(slots=True)
 class Receipt(Message):
-    """Packet `number` of a flow has come."""
+    """Acknowledgement of packet `number` of a flow."""
 
     kind: ClassVar[str] = "cross_receipt"
     flow: int
@@ -33,20 +33,20 @@ class Receipt(Message):
 
 
 def _identity(kind: str, flow: int, number: int) -> int:
-    # An identity of its own keeps the flow's losses apart from those drawn for a session's control packets.
+    # Packets with an identity do not change the losses of a session's control packets, which are keyed by their ordinals.
     return key_of(0, kind, flow) & ~_LOW | number & _LOW
 
 
 def load_of(flow: int, number: int, size: int) -> Load:
-    """A load with its identity."""
+    """Return a load of `size` bytes of UDP payload, with its identity."""
     return Load(flow, number, size, _identity("cross", flow, number))
 
 
 def receipt_of(flow: int, number: int) -> Receipt:
-    """A receipt with its identity."""
+    """Return a receipt with its identity."""
     return Receipt(flow, number, _identity("receipt", flow, number))
 
 
 def is_cross(message: Message) -> bool:
-    """Does it belong to cross traffic?"""
+    """Return whether a message belongs to cross traffic."""
     return isinstance(message, (Load, Receipt))

@@ -1,4 +1,4 @@
-"""Sources that send at their own pace, whatever the network does with it."""
+"""Open-loop sources: constant, Poisson and on/off traffic without congestion control."""
 
 from collections.abc import Callable
 from math import inf, log
@@ -11,21 +11,24 @@ from protocols.rng import Rng
 __all__ = ["Gaps", "PacedSource", "constant", "on_off", "poisson"]
 
 Gaps: TypeAlias = Callable[[Rng], Callable[[], float]]
-"""Given dice, a function that says how long to wait until the next packet."""
+"""Maps a random stream to a function that returns the time to the next packet, in seconds."""
 
 
 def constant(gap: float) -> Gaps:
-    """A packet each `gap` seconds."""
+    """Return constant interarrival times of `gap` seconds."""
     return lambda rng: lambda: gap
 
 
 def poisson(gap: float) -> Gaps:
-    """Exponential gaps of this mean."""
+    """Return exponentially distributed interarrival times with mean `gap` seconds."""
     return lambda rng: lambda: _exponential(rng, gap)
 
 
 def on_off(gap: float, on: float, off: float) -> Gaps:
-    """A packet each `gap` while on; on and off last exponential times of these means. Begins on."""
+    """Return interarrival times of an on/off source: a packet every `gap` seconds during on periods.
+
+    On and off periods are exponentially distributed with means `on` and `off`, in seconds. The source starts in an on period.
+    """
 
     def gaps(rng: Rng) -> Callable[[], float]:
         left = _exponential(rng, on)
@@ -50,7 +53,7 @@ def _exponential(rng: Rng, mean: float) -> float:
 
 
 class PacedSource(Machine):
-    """Sends packets of `size` bytes to `to` from `begin` to `end`, at gaps that `gaps` draws."""
+    """Sends packets of `size` bytes of UDP payload to `to` from `begin` to `end` (seconds), at random gaps."""
 
     __slots__ = ("_begin", "_end", "_flow", "_gaps", "_next_gap", "_size", "_to", "sent")
 
@@ -62,14 +65,14 @@ class PacedSource(Machine):
         self.sent = 0
 
     def start(self, now: float) -> None:
-        """Wait for the beginning."""
+        """Set the timer for the first packet."""
         self._due(max(now, self._begin))
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """Nothing is of interest."""
+        """Ignore all messages."""
 
     def wake(self, now: float) -> None:
-        """Send what is due."""
+        """Send the packets that are due."""
         while self.deadline <= now:
             if self.deadline >= self._end:
                 self.deadline = inf
@@ -79,5 +82,5 @@ class PacedSource(Machine):
             self.deadline += self._next_gap()
 
     def counts(self) -> dict[str, int]:
-        """Packets sent."""
+        """Return the packets sent."""
         return {"cross_sent": self.sent}

@@ -1,4 +1,4 @@
-"""Where a flow of cross traffic ends."""
+"""The receiver of a flow of cross traffic."""
 
 from protocols.cross.messages import Load, receipt_of
 from protocols.cross.wire import RECEIPT_SIZE
@@ -8,7 +8,7 @@ __all__ = ["FlowSink"]
 
 
 class FlowSink(Machine):
-    """Counts what comes of one flow; with `receipts` it answers each packet."""
+    """Counts the packets of one flow; with `receipts` it acknowledges each."""
 
     __slots__ = ("_flow", "_receipts", "octets", "received")
 
@@ -18,10 +18,10 @@ class FlowSink(Machine):
         self.received = self.octets = 0
 
     def start(self, now: float) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """Count, and answer."""
+        """Count a packet of the flow, and acknowledge it."""
         if isinstance(message, Load) and message.flow == self._flow:
             self.received += 1
             self.octets += message.size
@@ -29,8 +29,8 @@ class FlowSink(Machine):
                 self.ports.send(Packet(receipt_of(self._flow, message.number), RECEIPT_SIZE, source))
 
     def wake(self, now: float) -> None:
-        """Nothing is ever due."""
+        """Do nothing, since there are no timers."""
 
     def counts(self) -> dict[str, int]:
-        """Packets that came."""
+        """Return the packets received."""
         return {"cross_received": self.received}

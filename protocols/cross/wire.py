@@ -1,4 +1,4 @@
-"""Bytes of cross traffic, and a codec for a session's messages and these."""
+"""Wire format of cross traffic, and a codec for the messages of a session and of cross traffic."""
 
 import struct
 
@@ -10,19 +10,19 @@ __all__ = ["LOAD_SIZE", "RECEIPT_SIZE", "Mixed"]
 
 _HEAD = struct.Struct("!BBHI")
 _MARK = 0xCB
-"""No protocol of ours begins with it: NORM's first byte has version 1 in its high half."""
+"""First byte, which differs from that of every protocol here (NORM's has version 1 in its upper half)."""
 RECEIPT_SIZE = LOAD_SIZE = _HEAD.size
-"""Bytes of a receipt, and the least of a load."""
+"""Bytes of a receipt, and least bytes of a load."""
 
 
 class Mixed:
-    """Encodes cross traffic, and leaves everything else to another codec."""
+    """Codec of cross traffic, with another codec for all other messages."""
 
     def __init__(self, inner: Codec) -> None:
         self._inner = inner
 
     def encode(self, message: Message) -> bytes:
-        """The UDP payload; a load is filled up with zeros."""
+        """Return the UDP payload; a load is padded with zeros to its size."""
         if isinstance(message, Load):
             return _HEAD.pack(_MARK, 0, message.flow, message.number).ljust(message.size, b"\0")
         if isinstance(message, Receipt):
@@ -30,10 +30,10 @@ class Mixed:
         return self._inner.encode(message)
 
     def decode(self, data: bytes) -> Message:
-        """Raises WireError and nothing else."""
+        """Return the message in a UDP payload. Raises WireError and nothing else."""
         if data[:1] != bytes([_MARK]):
             return self._inner.decode(data)
         if len(data) < _HEAD.size:
-            raise WireError(f"cross traffic of {len(data)} bytes; {_HEAD.size} at least")
+            raise WireError(f"cross traffic of {len(data)} bytes; at least {_HEAD.size} are required")
         _, kind, flow, number = _HEAD.unpack_from(data)
         return receipt_of(flow, number) if kind else load_of(flow, number, len(data))

@@ -1,4 +1,4 @@
-"""Erasure coding: `encode` makes parity symbols of a block, `decode` finds its missing source symbols."""
+"""Erasure coding: `encode` computes parity symbols of a block, `decode` its missing source symbols."""
 
 from protocols.fec.reed_solomon import MAX_SYMBOLS, decode, encode
 

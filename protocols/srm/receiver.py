@@ -1,142 +1,156 @@
-"""The SRM receiver: asks after a random wait, backs off exponentially, and repairs what others ask for."""
+"""The SRM receiver (Floyd et al. 1997): multicasts requests by timers that double, and repairs what others request."""
 
 from dataclasses import replace
 from math import inf
+from typing import ClassVar
 
 from protocols.arq.messages import Data, Nack
 from protocols.arq.receiver import ArqReceiver
-from protocols.arq.sender_state import Key, SenderState, Want
-from protocols.arq.wire import size_of
-from protocols.machine import Address, Group, Packet, Ports
+from protocols.arq.repair_policy import MissingUnit, RepairPolicy
+from protocols.arq.session import Session
+from protocols.machine import Address, Group, Ports
 from protocols.srm.config import SrmConfig
 from protocols.srm.sender import HOLD
 
-__all__ = ["SrmReceiver"]
+__all__ = ["SrmPolicy", "srm_receiver"]
 
 MOST_DOUBLINGS = 6
-"""Waits grow to at most 2**6 times the first."""
+"""The request timer grows to at most 2**6 times its first value."""
+MOST_HELD = 1024
+"""Entries of the table of recent repairs above which the expired ones are removed."""
 
-Named = tuple[int, int, int]
+Key = tuple[int, int, int]
 """A unit of a sender: (sender, object id, unit)."""
 
 
-class SrmReceiver(ArqReceiver):
-    """Keeps the packets that came last, to repair them for others."""
+class SrmPolicy(RepairPolicy):
+    """Requests missing units from the group, and repairs from a cache of the units received last what others request."""
 
     __slots__ = (
         "_cache",
-        "_held",
-        "_ignore",
+        "_config",
+        "_held_until",
+        "_ignore_until",
         "_nacks",
         "_nacks_heard",
         "_nacks_repeated",
-        "_planned",
+        "_repair_timers",
         "_repairs_sent",
-        "_settings",
-        "_spared",
+        "_repairs_suppressed",
+        "_session",
         "_suppressed",
     )
+    overhears: ClassVar[bool] = True
 
-    def __init__(self, ports: Ports, config: SrmConfig, node: int, group: Group) -> None:
-        super().__init__(ports, config, node, group)
-        self._settings = config
-        self._cache: dict[Named, Data] = {}
-        self._planned: dict[Named, float] = {}
-        """Repairs this member is going to send, and when."""
-        self._held: dict[Named, float] = {}
-        self._ignore: dict[Named, float] = {}
-        """Until when further requests for a missing unit do not double the wait again."""
+    def __init__(self, session: Session, config: SrmConfig) -> None:
+        super().__init__()
+        self._session = session
+        self._config = config
+        self._ignore_until: dict[Key, float] = {}
+        """Until when (seconds) requests for a missing unit belong to one round and do not double its timer again."""
+        self._cache: dict[Key, Data] = {}
+        self._repair_timers: dict[Key, float] = {}
+        """Requested units that this member will repair, and when, in seconds."""
+        self._held_until: dict[Key, float] = {}
+        """Until when (seconds) requests for a repaired unit are ignored."""
         self._nacks = self._nacks_repeated = self._nacks_heard = self._suppressed = 0
-        self._repairs_sent = self._spared = 0
+        self._repairs_sent = self._repairs_suppressed = 0
 
     def counts(self) -> dict[str, int]:
-        """What was received, heard and said."""
+        """Return the requests and repairs sent, suppressed and overheard."""
         return {
-            **super().counts(),
             "nacks_sent": self._nacks,
             "nacks_repeated": self._nacks_repeated,
             "nacks_suppressed": self._suppressed,
             "nacks_heard": self._nacks_heard,
             "repairs_sent": self._repairs_sent,
-            "repairs_suppressed": self._spared,
+            "repairs_suppressed": self._repairs_suppressed,
         }
 
-    # -- asking ----------------------------------------------------------------------------------------------------
+    # -- requests --------------------------------------------------------------------------------------------------
 
-    def want(self, remote: SenderState, key: Key, now: float) -> Want | None:
-        """Ask after a random wait."""
-        want = Want()
-        self._wait(remote, key, want, now)
-        return want
+    def on_missing(self, missing: MissingUnit, now: float) -> float:
+        """Start the request timer."""
+        return self._request_time(missing, now)
 
-    def on_due(self, remote: SenderState, key: Key, want: Want, now: float) -> None:
-        """Ask, and wait twice as long before asking again."""
+    def on_due(self, missing: MissingUnit, now: float) -> float:
+        """Multicast a request, and double the request timer."""
         self._nacks += 1
-        self._nacks_repeated += want.tries > 0
-        want.tries += 1
-        self._wait(remote, key, want, now)
-        nack = Nack(remote.node, remote.instance, *key, self.node)
-        self.ports.send(Packet(nack, size_of(nack), self._group))
+        self._nacks_repeated += missing.tries > 0
+        missing.tries += 1
+        due = self._request_time(missing, now)
+        self._session.send(missing.request(self._session.node), self._session.group)
+        return due
 
-    def on_request(self, remote: SenderState, key: Key, want: Want, now: float) -> None:
-        """Another asked: wait twice as long, once for all requests of one round."""
-        if now < self._ignore.get((remote.node, *key), -inf):
-            return
-        self._suppressed += 1
-        want.tries += 1
-        self._wait(remote, key, want, now)
+    def on_overheard(self, nack: Nack, missing: MissingUnit | None, now: float) -> float | None:
+        """Suppress an own request for the unit, or start a repair timer if the unit is in the cache."""
+        self._nacks_heard += 1
+        key = (nack.sender, nack.object_id, nack.unit)
+        due = None
+        if missing is not None and now >= self._ignore_until.get(key, -inf):
+            self._suppressed += 1
+            missing.tries += 1
+            due = self._request_time(missing, now)
+        cached = self._cache.get(key)
+        if cached is not None and cached.instance == nack.instance:
+            self._schedule_repair(key, now)
+        return due
 
-    def _wait(self, remote: SenderState, key: Key, want: Want, now: float) -> None:
-        known = self._settings
-        scale = known.distance * 2.0 ** min(want.tries, MOST_DOUBLINGS)
-        wait = scale * (known.c1 + known.c2 * self.ports.rng.uniform())
-        if want.tries:
-            self._ignore[remote.node, *key] = now + wait / 2.0
-        # A time that is not later than now would be asked for again and again.
-        remote.plan(key, want, now + max(wait, 1e-9 * max(now, 1.0)))
+    def _request_time(self, missing: MissingUnit, now: float) -> float:
+        """Return now + 2**tries * d * (c1 + c2 * U), U uniform in [0, 1)."""
+        config = self._config
+        scale = config.distance * 2.0 ** min(missing.tries, MOST_DOUBLINGS)
+        wait = scale * (config.c1 + config.c2 * self._session.ports.rng.uniform())
+        if missing.tries:
+            self._ignore_until[missing.origin.node, missing.object_id, missing.unit] = now + wait / 2.0
+        # Strictly later than now in floating point, else the timer would run out again and again.
+        return now + max(wait, 1e-9 * max(now, 1.0))
 
-    # -- repairing -------------------------------------------------------------------------------------------------
+    # -- repairs ---------------------------------------------------------------------------------------------------
 
-    def on_unit(self, message: Data) -> None:
-        """Keep it."""
+    def on_received(self, message: Data, source: Address, is_new: bool, now: float) -> None:
+        """Keep a new unit in the cache; a repair by another member suppresses an own repair of the unit."""
         key = (message.sender, message.object_id, message.unit)
-        self._ignore.pop(key, None)
-        if self._settings.cache:
-            self._cache[key] = message
-            if len(self._cache) > self._settings.cache:
-                del self._cache[next(iter(self._cache))]
-
-    def _on_data(self, message: Data, source: Address, now: float) -> None:
+        if is_new:
+            self._ignore_until.pop(key, None)
+            if self._config.cache:
+                self._cache[key] = message
+                if len(self._cache) > self._config.cache:
+                    del self._cache[next(iter(self._cache))]
         if message.repair:
-            key = (message.sender, message.object_id, message.unit)
-            self._spared += self._planned.pop(key, None) is not None
+            if self._repair_timers.pop(key, None) is not None:
+                self._repairs_suppressed += 1
+                self._set_deadline()
             self._hold(key, now)
 
-    def _on_nack(self, remote: SenderState, nack: Nack, now: float) -> None:
-        self._nacks_heard += 1
-        remote.overhear(nack, now)
-        key = (nack.sender, nack.object_id, nack.unit)
-        kept = self._cache.get(key)
-        if kept is None or kept.instance != nack.instance:
-            return
-        if key not in self._planned and now >= self._held.get(key, -inf):
-            known = self._settings
-            self._planned[key] = now + known.distance * (known.d1 + known.d2 * self.ports.rng.uniform())
-
-    def _hold(self, key: Named, now: float) -> None:
-        self._held[key] = now + HOLD * self._settings.distance
-        if len(self._held) > 1024:
-            self._held = {key: when for key, when in self._held.items() if when > now}
-
-    def _act(self, now: float) -> None:
-        for key in [key for key, when in self._planned.items() if when <= now]:
-            del self._planned[key]
+    def wake(self, now: float) -> None:
+        """Multicast the repairs whose timers have run out."""
+        for key in [key for key, when in self._repair_timers.items() if when <= now]:
+            del self._repair_timers[key]
             message = self._cache.get(key)
             if message is not None:
                 self._hold(key, now)
                 self._repairs_sent += 1
-                repair = message if message.repair else replace(message, repair=True)
-                self.ports.send(Packet(repair, size_of(repair), self._group))
+                self._session.send(message if message.repair else replace(message, repair=True), self._session.group)
+        self._set_deadline()
 
-    def _own_due(self) -> float:
-        return min(self._planned.values()) if self._planned else inf
+    def _schedule_repair(self, key: Key, now: float) -> None:
+        """Start a repair timer of d * (d1 + d2 * U), U uniform in [0, 1), unless one runs or the unit was repaired just now."""
+        if key not in self._repair_timers and now >= self._held_until.get(key, -inf):
+            config = self._config
+            self._repair_timers[key] = now + config.distance * (config.d1 + config.d2 * self._session.ports.rng.uniform())
+            self._set_deadline()
+
+    def _hold(self, key: Key, now: float) -> None:
+        self._held_until[key] = now + HOLD * self._config.distance
+        if len(self._held_until) > MOST_HELD:
+            self._held_until = {key: when for key, when in self._held_until.items() if when > now}
+
+    def _set_deadline(self) -> None:
+        self.deadline = min(self._repair_timers.values(), default=inf)
+
+
+def srm_receiver(ports: Ports, config: SrmConfig, node: int, group: Group) -> ArqReceiver:
+    """Return an SRM receiver; `node` is its 32-bit id."""
+    session = Session(ports, config, node, group)
+    return ArqReceiver(session, SrmPolicy(session, config))

@@ -1,4 +1,4 @@
-"""Programs on the hosts of an emulated network, for tests that need real processes. To be used inside a world."""
+"""Programs on the hosts of an emulated network, for tests that need real processes. For use in isolated namespaces."""
 
 import json
 import socket
@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from emu.network import Network
-from emu.plan import plan
+from emu.network import EmulatedNetwork
+from emu.plan import plan_emulation
 from topologies.spec import Topology
 
 __all__ = ["MCASTLAB", "NRL", "Lab"]
@@ -19,36 +19,36 @@ NRL = [sys.executable, "-m", "emu.peers.nrl_norm"]
 
 
 class Lab:
-    """A network with processes on its hosts. They end with the world at the latest."""
+    """A network with processes on its hosts, which end with the namespaces at the latest."""
 
     def __init__(self, topology: Topology) -> None:
-        self.network = Network(plan(topology))
+        self.network = EmulatedNetwork(plan_emulation(topology))
         self._running: list[subprocess.Popen[str]] = []
 
     def device(self, host: str) -> str:
-        """The host's only network device."""
+        """Return the host's only network device."""
         return next(name for name in self._read(host, "dev").replace(":", " ").split() if name.endswith("-eth0"))
 
     def start(self, host: str, command: list[str]) -> "subprocess.Popen[str]":
-        """Start a command on a host; its output is read by `end`."""
+        """Start a command on a host; `end` reads its output."""
         full = ["mnexec", "-a", str(self.network.pid(host)), *command]
         self._running.append(subprocess.Popen(full, stdout=subprocess.PIPE, text=True))
         return self._running[-1]
 
-    def joined(self, host: str, group: str) -> None:
+    def await_join(self, host: str, group: str) -> None:
         """Wait until the host is a member of the group."""
-        # The kernel lists groups as numbers in the order of the machine's bytes.
+        # /proc/net/igmp lists groups as integers in host byte order.
         number = f"{int.from_bytes(socket.inet_aton(group), sys.byteorder):08X}"
         deadline = time.monotonic() + 15
         while number not in self._read(host, "igmp"):
             assert time.monotonic() < deadline, f"{host} does not join {group}"
             time.sleep(0.01)
 
-    def listened(self, host: str) -> None:
-        """Wait until some program on the host captures packets."""
+    def await_capture(self, host: str) -> None:
+        """Wait until a program on the host captures packets."""
         deadline = time.monotonic() + 15
         while len(self._read(host, "packet").splitlines()) < 2:
-            assert time.monotonic() < deadline, f"nobody captures on {host}"
+            assert time.monotonic() < deadline, f"no program captures on {host}"
             time.sleep(0.01)
 
     def _read(self, host: str, name: str) -> str:

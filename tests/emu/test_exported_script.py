@@ -1,4 +1,4 @@
-"""The Mininet script of a topology, brought up by Mininet itself."""
+"""The exported Mininet script of a topology runs in Mininet."""
 
 import runpy
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from emu.world import inside
+from emu.namespaces import run_isolated
 from topologies.exports import mininet_script
 from topologies.generators import Inline
 
@@ -48,4 +48,4 @@ def test_hosts_of_an_exported_network_reach_each_other_through_switches_and_rout
     ).build()
     path = tmp_path / "sites.py"
     path.write_text(mininet_script(topology, "sites", str(path))[0], encoding="utf-8")
-    assert inside(lambda: bring_up(path)) == {"r1": True, "r2": True, "near": True}
+    assert run_isolated(lambda: bring_up(path)) == {"r1": True, "r2": True, "near": True}

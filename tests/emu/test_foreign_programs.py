@@ -1,4 +1,4 @@
-"""Others' programs on emulated hosts: NRL's library and command lines, measured like our own."""
+"""Foreign programs on emulated hosts: NRL's library and command lines, measured like this project's own programs."""
 
 import sys
 from pathlib import Path
@@ -17,9 +17,9 @@ RECEIVES = [sys.executable, str(SCRIPT), "recv"]
 
 
 def play(nodes: dict[str, Any], on: str = "emu", **changes: Any) -> Result:
-    """A file of 300 kB to three receivers that lose a twentieth."""
+    """Send a file of 300 kB to three receivers that lose 5 %."""
     data = {
-        "name": "guests",
+        "name": "foreign",
         "topology": {"kind": "star", "receivers": 3, "link": {"down": {"loss": "5%"}}},
         "protocol": {"name": "norm", "rate": "20Mbit", "grtt": "20ms", "gsize": 10, "robust": 10},
         "workload": {"kind": "file", "from": "sender", "size": "300kB"},
@@ -30,7 +30,7 @@ def play(nodes: dict[str, Any], on: str = "emu", **changes: Any) -> Result:
 
 
 def lossless(nodes: dict[str, Any], **changes: Any) -> Result:
-    """The same where nothing is lost."""
+    """Do the same without losses."""
     return play(nodes, topology={"kind": "star", "receivers": 3}, **changes)
 
 
@@ -46,19 +46,19 @@ def test_the_library_sends_and_receives_beside_our_own_program(sender: str) -> N
         assert row.completed_at is not None
         # About 280 packets lose 5 %: the standard error is 1.3 %.
         assert 0 < row.loss < 0.12
-    # One alone may keep silent, since others asked for the same.
+    # A single receiver's NACKs may all be suppressed by those of others.
     assert any(row.nacks_sent for row in result.receivers)
     metrics = result.metrics
     assert metrics["data_sent"] == -(-300_000 // 1400)
-    # The object's name may have to be sent again, too.
-    again = metrics["packets"]["data"] - metrics["data_sent"]
-    assert 0 < again <= metrics["repairs_sent"] <= again + metrics["packets"]["info"]
+    # The object's INFO may be repaired, too.
+    repeated = metrics["packets"]["data"] - metrics["data_sent"]
+    assert 0 < repeated <= metrics["repairs_sent"] <= repeated + metrics["packets"]["info"]
     assert metrics["nacks_received"] > 0
 
 
 @pytest.mark.emu
 @pytest.mark.peer
-def test_several_files_at_several_times_come_from_the_library() -> None:
+def test_the_library_sends_several_files_at_several_times() -> None:
     work = [{"kind": "file", "size": "50kB", "count": 2}, {"kind": "file", "size": "70kB", "at": "1s"}]
     result = play({"sender": {"run": "nrl-norm"}, "r2": {"run": "nrl-norm"}}, workload=work)
     assert result.completed, result
@@ -67,7 +67,7 @@ def test_several_files_at_several_times_come_from_the_library() -> None:
 
 
 @pytest.mark.emu
-def test_commands_send_and_receive_and_are_told_how_by_their_environment() -> None:
+def test_commands_send_and_receive_with_parameters_from_the_environment() -> None:
     result = lossless({"sender": {"run": SENDS}, "r": {"run": RECEIVES}})
     assert result.completed, result
     assert [row.bytes for row in result.receivers] == [300_000] * 3
@@ -76,14 +76,14 @@ def test_commands_send_and_receive_and_are_told_how_by_their_environment() -> No
 
 
 @pytest.mark.emu
-def test_a_file_that_is_not_what_was_sent_is_seen() -> None:
+def test_a_corrupted_file_is_detected() -> None:
     result = lossless({"sender": {"run": SENDS}, "r": {"run": RECEIVES}, "r2": {"run": [*RECEIVES, "--spoil"]}})
     assert [row.equal for row in result.receivers] == [True, False, True]
     assert not result.completed
 
 
 @pytest.mark.emu
-def test_a_command_that_fails_is_told_with_its_last_words() -> None:
+def test_a_failed_command_is_reported_with_its_last_output_line() -> None:
     failing = ["sh", "-c", "echo first; echo 'no such luck' >&2; exit 7"]
     result = lossless({"sender": {"run": failing}, "r": {"run": RECEIVES}}, duration="2s")
     assert not result.completed
@@ -93,12 +93,12 @@ def test_a_command_that_fails_is_told_with_its_last_words() -> None:
 
 
 @pytest.mark.parametrize("run_by", ["nrl-norm", ["true"]])
-def test_the_simulator_runs_only_our_own(run_by: Any) -> None:
+def test_the_simulator_refuses_foreign_programs(run_by: Any) -> None:
     with pytest.raises(UnsupportedError, match=r"^nodes\.r1\.run: the simulator runs mcastlab's own"):
         play({"r1": {"run": run_by}}, on="sim")
 
 
-def test_a_program_that_is_not_there_is_refused_before_anything_starts() -> None:
+def test_a_missing_program_is_refused_before_anything_starts() -> None:
     with pytest.raises(UnsupportedError, match=r"^nodes\.r1\.run: 'no-such-program' is no program"):
         play({"r1": {"run": ["no-such-program"]}})
 
@@ -119,7 +119,7 @@ def test_a_program_that_is_not_there_is_refused_before_anything_starts() -> None
         ),
     ],
 )
-def test_what_makes_no_sense_is_refused_by_key(changes: dict[str, Any], words: str) -> None:
+def test_invalid_nodes_are_refused_with_their_key(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         play(**({"nodes": {"r1": {"run": "nrl-norm"}}} | changes))
 
@@ -133,7 +133,7 @@ def test_what_makes_no_sense_is_refused_by_key(changes: dict[str, Any], words: s
         ({"workload": [{"kind": "file", "size": 9}, {"kind": "file", "size": 9, "group": "b"}]}, "r1 has several"),
     ],
 )
-def test_a_foreign_program_has_one_role_and_stays(changes: dict[str, Any], words: str) -> None:
+def test_a_foreign_program_has_one_role_for_the_whole_run(changes: dict[str, Any], words: str) -> None:
     with pytest.raises((ConfigError, UnsupportedError), match=words):
         play({"r1": {"run": "nrl-norm"}}, **changes)
 

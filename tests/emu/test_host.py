@@ -1,4 +1,4 @@
-"""The UDP host keeps the contract between machines and hosts, on the loopback device."""
+"""`UdpHost` keeps the contract between machines and hosts, on the loopback device."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -7,19 +7,19 @@ from math import inf
 import pytest
 
 from emu.host import Loop, UdpHost, new_loop
-from emu.network import Network
-from emu.plan import plan
-from emu.world import enter_network, inside
+from emu.namespaces import enter_network_namespace, run_isolated
+from emu.network import EmulatedNetwork
+from emu.plan import plan_emulation
 from protocols.errors import LivelockError, UsageError
 from protocols.machine import Address, Event, Group, Machine, Message, Ports
 from protocols.rng import Rng
-from tests.emu.plain import GROUP, PORT, Done, Listener, NumberCodec, Numbers
+from tests.emu.number_protocol import GROUP, PORT, AllSent, NumberCodec, NumberReceiver, NumberSender
 from topologies.generators import Star
 
 
 @pytest.fixture
 def loop() -> Iterator[Loop]:
-    """A fresh loop."""
+    """Return a new loop."""
     loop = new_loop()
     yield loop
     loop.close()
@@ -33,10 +33,10 @@ class Hosts:
         self.made: list[UdpHost] = []
 
     def __call__(self, *, held: bool = False) -> UdpHost:
-        """One more host, on a port of its own."""
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        """Return a new host, on a port of its own."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.bind(("127.0.0.1", 0))
+            port = sock.getsockname()[1]
         rng = Rng(len(self.made))
         self.made.append(UdpHost(self.loop, NumberCodec(), interface="lo", port=port, ttl=0, rng=rng, held=held))
         return self.made[-1]
@@ -44,7 +44,7 @@ class Hosts:
 
 @pytest.fixture
 def make(loop: Loop) -> Iterator[Hosts]:
-    """Hosts that are closed after the test."""
+    """Return a maker of hosts that are closed after the test."""
     hosts = Hosts(loop)
     yield hosts
     for host in hosts.made:
@@ -52,11 +52,11 @@ def make(loop: Loop) -> Iterator[Hosts]:
 
 
 def ignore(event: Event) -> None:
-    """An application that wants nothing."""
+    """Ignore an event."""
 
 
 def stopping(loop: Loop) -> Callable[[Event], None]:
-    """An application that ends the run when an event comes, a little later so that what is under way arrives."""
+    """Return a handler of events that stops the loop 0.1 s later, so that packets in transit arrive."""
 
     def on_event(event: Event) -> None:
         loop.call_later(0.1, loop.stop)
@@ -64,20 +64,20 @@ def stopping(loop: Loop) -> Callable[[Event], None]:
     return on_event
 
 
-def test_a_group_hears_every_packet_once_and_the_sender_does_not_hear_itself(loop: Loop, make: Hosts) -> None:
+def test_a_group_receives_every_packet_once_and_the_sender_none_of_its_own(loop: Loop, make: Hosts) -> None:
     hosts = [make() for _ in range(3)]
-    ears = [Listener(host) for host in hosts[1:]]
-    for host, ear in zip(hosts[1:], ears, strict=True):
-        host.run(ear, ignore)
-    voice = Numbers(hosts[0], total=500, rate=20_000, burst=5)
-    hosts[0].run(voice, stopping(loop))
+    receivers = [NumberReceiver(host) for host in hosts[1:]]
+    for host, receiver in zip(hosts[1:], receivers, strict=True):
+        host.run(receiver, ignore)
+    sender = NumberSender(hosts[0], total=500, rate=20_000, burst=5)
+    hosts[0].run(sender, stopping(loop))
     loop.run(5)
-    for ear in ears:
-        assert ear.numbers == list(range(500))
-        assert set(ear.destinations) == {GROUP}
-        assert set(map(type, ear.sources)) == {tuple}
-        assert ear.times == sorted(ear.times)
-    assert voice.heard == []
+    for receiver in receivers:
+        assert receiver.numbers == list(range(500))
+        assert set(receiver.destinations) == {GROUP}
+        assert set(map(type, receiver.sources)) == {tuple}
+        assert receiver.times == sorted(receiver.times)
+    assert sender.received == []
     assert hosts[0].traffic.packets == {"counted": 500}
     assert hosts[0].traffic.octets == {"counted": 500 * 1400}
     assert hosts[0].faults == {"malformed": 0, "send_errors": 0, "receive_drops": 0, "slow_drops": 0}
@@ -85,56 +85,56 @@ def test_a_group_hears_every_packet_once_and_the_sender_does_not_hear_itself(loo
 
 def test_an_answer_to_the_source_of_a_packet_arrives(loop: Loop, make: Hosts) -> None:
     asking, answering = make(), make()
-    ear = Listener(answering)
-    answering.run(ear, ignore)
-    voice = Numbers(asking, total=1, rate=1000)
-    asking.run(voice, stopping(loop))
+    receiver = NumberReceiver(answering)
+    answering.run(receiver, ignore)
+    sender = NumberSender(asking, total=1, rate=1000)
+    asking.run(sender, stopping(loop))
     loop.run(5)
     third = make()
-    third.run(Numbers(third, total=3, rate=1000, to=ear.sources[0]), stopping(loop))
+    third.run(NumberSender(third, total=3, rate=1000, to=receiver.sources[0]), stopping(loop))
     loop.run(5)
-    assert voice.heard == [0, 1, 2]
+    assert sender.received == [0, 1, 2]
 
 
 def test_unicast_to_a_hosts_own_port_arrives_there(loop: Loop, make: Hosts) -> None:
-    speaking, hearing = make(), make()
-    (own,) = [where for where in hearing._sockets if where != hearing._own]
-    ear = Listener(hearing, Group(f"127.0.0.1:{own[1]}"))  # type: ignore[index]
-    hearing.run(ear, ignore)
-    speaking.run(Numbers(speaking, total=3, rate=1000, to=own), stopping(loop))
+    sending_host, receiving_host = make(), make()
+    (own,) = [where for where in receiving_host._sockets if where != receiving_host._own_address]
+    receiver = NumberReceiver(receiving_host, Group(f"127.0.0.1:{own[1]}"))  # type: ignore[index]
+    receiving_host.run(receiver, ignore)
+    sending_host.run(NumberSender(sending_host, total=3, rate=1000, to=own), stopping(loop))
     loop.run(5)
-    assert ear.numbers == [0, 1, 2]
-    assert set(ear.destinations) == {own}
+    assert receiver.numbers == [0, 1, 2]
+    assert set(receiver.destinations) == {own}
 
 
-def test_a_group_left_is_heard_no_more(loop: Loop, make: Hosts) -> None:
-    speaking, hearing = make(), make()
-    ear = Listener(hearing)
-    hearing.run(ear, ignore)
-    hearing.leave(GROUP)
-    speaking.run(Numbers(speaking, total=10, rate=10_000), stopping(loop))
+def test_nothing_is_received_after_leaving_a_group(loop: Loop, make: Hosts) -> None:
+    sending_host, receiving_host = make(), make()
+    receiver = NumberReceiver(receiving_host)
+    receiving_host.run(receiver, ignore)
+    receiving_host.leave(GROUP)
+    sending_host.run(NumberSender(sending_host, total=10, rate=10_000), stopping(loop))
     loop.run(5)
-    assert ear.numbers == []
-    hearing.join(GROUP)
-    hearing.join(GROUP)
+    assert receiver.numbers == []
+    receiving_host.join(GROUP)
+    receiving_host.join(GROUP)
     with pytest.raises(UsageError, match="group"):
-        hearing.join(Group("nonsense"))
+        receiving_host.join(Group("nonsense"))
 
 
-def test_garbage_is_counted_and_dropped(loop: Loop, make: Hosts) -> None:
+def test_malformed_datagrams_are_counted_and_dropped(loop: Loop, make: Hosts) -> None:
     host = make()
-    ear = Listener(host, None)
-    host.run(ear, ignore)
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+    receiver = NumberReceiver(host, None)
+    host.run(receiver, ignore)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for data in (b"", b"nonsense", b"x" * 2000):
-            stranger.sendto(data, host._own)
+            sock.sendto(data, host._own_address)
     loop.run(0.05)
-    assert ear.numbers == []
+    assert receiver.numbers == []
     assert host.faults["malformed"] == 3
 
 
 class Script(Machine):
-    """Does what a test says at its only wake-up."""
+    """Wakes once at a given time, and notifies the application."""
 
     def __init__(self, ports: Ports, at: float) -> None:
         super().__init__(ports)
@@ -142,30 +142,30 @@ class Script(Machine):
         self.woken: list[float] = []
 
     def start(self, now: float) -> None:
-        """Plan the wake-up."""
+        """Set the deadline."""
         self._due(self.at)
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """There is nothing to do."""
 
     def wake(self, now: float) -> None:
-        """Say two things and sleep for ever."""
+        """Send two events and clear the deadline."""
         self.woken.append(now)
-        self.ports.notify(Done())
-        self.ports.notify(Done())
+        self.ports.notify(AllSent())
+        self.ports.notify(AllSent())
         self._due(inf)
 
     def poke(self, word: str, now: float) -> str:
-        """A verb for applications."""
-        self.ports.notify(Done())
+        """Send an event and return the word."""
+        self.ports.notify(AllSent())
         return word
 
     def counts(self) -> dict[str, int]:
-        """How often it woke."""
+        """Number of wake-ups."""
         return {"woken": len(self.woken)}
 
 
-def test_wake_ups_come_when_due_and_once(loop: Loop, make: Hosts) -> None:
+def test_a_machine_is_woken_once_when_due(loop: Loop, make: Hosts) -> None:
     host = make()
     machine = Script(host, 0.05)
     host.run(machine, ignore)
@@ -185,7 +185,7 @@ def test_an_alarm_moves_the_wake_up_forward(loop: Loop, make: Hosts) -> None:
     assert len(machine.woken) == 1
 
 
-def test_an_application_may_call_inside_an_event_and_hears_the_rest_first(loop: Loop, make: Hosts) -> None:
+def test_an_application_may_call_within_an_event_after_pending_events(loop: Loop, make: Hosts) -> None:
     host = make()
     machine = Script(host, 0.01)
     log: list[str] = []
@@ -201,11 +201,11 @@ def test_an_application_may_call_inside_an_event_and_hears_the_rest_first(loop: 
     assert log == ["event", "event", "event", "answer"]
 
 
-def test_a_call_from_inside_the_machine_is_refused(loop: Loop, make: Hosts) -> None:
+def test_a_call_from_within_the_machine_is_refused(loop: Loop, make: Hosts) -> None:
     host = make()
     machine = Script(host, inf)
     host.run(machine, ignore)
-    with pytest.raises(UsageError, match="inside the machine"):
+    with pytest.raises(UsageError, match="within the machine"):
         host.call(lambda now: host.call(machine.poke, "no"))
 
 
@@ -216,8 +216,8 @@ def test_a_host_runs_one_machine(make: Hosts) -> None:
         host.run(Script(host, inf), ignore)
 
 
-class Stuck(Script):
-    """Wants to be woken for ever at once."""
+class AlwaysDue(Script):
+    """Violates the contract: its deadline never moves."""
 
     def wake(self, now: float) -> None:
         """Stay due."""
@@ -226,14 +226,14 @@ class Stuck(Script):
 
 def test_a_livelock_is_an_error(loop: Loop, make: Hosts) -> None:
     host = make()
-    machine = Stuck(host, 0.01)
+    machine = AlwaysDue(host, 0.01)
     host.run(machine, ignore)
-    with pytest.raises(LivelockError, match="Stuck"):
+    with pytest.raises(LivelockError, match="AlwaysDue"):
         loop.run(5)
     assert len(machine.woken) == 1
 
 
-def test_an_error_of_an_application_ends_the_run(loop: Loop, make: Hosts) -> None:
+def test_an_exception_of_an_application_ends_the_run(loop: Loop, make: Hosts) -> None:
     host = make()
 
     def break_down(event: Event) -> None:
@@ -244,46 +244,48 @@ def test_an_error_of_an_application_ends_the_run(loop: Loop, make: Hosts) -> Non
         loop.run(5)
 
 
-def test_a_held_host_says_nothing_and_stays_at_time_zero_until_it_begins(loop: Loop, make: Hosts) -> None:
-    speaking, hearing = make(held=True), make()
-    ear = Listener(hearing)
-    hearing.run(ear, ignore)
-    voice = Numbers(speaking, total=3, rate=1000)
+def test_a_held_host_sends_nothing_and_stays_at_time_zero_until_it_begins(loop: Loop, make: Hosts) -> None:
+    sending_host, receiving_host = make(held=True), make()
+    receiver = NumberReceiver(receiving_host)
+    receiving_host.run(receiver, ignore)
+    sender = NumberSender(sending_host, total=3, rate=1000)
     times: list[float] = []
-    speaking.run(voice, stopping(loop))
-    speaking.later(0.001, lambda: times.append(speaking.now))
+    sending_host.run(sender, stopping(loop))
+    sending_host.later(0.001, lambda: times.append(sending_host.now))
     loop.run(0.05)
-    assert (speaking.now, ear.numbers, times) == (0.0, [], [])
-    speaking.begin(loop.time() + 0.02)
+    assert (sending_host.now, receiver.numbers, times) == (0.0, [], [])
+    sending_host.begin(loop.time() + 0.02)
     loop.run(5)
-    assert ear.numbers == [0, 1, 2]
-    # Counted from when this was written, it would be 71 ms and more.
+    assert receiver.numbers == [0, 1, 2]
+    # Relative to the start of the process instead of the epoch it would be 71 ms or more.
     assert 0.001 <= times[0] < 0.06
 
 
 def slow_link(total: int) -> tuple[int, list[int], dict[str, int]]:
-    """A sender with a small buffer on a slow link, and a listener at its other end, both in one process."""
+    """Run a sender with a small buffer on a slow link, and a receiver at the other end, both in one process."""
     star = Star.model_validate({"receivers": 1, "trunk": {"rate": "20Mbit"}})
-    planned = plan(star.build())
-    network, loop = Network(planned), new_loop()
-    # A socket stays in the network it was made in, wherever its process goes.
-    enter_network(network.pid("r1"))
-    hearing = UdpHost(loop, NumberCodec(), interface=planned.addresses["r1"], port=PORT, rng=Rng(1))
-    ear = Listener(hearing)
-    hearing.run(ear, ignore)
-    enter_network(network.pid("sender"))
-    address = planned.addresses["sender"]
-    # It does not hear itself, since nobody would empty that small a buffer in time on a busy machine.
-    speaking = UdpHost(loop, NumberCodec(), interface=address, port=PORT, rng=Rng(2), buffers=100_000, burst=1, loopback=False)
-    voice = Numbers(speaking, total, rate=50_000, burst=10)
-    speaking.run(voice, stopping(loop))
+    plan = plan_emulation(star.build())
+    network, loop = EmulatedNetwork(plan), new_loop()
+    # A socket stays in the namespace it was made in.
+    enter_network_namespace(network.pid("r1"))
+    receiving_host = UdpHost(loop, NumberCodec(), interface=plan.addresses["r1"], port=PORT, rng=Rng(1))
+    receiver = NumberReceiver(receiving_host)
+    receiving_host.run(receiver, ignore)
+    enter_network_namespace(network.pid("sender"))
+    address = plan.addresses["sender"]
+    # Without loopback: the small receive buffer would overflow on a busy machine.
+    sending_host = UdpHost(
+        loop, NumberCodec(), interface=address, port=PORT, rng=Rng(2), buffers=100_000, burst=1, loopback=False
+    )
+    sender = NumberSender(sending_host, total, rate=50_000, burst=10)
+    sending_host.run(sender, stopping(loop))
     loop.run(10)
-    return voice.fulls, ear.numbers, speaking.faults
+    return sender.fulls, receiver.numbers, sending_host.faults
 
 
 @pytest.mark.emu
-def test_a_sender_that_is_faster_than_its_link_is_told_and_loses_nothing() -> None:
-    fulls, heard, faults = inside(lambda: slow_link(500))
+def test_a_sender_faster_than_its_link_is_blocked_and_loses_nothing() -> None:
+    fulls, received, faults = run_isolated(lambda: slow_link(500))
     assert fulls > 0
-    assert heard == list(range(500))
+    assert received == list(range(500))
     assert not any(faults.values())

@@ -1,4 +1,4 @@
-"""tshark, which knows NORM from its own reading of the RFC, understands what our hosts put on the wire."""
+"""tshark's NORM dissector, written independently from the RFC, accepts the messages of this project's hosts."""
 
 import subprocess
 import tempfile
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from emu.world import inside
+from emu.namespaces import run_isolated
 from tests.emu.lab import MCASTLAB, Lab
 from topologies.generators import Star
 
@@ -18,17 +18,17 @@ SIZE = 300_000
 
 
 def capture(folder: str) -> None:
-    """Send a file over a lossy link, and write what passes the receiver's device into `captured.pcapng`."""
-    # Loss also makes the kernel cut super-packets before they come here, so each frame is one message.
+    """Send a file over a lossy link, and capture at the receiver's device into `captured.pcapng`."""
+    # With loss, hosts segment batches before the first link, so each frame is one message.
     lab = Lab(Star.model_validate({"receivers": 1, "link": {"loss": "10%"}}).build())
     path = Path(folder, "file")
     path.write_bytes(bytes(SIZE))
     device = lab.device("r1")
     shark = lab.start("r1", ["tshark", "-q", "-i", device, "-f", "udp", "-w", f"{folder}/captured.pcapng"])
-    lab.listened("r1")
+    lab.await_capture("r1")
     where = ["--group", ":".join(GROUP), "--json"]
     receiver = lab.start("r1", [*MCASTLAB, "recv", *where, "--dir", f"{folder}/got", "--count", "1", "--timeout", "20"])
-    lab.joined("r1", GROUP[0])
+    lab.await_join("r1", GROUP[0])
     sending = ["send", str(path), *where, "--fec", "129", "--rate", "20Mbit", "--grtt", "20ms", "--robust", "20"]
     assert lab.end(lab.start("sender", [*MCASTLAB, *sending]))[-1]["ok"]
     assert lab.end(receiver)[-1]["ok"]
@@ -38,17 +38,17 @@ def capture(folder: str) -> None:
 
 def test_every_message_of_a_session_is_well_formed_for_tshark() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        inside(lambda: capture(folder))
+        run_isolated(lambda: capture(folder))
         lines = read(f"{folder}/captured.pcapng")
     kinds = Counter(kind for kind, _ in lines)
     assert all(not malformed for _, malformed in lines)
-    # 1 INFO, 2 DATA, 3 CMD, 4 NACK; an ACK (5) answers a probe, and there may have been none that arrived.
+    # 1 INFO, 2 DATA, 3 CMD, 4 NACK; an ACK (5) answers a probe, and may be missing.
     assert {"1", "2", "3", "4"} <= set(kinds) <= {"1", "2", "3", "4", "5"}
     assert kinds["2"] >= -(-SIZE // 1400)
 
 
 def read(path: str) -> list[tuple[str, str]]:
-    """Type and complaint of every NORM message, as tshark sees them."""
+    """Return type and malformed flag of every NORM message, from tshark."""
     fields = ["-T", "fields", "-E", "separator=,", "-e", "norm.type", "-e", "_ws.malformed"]
     command = ["tshark", "-r", path, "-d", f"udp.port=={GROUP[1]},norm", *fields]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout

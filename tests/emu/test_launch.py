@@ -1,4 +1,4 @@
-"""Whole emulations: Mininet hosts, bridges, rates, losses, one process per host, results."""
+"""Whole emulations: Mininet hosts, bridges, rates, losses, one process for each host, results."""
 
 import os
 import signal
@@ -13,11 +13,11 @@ import pytest
 
 from emu.launch import Emulation, NodeReport, emulate
 from emu.node import Program
-from emu.plan import plan
+from emu.plan import plan_emulation
 from protocols.errors import UsageError
 from protocols.machine import Host
-from tests.emu.nobody import NOBODY, as_nobody
-from tests.emu.plain import PORT, Hearing, NumberCodec, Patient, Speaking
+from tests.emu.number_protocol import PORT, NumberCodec, QuiescentReceiver, ReceivingProgram, SendingProgram
+from tests.emu.unprivileged import NOBODY, run_unprivileged
 from topologies.generators import Chain, Lan, Star, Tree
 from topologies.spec import Topology
 
@@ -40,20 +40,20 @@ def play(
 
 
 def star(receivers: int, **attributes: Any) -> Topology:
-    """A star with attributes as a user writes them."""
+    """Return a star; attributes are as in a scenario."""
     return Star.model_validate({"receivers": receivers, **attributes}).build()
 
 
 def numbers(report: NodeReport) -> list[int]:
-    """What a listener heard."""
+    """Return the numbers a receiver recorded."""
     assert report.error is None, report.error
     assert report.result is not None
-    heard: list[int] = report.result["numbers"]
-    return heard
+    received: list[int] = report.result["numbers"]
+    return received
 
 
-def test_every_host_hears_the_group_and_results_come_back() -> None:
-    programs: dict[str, Program] = {"sender": Speaking(300, 2000), "r1": Hearing(), "r3": Hearing()}
+def test_every_host_receives_the_group_and_results_are_returned() -> None:
+    programs: dict[str, Program] = {"sender": SendingProgram(300, 2000), "r1": ReceivingProgram(), "r3": ReceivingProgram()}
     began = time.monotonic()
     run = play(star(3), programs)
     assert time.monotonic() - began < 10
@@ -61,7 +61,7 @@ def test_every_host_hears_the_group_and_results_come_back() -> None:
     assert set(run.nodes) == {"sender", "r1", "r3"}
     assert numbers(run.nodes["r1"]) == numbers(run.nodes["r3"]) == list(range(300))
     sender = run.nodes["sender"]
-    assert sender.result == {"sent": 300, "fulls": 0, "heard": 0}
+    assert sender.result == {"sent": 300, "fulls": 0, "received": 0}
     assert sender.packets == {"counted": 300}
     assert sender.octets == {"counted": 420_000}
     assert all(not any(report.faults.values()) for report in run.nodes.values())
@@ -79,36 +79,39 @@ def test_every_host_hears_the_group_and_results_come_back() -> None:
     ],
     ids=["chain", "tree", "lan"],
 )
-def test_several_switches_carry_the_group_everywhere(topology: Topology) -> None:
-    programs: dict[str, Program] = {name: Hearing() for name in topology.hosts if name != "sender"}
-    run = play(topology, programs | {"sender": Speaking(50, 2000)})
+def test_several_switches_forward_the_group_to_every_host(topology: Topology) -> None:
+    programs: dict[str, Program] = {name: ReceivingProgram() for name in topology.hosts if name != "sender"}
+    run = play(topology, programs | {"sender": SendingProgram(50, 2000)})
     for name in programs:
         assert numbers(run.nodes[name]) == list(range(50))
 
 
 @pytest.fixture(scope="module")
 def lossy() -> Emulation:
-    """20,000 packets of a sender that hands the kernel 40 at a time, over links with different losses."""
+    """Send 20,000 packets in batches of 40 over links that lose 10 %."""
     topology = Star.model_validate({"receivers": 3, "link": {"down": {"loss": "10%"}}}).build()
-    programs: dict[str, Program] = {"sender": Speaking(20_000, 20_000, burst=40), **{f"r{i}": Patient() for i in (1, 2, 3)}}
+    programs: dict[str, Program] = {
+        "sender": SendingProgram(20_000, 20_000, burst=40),
+        **{f"r{i}": QuiescentReceiver() for i in (1, 2, 3)},
+    }
     return play(topology, programs, until=programs)
 
 
 @pytest.mark.parametrize("name", ["r1", "r2", "r3"])
-def test_the_realised_loss_is_the_loss_asked_for(lossy: Emulation, name: str) -> None:
+def test_the_measured_loss_is_the_configured_loss(lossy: Emulation, name: str) -> None:
     total, p = 20_000, 0.1
     lost = total - len(numbers(lossy.nodes[name]))
-    # Binomial: the standard error of the number of losses is 42 packets, 0.2 % of all.
+    # Binomial: the standard error is 42 packets, 0.2 % of all.
     assert abs(lost - total * p) < 4 * sqrt(total * p * (1 - p))
 
 
 @pytest.mark.parametrize("name", ["r1", "r2", "r3"])
-def test_packets_sent_in_one_call_are_lost_one_by_one(lossy: Emulation, name: str) -> None:
+def test_packets_of_a_batch_are_lost_independently(lossy: Emulation, name: str) -> None:
     total, p = 20_000, 0.1
-    heard = [-1, *numbers(lossy.nodes[name]), total]
-    runs = [after - before - 1 for before, after in pairwise(heard) if after - before > 1]
-    # Runs of independent losses are geometric: mean 1 / (1 - p), standard error 0.008 for about 1800 runs. Were batches lost
-    # as a whole, the mean would be 40.
+    received = [-1, *numbers(lossy.nodes[name]), total]
+    runs = [after - before - 1 for before, after in pairwise(received) if after - before > 1]
+    # Lengths of runs of independent losses are geometric: mean 1 / (1 - p), standard error 0.008 for about 1800 runs. If
+    # batches were lost as a whole, the mean would be 40.
     mean, error = 1 / (1 - p), sqrt(p) / (1 - p) / sqrt(len(runs))
     assert abs(sum(runs) / len(runs) - mean) < 4 * error
 
@@ -120,27 +123,28 @@ def test_links_lose_independently_of_each_other(lossy: Emulation) -> None:
     assert abs(len(lost[0] & lost[1]) - total * p * p) < 4 * sqrt(total * p * p * (1 - p * p))
 
 
-def test_what_does_the_impairing_is_told(lossy: Emulation) -> None:
+def test_the_result_says_what_impaired_each_link(lossy: Emulation) -> None:
     assert [item["link"] for item in lossy.impairments] == ["s1-r1", "s1-r2", "s1-r3"]
     for item in lossy.impairments:
         assert item["loss"] == pytest.approx(0.1, abs=1e-9)
         assert item["loss_by"] == "cbpf"
 
 
-def test_the_rate_of_a_link_is_kept_and_its_queue_drops_what_is_too_much() -> None:
+@pytest.mark.serial
+def test_a_link_keeps_its_rate_and_its_queue_drops_the_excess() -> None:
     rate, queue, total = 20e6 / 8, 50, 2000
     topology = star(1, trunk={"rate": "20Mbit", "queue": queue})
-    run = play(topology, {"sender": Speaking(total, 2500), "r1": Hearing()}, duration=3)
-    heard = numbers(run.nodes["r1"])
+    run = play(topology, {"sender": SendingProgram(total, 2500), "r1": ReceivingProgram()}, duration=3)
+    received = numbers(run.nodes["r1"])
     result = run.nodes["r1"].result
     assert result is not None
     # 2500 packets per second offered, 1442 bytes each on the link: 1733.7 per second go through.
-    # Never more than 7 packets beyond that, which the bucket may save up, and what passes while a busy machine tells the
-    # first of them 10 ms late; less when its timers are late.
+    # At most 7 packets more, the burst of the bucket, and those that pass if a busy machine reads the first packet 10 ms
+    # late; fewer when its timers are late.
     passed = result["seconds"] * rate / 1442
-    assert 0.9 * passed <= len(heard) <= passed + 1 + 7 + 0.01 * rate / 1442
+    assert 0.9 * passed <= len(received) <= passed + 1 + 7 + 0.01 * rate / 1442
     # Drop-tail: the queue fills before the first packet is lost, in (queue + 1) / (2500 - 1734) s.
-    first_lost = next(number for number, got in enumerate(heard) if number != got)
+    first_lost = next(number for number, got in enumerate(received) if number != got)
     assert first_lost == pytest.approx((queue + 1) * 2500 / (2500 - rate / 1442), abs=25)
     assert run.impairments == [
         {"link": "sender-s1", "rate": rate, "queue": queue, "rate_by": "tbf + pfifo"},
@@ -148,22 +152,23 @@ def test_the_rate_of_a_link_is_kept_and_its_queue_drops_what_is_too_much() -> No
     ]
 
 
+@pytest.mark.serial
 def test_a_run_ends_at_its_duration() -> None:
-    run = play(star(1), {"sender": Speaking(10_000, 100), "r1": Hearing()}, duration=0.3)
+    run = play(star(1), {"sender": SendingProgram(10_000, 100), "r1": ReceivingProgram()}, duration=0.3)
     assert not run.over
     assert 0.3 <= run.elapsed < 2
     assert 20 <= len(numbers(run.nodes["r1"])) <= 35
 
 
-class Fragile(Hearing):
-    """A program that comes to grief a moment after the beginning."""
+class FailingProgram(ReceivingProgram):
+    """A program that fails at its start or 20 ms later."""
 
     def __init__(self, how: str) -> None:
         super().__init__()
         self._how = how
 
     def start(self, host: Host) -> None:
-        """Plan the end."""
+        """Schedule the failure."""
         super().start(host)
         if self._how == "at once":
             raise UsageError("never began")
@@ -175,9 +180,9 @@ class Fragile(Hearing):
         raise ZeroDivisionError("by accident")
 
 
-def test_a_node_that_dies_is_named_and_the_others_are_reported() -> None:
-    programs: dict[str, Program] = {f"r{i}": Fragile(how) for i, how in enumerate(("killed", "raises", "at once"), 1)}
-    run = play(star(4), programs | {"sender": Speaking(200, 2000), "r4": Hearing()})
+def test_a_node_that_dies_is_reported_and_the_others_finish() -> None:
+    programs: dict[str, Program] = {f"r{i}": FailingProgram(how) for i, how in enumerate(("killed", "raises", "at once"), 1)}
+    run = play(star(4), programs | {"sender": SendingProgram(200, 2000), "r4": ReceivingProgram()})
     assert run.over
     assert run.nodes["r1"].error == "died by signal 9"
     assert "ZeroDivisionError: by accident" in (run.nodes["r2"].error or "")
@@ -185,11 +190,13 @@ def test_a_node_that_dies_is_named_and_the_others_are_reported() -> None:
     assert numbers(run.nodes["r4"]) == list(range(200))
 
 
-def test_two_emulations_at_once_do_not_disturb_each_other() -> None:
+def test_concurrent_emulations_are_independent() -> None:
     runs: dict[int, Emulation] = {}
 
     def one(seed: int) -> None:
-        runs[seed] = play(star(2), {"sender": Speaking(500 * seed, 2000), "r1": Hearing(), "r2": Hearing()}, seed=seed)
+        runs[seed] = play(
+            star(2), {"sender": SendingProgram(500 * seed, 2000), "r1": ReceivingProgram(), "r2": ReceivingProgram()}, seed=seed
+        )
 
     threads = [threading.Thread(target=one, args=(seed,)) for seed in (1, 2)]
     for thread in threads:
@@ -217,41 +224,41 @@ def test_two_emulations_at_once_do_not_disturb_each_other() -> None:
         ({"link": {"loss": 2e-9}}, ""),
     ],
 )
-def test_what_the_kernel_can_not_do_is_named_by_link_and_key(attributes: dict[str, Any], words: str) -> None:
-    planned = plan(star(2, **attributes))
-    assert planned.beyond_kernel == words
-    carried = [wire for wire in planned.wires if wire.down.user is not None]
+def test_attributes_the_kernel_can_not_emulate_are_named_with_their_link(attributes: dict[str, Any], words: str) -> None:
+    plan = plan_emulation(star(2, **attributes))
+    assert plan.unsupported_by_kernel == words
+    in_user_space = [cable for cable in plan.cables if cable.down.user is not None]
     # Both directions of such a link, and no other link.
-    assert len(carried) == (0 if not words else 1 if "trunk" in attributes else 2)
-    assert all(wire.up.user is not None for wire in carried)
+    assert len(in_user_space) == (0 if not words else 1 if "trunk" in attributes else 2)
+    assert all(cable.up.user is not None for cable in in_user_space)
 
 
-def test_with_keyed_losses_the_kernel_loses_nothing() -> None:
+def test_keyed_losses_are_never_the_kernels() -> None:
     topology = star(2, trunk={"rate": "1Mbit"}, link={"down": {"loss": "1%"}})
-    planned = plan(topology, seed=7, keyed=True)
-    assert planned.beyond_kernel == "link s1-r1: keyed losses"
-    assert [shape.user is None for shape in planned.shapes] == [True, True, False, False, False, False]
-    assert not any(shape.threshold for shape in planned.shapes)
+    plan = plan_emulation(topology, seed=7, keyed=True)
+    assert plan.unsupported_by_kernel == "link s1-r1: keyed losses"
+    assert [shape.user is None for shape in plan.shapes] == [True, True, False, False, False, False]
+    assert not any(shape.threshold for shape in plan.shapes)
 
 
-def test_programs_live_on_hosts_of_the_topology() -> None:
+def test_programs_need_existing_hosts() -> None:
     with pytest.raises(UsageError, match="'r9' is no host"):
-        play(star(2), {"r9": Hearing()})
+        play(star(2), {"r9": ReceivingProgram()})
     with pytest.raises(UsageError, match="at least one"):
         play(star(2), {})
 
 
-def test_an_emulation_needs_no_rights() -> None:
+def test_an_emulation_needs_no_root() -> None:
     if os.geteuid() != 0:
-        pytest.skip("all other tests here run without rights already")
+        pytest.skip("all other tests run without root already")
     topology = star(2, link={"rate": "50Mbit", "down": {"loss": "20%"}})
 
     def work() -> list[Any]:
-        run = play(topology, {"sender": Speaking(1000, 2000), "r1": Hearing(), "r2": Hearing()})
+        run = play(topology, {"sender": SendingProgram(1000, 2000), "r1": ReceivingProgram(), "r2": ReceivingProgram()})
         return [os.getuid(), len(numbers(run.nodes["r1"])), run.impairments]
 
-    uid, heard, impairments = as_nobody(work)
+    uid, received, impairments = run_unprivileged(work)
     assert uid == NOBODY
     assert len(impairments) == 4
     # 1000 packets with 20 % loss: standard error 13.
-    assert abs(heard - 800) < 4 * 13
+    assert abs(received - 800) < 4 * 13

@@ -1,4 +1,4 @@
-"""Whatever happens to a run of Mininet, nothing of it stays."""
+"""A run in Mininet leaves nothing behind, however it ends."""
 
 import json
 import os
@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from emu.doctor import run
+from emu.requirements import run
 from tests.emu.lab import MCASTLAB
-from tests.emu.test_world import alive, descendants
+from tests.emu.test_namespaces import alive, descendants
 
 pytestmark = pytest.mark.emu
 
@@ -38,7 +38,7 @@ KINDS = ("net", "mnt", "pid")
 
 
 def namespaces(pids: list[int]) -> set[str]:
-    """The namespaces these processes live in."""
+    """Return the namespaces of these processes."""
     found = set()
     for pid in pids:
         for kind in KINDS:
@@ -49,13 +49,13 @@ def namespaces(pids: list[int]) -> set[str]:
     return found
 
 
-def everybody() -> list[int]:
-    """All processes of this machine."""
+def all_processes() -> list[int]:
+    """Return all processes of this machine."""
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
-def machine() -> dict[str, list[str]]:
-    """Links, queues and filters of the machine outside."""
+def host_state() -> dict[str, list[str]]:
+    """Return links, queues and filters of the machine outside."""
     links = sorted(os.listdir("/sys/class/net"))
     queues = sorted(run("tc qdisc show").splitlines())
     filters = [run(f"tc filter show dev {link} ingress 2>&1 || true") for link in links]
@@ -63,38 +63,38 @@ def machine() -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_a_run_that_is_killed_in_the_middle_leaves_nothing(number: signal.Signals, tmp_path: Path) -> None:
+def test_a_killed_run_leaves_nothing_behind(number: signal.Signals, tmp_path: Path) -> None:
     (tmp_path / "scenario.yaml").write_text(json.dumps(SCENARIO))
     (tmp_path / "temporary").mkdir()
-    before = machine()
+    before = host_state()
     command = [*MCASTLAB, "run", "scenario.yaml", "--on", "emu", "--live", "--out", "seen"]
     where = os.environ | {"TMPDIR": str(tmp_path / "temporary")}
     with subprocess.Popen(
         command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True, env=where
     ) as process:
         assert process.stderr is not None
-        # The first line of the live view says that a second of the run is over.
+        # The live view prints its first line after one second of the run.
         line = process.stderr.readline()
         assert line.startswith("1 s: "), line
         below = descendants(process.pid)
-        worlds = namespaces(below) - namespaces([os.getpid()])
-        # The switch, five hosts, as many nodes, the command, tc, the capture; and at least six networks.
+        isolated = namespaces(below) - namespaces([os.getpid()])
+        # The switch, five hosts, as many nodes, the command, tc, the capture; and at least six network namespaces.
         assert len(below) >= 14
-        assert len([name for name in worlds if name.startswith("net")]) >= 6
-        # The kernel may give the numbers of namespaces that are gone to others, made by processes that are not there yet.
-        there = everybody()
+        assert len([name for name in isolated if name.startswith("net")]) >= 6
+        # The kernel may reuse numbers of removed namespaces, for processes that do not exist yet.
+        others = all_processes()
         process.send_signal(number)
         process.wait(10)
     until = time.monotonic() + 10
-    while (alive(below) or namespaces(there) & worlds) and time.monotonic() < until:
+    while (alive(below) or namespaces(others) & isolated) and time.monotonic() < until:
         time.sleep(0.02)
     assert alive(below) == []
-    assert not namespaces(there) & worlds
-    assert machine() == before
+    assert not namespaces(others) & isolated
+    assert host_state() == before
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
-def test_a_capture_of_a_run_that_is_killed_ends_with_a_whole_block(tmp_path: Path) -> None:
+def test_a_capture_of_a_killed_run_ends_with_a_whole_block(tmp_path: Path) -> None:
     scenario = {key: value for key, value in SCENARIO.items() if key not in ("nodes", "faults")}
     (tmp_path / "scenario.yaml").write_text(json.dumps(scenario))
     command = [*MCASTLAB, "run", "scenario.yaml", "--on", "emu", "--live", "--out", "seen"]

@@ -1,11 +1,11 @@
-"""Links by netem, on a kernel that has it: `make test-netem` runs these under one in user mode."""
+"""Links by netem, on a kernel that has it: `make test-netem` runs these tests under a user-mode kernel."""
 
 from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
 
-from emu.netem import beyond_netem, examine_netem
+from emu.netem_qdisc import examine_netem, unsupported_by_netem
 from experiments.running.run import run
 from experiments.scenario.scenario import Scenario, parse
 from protocols.errors import UnsupportedError
@@ -24,7 +24,7 @@ def _kernel() -> None:
 
 
 def scenario(link: dict[str, Any], **more: Any) -> Scenario:
-    """One file at 4 Mbit/s to two receivers over such links."""
+    """Return a scenario: one file at 4 Mbit/s to two receivers over such links."""
     data = {
         "name": "netem",
         "topology": {"kind": "star", "receivers": 2, "trunk": {"rate": "10Mbit"}, "link": {"rate": "10Mbit", **link}},
@@ -35,12 +35,12 @@ def scenario(link: dict[str, Any], **more: Any) -> Scenario:
 
 
 def means(result: Any, link: str) -> dict[str, Any]:
-    """What impaired the link, by the keys that end in _by."""
+    """Return what impaired the link, by the keys that end in _by."""
     (row,) = [row for row in result.metrics["impairments"] if row["link"] == link]
     return {key: value for key, value in row.items() if key.endswith("_by")}
 
 
-def test_delay_and_loss_are_left_to_netem_and_told() -> None:
+def test_delay_and_loss_are_left_to_netem_and_reported() -> None:
     result = run(scenario({"delay": "20ms", "down": {"loss": "10%"}}), "emu")
     assert result.completed
     assert means(result, "s1-r1") == {"rate_by": "tbf + pfifo", "delay_by": "netem", "loss_by": "netem"}
@@ -51,22 +51,22 @@ def test_delay_and_loss_are_left_to_netem_and_told() -> None:
 def test_round_trips_take_the_delay_of_both_directions() -> None:
     result = run(scenario({"delay": "40ms"}, grtt="1s"), "emu")
     assert result.completed
-    # The sender measures 80 ms and more, and never less.
+    # The sender measures at least 80 ms.
     assert result.metrics["completion_time"] > 2.0 + 0.04
 
 
-def test_losses_come_in_bursts_where_the_model_says_so() -> None:
+def test_netem_emulates_losses_in_bursts() -> None:
     link = {"down": {"loss": {"model": "gilbert-elliott", "burst": 5, "gap": 45}}}
-    # netem's bursts count FLUSH too, and its random numbers may follow from no seed: a receiver that lost the end of the file
-    # loses the ten FLUSHes after it as well, its last chance, with probability 0.1 * 0.8^10, or 1 %; forty of them with 1e-5.
+    # netem's bursts also hit FLUSH, and its random numbers may have no seed: a receiver that lost the end of the file loses
+    # ten FLUSHes after it with probability 0.1 * 0.8^10, or 1 %, and forty with 1e-5.
     result = run(scenario(link, robust=40), "emu")
     assert result.completed
     assert means(result, "s1-r2")["loss_by"] == "netem"
-    # A tenth is lost, five at a time: the standard error of a tenth is about three times that of independent losses.
+    # 10 % are lost, in bursts of mean length 5: the standard error is about three times that of independent losses.
     assert result.metrics["loss"] == pytest.approx(0.1, abs=4 * 0.024)
 
 
-def test_keyed_losses_stay_those_of_the_simulator() -> None:
+def test_keyed_losses_are_those_of_the_simulator() -> None:
     keyed = scenario({"delay": "5ms", "down": {"loss": "5%"}}).model_dump(by_alias=True) | {"emu": {"losses": "keyed"}}
     result = run(parse(keyed, "test"), "emu")
     assert result.completed
@@ -74,7 +74,7 @@ def test_keyed_losses_stay_those_of_the_simulator() -> None:
 
 
 @pytest.mark.parametrize(
-    ("link", "why"),
+    ("link", "reason"),
     [
         ({"delay": {"model": "pareto", "mean": "5ms", "least": "1ms", "shape": 3}}, "overtake"),
         ({"mtu": 1000}, "mtu"),
@@ -82,7 +82,7 @@ def test_keyed_losses_stay_those_of_the_simulator() -> None:
         ({"delay": "5ms", "down": {"loss": "1%"}}, ""),
     ],
 )
-def test_what_netem_only_comes_near_to_is_not_left_to_it(link: dict[str, Any], why: str) -> None:
+def test_models_that_netem_approximates_are_not_left_to_it(link: dict[str, Any], reason: str) -> None:
     topology = BUILD.validate_python({"kind": "star", "receivers": 1, "link": link}).build()
-    said = beyond_netem(topology.link("s1", "r"))
-    assert (why in said) if why else (said == "")
+    found = unsupported_by_netem(topology.link("s1", "r"))
+    assert (reason in found) if reason else (found == "")

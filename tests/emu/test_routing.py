@@ -1,4 +1,4 @@
-"""The tables of hosts and routers, followed on paper: every packet takes the simulator's way, once, and no other."""
+"""Planned routes, evaluated without a kernel: every packet takes the simulator's path, once, and no other."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emu.plan import Plan, plan
-from emu.reach import reach
+from emu.multicast_reach import expected_reach
+from emu.plan import EmulationPlan, plan_emulation
 from emu.routing import mac_of
 from protocols.errors import UnsupportedError
 from topologies.multicast import Multicast
@@ -19,7 +19,7 @@ GROUP = "239.1.2.3"
 
 
 def network(kinds: dict[str, str], links: list[tuple[str, str]], **rules: object) -> Topology:
-    """A topology of nodes by kind, where `name*N` is a group of N equal hosts."""
+    """Return a topology of nodes by kind, where `name*N` is a group of N equal hosts."""
     graph: Graph = nx.DiGraph()
     for name, kind in kinds.items():
         host, _, count = kind.partition("*")
@@ -29,68 +29,70 @@ def network(kinds: dict[str, str], links: list[tuple[str, str]], **rules: object
     return Topology(graph, Multicast.model_validate(rules))
 
 
-class Paper:
-    """The planned network as a kernel would see it: frames go by MAC within switches, by tables at routers."""
+class StaticModel:
+    """Evaluates a plan as a kernel would: switches forward by MAC, routers by their tables."""
 
-    def __init__(self, planned: Plan) -> None:
-        self.planned = planned
-        self.routers = planned.routing.routers
-        self.hosts = {mac_of(address): host for host, address in planned.addresses.items()}
-        self.ports = {mac: (name, wire) for name, table in self.routers.items() for wire, mac in table.ports.items()}
+    def __init__(self, plan: EmulationPlan) -> None:
+        self.plan = plan
+        self.routers = plan.routing.routers
+        self.hosts = {mac_of(address): host for host, address in plan.addresses.items()}
+        self.ports = {mac: (name, cable) for name, table in self.routers.items() for cable, mac in table.ports.items()}
         self.links: dict[str, list[int]] = {}
-        for number, wire in enumerate(planned.wires):
-            for end in (wire.near, wire.far):
+        for number, cable in enumerate(plan.cables):
+            for end in (cable.near, cable.far):
                 self.links.setdefault(end, []).append(number)
 
-    def other(self, node: str, wire: int) -> str:
-        """Who is at the other end."""
-        ends = self.planned.wires[wire]
+    def other(self, node: str, cable: int) -> str:
+        """Return the node at the other end of a cable."""
+        ends = self.plan.cables[cable]
         return ends.far if ends.near == node else ends.near
 
-    def segment(self, node: str, wire: int, group: str = "") -> Iterator[tuple[str, int]]:
-        """Hosts and routers' ports that a frame sent by `node` on a wire comes by; switches flood but groups they know."""
-        far = self.other(node, wire)
-        if far not in self.planned.switches:
-            yield far, wire
+    def segment(self, node: str, cable: int, group: str = "") -> Iterator[tuple[str, int]]:
+        """Yield hosts and router ports that a frame of `node` reaches on a cable; switches flood groups they do not know."""
+        far = self.other(node, cable)
+        if far not in self.plan.switches:
+            yield far, cable
             return
-        known = self.planned.routing.switches[far].get(group, {}) if group and self.planned.pruned else self.links[far]
-        for beyond in known:
-            if beyond != wire:
-                yield from self.segment(far, beyond, group)
+        known = self.plan.routing.switches[far].get(group, {}) if group and self.plan.pruned else self.links[far]
+        for other_cable in known:
+            if other_cable != cable:
+                yield from self.segment(far, other_cable, group)
 
     def unicast(self, source: str, target: str) -> list[str]:
-        """The routers on the way, and the target if it comes there."""
-        address, way = self.planned.addresses[target], []
-        node, wire = source, self.links[source][0]
-        mac = self.planned.routing.neighbours(source)[address]
+        """Return the routers on the path, and the target if it is reached."""
+        address, path = self.plan.addresses[target], []
+        node, cable = source, self.links[source][0]
+        mac = self.plan.routing.neighbours(source)[address]
         for _ in range(50):
-            taker = next(far for far in self.segment(node, wire) if far == self.ports.get(mac) or far[0] == self.hosts.get(mac))
-            way.append(taker[0])
-            if taker[0] not in self.routers:
+            next_hop = next(
+                far for far in self.segment(node, cable) if far == self.ports.get(mac) or far[0] == self.hosts.get(mac)
+            )
+            path.append(next_hop[0])
+            if next_hop[0] not in self.routers:
                 break
-            (route,) = [route for route in self.routers[taker[0]].routes if route.address == address]
-            node, wire, mac = taker[0], route.wire, route.mac
-        return way
+            (route,) = [route for route in self.routers[next_hop[0]].routes if route.address == address]
+            node, cable, mac = next_hop[0], route.cable, route.mac
+        return path
 
     def multicast(self, source: str, ttl: int) -> Counter[str]:
-        """How many copies come by each host."""
+        """Return the number of copies that each host receives."""
         copies: Counter[str] = Counter()
         frontier = [(source, self.links[source][0], ttl)]
         while frontier:
-            node, wire, left = frontier.pop()
-            for far, inward in self.segment(node, wire, GROUP):
+            node, cable, left = frontier.pop()
+            for far, incoming in self.segment(node, cable, GROUP):
                 if far not in self.routers:
                     copies[far] += 1
                     continue
                 for route in self.routers[far].groups:
-                    if (route.source, route.inward) == (self.planned.addresses[source], inward) and left > 1:
-                        frontier += [(far, outward, left - 1) for outward in route.outward]
+                    if (route.source, route.incoming) == (self.plan.addresses[source], incoming) and left > 1:
+                        frontier += [(far, outgoing, left - 1) for outgoing in route.outgoing]
         return copies
 
 
 @st.composite
 def forests(draw: st.DrawFn) -> Topology:
-    """A random tree of switches and routers, with hosts and groups of hosts on them."""
+    """Draw a random tree of switches and routers, with hosts and groups of hosts."""
     inner = draw(st.lists(st.sampled_from(["switch", "router"]), min_size=1, max_size=6))
     kinds = {f"n{number}": kind for number, kind in enumerate(inner)}
     links = [(f"n{draw(st.integers(0, number - 1))}", f"n{number}") for number in range(1, len(inner))]
@@ -102,43 +104,43 @@ def forests(draw: st.DrawFn) -> Topology:
 
 @settings(max_examples=60, deadline=None)
 @given(forests(), st.data())
-def test_unicast_passes_the_routers_on_the_path_and_comes_to_its_host(topology: Topology, data: st.DataObject) -> None:
-    paper = Paper(plan(topology))
+def test_unicast_takes_the_shortest_path_to_its_host(topology: Topology, data: st.DataObject) -> None:
+    model = StaticModel(plan_emulation(topology))
     source, target = data.draw(st.lists(st.sampled_from(topology.hosts), min_size=2, max_size=2, unique=True))
     near, far = topology.member(source).node, topology.member(target).node
     (root,) = topology.graph.successors(near)
     path = nx.shortest_path(topology.graph, root, far)
-    assert paper.unicast(source, target) == [node for node in path if topology.node(node).kind == "router"] + [target]
+    assert model.unicast(source, target) == [node for node in path if topology.node(node).kind == "router"] + [target]
 
 
 @settings(max_examples=100, deadline=None)
 @given(forests(), st.data(), st.sampled_from([1, 2, 3, 255]))
-def test_a_group_comes_once_to_whom_it_should_and_to_nobody_elses_network(
+def test_a_group_reaches_required_hosts_once_and_only_allowed_networks(
     topology: Topology, data: st.DataObject, ttl: int
 ) -> None:
     members = data.draw(st.lists(st.sampled_from(topology.hosts), min_size=1, unique=True))
     source = data.draw(st.sampled_from(members))
-    copies = Paper(plan(topology, {GROUP: members})).multicast(source, ttl)
-    wanted = reach(topology, source, GROUP, members, ttl)
-    assert all(copies[host] == 1 for host in wanted.wanted)
-    assert set(copies) - {source} <= wanted.passing
+    copies = StaticModel(plan_emulation(topology, {GROUP: members})).multicast(source, ttl)
+    required = expected_reach(topology, source, GROUP, members, ttl)
+    assert all(copies[host] == 1 for host in required.required)
+    assert set(copies) - {source} <= required.allowed
     assert max(copies.values(), default=1) == 1
 
 
-@pytest.mark.parametrize(("pruning", "passing"), [(True, {"b1"}), (False, {"b1", "b2", "c"})])
-def test_without_pruning_the_networks_of_all_hear(pruning: bool, passing: set[str]) -> None:
+@pytest.mark.parametrize(("pruning", "allowed"), [(True, {"b1"}), (False, {"b1", "b2", "c"})])
+def test_without_pruning_all_networks_are_reached(pruning: bool, allowed: set[str]) -> None:
     topology = network(
         {"a": "host", "s": "switch", "g": "router", "t": "switch", "u": "switch", "b": "host*2", "c": "host"},
         [("a", "s"), ("s", "g"), ("g", "t"), ("g", "u"), ("t", "b"), ("u", "c")],
         pruning=pruning,
     )
-    found = reach(topology, "a", GROUP, ["a", "b1"], 255)
-    assert found.wanted == {"b1"}
-    assert found.passing == passing
-    assert reach(topology, "a", GROUP, ["a", "b1"], 1).wanted == set()
+    found = expected_reach(topology, "a", GROUP, ["a", "b1"], 255)
+    assert found.required == {"b1"}
+    assert found.allowed == allowed
+    assert expected_reach(topology, "a", GROUP, ["a", "b1"], 1).required == set()
 
 
-def test_a_router_has_at_most_as_many_links_as_the_kernel_counts() -> None:
+def test_a_router_with_more_than_32_links_is_refused() -> None:
     topology = network({"g": "router", "r": "host*33"}, [("g", "r")])
     with pytest.raises(UnsupportedError, match="node g: 33 links can't be emulated; 32 at most"):
-        plan(topology)
+        plan_emulation(topology)

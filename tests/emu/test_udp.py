@@ -1,4 +1,4 @@
-"""Batches reach the wire whole, in order and once, whatever the kernel answers."""
+"""Batches are sent completely, in order and once, whatever the kernel answers."""
 
 import errno
 import socket
@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emu.udp import SEGMENTS, Endpoint, Outbox, address_of, endpoint_of, open_receiver, open_transmitter, take
+from emu.udp import (
+    SEGMENTS,
+    SendQueue,
+    SocketAddress,
+    address_of,
+    open_receiver,
+    open_transmitter,
+    receive_coalesced,
+    socket_address_of,
+)
 from protocols.errors import UsageError
 
 HERE = ("127.0.0.1", 9)
@@ -17,44 +26,44 @@ THERE = ("127.0.0.1", 10)
 
 
 class Kernel:
-    """Stands for a socket: notes every call, and answers as told (None: fine) until the answers run out."""
+    """A fake socket: records every call, and raises the given errors (None: success) in order until there are no more."""
 
     def __init__(self, *answers: OSError | None) -> None:
         self.answers = iter(answers)
-        self.calls: list[tuple[str, list[bytes], Endpoint]] = []
+        self.calls: list[tuple[str, list[bytes], SocketAddress]] = []
 
-    def _take(self, call: str, packets: list[bytes], to: Endpoint) -> None:
+    def _answer(self, call: str, packets: list[bytes], to: SocketAddress) -> None:
         answer = next(self.answers, None)
         if answer is not None:
             raise answer
         self.calls.append((call, packets, to))
 
-    def sendmsg(self, packets: list[bytes], ancillary: object, flags: int, to: Endpoint) -> None:
-        """A batch."""
-        self._take("sendmsg", list(packets), to)
+    def sendmsg(self, packets: list[bytes], ancillary: object, flags: int, to: SocketAddress) -> None:
+        """Send a batch."""
+        self._answer("sendmsg", list(packets), to)
 
-    def sendto(self, packet: bytes, to: Endpoint) -> None:
-        """One packet."""
-        self._take("sendto", [packet], to)
+    def sendto(self, packet: bytes, to: SocketAddress) -> None:
+        """Send one packet."""
+        self._answer("sendto", [packet], to)
 
     @property
-    def packets(self) -> list[tuple[bytes, Endpoint]]:
+    def packets(self) -> list[tuple[bytes, SocketAddress]]:
         """Everything that was sent, in order."""
         return [(packet, to) for _, packets, to in self.calls for packet in packets]
 
 
-def outbox(kernel: Kernel, burst: int = SEGMENTS) -> Outbox:
-    """An outbox on the fake."""
-    return Outbox(kernel, burst)  # type: ignore[arg-type]
+def queue_on(kernel: Kernel, burst: int = SEGMENTS) -> SendQueue:
+    """Return a queue on the fake socket."""
+    return SendQueue(kernel, burst)  # type: ignore[arg-type]
 
 
-def test_equal_packets_to_one_address_leave_in_one_call_and_the_last_may_be_shorter() -> None:
+def test_equal_packets_to_one_address_are_sent_in_one_call_and_the_last_may_be_shorter() -> None:
     kernel = Kernel()
-    box = outbox(kernel)
+    queue = queue_on(kernel)
     for size in (100, 100, 60, 100):
-        box.push(bytes(size), HERE)
-    box.push(bytes(100), THERE)
-    box.flush()
+        queue.push(bytes(size), HERE)
+    queue.push(bytes(100), THERE)
+    queue.flush()
     assert [(call, [len(packet) for packet in packets], to) for call, packets, to in kernel.calls] == [
         ("sendmsg", [100, 100, 60], HERE),
         ("sendto", [100], HERE),
@@ -62,40 +71,40 @@ def test_equal_packets_to_one_address_leave_in_one_call_and_the_last_may_be_shor
     ]
 
 
-def test_a_batch_never_passes_the_burst_nor_the_largest_datagram() -> None:
+def test_a_batch_never_exceeds_the_burst_nor_the_largest_datagram() -> None:
     kernel = Kernel()
-    box = outbox(kernel, burst=10)
+    queue = queue_on(kernel, burst=10)
     for _ in range(25):
-        box.push(bytes(1400), HERE)
-    box.push(bytes(9000), HERE)
+        queue.push(bytes(1400), HERE)
+    queue.push(bytes(9000), HERE)
     for _ in range(20):
-        box.push(bytes(9000), HERE)
-    box.flush()
+        queue.push(bytes(9000), HERE)
+    queue.flush()
     assert [len(packets) for _, packets, _ in kernel.calls] == [10, 10, 5, 7, 7, 7]
 
 
-def test_a_kernel_that_can_not_segment_is_asked_once() -> None:
+def test_segmentation_is_tried_once_if_the_kernel_does_not_support_it() -> None:
     kernel = Kernel(OSError(errno.EINVAL, "no"))
-    box = outbox(kernel)
+    queue = queue_on(kernel)
     for number in range(4):
-        box.push(bytes([number]) * 100, HERE)
-    box.flush()
-    box.push(b"x" * 100, HERE)
-    box.push(b"y" * 100, HERE)
-    box.flush()
+        queue.push(bytes([number]) * 100, HERE)
+    queue.flush()
+    queue.push(b"x" * 100, HERE)
+    queue.push(b"y" * 100, HERE)
+    queue.flush()
     assert [call for call, _, _ in kernel.calls] == ["sendto"] * 6
     assert [packet[:1] for packet, _ in kernel.packets] == [b"\0", b"\1", b"\2", b"\3", b"x", b"y"]
-    assert box.errors == 0
+    assert queue.errors == 0
 
 
-def test_packets_the_kernel_refuses_for_good_are_counted_and_do_not_stop_the_rest() -> None:
+def test_refused_packets_are_counted_and_the_others_are_sent() -> None:
     kernel = Kernel(OSError(errno.ENETUNREACH, "no way"))
-    box = outbox(kernel, burst=1)
-    box.push(b"lost", HERE)
-    box.push(b"kept", HERE)
-    box.flush()
+    queue = queue_on(kernel, burst=1)
+    queue.push(b"lost", HERE)
+    queue.push(b"kept", HERE)
+    queue.flush()
     assert kernel.packets == [(b"kept", HERE)]
-    assert box.errors == 1
+    assert queue.errors == 1
 
 
 @settings(max_examples=200, deadline=None)
@@ -104,26 +113,28 @@ def test_packets_the_kernel_refuses_for_good_are_counted_and_do_not_stop_the_res
     st.lists(st.sampled_from(["fine", "full", "no segments"]), max_size=60),
     st.integers(1, 5),
 )
-def test_nothing_is_lost_doubled_or_reordered(pushes: list[tuple[int, Endpoint]], answers: list[str], burst: int) -> None:
+def test_no_packet_is_lost_duplicated_or_reordered(
+    pushes: list[tuple[int, SocketAddress]], answers: list[str], burst: int
+) -> None:
     errors = {"fine": None, "full": BlockingIOError(errno.EAGAIN, "full"), "no segments": OSError(errno.EINVAL, "no")}
-    # A kernel says EINVAL to a batch only; to a single packet it would be final.
+    # EINVAL means unsupported segmentation only for a batch; for a single packet it would be counted as an error.
     kernel = Kernel(*(errors[answer] for answer in answers if answer != "no segments" or burst > 1))
     kernel.sendto = lambda packet, to: single(kernel, packet, to)  # type: ignore[method-assign]
-    box = outbox(kernel, burst)
+    queue = queue_on(kernel, burst)
     sent = []
     for number, (size, to) in enumerate(pushes):
         packet = bytes([number]) * size * 10
         sent.append((packet, to))
-        box.push(packet, to)
-    box.flush()
-    while box.blocked:
-        box.retry()
+        queue.push(packet, to)
+    queue.flush()
+    while queue.blocked:
+        queue.retry()
     assert kernel.packets == sent
-    assert box.errors == 0
+    assert queue.errors == 0
 
 
-def single(kernel: Kernel, packet: bytes, to: Endpoint) -> None:
-    """One packet on a kernel whose answers about segments are for batches."""
+def single(kernel: Kernel, packet: bytes, to: SocketAddress) -> None:
+    """Send one packet, without errors about segmentation."""
     answer = next(kernel.answers, None)
     if isinstance(answer, BlockingIOError):
         raise answer
@@ -132,7 +143,7 @@ def single(kernel: Kernel, packet: bytes, to: Endpoint) -> None:
 
 @pytest.fixture
 def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """A transmitter and a receiver on the loopback device."""
+    """Return a transmitter and a receiver on the loopback device."""
     out = open_transmitter("127.0.0.1", 0, True, 1 << 20)
     into = open_receiver(("127.0.0.1", 0), "127.0.0.1", 1 << 20)
     yield out, into
@@ -144,35 +155,35 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
 def test_real_sockets_carry_batches_unchanged(pair: tuple[socket.socket, socket.socket], burst: int) -> None:
     out, into = pair
     packets = [bytes([number]) * 1200 for number in range(45)] + [b"last"]
-    box = Outbox(out, burst)
+    queue = SendQueue(out, burst)
     for packet in packets:
-        box.push(packet, into.getsockname())
-    box.flush()
+        queue.push(packet, into.getsockname())
+    queue.flush()
     got: list[bytes] = []
     while len(got) < len(packets):
-        data, segment, source, _ = take(into)
+        data, segment, source, _ = receive_coalesced(into)
         assert source == out.getsockname()
         got += [data[start : start + segment] for start in range(0, len(data), segment)]
     assert got == packets
 
 
-def test_kernel_drops_are_told(pair: tuple[socket.socket, socket.socket]) -> None:
+def test_kernel_drops_are_reported(pair: tuple[socket.socket, socket.socket]) -> None:
     out, into = pair
     into.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 20_000)
     for _ in range(200):
         out.sendto(bytes(1000), into.getsockname())
     with suppress(BlockingIOError):
         while True:
-            take(into)
-    # The number comes with a packet that was let in after drops.
+            receive_coalesced(into)
+    # The count comes with the first packet received after the drops.
     out.sendto(b"after", into.getsockname())
-    assert take(into)[3] > 100
+    assert receive_coalesced(into)[3] > 100
 
 
 @pytest.mark.parametrize("name", ["239.1.1.1", "239.1.1.1:", "239.1.1.1:0", "239.1.1.1:65536", "host:1", ":1", "1.2.3:4"])
-def test_bad_groups_are_named(name: str) -> None:
+def test_invalid_groups_are_refused(name: str) -> None:
     with pytest.raises(UsageError, match="group"):
-        endpoint_of(name)
+        socket_address_of(name)
 
 
 def test_an_interface_is_a_device_or_an_address() -> None:

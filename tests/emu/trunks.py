@@ -1,4 +1,4 @@
-"""Networks around routers with one adapter, and what is seen on the cable of such a router. To be used inside a world."""
+"""Networks around routers with one adapter, and captures on the trunk of such a router. For use in isolated namespaces."""
 
 import json
 import select
@@ -15,25 +15,35 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Dot1Q, Ether
 from scapy.layers.vxlan import VXLAN
 
-from emu.doctor import run
-from emu.network import Network
-from emu.world import visiting
+from emu.namespaces import in_network_namespace
+from emu.network import EmulatedNetwork
+from emu.requirements import run
 from topologies.inline import Inline
 from topologies.spec import Topology
 
-__all__ = ["MAC", "PORT", "Seen", "adapters", "counted", "deliver", "hush", "routed", "watch"]
+__all__ = [
+    "MAC",
+    "PORT",
+    "CapturedDatagram",
+    "adapter_counters",
+    "adapters",
+    "capture_cable",
+    "deliver",
+    "routed",
+    "silence_devices",
+]
 
 MAC = "02:01:00:00:00:00"
-"""Of the first router with one adapter."""
+"""MAC address of the first router with one adapter."""
 PORT = 7002
 _ALL, _SOL_PACKET, _AUXDATA, _TAGGED = 3, 263, 8, 0x10
 _AUXILIARY = struct.Struct("=IIIHHHH")
-_PATIENCE = 5.0
+_TIMEOUT = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """One datagram on the cable: its way, what tells its network apart, who put it there, and its length with all around it."""
+class CapturedDatagram:
+    """A datagram on the trunk: direction, encapsulation and tag, source MACs, bytes of payload and of the whole frame."""
 
     outgoing: bool
     kind: str
@@ -45,7 +55,10 @@ class Seen:
 
 
 def routed(model: dict[str, Any], *, routers: int = 1, **line: Any) -> Topology:
-    """A sender and a receiver on LANs of their own, with such routers in a row between, links around the first like `line`."""
+    """Return a sender and a receiver on LANs of their own, with `routers` such routers in a row between them.
+
+    The links around the first router have the attributes `line`.
+    """
     names = [f"g{number}" for number in range(1, routers + 1)]
     nodes = {"sender": {}, "a": {"kind": "switch"}, **{name: {"kind": "router", **model} for name in names}}
     nodes |= {"b": {"kind": "switch"}, "r": {}}
@@ -54,58 +67,58 @@ def routed(model: dict[str, Any], *, routers: int = 1, **line: Any) -> Topology:
     return Inline.model_validate({"kind": "graph", "nodes": nodes, "links": links}).build()
 
 
-def hush() -> None:
-    """From now on no device made in this world says anything of itself, be it over IPv6 or as a bridge over IGMP."""
+def silence_devices() -> None:
+    """Keep devices made from now on from sending packets of their own, by IPv6 or as bridges by IGMP."""
     Path("/proc/sys/net/ipv4/igmp_link_local_mcast_reports").write_text("0")
     with suppress(FileNotFoundError):
         Path("/proc/sys/net/ipv6/conf/default/disable_ipv6").write_text("1")
 
 
-def deliver(network: Network, source: str, target: str, payloads: list[bytes]) -> int:
-    """Send datagrams from one host to another; how many came."""
+def deliver(network: EmulatedNetwork, source: str, target: str, payloads: list[bytes]) -> int:
+    """Send datagrams from one host to another, and return how many arrived."""
     with ExitStack() as stack:
-        with visiting(network.pid(target)):
-            ear = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-        with visiting(network.pid(source)):
-            mouth = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-        ear.bind(("", PORT))
-        heard, until = 0, time.monotonic() + _PATIENCE
+        with in_network_namespace(network.pid(target)):
+            receiver = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        with in_network_namespace(network.pid(source)):
+            sender = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        receiver.bind(("", PORT))
+        received, until = 0, time.monotonic() + _TIMEOUT
         for payload in payloads:
-            mouth.sendto(payload, (network.address(target), PORT))
-            # One by one, so that no queue is ever full; what a link loses is not waited for long.
-            if select.select([ear], [], [], 0.2)[0]:
-                assert ear.recv(65_536) == payload
-                heard += 1
+            sender.sendto(payload, (network.address(target), PORT))
+            # One by one, so that no queue is ever full; the wait for a lost packet is short.
+            if select.select([receiver], [], [], 0.2)[0]:
+                assert receiver.recv(65_536) == payload
+                received += 1
             assert time.monotonic() < until
-        return heard
+        return received
 
 
-def watch(network: Network, router: str, play: Any) -> list[Seen]:
-    """The datagrams of `deliver` that pass the router's cable while `play` is called."""
+def capture_cable(network: EmulatedNetwork, router: str, action: Any) -> list[CapturedDatagram]:
+    """Return the datagrams of `deliver` that pass the router's trunk while `action` runs."""
     (device,), _ = network.adapters(router)
-    with visiting(network.pid(router)):
-        eye = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-    with eye:
-        eye.setsockopt(_SOL_PACKET, _AUXDATA, 1)
-        eye.bind((device, _ALL))
-        play()
-        eye.setblocking(False)
+    with in_network_namespace(network.pid(router)):
+        sniffer = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    with sniffer:
+        sniffer.setsockopt(_SOL_PACKET, _AUXDATA, 1)
+        sniffer.bind((device, _ALL))
+        action()
+        sniffer.setblocking(False)
         seen = []
-        while select.select([eye], [], [], 0.1)[0]:
-            frame, auxiliary, _, address = eye.recvmsg(65_536, socket.CMSG_SPACE(_AUXILIARY.size))
-            found = _dissected(_whole(frame, auxiliary[0][2]), address[2] == socket.PACKET_OUTGOING)
+        while select.select([sniffer], [], [], 0.1)[0]:
+            frame, auxiliary, _, address = sniffer.recvmsg(65_536, socket.CMSG_SPACE(_AUXILIARY.size))
+            found = _dissect(_with_tag(frame, auxiliary[0][2]), address[2] == socket.PACKET_OUTGOING)
             seen += [] if found is None else [found]
     return seen
 
 
-def _whole(frame: bytes, auxiliary: bytes) -> bytes:
-    """A frame with its tag, which the kernel keeps beside it."""
+def _with_tag(frame: bytes, auxiliary: bytes) -> bytes:
+    """Return a frame with its VLAN tag, which the kernel delivers as auxiliary data."""
     status, _, _, _, _, tag, kind = _AUXILIARY.unpack(auxiliary)
     return frame[:12] + struct.pack("!HH", kind or 0x8100, tag) + frame[12:] if status & _TAGGED else frame
 
 
-def _dissected(frame: bytes, outgoing: bool) -> Seen | None:
-    """What scapy makes of it; None for what is not of `deliver`."""
+def _dissect(frame: bytes, outgoing: bool) -> CapturedDatagram | None:
+    """Dissect a frame with scapy; None if it is not from `deliver`."""
     packet = Ether(frame)
     inner = packet
     kind, tag = "", 0
@@ -116,23 +129,23 @@ def _dissected(frame: bytes, outgoing: bool) -> Seen | None:
     if UDP not in inner or inner[UDP].dport != PORT:
         return None
     assert inner[IP].frag == 0
-    return Seen(outgoing, kind, tag, packet.src, inner.src, inner[UDP].len - 8, len(frame))
+    return CapturedDatagram(outgoing, kind, tag, packet.src, inner.src, inner[UDP].len - 8, len(frame))
 
 
-def counted(network: Network, router: str) -> dict[str, tuple[int, int]]:
-    """Packets and bytes that the router's adapter has counted: `in` and `out`."""
+def adapter_counters(network: EmulatedNetwork, router: str) -> dict[str, tuple[int, int]]:
+    """Return packets and bytes that the router's adapter has counted, `in` and `out`."""
     devices = run("ls /proc/sys/net/ipv4/conf", pid=network.pid(router)).split()
-    places = {"10:": "in", "20:": "out"} if "mac" in devices else {"macin 1:": "in", "macout 1:": "out"}
+    handles = {"10:": "in", "20:": "out"} if "mac" in devices else {"macin 1:": "in", "macout 1:": "out"}
     found = {}
     for device in {"mac", "macin", "macout"} & set(devices):
         for row in json.loads(run(f"tc -s -j qdisc show dev {device}", pid=network.pid(router))):
-            place = row["handle"] if device == "mac" else f"{device} {row['handle']}"
-            if place in places:
-                found[places[place]] = (row["packets"], row["bytes"])
+            handle = row["handle"] if device == "mac" else f"{device} {row['handle']}"
+            if handle in handles:
+                found[handles[handle]] = (row["packets"], row["bytes"])
     return found
 
 
-def adapters(network: Network, router: str) -> dict[str, str]:
-    """The router's devices that are ends of cables, with their MAC addresses."""
+def adapters(network: EmulatedNetwork, router: str) -> dict[str, str]:
+    """Return the router's veth devices with their MAC addresses."""
     rows = json.loads(run("ip -j link show type veth", pid=network.pid(router)))
     return {row["ifname"]: row["address"] for row in rows}

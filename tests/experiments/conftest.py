@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from experiments.sweep.run.spark import session
+from experiments.cli import invoke
+from experiments.sweep.run.spark_session import session
 from tests.support.needs import missing
 
 if TYPE_CHECKING:
@@ -22,6 +24,31 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     made.conf.set("spark.sql.shuffle.partitions", "1")
     yield made
     made.stop()
+
+
+class KeptOpen:
+    """The session of all tests, which a command must not stop."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    def stop(self) -> None:
+        """Go on."""
+
+
+@pytest.fixture(scope="session")
+def commands(spark: Any) -> Any:
+    """Runs command lines on the session of all tests."""
+
+    def run(*arguments: str | Path) -> int:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("experiments.sweep.run.spark_session.session", lambda *_: KeptOpen(spark))
+            return invoke([str(argument) for argument in arguments])
+
+    return run
 
 
 def need_spark() -> None:

@@ -14,7 +14,7 @@ from protocols.rng import key_of
 from sim.network import Network
 from tests.sim.probes import GROUP, Probe, probe_on
 from topologies.generators import Star
-from topologies.keys import dice_key
+from topologies.keys import stream_key
 
 
 def star(receivers: int = 3) -> Network:
@@ -82,7 +82,7 @@ def test_a_host_runs_one_machine() -> None:
 def test_each_host_has_its_own_dice_the_same_in_both_worlds() -> None:
     network = star()
     for name in network.topology.hosts:
-        assert network.host(name).rng.key == dice_key(network.topology, 1, name)
+        assert network.host(name).rng.key == stream_key(network.topology, 1, name)
         assert network.host(name).rng is network.host(name).rng
     assert network.host("sender").rng.key == key_of(1, "node", "sender")
     assert len({network.host(name).rng.key for name in network.topology.hosts}) == 4

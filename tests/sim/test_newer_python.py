@@ -52,6 +52,8 @@ def newer() -> str:
     return str(inner)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(400)
 def test_a_newer_python_finds_the_stored_fingerprints(newer: str) -> None:
     environment = {**os.environ, "PYTHONHASHSEED": "77", "PYTHONPATH": str(ROOT)}
     told = subprocess.run(

@@ -15,7 +15,7 @@ from protocols.rng import Rng
 from sim.network import Network
 from tests.support.content import Extent
 from topologies.generators import Star
-from topologies.keys import dice_key, loss_key, member_loss_key
+from topologies.keys import loss_key, member_loss_key, stream_key
 from topologies.losses import LinkLoss
 from topologies.spec import Topology
 
@@ -79,7 +79,7 @@ def test_both_simulators_tell_the_same_story(receivers: int, p: float, rate: str
     spec = topology.link("r", "s1")
     world, over = TextbookStar(receivers, spec.rate, spec.delay, keyed(topology, seed, p)), [False]
     for host in world.hosts:
-        host.rng = Rng(dice_key(topology, seed, host.name))
+        host.rng = Rng(stream_key(topology, seed, host.name))
     play(world.hosts, size, over)
     world.run(lambda: over[-1])
 

@@ -5,9 +5,9 @@ import os
 import shutil
 from functools import cache
 
-from emu.doctor import KERNEL, check_kernel, check_tools
-from emu.world import inside
-from experiments.sweep.run.spark import check_java, check_pyspark
+from emu.namespaces import run_isolated
+from emu.requirements import KERNEL, check_kernel, check_tools
+from experiments.sweep.run.spark_session import check_java, check_pyspark
 from protocols.errors import UnsupportedError
 from tests.support.browser import find_chromium
 
@@ -33,7 +33,7 @@ def missing(name: str) -> str | None:
 def _emulation() -> str | None:
     try:
         check_tools()
-        inside(lambda: check_kernel(KERNEL))
+        run_isolated(lambda: check_kernel(KERNEL))
     except UnsupportedError as error:
         return str(error)
     return None

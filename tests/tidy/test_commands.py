@@ -7,22 +7,34 @@ files are to be found, with `mcastlab` on the path, and has to end well. After t
 * `needs=emulation`, `needs=libnorm1` or `needs=spark`: skipped where that is missing;
 * `exit=1`: this is the code the block has to end with.
 
-`make NAME` is only looked up, and `git clone`, `cd`, `sudo` and `pip` are left out: they would set the machine up again.
+A block that is on two pages is run once. `make NAME` is only looked up, and `git clone`, `cd`, `sudo` and `pip` are left out:
+they would set the machine up again.
 """
 
+import os
 import re
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.needs import missing
+from tests.support.workers import holding
 from tests.tidy.tree import ROOT, files, label
 
 SECONDS = 200
 LEFT_OUT = ("git clone", "cd ", "sudo ", "pip ", "apt")
+TALKS = re.compile(r"mcastlab (send|recv)\b")
+KEPT = ("PYTHONPATH", "SPARK_SUBMIT_OPTS")
+"""Variables that the commands inherit: where an uninstalled checkout is, and how Java is started."""
+LOOPBACK = Path(tempfile.gettempdir()) / "mcastlab-loopback.lock"
+"""Held while a block uses the ports of its page on the loopback device."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +70,20 @@ def blocks(page: Path) -> list[Block]:
 BLOCKS = [block for page in files() if page.suffix == ".md" for block in blocks(page)]
 
 
+def once(found: Iterable[Block]) -> list[Block]:
+    """The blocks without those that say what an earlier one says."""
+    first: dict[tuple[str, tuple[str, ...]], Block] = {}
+    for block in found:
+        first.setdefault((block.options, tuple(block.commands)), block)
+    return list(first.values())
+
+
+def case(block: Block) -> Any:
+    """A block as a parameter; those with Java or an emulation take long."""
+    long = {"spark", "emulation"} & set(block.option("needs"))
+    return pytest.param(block, id=str(block), marks=[pytest.mark.slow] if long else [])
+
+
 def script(commands: list[str]) -> str:
     """The commands as one shell script that ends with the first failure and waits for what it started."""
     lines = []
@@ -71,7 +97,7 @@ def script(commands: list[str]) -> str:
 
 
 @pytest.mark.timeout(SECONDS + 20)
-@pytest.mark.parametrize("block", BLOCKS, ids=str)
+@pytest.mark.parametrize("block", map(case, once(BLOCKS)))
 def test_commands_in_the_documentation_run(block: Block, tmp_path: Path) -> None:
     for need in block.option("needs"):
         if reason := missing(need):
@@ -79,26 +105,28 @@ def test_commands_in_the_documentation_run(block: Block, tmp_path: Path) -> None
     for name in ("mcastlab", "protocols", "topologies", "sim", "emu", "experiments", "examples", "benchmarks", "tests", "docs"):
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / ".venv").symlink_to(sys.prefix)
-    result = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script(block.commands)],
-        cwd=tmp_path,
-        env={"PATH": f"{sys.prefix}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
+    path = f"{sys.prefix}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+    with holding(LOOPBACK) if TALKS.search(block.text) else nullcontext():
+        result = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", script(block.commands)],
+            cwd=tmp_path,
+            env={"PATH": path, "HOME": str(tmp_path), **kept},
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
     expected = int((block.option("exit") or ["0"])[0])
     assert result.returncode == expected, f"{block.commands}\n{result.stdout[-2000:]}\n{result.stderr[-2000:]}"
 
 
 def test_commands_keep_their_packets_at_home() -> None:
-    talks = re.compile(r"mcastlab (send|recv)\b")
     wrong = [
         f"{block}: {command}"
         for block in BLOCKS
         for command in block.commands
-        if talks.search(command) and not re.search(r"--iface (lo|127\.)", command) and not block.option("needs")
+        if TALKS.search(command) and not re.search(r"--iface (lo|127\.)", command) and not block.option("needs")
     ]
     assert not wrong, "name the loopback device by --iface:\n" + "\n".join(wrong)
 
@@ -111,3 +139,10 @@ def test_a_script_leaves_out_what_sets_the_machine_up() -> None:
 def test_continued_lines_are_one_command() -> None:
     block = Block(ROOT / "README.md", 1, "", "$ a --b \\\n    --c\nshown\n$ d\n")
     assert block.commands == ["a --b  --c", "d"]
+
+
+def test_a_block_that_is_on_two_pages_is_run_once() -> None:
+    first, again, other = (
+        Block(ROOT / page, 1, options, "$ a\n") for page, options in (("a.md", ""), ("b.md", ""), ("b.md", " exit=1"))
+    )
+    assert once([first, again, other]) == [first, other]

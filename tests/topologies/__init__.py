@@ -1,1 +1,1 @@
-"""Tests."""
+"""Tests of topologies, channels and queues."""

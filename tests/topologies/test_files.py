@@ -1,4 +1,4 @@
-"""Topologies from files: all formats mean the same, and what is wrong gets one line with the file."""
+"""Topology files: all formats give the same topology, and an error is one line with the file name."""
 
 import json
 from pathlib import Path
@@ -24,12 +24,12 @@ PLAIN: dict[str, Any] = {
 
 
 def build(path: Path) -> Topology:
-    """The topology in a file."""
+    """Return the topology in a file."""
     return Inline.model_validate(read_topology(path)).build()
 
 
 def graph_of() -> "nx.Graph[str]":
-    """PLAIN as a networkx graph with flat attributes."""
+    """Return PLAIN as a networkx graph with flat attributes."""
     graph: nx.Graph[str] = nx.Graph()
     for name, attributes in PLAIN["nodes"].items():
         graph.add_node(name, **attributes)
@@ -41,7 +41,7 @@ def graph_of() -> "nx.Graph[str]":
 
 
 def written(folder: Path, kind: str) -> Path:
-    """PLAIN in a file of this kind."""
+    """Write PLAIN to a file of this format."""
     path = folder / f"net.{kind.rpartition('-')[2]}"
     if kind == "graphml":
         nx.write_graphml(graph_of(), path)
@@ -54,16 +54,16 @@ def written(folder: Path, kind: str) -> Path:
 
 
 def facts(topology: Topology) -> Any:
-    """All that is in a topology."""
+    """Return all attributes of a topology."""
     return {name: topology.node(name) for name in topology.graph}, {(near, far): spec for near, far, spec in topology.links}
 
 
 @pytest.mark.parametrize("kind", ["yaml", "json", "node-link-json", "graphml"])
-def test_all_formats_mean_the_same(kind: str, tmp_path: Path) -> None:
+def test_all_formats_give_the_same_topology(kind: str, tmp_path: Path) -> None:
     assert facts(build(written(tmp_path, kind))) == facts(Inline.model_validate(PLAIN).build())
 
 
-def test_edges_there_and_back_are_the_directions_of_one_link(tmp_path: Path) -> None:
+def test_opposite_edges_are_the_directions_of_one_link(tmp_path: Path) -> None:
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_edge("a", "b", delay="1ms")
     graph.add_edge("b", "a", delay="3ms")
@@ -80,7 +80,7 @@ workload: {kind: file, size: 1kB}
 """
 
 
-def test_a_scenario_holds_the_network_and_not_the_name_of_the_file(tmp_path: Path) -> None:
+def test_a_scenario_holds_the_network_and_not_the_file_name(tmp_path: Path) -> None:
     written(tmp_path, "yaml")
     (tmp_path / "one.yaml").write_text(SCENARIO)
     inline = SCENARIO.replace("{file: net.yaml}", json.dumps({"kind": "graph", **PLAIN}))
@@ -95,7 +95,7 @@ MANY = {"nodes": {f"n{n}": {} for n in range(20_000)}, "links": []}
 WRONG: dict[str, tuple[Any, str]] = {
     "a million one by one": (
         MANY,
-        "lists 20000 nodes one by one, and 10000 is the limit; equal leaves are one node with a count",
+        "lists 20000 nodes one by one, and 10000 is the limit; write equal leaves as one node with a count",
     ),
     "no links": ({"nodes": {}}, "a topology is a mapping with nodes and links"),
     "disconnected": (
@@ -120,7 +120,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     ),
     "said twice": (
         {"nodes": {"sender": {}, "b": {}}, "links": [{"ends": ["sender", "b"]}, {"ends": ["b", "sender"]}]},
-        "topology.links.1.ends: value b-sender is not allowed; there is such a link already",
+        "topology.links.1.ends: value b-sender is not allowed; this link is given twice",
     ),
 }
 
@@ -142,9 +142,9 @@ def test_a_bad_file_gets_one_line(wrong: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "text"),
     [
-        ("net.txt", "", "'.txt' is not a kind of file known here; one of .yaml, .yml, .json, .graphml"),
+        ("net.txt", "", "'.txt' is not a known file type; allowed are .yaml, .yml, .json, .graphml"),
         ("net.yaml", "nodes: [", "while parsing a flow node"),
-        ("net.yaml", "nodes: {a: {}, a: {}}\nlinks: []", "key 'a' is there twice"),
+        ("net.yaml", "nodes: {a: {}, a: {}}\nlinks: []", "key 'a' appears twice"),
         ("net.json", "{", "Expecting property name"),
         ("net.json", '{"nodes": [{"name": "a"}], "links": []}', "has no 'id'"),
         ("net.json", '{"nodes": [], "edges": 5}', "has a list of nodes but no list of links or edges"),

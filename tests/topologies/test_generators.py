@@ -16,7 +16,7 @@ ANY: TypeAdapter[AnyTopology] = TypeAdapter(AnyTopology)
 
 
 def build(**written: Any) -> Topology:
-    """A topology as a scenario has it."""
+    """Build a topology from its keys in a scenario."""
     return ANY.validate_python(written).build()
 
 
@@ -68,12 +68,12 @@ def test_a_million_receivers_are_one_node() -> None:
         {"kind": "chain", "switches": 20_000},
     ],
 )
-def test_bad_generators_are_refused(written: dict[str, Any]) -> None:
+def test_bad_generators_are_rejected(written: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         ANY.validate_python(written)
 
 
-def test_a_tree_of_too_many_switches_is_refused_with_their_number() -> None:
+def test_a_tree_of_too_many_switches_is_rejected_with_their_number() -> None:
     with pytest.raises(ConfigError, match="fanout: 10 is not allowed; 11111111 switches"):
         build(kind="tree", depth=8, fanout=10)
 
@@ -93,7 +93,7 @@ def test_trees_are_shortest_paths_and_never_lead_through_hosts() -> None:
     for near, far in [("a", "s"), ("a", "t"), ("b", "t"), ("s", "u"), ("u", "t"), ("c", "u"), ("s", "t")]:
         connect(graph, near, far, LinkAttributes())
     topology = Topology(graph)
-    # From s the way to t over the host a would be as short as the direct one is not.
+    # Over the host a, the path from s to t would be the shortest.
     assert distribution(topology, "s", ["b"]) == {"s": ("t",), "t": ("b",)}
     assert distribution(topology, "a", ["b", "c"]) == {"a": ("s", "t"), "s": ("u",), "u": ("c",), "t": ("b",)}
     assert next_hops(topology, "s") == {"a": "a", "u": "u", "t": "t", "c": "u", "b": "t"}

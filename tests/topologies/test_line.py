@@ -1,4 +1,4 @@
-"""A line: everything a link can do to packets, counted and keyed."""
+"""A line: the impairments of one direction of a link, with their counters and keys."""
 
 from math import sqrt
 from typing import Any
@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocols.rng import extend, key_of
-from sim.link import Fifo
 from topologies.channels import Bernoulli, Recorded, Scripted
 from topologies.delays import DelayModel, NormalDelay, ParetoDelay, TraceDelay, UniformDelay, longer
-from topologies.line import Line, Tally, frames_of
+from topologies.drop_tail import DropTailQueue
+from topologies.line import Line, OccurrenceCounter, frames_of
 from topologies.queues import Codel
 from topologies.script import Drop
 from topologies.spec import LinkAttributes, LinkSpec
@@ -20,7 +20,7 @@ KEY = key_of(1, "loss", "s1", "r")
 
 
 def delays(spec: LinkSpec, packets: int, gap: float = 1.0) -> list[float]:
-    """How long each of many packets takes."""
+    """Return the delays of many packets, in seconds."""
     line = Line(spec, KEY)
     return [line.offer(n, 100, n, "data", n * gap)[0][1] - n * gap for n in range(packets)]
 
@@ -30,16 +30,16 @@ def delays(spec: LinkSpec, packets: int, gap: float = 1.0) -> list[float]:
     st.lists(st.tuples(st.sampled_from([0.0, 0.5, 2.0]), st.integers(1, 400), st.none() | st.integers(0, 9)), max_size=40),
     st.sampled_from([None, 0, 3]),
 )
-def test_a_plain_line_does_what_the_simulators_plain_link_does(
+def test_a_plain_line_is_a_drop_tail_queue_a_constant_delay_and_loss(
     steps: list[tuple[float, int, int | None]], queue: int | None
 ) -> None:
-    spec = LinkSpec(rate=100.0, delay=0.25, queue=queue, loss=Bernoulli(p=0.3))
-    line, fifo, sampler, now = Line(spec, KEY), Fifo(spec), spec.loss.link(KEY), 0.0
+    spec = LinkSpec(rate=100.0, delay=0.25, queue=queue, overhead=42, loss=Bernoulli(p=0.3))
+    line, port, sampler, now = Line(spec, KEY), DropTailQueue(spec.rate, queue), spec.loss.link(KEY), 0.0
     assert sampler is not None
     for gap, size, identity in steps:
         now += gap
-        lost, when = sampler.lost(identity), fifo.offer(size, now)
-        right = [] if lost or when < 0 else [("it", when)]
+        lost, end = sampler.lost(identity), port.offer(size + 42, now)
+        right = [] if lost or end is None else [("it", end + spec.delay)]
         assert list(line.offer("it", size, identity, "data", now)) == right
 
 
@@ -83,11 +83,11 @@ def test_recorded_delays_come_in_their_order(tmp_path: Any) -> None:
     model = TraceDelay.model_validate({"model": "trace", "file": str(file)})
     assert delays(LinkSpec(jitter=model), 5) == pytest.approx([0.005, 0.001, 0.00002, 0.005, 0.001])
     file.write_text("5 apples\n")
-    with pytest.raises(ValueError, match="is no list of delays"):
+    with pytest.raises(ValueError, match="is not a list of delays"):
         TraceDelay.model_validate({"model": "trace", "file": str(file)})
 
 
-def test_packets_overtake_one_another_only_where_they_may() -> None:
+def test_packets_are_reordered_only_with_order_free() -> None:
     for order, overtaken in (("fifo", False), ("free", True)):
         model = UniformDelay.model_validate({"least": 0, "most": "1s", "order": order})
         line = Line(LinkSpec(jitter=model), KEY)
@@ -95,14 +95,14 @@ def test_packets_overtake_one_another_only_where_they_may() -> None:
         assert (times != sorted(times)) == overtaken
 
 
-def test_dice_are_keyed_by_packet_and_not_by_what_came_before() -> None:
+def test_random_numbers_are_keyed_by_packet_and_independent_of_other_packets() -> None:
     spec = LinkSpec(jitter=UniformDelay(least=0, most=1, order="free"), duplicate=0.3, corrupt=0.2)
     one, other = Line(spec, KEY), Line(spec, KEY)
     right = {n: [when for _, when in one.offer(n, 100, n, "data", 0.0)] for n in range(50)}
     for n in reversed(range(50)):
         other.offer(None, 100, None, "nack", 0.0)
         assert [when for _, when in other.offer(n, 100, n, "data", 0.0)] == right[n]
-        # The second time the dice are others.
+        # The second occurrence has other random numbers.
         other.offer(n, 100, n, "data", 0.0)
     assert other.corrupt > 0
     assert other.offered == 150
@@ -150,14 +150,14 @@ def test_exact_framing_counts_every_byte_of_every_frame() -> None:
         assert line.offer(None, 1473, None, "data", 0.0) == [(None, float(octets))]
 
 
-def test_a_datagram_in_one_frame_meets_the_same_fate_with_an_mtu_as_without() -> None:
+def test_a_datagram_in_one_frame_is_lost_with_an_mtu_as_without() -> None:
     plain, cut = (Line(LinkSpec(loss=Bernoulli(p=0.3), mtu=mtu), KEY) for mtu in (None, 1500))
     for n in range(500):
         assert plain.offer(n, 1400, n, "data", 0.0) == cut.offer(n, 1400, n, "data", 0.0)
 
 
 def drops(*listed: dict[str, Any], member: int = 0) -> list[tuple[int | None, str]]:
-    """What of a fixed talk is lost: content 0 to 5, a NACK after each, then content again."""
+    """Return the packets lost of content 0 to 5 with a NACK after each, followed by the same content again."""
     spec = LinkSpec(loss=Scripted(drops=tuple(Drop.model_validate(drop) for drop in listed)))
     line = Line(spec, KEY, member)
     talk: list[tuple[int | None, str]] = [packet for n in range(6) for packet in ((n, "data"), (None, "nack"))]
@@ -175,24 +175,24 @@ def test_a_script_drops_what_it_lists() -> None:
     assert len(drops({"identity": 0, "receiver": 2}, member=1)) == 2
 
 
-def test_a_line_with_a_queue_that_decides_late_says_when_it_wants_to_be_woken() -> None:
+def test_a_line_has_the_deadline_of_its_queue() -> None:
     line = Line(LinkSpec(rate=100.0, delay=1.0, overhead=0, discipline=Codel(), loss=Recorded(runs=(1, 1))), KEY)
     assert list(line.offer("a", 100, 0, "data", 0.0)) == [("a", 2.0)]
     assert list(line.offer("b", 100, 1, "data", 0.0)) == []
     assert list(line.offer("c", 100, 2, "data", 0.5)) == []
     assert (line.deadline, line.waiting(0.5)) == (1.0, 2)
-    # The second is lost on the line, and took its time all the same.
+    # The second is lost after it occupied the transmitter.
     assert list(line.wake(1.0)) == []
     assert list(line.wake(line.deadline)) == [("c", 4.0)]
     assert (line.lost, line.dropped, line.deadline) == (1, 0, float("inf"))
 
 
 def test_each_identity_is_counted() -> None:
-    tally = Tally()
+    tally = OccurrenceCounter()
     assert [tally.count(identity) for identity in (5, 5, 300, 5, 300)] == [1, 2, 1, 3, 2]
 
 
-def test_members_of_a_group_have_dice_of_their_own() -> None:
+def test_members_of_a_group_have_random_streams_of_their_own() -> None:
     spec = LinkSpec(jitter=UniformDelay(least=0, most=1))
     one, other = (Line(spec, extend(KEY, member), member) for member in (0, 1))
     assert one.offer(0, 100, 0, "data", 0.0) != other.offer(0, 100, 0, "data", 0.0)
@@ -225,6 +225,6 @@ def test_models_are_written_where_plain_values_are() -> None:
         ({"duplicate": "200%"}, "is not a fraction"),
     ],
 )
-def test_wrong_models_are_refused(written: dict[str, Any], text: str) -> None:
+def test_wrong_models_are_rejected(written: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         LinkAttributes.model_validate(written)

@@ -1,4 +1,4 @@
-"""Keyed losses: one link, many links, Python and numpy agree to the bit, and the numbers are Bernoulli's."""
+"""Keyed Bernoulli losses: single links in Python and groups in numpy agree to the bit, and the statistics are right."""
 
 from math import sqrt
 
@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from protocols.rng import extend, key_of
 from topologies.channels import Bernoulli, Channel, ContentLoss, Loss, Perfect
-from topologies.draws import WINDOW, Odds, member_keys
+from topologies.draws import WINDOW, Threshold, member_keys
 from topologies.losses import GroupLoss, LinkLoss
 
 KEY = key_of(1, "loss", "s1", "r")
@@ -21,7 +21,7 @@ GOLDEN_CONTROL = [7, 10, 24, 34, 37, 58, 85, 88, 89, 98]
 
 
 def links(count: int, p: float) -> list[LinkLoss]:
-    """The single links a bundle stands for."""
+    """Return the single links of a group."""
     return [LinkLoss(extend(KEY, member), p) for member in range(count)]
 
 
@@ -31,7 +31,7 @@ def test_keys_of_members_are_those_of_the_pure_function() -> None:
 
 @pytest.mark.parametrize("p", [1e-12, 0.001, 0.01, 0.2, 0.5, 0.97, 1.0])
 @pytest.mark.parametrize("count", [1, 5, 40])
-def test_a_bundle_loses_what_its_links_lose_one_by_one(count: int, p: float) -> None:
+def test_a_group_loses_the_same_packets_as_its_single_links(count: int, p: float) -> None:
     bundle, single = GroupLoss(member_keys(KEY, count), p), links(count, p)
     for identity in [*range(600), *range(1 << 40, (1 << 40) + 300), *range(100), None, None, 2**64 - 1, 2**64 - 1]:
         assert list(bundle.losers(identity)) == [m for m, link in enumerate(single) if link.lost(identity)]
@@ -49,7 +49,7 @@ STEPS = st.lists(
 
 @settings(deadline=None, max_examples=60)
 @given(STEPS, st.sampled_from([6, 30]))
-def test_links_that_saw_other_traffic_keep_their_own_count(steps: list[tuple[str, int | None, int]], count: int) -> None:
+def test_links_that_carried_other_packets_have_their_own_counts(steps: list[tuple[str, int | None, int]], count: int) -> None:
     bundle, single = GroupLoss(member_keys(KEY, count), 0.4), links(count, 0.4)
     for what, identity, member in steps:
         member %= count
@@ -61,7 +61,7 @@ def test_links_that_saw_other_traffic_keep_their_own_count(steps: list[tuple[str
         assert list(bundle.losers(identity, skip)) == right
 
 
-def test_first_losses_do_not_depend_on_order_or_on_what_else_comes() -> None:
+def test_first_losses_depend_neither_on_order_nor_on_other_packets() -> None:
     ordered, shuffled = LinkLoss(KEY, 0.1), LinkLoss(KEY, 0.1)
     right = {identity: ordered.lost(identity) for identity in range(2000)}
     for identity in sorted(range(2000), key=lambda i: extend(7, i)):
@@ -70,7 +70,7 @@ def test_first_losses_do_not_depend_on_order_or_on_what_else_comes() -> None:
         shuffled.lost(identity)
 
 
-def test_a_forgotten_window_is_drawn_to_the_same() -> None:
+def test_a_window_drawn_again_has_the_same_losses() -> None:
     link, bundle = LinkLoss(KEY, 0.1), GroupLoss(member_keys(KEY, 30), 0.1)
     even = [(link.lost(i), list(bundle.losers(i))) for i in range(0, 256 * 60, 256)]
     again, other = LinkLoss(KEY, 0.1), GroupLoss(member_keys(KEY, 30), 0.1)
@@ -97,7 +97,7 @@ def test_losses_are_independent_within_and_across_windows() -> None:
         assert both == pytest.approx(p * p, abs=4.5 * sqrt(p * p * (1 - p * p) / n))
 
 
-def test_losses_of_sibling_links_are_independent() -> None:
+def test_losses_of_links_of_a_group_are_independent() -> None:
     p, n = 0.2, 50_000
     a, b = links(2, p)
     both = sum(a.lost(i) & b.lost(i) for i in range(n)) / n
@@ -105,16 +105,16 @@ def test_losses_of_sibling_links_are_independent() -> None:
 
 
 def test_thresholds_are_the_powers_of_the_pass_probability() -> None:
-    odds = Odds(0.01)
+    odds = Threshold(0.01)
     for run in range(WINDOW):
         assert odds.ascending[WINDOW - 1 - run] / 2**64 == pytest.approx(0.99 ** (run + 1), rel=1e-12)
 
 
 def test_tiny_probabilities_are_not_rounded_to_nothing() -> None:
-    assert 2**64 - Odds(2.0**-60).passing == 16
+    assert 2**64 - Threshold(2.0**-60).passing == 16
 
 
-def test_the_numbers_are_what_they_always_were() -> None:
+def test_the_numbers_do_not_change() -> None:
     # These are part of every stored fingerprint. A change here changes all of them.
     link = LinkLoss(KEY, 0.05)
     assert [i for i in range(256) if link.lost(i)] == GOLDEN_FIRST
@@ -129,7 +129,7 @@ def test_channels_are_written_short_or_in_full() -> None:
     assert LOSS.validate_python({"model": "perfect"}) == Perfect()
 
 
-def test_what_never_loses_has_no_sampler() -> None:
+def test_a_channel_without_loss_has_no_sampler() -> None:
     for channel in (Perfect(), Bernoulli(p=0.0)):
         assert channel.link(KEY) is None
         assert channel.bundle(KEY, 3) is None
@@ -138,7 +138,7 @@ def test_what_never_loses_has_no_sampler() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 5, 40])
-def test_content_loss_takes_the_content_that_bernoulli_takes_and_no_control_packet(count: int) -> None:
+def test_content_loss_loses_the_same_content_as_bernoulli_and_no_control_packet(count: int) -> None:
     channel, plain = ContentLoss(p=0.2), Bernoulli(p=0.2)
     ours, theirs = channel.bundle(KEY, count), plain.bundle(KEY, count)
     assert ours is not None

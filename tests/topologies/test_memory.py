@@ -1,4 +1,4 @@
-"""Losses with memory: keyed by what a packet is, the same for one link and for many."""
+"""Losses with memory: keyed by packet identity, and equal for single links and groups."""
 
 from pathlib import Path
 from typing import Any
@@ -28,12 +28,12 @@ CHANNELS: dict[str, dict[str, Any]] = {
 
 
 def channel(name: str) -> Channel:
-    """One of `CHANNELS`."""
+    """Return one of `CHANNELS`."""
     return LOSS.validate_python(CHANNELS[name])
 
 
 def links(name: str, count: int) -> list[LinkSampler]:
-    """The single links a bundle stands for."""
+    """Return the single links of a group."""
     found = [channel(name).link(extend(KEY, member)) for member in range(count)]
     assert None not in found
     return found  # type: ignore[return-value]
@@ -41,7 +41,7 @@ def links(name: str, count: int) -> list[LinkSampler]:
 
 @pytest.mark.parametrize("count", [1, 6, 40])
 @pytest.mark.parametrize("name", CHANNELS)
-def test_a_bundle_loses_what_its_links_lose_one_by_one(name: str, count: int) -> None:
+def test_a_group_loses_the_same_packets_as_its_single_links(name: str, count: int) -> None:
     bundle, single = channel(name).bundle(KEY, count), links(name, count)
     assert bundle is not None
     ahead = (1 << 40) + 66_000
@@ -50,7 +50,7 @@ def test_a_bundle_loses_what_its_links_lose_one_by_one(name: str, count: int) ->
 
 
 @pytest.mark.parametrize("name", ["gilbert", "elliott"])
-def test_a_window_that_is_visited_first_is_the_one_that_is_walked_to(name: str) -> None:
+def test_a_window_has_the_same_losses_whether_or_not_those_before_it_were_drawn(name: str) -> None:
     (walked,), (jumped,) = links(name, 1), links(name, 1)
     right = [walked.lost(identity) for identity in range(256 * 21)][256 * 20 :]
     assert [jumped.lost(identity) for identity in range(256 * 20, 256 * 21)] == right
@@ -65,7 +65,7 @@ STEPS = st.lists(
 
 @settings(deadline=None, max_examples=40)
 @given(STEPS, st.sampled_from([6, 30]), st.sampled_from(["elliott", "shifted", "recorded"]))
-def test_links_that_saw_other_traffic_keep_their_own_count(
+def test_links_that_carried_other_packets_have_their_own_counts(
     steps: list[tuple[str, int | None, int]], count: int, name: str
 ) -> None:
     bundle, single = channel(name).bundle(KEY, count), links(name, count)
@@ -81,7 +81,7 @@ def test_links_that_saw_other_traffic_keep_their_own_count(
 
 
 @pytest.mark.parametrize("name", CHANNELS)
-def test_first_losses_do_not_depend_on_order_or_on_what_else_comes(name: str) -> None:
+def test_first_losses_depend_neither_on_order_nor_on_other_packets(name: str) -> None:
     (ordered,), (shuffled,) = links(name, 1), links(name, 1)
     right = {identity: ordered.lost(identity) for identity in range(1000)}
     for identity in sorted(range(1000), key=lambda i: extend(7, i)):
@@ -91,7 +91,7 @@ def test_first_losses_do_not_depend_on_order_or_on_what_else_comes(name: str) ->
 
 
 @pytest.mark.parametrize("name", ["gilbert", "elliott"])
-def test_repeats_and_control_packets_meet_chains_of_their_own(name: str) -> None:
+def test_repeats_and_control_packets_have_chains_of_their_own(name: str) -> None:
     (link,) = links(name, 1)
     first = np.array([link.lost(identity) for identity in range(4000)])
     again = np.array([link.lost(identity) for identity in range(4000)])
@@ -104,7 +104,7 @@ def test_repeats_and_control_packets_meet_chains_of_their_own(name: str) -> None
         assert abs(np.corrcoef(one, other)[0, 1]) < 0.1
 
 
-def test_a_repeat_of_a_packet_meets_the_next_entry_of_a_sequence() -> None:
+def test_a_repeat_of_a_packet_takes_the_next_entry_of_a_sequence() -> None:
     link = LOSS.validate_python({"model": "recorded", "runs": [2, 2, 4]}).link(KEY)
     assert link is not None
     assert [link.lost(identity) for identity in range(10)] == [False, False, True, True, *[False] * 6]
@@ -112,7 +112,7 @@ def test_a_repeat_of_a_packet_meets_the_next_entry_of_a_sequence() -> None:
     assert [link.lost(None) for _ in range(5)] == [False, False, True, True, False]
 
 
-def test_sequences_that_are_shifted_begin_at_different_places() -> None:
+def test_sequences_that_are_shifted_start_at_different_positions() -> None:
     shifted = channel("shifted").bundle(KEY, 50)
     together = LOSS.validate_python({"model": "periodic", "every": 7}).bundle(KEY, 50)
     assert shifted is not None
@@ -123,7 +123,7 @@ def test_sequences_that_are_shifted_begin_at_different_places() -> None:
     assert max(counts) < 30
 
 
-def test_burst_and_gap_are_another_way_to_write_a_chain() -> None:
+def test_burst_and_gap_define_a_chain() -> None:
     short, full = channel("gilbert"), LOSS.validate_python({"model": "gilbert-elliott", "p": 1 / 12, "r": 0.25})
     assert short == full
     assert short.rate == pytest.approx(0.25)
@@ -149,18 +149,18 @@ def test_burst_and_gap_are_another_way_to_write_a_chain() -> None:
         {"file": 5},
     ],
 )
-def test_wrong_channels_are_refused(wrong: dict[str, Any]) -> None:
+def test_wrong_channels_are_rejected(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="1 validation error"):
         LOSS.validate_python(wrong)
 
 
-def test_a_channel_that_never_loses_has_no_sampler() -> None:
+def test_a_channel_without_loss_has_no_sampler() -> None:
     for quiet in ({"model": "gilbert-elliott", "p": 0, "r": 0.5}, {"model": "recorded", "runs": [9]}):
         assert LOSS.validate_python(quiet).link(KEY) is None
         assert LOSS.validate_python(quiet).bundle(KEY, 4) is None
 
 
-def test_the_numbers_are_what_they_always_were() -> None:
+def test_the_numbers_do_not_change() -> None:
     # These are part of every fingerprint with such a channel.
     (link,) = links("elliott", 1)
     assert [i for i in range(100) if link.lost(i)] == GOLDEN_FIRST
@@ -168,7 +168,7 @@ def test_the_numbers_are_what_they_always_were() -> None:
     assert [i for i in range(60) if link.lost(None)] == GOLDEN_CONTROL
 
 
-def test_a_file_of_a_channel_may_be_amended(tmp_path: Path) -> None:
+def test_keys_next_to_a_channel_file_override_its_keys(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     file.write_text("model: periodic\nevery: 7\n")
     assert LOSS.validate_python({"file": str(file), "shift": True}) == channel("shifted")

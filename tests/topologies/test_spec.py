@@ -1,4 +1,4 @@
-"""Topologies: names, attributes, and what is refused."""
+"""Topologies: host names, attributes, and validation."""
 
 from math import inf, nan
 from typing import Any
@@ -14,7 +14,7 @@ from topologies.spec import Graph, LinkAttributes, LinkSpec, Member, NodeSpec, T
 
 
 def graph_of(nodes: dict[str, NodeSpec], *links: tuple[str, str]) -> Graph:
-    """A graph with perfect links."""
+    """Return a graph with perfect links."""
     graph: Graph = nx.DiGraph()
     for name, spec in nodes.items():
         graph.add_node(name, node=spec)
@@ -61,15 +61,18 @@ WRONG: dict[str, tuple[Graph, str]] = {
         graph_of({"r": NodeSpec("host", 2), "s": SWITCH, "t": SWITCH}, ("s", "r"), ("t", "r"), ("s", "t")),
         "node r: count is only for a leaf",
     ),
-    "counted on a host": (graph_of({"r": NodeSpec("host", 2), "a": HOST}, ("a", "r")), "node r: a counted leaf hangs on a"),
+    "counted on a host": (
+        graph_of({"r": NodeSpec("host", 2), "a": HOST}, ("a", "r")),
+        "node r: a node with a count must be linked to a",
+    ),
     "counted to nothing": (graph_of({"r": NodeSpec("host", 0), "s": SWITCH}, ("s", "r")), "count 0 is not allowed"),
     "name taken": (
         graph_of({"s": SWITCH, "r": NodeSpec("host", 3), "r2": HOST}, ("s", "r"), ("s", "r2")),
-        "node r2: the name is taken",
+        "node r2: the name is also that of",
     ),
     "names mixed": (
         graph_of({"s": SWITCH, "r": NodeSpec("host", 30), "r2": NodeSpec("host", 5)}, ("s", "r"), ("s", "r2")),
-        "node r2: its members have the names of members of r",
+        "node r2: its members have the same names as members of r",
     ),
     "empty": (graph_of({}), "has no nodes"),
 }
@@ -82,7 +85,7 @@ def test_a_bad_graph_gets_one_line_with_its_node(wrong: str) -> None:
         Topology(graph)
 
 
-def test_one_way_links_and_missing_attributes_are_refused() -> None:
+def test_one_way_links_and_missing_attributes_are_rejected() -> None:
     graph = graph_of({"a": HOST, "b": HOST}, ("a", "b"))
     graph.remove_edge("b", "a")
     with pytest.raises(ConfigError, match="link a-b: has no opposite direction b-a"):
@@ -103,7 +106,7 @@ def test_a_bad_link_names_its_key(wrong: dict[str, Any]) -> None:
         LinkSpec(**wrong)
 
 
-def test_down_and_up_override_what_holds_for_both() -> None:
+def test_down_and_up_override_the_attributes_of_both_directions() -> None:
     written = {"rate": "8Mbit", "delay": "5ms", "loss": "2%", "down": {"loss": "1%", "queue": 10}, "up": {"rate": None}}
     down, up = LinkAttributes.model_validate(written).specs()
     assert down == LinkSpec(1e6, 0.005, 10, Bernoulli(p=0.01))

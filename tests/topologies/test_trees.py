@@ -1,4 +1,4 @@
-"""Trees of groups: shortest, shared, static; what a TTL reaches."""
+"""Distribution trees: shortest paths, shared, static; scope by TTL."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ SQUARE = ["a-s1", "s1-s2", "s2-s3", "s3-s4", "s4-s1", "s2-b", "s3-c", "s4-d"]
 
 
 def topology(links: list[str], nodes: dict[str, Any] | None = None, slow: str = "", **multicast: Any) -> Topology:
-    """Of links like a-b; the one called `slow` has 10 ms."""
+    """Build a topology of links like a-b; the one called `slow` has a delay of 10 ms."""
     written = [{"ends": link.split("-"), "delay": "10ms" if link == slow else "1ms"} for link in links]
     names = dict.fromkeys(end for link in links for end in link.split("-"))
     return Inline.model_validate(
@@ -23,7 +23,7 @@ def topology(links: list[str], nodes: dict[str, Any] | None = None, slow: str = 
 
 
 def links_of(tree: dict[str, tuple[str, ...]]) -> set[str]:
-    """The links of a tree, like near-far."""
+    """Return the links of a tree as near-far."""
     return {f"{near}-{far}" for near, below in tree.items() for far in below}
 
 
@@ -55,7 +55,7 @@ def test_a_static_tree_is_the_links_given() -> None:
     ("rules", "text"),
     [
         ({"tree": "shared"}, "multicast.core: None is not allowed"),
-        ({"core": "s1"}, "multicast.core: 's1' is not allowed; a node with tree shared, and only then"),
+        ({"core": "s1"}, "multicast.core: 's1' is not allowed; required with tree shared and not"),
         ({"tree": "shared", "core": "a"}, "multicast.core: 'a' is not allowed; a switch or router"),
         ({"tree": [["s1", "c"]]}, "multicast.tree: s1-c is not allowed; there is no such link"),
         (

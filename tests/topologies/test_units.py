@@ -1,4 +1,4 @@
-"""Quantities people write."""
+"""Quantities with units: parsing, formatting, and the types of models."""
 
 import json
 from math import inf
@@ -64,26 +64,26 @@ def test_fractions(text: object, p: float) -> None:
 @pytest.mark.parametrize(
     "bad", ["10 apples", "", "Mbit", "-1Mbit", "nan", "1e400", True, None, [], "10mbit", float("nan"), inf]
 )
-def test_what_is_no_rate_is_named_with_what_one_looks_like(bad: object) -> None:
+def test_a_bad_rate_is_named_with_an_example(bad: object) -> None:
     with pytest.raises(ConfigError) as error:
         parse_rate(bad)
     assert str(error.value) == f"{bad!r} is not a rate; like 10Mbit or 64kbit"
 
 
 @pytest.mark.parametrize("bad", ["0", "0Mbit", 0])
-def test_a_rate_is_more_than_nothing(bad: object) -> None:
+def test_a_rate_must_be_positive(bad: object) -> None:
     with pytest.raises(ConfigError, match="more than 0"):
         parse_rate(bad)
 
 
 @pytest.mark.parametrize("bad", ["101%", 1.5, "-1%", "1 percent"])
-def test_a_fraction_ends_at_one(bad: object) -> None:
+def test_a_fraction_is_at_most_one(bad: object) -> None:
     with pytest.raises(ConfigError, match="from 0 to 1"):
         parse_fraction(bad)
 
 
 @pytest.mark.parametrize("bad", ["1.5B", 0.5, "1 mile"])
-def test_a_size_is_whole(bad: object) -> None:
+def test_a_size_is_a_whole_number(bad: object) -> None:
     with pytest.raises(ConfigError, match="is not a size"):
         parse_size(bad)
 
@@ -95,7 +95,7 @@ def test_what_is_formatted_is_parsed_to_the_same(number: int) -> None:
     assert parse_duration(format_duration(number / 1e6)) == pytest.approx(number / 1e6, rel=1e-11)
 
 
-def test_people_read_short_quantities() -> None:
+def test_quantities_are_formatted_in_the_largest_unit() -> None:
     assert format_rate(1.25e6) == "10Mbit"
     assert format_rate(inf) == "unlimited"
     assert format_duration(0.005) == "5ms"
@@ -105,7 +105,7 @@ def test_people_read_short_quantities() -> None:
 
 
 class Quantities(BaseModel):
-    """One of each."""
+    """A model with a quantity of each type."""
 
     rate: Rate
     delay: Duration
@@ -113,7 +113,7 @@ class Quantities(BaseModel):
     p: Fraction
 
 
-def test_models_take_units_and_say_what_is_wrong_in_the_same_words() -> None:
+def test_models_take_units_and_have_the_same_error_messages() -> None:
     known = Quantities.model_validate({"rate": "10Mbit", "delay": "5ms", "size": "4kB", "p": "1%"})
     assert (known.rate, known.delay, known.size, known.p) == (1.25e6, 0.005, 4000, 0.01)
     with pytest.raises(ValidationError) as error:

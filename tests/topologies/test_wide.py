@@ -1,4 +1,4 @@
-"""Wide and random networks: who is where, and that the same seed makes the same network."""
+"""Wide-area and random networks: nodes, links, delays, and reproducibility by seed."""
 
 from typing import Any
 
@@ -15,16 +15,16 @@ ANY: TypeAdapter[AnyTopology] = TypeAdapter(AnyTopology)
 
 
 def build(written: dict[str, Any]) -> Topology:
-    """The topology."""
+    """Build the topology."""
     return ANY.validate_python(written).build()
 
 
 def edges(topology: Topology) -> list[tuple[str, str, float]]:
-    """Every direction with its delay."""
+    """Return the delay of every direction."""
     return [(near, far, spec.delay) for near, far, spec in topology.links]
 
 
-def test_sites_of_a_wan_hang_behind_their_routers() -> None:
+def test_sites_of_a_wan_are_behind_their_routers() -> None:
     wan = build({"kind": "wan", "sites": 2, "receivers": 3, "lan": {"rate": "100Mbit"}, "wan": {"rate": "2Mbit"}})
     assert wan.hosts == ("sender", "r1_1", "r1_2", "r1_3", "r2_1", "r2_2", "r2_3")
     assert nx.shortest_path(wan.graph, "sender", "r2_") == ["sender", "s0", "g0", "core", "g2", "s2", "r2_"]
@@ -83,7 +83,7 @@ def test_long_links_of_a_waxman_network_are_rare_and_slow() -> None:
     assert sum(delays) / len(delays) * 2**0.5 / 0.02 == pytest.approx(0.3352, abs=0.032)
 
 
-def test_stubs_hang_on_the_transit_network() -> None:
+def test_stubs_are_linked_to_the_transit_network() -> None:
     net = build({"kind": "transit-stub", "transit": 3, "stubs": 2, "size": 4, "receivers": 2, "access": {"delay": "5ms"}})
     assert [name for name in net.switches if net.node(name).kind == "router"] == ["t1", "t2", "t3"]
     assert len(net.switches) == 3 + 3 * 2 * 4
@@ -93,7 +93,7 @@ def test_stubs_hang_on_the_transit_network() -> None:
     assert nx.is_strongly_connected(core)
 
 
-def test_too_many_stubs_are_refused() -> None:
+def test_too_many_stubs_are_rejected() -> None:
     with pytest.raises(ConfigError, match="size: 1000 is not allowed; 12004 switches, and 10000 is the limit"):
         build({"kind": "transit-stub", "size": 1000})
 
@@ -109,7 +109,7 @@ def test_single_nodes_of_any_network_can_be_changed() -> None:
     ("nodes", "text"),
     [
         ({"s1": {"kind": "host"}}, "nodes.s1.kind: 'host' is not allowed; s1 is a switch"),
-        ({"r": {"count": 4}}, "nodes.r.count: 4 is not allowed; the kind of the topology says how many"),
+        ({"r": {"count": 4}}, "nodes.r.count: 4 is not allowed; the kind of topology determines it"),
         ({"r": {"storm": "1Mbit"}}, "nodes.r.storm: 125000.0 is not allowed; only for a switch, this is a host"),
         ({"r": {"pause": True}}, "nodes.r.pause: True is not allowed; only for a host without a count"),
         ({"s1": {"kind": "router", "mac": "single"}}, "nodes.s1.rate: is missing"),

@@ -1,4 +1,4 @@
-"""A topology in the words of other emulators: a Mininet script, a CORE scenario, a Kathará lab."""
+"""Export of topologies to other emulators: a Mininet script, a CORE scenario, a Kathará lab."""
 
 from topologies.exports.core_xml import core_xml
 from topologies.exports.kathara_lab import kathara_lab

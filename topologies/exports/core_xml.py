@@ -1,4 +1,4 @@
-"""A topology as a scenario file of CORE, the Common Open Research Emulator (version 7 and later)."""
+"""Export of a topology as a scenario file of CORE, the Common Open Research Emulator (version 7 and later)."""
 
 from math import inf
 from xml.etree import ElementTree
@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 from protocols.errors import ConfigError
 from topologies.addressing import PREFIX_LENGTH
 from topologies.channels import Bernoulli, Perfect
-from topologies.exports.devices import Device, Lab, take_apart
+from topologies.exports.devices import Device, Lab, lab_of
 from topologies.spec import LinkSpec, Topology
 
 __all__ = ["core_xml"]
@@ -15,11 +15,11 @@ _COLUMNS, _STEP = 8, 100
 
 
 def core_xml(topology: Topology, title: str) -> tuple[str, list[str]]:
-    """The text of the file, and what of the topology CORE can't be told; ConfigError for a router.
+    """Return the text of the file, and notes on attributes that can't be exported. ConfigError for a router.
 
-    CORE routers need a network of addresses for each link, and here all hosts are in one.
+    CORE routers need a subnet per link, whereas here all hosts are in one.
     """
-    lab = take_apart(topology)
+    lab = lab_of(topology)
     for device in lab.devices.values():
         if device.kind == "router":
             raise ConfigError(f"node {device.real}: kind router is not allowed in a CORE export; host or switch")
@@ -47,7 +47,7 @@ def _node(parent: ElementTree.Element, device: Device, number: int) -> None:
 def _link(
     links: ElementTree.Element, lab: Lab, numbers: dict[str, int], wire: tuple[tuple[str, int], tuple[str, int]]
 ) -> list[str]:
-    """One link for both directions when they are equal, else one for each; what CORE can't be told of it."""
+    """Add one link for both directions if they are equal, else one for each; returns notes on what can't be exported."""
     (near, out), (far, into) = wire
     down, up = lab.devices[near].ports[out], lab.devices[far].ports[into]
     link = ElementTree.SubElement(links, "link", node1=str(numbers[near]), node2=str(numbers[far]))
@@ -83,4 +83,4 @@ def _beyond(spec: LinkSpec) -> list[str]:
     found = [] if isinstance(spec.loss, (Perfect, Bernoulli)) else [f"loss {getattr(spec.loss, 'model', spec.loss)}"]
     found += [name for name in ("discipline", "jitter", "mtu") if getattr(spec, name) is not None]
     found += [name for name in ("corrupt", "bit_errors") if getattr(spec, name)]
-    return [f"{what} can't be written down there" for what in found]
+    return [f"{what} can't be exported" for what in found]

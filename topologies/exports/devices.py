@@ -1,4 +1,4 @@
-"""A topology taken apart for emulators: one device per host, switch or router, one wire per link, interfaces numbered."""
+"""A topology as devices and wires for exports: one device per host, switch or router, one wire per link."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from topologies.node_models import RouterModel
 from topologies.spec import LinkSpec, Topology
 from topologies.trees import forwarding, next_hops
 
-__all__ = ["Device", "Lab", "Port", "router_settings", "take_apart"]
+__all__ = ["Device", "Lab", "Port", "router_settings", "lab_of"]
 
 MOST_HOSTS = 1000
 _FIT = re.compile(r"[a-z][a-z0-9_]{0,7}")
@@ -19,7 +19,7 @@ _FIT = re.compile(r"[a-z][a-z0-9_]{0,7}")
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """One interface of `near`: the wire it is plugged into, who is at the other end, and what leaves by it."""
+    """An interface of device `near` towards device `far`: number, wire, and attributes of the outbound direction."""
 
     number: int
     wire: int
@@ -29,20 +29,21 @@ class Port:
 
     @property
     def link(self) -> str:
-        """As error messages write it."""
+        """Name of the direction in messages."""
         return f"{self.near}-{self.far}"
 
     def netem(self, device: str) -> Netem:
-        """The kernel's commands for what leaves, when it is called `device`."""
+        """Return the `tc` commands for the outbound direction of the interface called `device`."""
         plain = LinkSpec(overhead=self.spec.overhead)
         return Netem() if self.spec == plain else netem_of(self.spec, device)
 
 
 @dataclass(slots=True)
 class Device:
-    """A node of its own. `name` is short enough for kernels, `real` as in `Topology`; `routes` a router's: address to port.
+    """A host, switch or router. `name` is short enough for an interface name, `real` the name in `Topology`.
 
-    A router's address is its name in ARP alone, from the upper end of the hosts' network.
+    `routes` are those of a router: host address to port number. A router's address, from the upper end of the hosts' network,
+    is used for ARP only.
     """
 
     name: str
@@ -54,13 +55,13 @@ class Device:
 
     @property
     def prefix(self) -> str | None:
-        """The address with the length of its network."""
+        """The address with its prefix length."""
         return None if self.address is None else f"{self.address}/{PREFIX_LENGTH}"
 
 
 @dataclass(slots=True)
 class Lab:
-    """Devices by real name, wires as pairs of (real name, port), and what of the nodes no emulator can be told."""
+    """Devices by real name, wires as pairs of (real name, port), and notes on attributes of nodes that can't be exported."""
 
     devices: dict[str, Device]
     wires: list[tuple[tuple[str, int], tuple[str, int]]]
@@ -68,13 +69,13 @@ class Lab:
 
     @property
     def missing(self) -> list[str]:
-        """The notes, and what of the links the kernel's commands can't do."""
+        """The notes, and those on attributes of links that `tc` doesn't support."""
         ports = (port for device in self.devices.values() for port in device.ports)
         return self.notes + [f"link {port.link}: {text}" for port in ports for text in port.netem("eth0").missing]
 
 
 def router_settings(device: str) -> list[str]:
-    """What the kernel has to be told of each of a router's interfaces: to answer ARP for others, without waiting first."""
+    """Return the sysctl settings of a router's interface: proxy ARP without delay, no reverse path filter."""
     return [
         f"net.ipv4.conf.{device}.proxy_arp=1",
         f"net.ipv4.neigh.{device}.proxy_delay=0",
@@ -82,8 +83,8 @@ def router_settings(device: str) -> list[str]:
     ]
 
 
-def take_apart(topology: Topology) -> Lab:
-    """One device for every host; ConfigError when there are more than emulators take."""
+def lab_of(topology: Topology) -> Lab:
+    """Return the devices and wires of a topology. ConfigError above the limit of hosts."""
     if len(topology.hosts) > MOST_HOSTS:
         raise ConfigError(f"topology: {len(topology.hosts)} hosts are not allowed in an export; {MOST_HOSTS} at most")
     lab = Lab({}, [], [])
@@ -97,7 +98,7 @@ def take_apart(topology: Topology) -> Lab:
     for near, far in topology.graph.to_undirected().edges:
         for a in _members(topology, near):
             for b in _members(topology, far):
-                _plug(lab, a, b, topology.link(near, far), topology.link(far, near))
+                _connect(lab, a, b, topology.link(near, far), topology.link(far, near))
     _route(topology, lab)
     return lab
 
@@ -117,7 +118,7 @@ def _address(topology: Topology, real: str, number: int) -> str | None:
 
 
 def _short(real: str, kind: str, taken: set[str]) -> str:
-    """The name itself when it is fit for an interface's name, else a number behind the letter of its kind."""
+    """Return the name itself if it can be part of an interface name, else the letter of its kind, an x and a number."""
     name, number = real, 0
     while name in taken or not _FIT.fullmatch(name):
         number += 1
@@ -126,7 +127,7 @@ def _short(real: str, kind: str, taken: set[str]) -> str:
     return name
 
 
-def _plug(lab: Lab, a: str, b: str, down: LinkSpec, up: LinkSpec) -> None:
+def _connect(lab: Lab, a: str, b: str, down: LinkSpec, up: LinkSpec) -> None:
     ends = []
     for near, far, spec in ((a, b, down), (b, a, up)):
         ports = lab.devices[near].ports
@@ -136,23 +137,23 @@ def _plug(lab: Lab, a: str, b: str, down: LinkSpec, up: LinkSpec) -> None:
 
 
 def _note_model(topology: Topology, node: str, lab: Lab) -> None:
-    """What a node does besides forwarding is in no other emulator's vocabulary."""
+    """Add notes on a node's processing model and multicast routing, which can't be exported."""
     model = topology.node(node).model
     if model is not None and model != type(model)():
         said = ", ".join(sorted(key for key in model.model_fields_set if getattr(model, key) != getattr(type(model)(), key)))
-        lab.notes.append(f"node {node}: {said} can't be written down there")
+        lab.notes.append(f"node {node}: {said} can't be exported")
     if isinstance(model, RouterModel) or topology.node(node).kind == "router":
-        lab.notes.append(f"node {node}: forwards unicast only; multicast routes are for smcrouted or pimd to make")
+        lab.notes.append(f"node {node}: forwards unicast only; multicast routes need smcrouted or pimd")
 
 
 def _route(topology: Topology, lab: Lab) -> None:
-    """Every router knows each host by the port it is behind; it answers for hosts behind others (proxy ARP)."""
+    """Set the routes of all routers to all hosts."""
     graph = forwarding(topology)
     for node in topology.graph:
         device = lab.devices.get(node)
         if device is None or device.kind != "router":
             continue
-        # From behind every port, this router is asked for all hosts that are behind another one.
+        # All hosts are in one subnet, so ARP requests for hosts behind other ports are answered by proxy ARP.
         behind = {port.far: port.number for port in device.ports}
         hops = next_hops(topology, node, graph)
         for far, hop in hops.items():

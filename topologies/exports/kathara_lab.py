@@ -1,16 +1,16 @@
-"""A topology as a Kathará lab: one device per node, one collision domain per link, what each does at its start."""
+"""Export of a topology as a Kathará lab: a device per node, a collision domain per link, a startup script per device."""
 
-from topologies.exports.devices import Device, router_settings, take_apart
+from topologies.exports.devices import Device, lab_of, router_settings
 from topologies.spec import Topology
 
 __all__ = ["kathara_lab"]
 
 
 def kathara_lab(topology: Topology, title: str) -> tuple[dict[str, str], list[str]]:
-    """The files of the lab's folder by name, and what of the topology Kathará can't be told."""
-    lab = take_apart(topology)
+    """Return the files of the lab by name, and notes on attributes that can't be exported."""
+    lab = lab_of(topology)
     quoted = title.replace('"', "'").replace("\n", " ")
-    lines = [f'LAB_NAME="{quoted}"', *(f"# Not in here: {text}" for text in lab.missing)]
+    lines = [f'LAB_NAME="{quoted}"', *(f"# Not exported: {text}" for text in lab.missing)]
     files = {}
     for device in lab.devices.values():
         if device.name != device.real:

@@ -1,16 +1,16 @@
-"""A topology as a Mininet script that needs nothing of this project."""
+"""Export of a topology as a Mininet script that is independent of this project."""
 
 from collections.abc import Callable
 from pathlib import PurePath
 
-from topologies.exports.devices import Device, Lab, router_settings, take_apart
+from topologies.exports.devices import Device, Lab, lab_of, router_settings
 from topologies.spec import Topology
 
 __all__ = ["mininet_script"]
 
 _BEGIN = '''"""{title} as a Mininet script.
 
-sudo python {file}                                   brings it up with its links as below and opens Mininet's prompt
+sudo python {file}                                   starts the network with its impairments and opens Mininet's prompt
 mn --custom {file} --topo written --switch lxbr --controller none      the same nodes without delays, rates and losses
 """
 
@@ -22,7 +22,7 @@ from mininet.topo import Topo
 
 
 class Router(Node):
-    """Forwards; knows each host by the interface it is behind, and answers ARP for those behind others."""
+    """A router with a route per host and proxy ARP."""
 
     def config(self, **params):
         super().config(**params)
@@ -37,14 +37,14 @@ class Written(Topo):
 _END = '''
 
 def prepare(net):
-    """What nodes need before links are slowed: routes, and a way for multicast."""
+    """Configure routes and multicast, before links are impaired."""
     for node, commands in PREPARE.items():
         for command in commands:
             net[node].cmd(command)
 
 
 def impair(net):
-    """Rates, delays and losses; stops when the kernel does not take one of them."""
+    """Apply rates, delays and losses; exits if the kernel rejects a command."""
     for node, commands in IMPAIR.items():
         for command in commands:
             said = net[node].cmd(command)
@@ -67,14 +67,14 @@ if __name__ == "__main__":
 
 
 def mininet_script(topology: Topology, title: str, file: str) -> tuple[str, list[str]]:
-    """The text of the script `file`, and what of the topology Mininet can't be told."""
-    lab = take_apart(topology)
+    """Return the text of the script `file`, and notes on attributes that can't be exported."""
+    lab = lab_of(topology)
     lines = [_node(device, number) for number, device in enumerate(lab.devices.values(), 1)]
     for (near, _), (far, _) in lab.wires:
         lines.append(f"self.addLink({lab.devices[near].name!r}, {lab.devices[far].name!r})")
     body = "".join(f"        {line}\n" for line in lines)
     tables = f"\n\nPREPARE = {_table(_prepare, lab)}\nIMPAIR = {_table(_impair, lab)}\n"
-    missing = "".join(f"# Not in here: {text}\n" for text in lab.missing)
+    missing = "".join(f"# Not exported: {text}\n" for text in lab.missing)
     title = title.replace("\\", "/").replace('"', "'")
     return missing + _BEGIN.format(title=title, file=PurePath(file).name) + body + tables + _END, lab.missing
 
@@ -102,13 +102,13 @@ def _prepare(device: Device) -> list[str]:
 
 
 def _impair(device: Device) -> list[str]:
-    # A switch numbers its ports from 1.
+    # Switches number their ports from 1.
     first = device.kind == "switch"
     return [command for port in device.ports for command in port.netem(f"{device.name}-eth{port.number + first}").commands]
 
 
 def _table(of: Callable[[Device], list[str]], lab: Lab) -> str:
-    """A dictionary as source text, a command a line."""
+    """Return a dictionary of commands by device as source text, one command per line."""
     lines = []
     for device in lab.devices.values():
         commands = of(device)

@@ -1,1 +1,1 @@
-"""One scenario in two worlds, and whether they agree."""
+"""Paired runs of one scenario in two worlds, simulator and emulation, and tests of their equivalence."""

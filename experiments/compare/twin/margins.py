@@ -1,4 +1,4 @@
-"""How far apart two worlds may be and still be called equivalent: part of a scenario, because the user decides it."""
+"""Equivalence margins of a twin comparison: a section of the scenario file, because the user decides them."""
 
 from typing import Literal
 
@@ -14,16 +14,16 @@ class Margins(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    runs: int = Field(default=8, ge=2, le=1000, strict=True, description="how often both worlds run, with seeds counting up")
-    completion_time: Fraction = Field(default=0.1, gt=0.0, description="of the time to the last completion")
-    goodput: Fraction = Field(default=0.1, gt=0.0, description="of the content each receiver got per second")
-    overhead: Fraction = Field(default=0.1, gt=0.0, description="of bytes sent by all over bytes of content")
-    nacks: Fraction = Field(default=0.2, gt=0.0, description="of the NACKs (and ACKs) sent")
-    repairs: Fraction = Field(default=0.2, gt=0.0, description="of the repairs the senders sent")
-    loss: Fraction = Field(default=0.2, gt=0.0, description="of the loss each receiver saw")
-    packets: float = Field(default=2.0, ge=0.0, description="counts that differ by no more than this are equivalent as well")
+    runs: int = Field(default=8, ge=2, le=1000, strict=True, description="runs in each world, with consecutive seeds")
+    completion_time: Fraction = Field(default=0.1, gt=0.0, description="margin of completion times")
+    goodput: Fraction = Field(default=0.1, gt=0.0, description="margin of goodput")
+    overhead: Fraction = Field(default=0.1, gt=0.0, description="margin of bytes sent by all hosts divided by bytes of content")
+    nacks: Fraction = Field(default=0.2, gt=0.0, description="margin of NACKs and ACKs sent")
+    repairs: Fraction = Field(default=0.2, gt=0.0, description="margin of repairs sent")
+    loss: Fraction = Field(default=0.2, gt=0.0, description="margin of the loss of each receiver")
+    packets: float = Field(default=2.0, ge=0.0, description="smallest margin of counts, in packets")
     dropped: Literal["equal", "told"] = Field(
         default="equal",
-        description="equal: the same first transmissions are lost in both worlds; told: what differs is only told",
+        description="equal: both worlds must lose the same first transmissions; told: differences are only reported",
     )
-    note: str = Field(default="", description="what a reader of the verdict should know")
+    note: str = Field(default="", description="remark shown with the verdict")

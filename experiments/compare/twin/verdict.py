@@ -1,35 +1,35 @@
-"""The verdict on a scenario: paired runs of two worlds, put together metric by metric."""
+"""Compare paired runs of two worlds metric by metric, and by the sets of lost packets."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from experiments.compare.twin.agreement import Agreement, agreement
+from experiments.compare.twin.equivalence import EquivalenceTest, equivalence_test
 from experiments.compare.twin.margins import Margins
-from experiments.compare.twin.measures import MEASURES
+from experiments.compare.twin.twin_metrics import TWIN_METRICS
 from experiments.running.result import Result
 
-__all__ = ["Dropped", "Lost", "Observation", "Verdict", "judge"]
+__all__ = ["LossDifference", "LossSets", "Observation", "TwinVerdict", "compare_worlds"]
 
-Lost = Mapping[str, frozenset[int]]
-"""Identities of first transmissions by the link that lost them, as `near-far`."""
+LossSets = Mapping[str, frozenset[int]]
+"""Identities of lost first transmissions, by link `near-far`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One run of one world. `lost` by the channel, `queued` dropped by a queue; None where this world can't say."""
+    """One run of one world: first transmissions `lost` by channels and `queued` dropped by queues; None where unknown."""
 
     result: Result
-    lost: Lost | None
-    queued: Lost | None
+    lost: LossSets | None
+    queued: LossSets | None
     warning: str = ""
-    """Why the run is not to be trusted entirely."""
+    """Reason to distrust the run, empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
-    """First transmissions that channels lost: how many in each world, and how many in one world only."""
+class LossDifference:
+    """Number of lost first transmissions in each world, and number lost in one world only."""
 
     first: int
     second: int
@@ -37,24 +37,24 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What paired runs of two worlds came to; `dropped` is None where one of them can't say what it lost."""
+class TwinVerdict:
+    """Result of paired runs of two worlds; `dropped` is None if a world does not record what it lost."""
 
     scenario: str
     worlds: tuple[str, str]
     seeds: tuple[int, ...]
     completed: tuple[int, int]
-    metrics: dict[str, Agreement | None]
-    """None where one world came to a value and the other did not."""
-    dropped: Dropped | None
-    queued: Dropped | None
+    metrics: dict[str, EquivalenceTest | None]
+    """None for a metric that has values in one world only."""
+    dropped: LossDifference | None
+    queued: LossDifference | None
     must_equal: bool
     note: str
     warnings: tuple[str, ...]
 
     @property
     def differing(self) -> list[str]:
-        """What speaks against equivalence, in the words of the keys; empty when the worlds agree."""
+        """Keys of the metrics and other properties that differ; empty if the worlds are equivalent."""
         found = [name for name, found in self.metrics.items() if found is None or not found.equivalent]
         if self.completed[0] != self.completed[1]:
             found.append("completed")
@@ -64,11 +64,11 @@ class Verdict:
 
     @property
     def equivalent(self) -> bool:
-        """Do the worlds agree in everything?"""
+        """Whether the worlds are equivalent in everything."""
         return not self.differing
 
     def plain(self) -> dict[str, Any]:
-        """As plain values for JSON; an infinite end of an interval is None."""
+        """Return plain values for JSON; an infinite end of an interval is None."""
         return {
             "name": self.scenario,
             "equivalent": self.equivalent,
@@ -84,7 +84,7 @@ class Verdict:
         }
 
 
-def _plain(found: Agreement) -> dict[str, Any]:
+def _plain(found: EquivalenceTest) -> dict[str, Any]:
     ends = [end if isfinite(end) else None for end in (found.gap.low, found.gap.high)]
     return {
         "first": found.first,
@@ -96,13 +96,15 @@ def _plain(found: Agreement) -> dict[str, Any]:
     }
 
 
-def _counts(dropped: Dropped | None) -> dict[str, int] | None:
+def _counts(dropped: LossDifference | None) -> dict[str, int] | None:
     return None if dropped is None else {"first": dropped.first, "second": dropped.second, "differ": dropped.differ}
 
 
-def judge(name: str, worlds: tuple[str, str], pairs: Sequence[tuple[Observation, Observation]], margins: Margins) -> Verdict:
+def compare_worlds(
+    name: str, worlds: tuple[str, str], pairs: Sequence[tuple[Observation, Observation]], margins: Margins
+) -> TwinVerdict:
     """Compare paired observations of two worlds."""
-    return Verdict(
+    return TwinVerdict(
         scenario=name,
         worlds=worlds,
         seeds=tuple(first.result.seed for first, _ in pairs),
@@ -116,16 +118,16 @@ def judge(name: str, worlds: tuple[str, str], pairs: Sequence[tuple[Observation,
     )
 
 
-def _metrics(pairs: Sequence[tuple[Observation, Observation]], margins: Margins) -> dict[str, Agreement | None]:
-    """Every metric to which some run came."""
-    values = {key: _values(measure.of, pairs) for key, measure in MEASURES.items()}
+def _metrics(pairs: Sequence[tuple[Observation, Observation]], margins: Margins) -> dict[str, EquivalenceTest | None]:
+    """Test every metric that has values."""
+    values = {key: _values(measure.of, pairs) for key, measure in TWIN_METRICS.items()}
     return {key: _compared(key, found, margins) for key, found in values.items() if found != []}
 
 
 def _values(
     of: Callable[[Result], list[float | None]], pairs: Sequence[tuple[Observation, Observation]]
 ) -> list[tuple[float, float]] | None:
-    """Paired values, without those that neither world came to; None where one came to a value and the other did not."""
+    """Return pairs of values, without those missing in both worlds; None if one is missing in a single world."""
     found = []
     for first, second in pairs:
         for a, b in zip(of(first.result), of(second.result), strict=True):
@@ -136,14 +138,14 @@ def _values(
     return found
 
 
-def _compared(key: str, pairs: Sequence[tuple[float, float]] | None, margins: Margins) -> Agreement | None:
+def _compared(key: str, pairs: Sequence[tuple[float, float]] | None, margins: Margins) -> EquivalenceTest | None:
     if pairs is None:
         return None
-    absolute = margins.packets if MEASURES[key].counted else 0.0
-    return agreement([a for a, _ in pairs], [b for _, b in pairs], getattr(margins, key), absolute)
+    absolute = margins.packets if TWIN_METRICS[key].counted else 0.0
+    return equivalence_test([a for a, _ in pairs], [b for _, b in pairs], getattr(margins, key), absolute)
 
 
-def _dropped(pairs: Sequence[tuple[Lost | None, Lost | None]]) -> Dropped | None:
+def _dropped(pairs: Sequence[tuple[LossSets | None, LossSets | None]]) -> LossDifference | None:
     counts = [0, 0, 0]
     for first, second in pairs:
         if first is None or second is None:
@@ -152,4 +154,4 @@ def _dropped(pairs: Sequence[tuple[Lost | None, Lost | None]]) -> Dropped | None
             a, b = first.get(link, frozenset()), second.get(link, frozenset())
             for place, some in enumerate((a, b, a ^ b)):
                 counts[place] += len(some)
-    return Dropped(*counts)
+    return LossDifference(*counts)

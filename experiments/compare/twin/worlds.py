@@ -1,8 +1,8 @@
-"""One run of one world, with what its links lost."""
+"""Run a scenario in one world, and record what its links lost."""
 
 from collections.abc import Iterable, Mapping
 
-from experiments.compare.twin.verdict import Lost, Observation
+from experiments.compare.twin.verdict import LossSets, Observation
 from experiments.running.run import run
 from experiments.running.simulate import simulate
 from experiments.scenario.scenario import Scenario
@@ -15,7 +15,7 @@ WORLDS = ("sim", "emu")
 
 
 def observe(scenario: Scenario, world: str) -> Observation:
-    """Run the scenario in a world. UsageError for an unknown one, UnsupportedError when this machine can't do it."""
+    """Run the scenario in a world; UsageError for an unknown world, UnsupportedError if this machine lacks it."""
     if world not in WORLDS:
         raise UsageError(f"--worlds: value {world!r} is not allowed; each one of {', '.join(WORLDS)}")
     if world == "sim":
@@ -27,5 +27,5 @@ def observe(scenario: Scenario, world: str) -> Observation:
     return Observation(result, lost, queued, "; ".join(result.metrics["health"]["reasons"]))
 
 
-def _frozen(sets: Mapping[str, Iterable[int]]) -> Lost:
+def _frozen(sets: Mapping[str, Iterable[int]]) -> LossSets:
     return {link: frozenset(identities) for link, identities in sets.items()}

@@ -1,1 +1,1 @@
-"""How the runs of a sweep are made: tasks, Spark, progress, and runs in child processes."""
+"""Execution of a sweep: which runs are missing, Spark jobs, isolation of each run in a child process, progress."""

@@ -1,29 +1,29 @@
-"""What a sweep would cost, without running it: a few of its runs are tried."""
+"""Estimate the cost of a sweep from a few timed runs."""
 
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.sweep.run.conduct import missing_runs
-from experiments.sweep.run.costs import calibrate
-from experiments.sweep.run.guard import Guard
-from experiments.sweep.run.rounds import asked_metrics, wanted
-from experiments.sweep.run.work import perform
+from experiments.sweep.run.adaptive import deciding_metrics, planned_runs
+from experiments.sweep.run.calibration import calibrate
+from experiments.sweep.run.child_process import ChildProcess
+from experiments.sweep.run.driver import missing_runs
+from experiments.sweep.run.single_run import perform
 from experiments.sweep.spec.grid import SweepPlan
-from experiments.sweep.store.datasets import known_runs, metric_values
+from experiments.sweep.store.datasets import metric_values, stored_runs
 from topologies.units import format_duration, format_size
 
-__all__ = ["Estimate", "estimate", "show"]
+__all__ = ["CostEstimate", "estimate_cost", "show"]
 
 ROW, RECEIVER = 400, 40
-"""Bytes on disk of a run's metrics, and of a receiver's: compressed, as measured."""
+"""Measured bytes on disk of a run's metrics and of a receiver's, compressed."""
 SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
-    """Of the runs that are not there yet."""
+class CostEstimate:
+    """Estimated cost of the missing runs of a sweep."""
 
     name: str
     version: str
@@ -38,19 +38,19 @@ class Estimate:
     most_runs: int
 
     def plain(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return plain values for JSON."""
         return asdict(self)
 
 
-def estimate(plan: SweepPlan, folder: Path) -> Estimate:
-    """Try three runs for at most three seconds each, and conclude from their size to all."""
-    runs = wanted(plan, metric_values(folder, asked_metrics(plan)))
-    todo = missing_runs(runs, known_runs(folder))
-    with Guard(perform, min(3.0, plan.sweep.time_limit), plan.sweep.memory) as guard:
-        calibration = calibrate(guard, todo)
+def estimate_cost(plan: SweepPlan, folder: Path) -> CostEstimate:
+    """Time three runs for at most three seconds each, and extrapolate to all missing runs by weight."""
+    runs = planned_runs(plan, metric_values(folder, deciding_metrics(plan)))
+    todo = missing_runs(runs, stored_runs(folder))
+    with ChildProcess(perform, min(3.0, plan.sweep.time_limit), plan.sweep.memory) as child:
+        calibration = calibrate(child, todo)
     cpu = sum(map(calibration.cost, todo))
     rows = sum(run.receivers for run in todo) if plan.sweep.keep.receivers else 0
-    return Estimate(
+    return CostEstimate(
         name=plan.sweep.name,
         version=plan.version,
         points=len({run.point.index for run in runs}),
@@ -61,19 +61,19 @@ def estimate(plan: SweepPlan, folder: Path) -> Estimate:
         disk_bytes=ROW * len(todo) + RECEIVER * rows,
         tried=calibration.tried,
         first=tuple(f"{run.point}, seed {run.seed}" for run in todo[:SHOWN]),
-        most_runs=plan.most_runs if asked_metrics(plan) else len(runs),
+        most_runs=plan.most_runs if deciding_metrics(plan) else len(runs),
     )
 
 
-def show(told: Estimate) -> str:
-    """For people."""
-    lines = [f"{told.name}: {told.points} points, {told.runs} runs, {told.missing} to make (version {told.version})"]
-    if told.most_runs > told.runs:
-        lines[0] += f"; results decide about more, up to {told.most_runs} in all"
-    if told.missing:
-        cpu, wall = format_duration(float(f"{told.cpu_s:.2g}")), format_duration(float(f"{told.wall_s:.2g}"))
-        lines.append(f"about {cpu} of processor time, {wall} on this machine, {format_size(told.disk_bytes)} on disk")
-        lines.append(f"(from {told.tried} runs that were tried)")
-        lines += [f"  {first}" for first in told.first]
-        lines += ["  ..."] if told.missing > len(told.first) else []
+def show(cost: CostEstimate) -> str:
+    """Format the estimate as text."""
+    lines = [f"{cost.name}: {cost.points} points, {cost.runs} runs, {cost.missing} missing (version {cost.version})"]
+    if cost.most_runs > cost.runs:
+        lines[0] += f"; results may add runs, up to {cost.most_runs} in total"
+    if cost.missing:
+        cpu, wall = format_duration(float(f"{cost.cpu_s:.2g}")), format_duration(float(f"{cost.wall_s:.2g}"))
+        lines.append(f"about {cpu} of CPU time, {wall} on this machine, {format_size(cost.disk_bytes)} on disk")
+        lines.append(f"(estimated from {cost.tried} timed runs)")
+        lines += [f"  {first}" for first in cost.first]
+        lines += ["  ..."] if cost.missing > len(cost.first) else []
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""How far a sweep is: counted from the files that are finished, told as one line that renews itself, or as plain lines."""
+"""Progress of a sweep, counted from committed files and shown as a live line on a terminal, else as plain lines."""
 
 import sys
 import time
@@ -11,11 +11,11 @@ from pyarrow import parquet
 __all__ = ["Progress"]
 
 PLAIN_EVERY = 10.0
-"""Seconds between lines where nobody sits at a terminal."""
+"""Seconds between lines if the output is not a terminal."""
 
 
 class Progress:
-    """Counts the rows of one job and says so; `quiet` says nothing."""
+    """Count the rows of one job and report them; `quiet` suppresses all output."""
 
     def __init__(self, part: Path, total: int, before: int, quiet: bool = False, to: TextIO | None = None) -> None:
         self._part = part
@@ -31,18 +31,18 @@ class Progress:
 
     @property
     def done(self) -> int:
-        """Rows that are safe on disk."""
+        """Rows committed to disk."""
         return self.status.total()
 
     def look(self) -> None:
-        """Count what is new."""
+        """Count the rows of new files."""
         for path in self._part.glob("*.parquet"):
             if path.name not in self._seen and not path.name.startswith(("_", ".")):
                 self._seen.add(path.name)
                 self.status.update(parquet.ParquetFile(path).read(columns=["status"], use_threads=False)["status"].to_pylist())
 
     def tell(self, last: bool = False) -> None:
-        """Count, and say how far it is."""
+        """Count, and write a progress line if one is due."""
         self.look()
         now = time.monotonic()
         if self._quiet or not (self._live or last or now - self._told >= PLAIN_EVERY):
@@ -55,7 +55,7 @@ class Progress:
         self._to.flush()
 
     def line(self, now: float) -> str:
-        """Done, failed, left, the rate and when it may be over."""
+        """Return the line: runs done, failed and left, the rate and the estimated time to completion."""
         failed = self.done - self.status["ok"]
         left = self._total - self.done
         spent = now - self._began

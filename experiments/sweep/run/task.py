@@ -1,4 +1,4 @@
-"""What a Spark task does: makes its runs one after the other and gives back a row for each."""
+"""The function a Spark worker applies: execute runs one after another and yield a row for each."""
 
 import gc
 import json
@@ -12,14 +12,14 @@ from typing import Any
 import pyarrow as pa
 
 from experiments.scenario.protocol_modules import provide
-from experiments.sweep.run.guard import Guard, Outcome, Perform
+from experiments.sweep.run.child_process import ChildProcess, Perform, RunOutcome
+from experiments.sweep.spec.metrics import METRICS
 from experiments.sweep.spec.sweep_file import BACKEND
-from experiments.sweep.store.catalog import METRICS
 from experiments.sweep.store.schema import column_of, runs_schema
 
-__all__ = ["WANTED_RUNS", "Task", "row_of"]
+__all__ = ["TODO_SCHEMA", "Task", "row_of"]
 
-WANTED_RUNS = pa.schema(
+TODO_SCHEMA = pa.schema(
     [
         ("task", pa.int32()),
         ("run_id", pa.string()),
@@ -32,19 +32,19 @@ WANTED_RUNS = pa.schema(
         ("scenario", pa.string()),
     ]
 )
-"""A run that is to be made. `params` and `axes` are JSON: as the user wrote them, and as numbers by column."""
+"""A run to execute. `params` and `axes` are JSON: values as the user wrote them, and numbers by column."""
 
 
 @cache
 def _once_per_worker() -> None:
-    # PySpark's daemon collects after every task, and the packages loaded make that slow.
+    # PySpark's daemon runs the garbage collector after every task; freezing loaded packages makes that fast.
     gc.collect()
     gc.freeze()
 
 
 @dataclass(frozen=True)
 class Task:
-    """Called by Spark in a worker with batches of `WANTED_RUNS`; yields batches of `runs`."""
+    """Callable applied by Spark to batches of TODO_SCHEMA; yields batches of the schema of `runs`."""
 
     perform: Perform
     axes: Mapping[str, str]
@@ -59,26 +59,26 @@ class Task:
     """Source of protocols from outside, by the path that scenarios name them by."""
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """The rows of one task."""
+        """Yield the rows of one task."""
         from pyspark import TaskContext
 
         context = TaskContext.get()
         attempt = 0 if context is None else context.attemptNumber()
         schema = runs_schema(self.axes)
         provide(self.modules)
-        with Guard(self.perform, self.time_limit, self.memory) as guard:
+        with ChildProcess(self.perform, self.time_limit, self.memory) as child:
             for batch in batches:
                 wanted = batch.to_pylist()
-                # One row first: Java opens the file for it while the other runs are made.
+                # Yield one row first, so that Java opens the file while the other runs execute.
                 for some in filter(None, (wanted[:1], wanted[1:])):
-                    rows = [self._row(guard, todo, attempt) for todo in some]
+                    rows = [self._row(child, todo, attempt) for todo in some]
                     yield from pa.Table.from_pylist(rows, schema).to_batches()
-        # By now everything that a task needs is imported.
+        # All modules a task needs are imported by now.
         _once_per_worker()
 
-    def _row(self, guard: Guard, todo: Mapping[str, Any], attempt: int) -> dict[str, Any]:
+    def _row(self, child: ChildProcess, todo: Mapping[str, Any], attempt: int) -> dict[str, Any]:
         started = datetime.now(UTC)
-        outcome = guard.run(self._job(todo))
+        outcome = child.run(self._job(todo))
         return row_of(todo, outcome) | {"attempt": attempt, "started": started, "machine": socket.gethostname()}
 
     def _job(self, todo: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,19 +92,19 @@ class Task:
         }
 
 
-def row_of(todo: Mapping[str, Any], outcome: Outcome) -> dict[str, Any]:
-    """The row of `runs` for what came of a run, without what depends on the machine."""
-    told = outcome.told or {"metrics": {}, "fingerprint": None, "receivers": None, "series": None}
+def row_of(todo: Mapping[str, Any], outcome: RunOutcome) -> dict[str, Any]:
+    """Return the row of `runs` for an outcome, without columns that depend on the machine."""
+    result = outcome.result or {"metrics": {}, "fingerprint": None, "receivers": None, "series": None}
     return {
         **{key: todo[key] for key in ("run_id", "version", "point", "case", "seed")},
         "params": sorted(json.loads(todo["params"]).items()),
         **json.loads(todo["axes"]),
         "status": outcome.status,
         "error": outcome.error,
-        "fingerprint": told["fingerprint"],
-        **{f"m_{name}": told["metrics"].get(name) for name in METRICS},
-        "receivers": told["receivers"],
-        "series": told["series"],
+        "fingerprint": result["fingerprint"],
+        **{f"m_{name}": result["metrics"].get(name) for name in METRICS},
+        "receivers": result["receivers"],
+        "series": result["series"],
         "duration_s": outcome.duration,
         "cpu_s": outcome.cpu,
     }

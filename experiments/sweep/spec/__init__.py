@@ -1,1 +1,1 @@
-"""What a sweep varies: its file, its grid of points, conditions and samples."""
+"""What a sweep runs and measures: its file, its points, its run ids and its metrics."""

@@ -1,4 +1,7 @@
-"""Conditions over the axes of a sweep, like `receivers >= 1000 and loss > 5%`: read once, never evaluated as Python."""
+"""Conditions over the axes of a sweep, like `receivers >= 1000 and loss > 5%`.
+
+They are parsed once with the grammar of Python expressions, and interpreted, never evaluated as Python code.
+"""
 
 import ast
 import operator
@@ -31,20 +34,20 @@ QUANTITY = re.compile(r"(?<![\w.'\"])(\d+(?:\.\d+)?)(%|[A-Za-z]+)(?![\w'\"])")
 
 
 class Condition:
-    """One condition; `names` are what may stand in it. ConfigError, without the key, when it can't be read."""
+    """A parsed condition over `names`; ConfigError, without the key, if it is invalid."""
 
     def __init__(self, text: str, names: Sequence[str]) -> None:
         self.text = text
         self._names = names
         try:
-            # 5% and 10ms are quantities here, and no Python; as strings they are.
+            # Quantities like 5% and 10ms are not Python; as string literals they parse.
             self._tree = ast.parse(QUANTITY.sub(r"'\1\2'", text), mode="eval").body
         except SyntaxError as error:
-            raise self._wrong("it is no comparison, like receivers > 100 and loss <= 5%") from error
+            raise self._wrong("it is not a comparison like receivers > 100 and loss <= 5%") from error
         self._check(self._tree)
 
     def holds(self, values: Mapping[str, Value]) -> bool:
-        """Does it hold at a point? ConfigError when the values can't be compared."""
+        """Return whether the condition is true at a point; ConfigError if the values cannot be compared."""
         try:
             return bool(self._evaluate(self._tree, values))
         except (TypeError, ZeroDivisionError) as error:
@@ -56,10 +59,10 @@ class Condition:
     def _check(self, node: ast.expr) -> None:
         if isinstance(node, (ast.Name, ast.Attribute)):
             if ast.unparse(node) not in self._names:
-                raise self._wrong(f"{ast.unparse(node)!r} is no axis; one of {', '.join(self._names)}")
+                raise self._wrong(f"{ast.unparse(node)!r} is not an axis; one of {', '.join(self._names)}")
             return
         if not self._known(node):
-            raise self._wrong(f"{ast.unparse(node)!r} is not known here; comparisons, and, or, not, in, + - * /")
+            raise self._wrong(f"{ast.unparse(node)!r} is not supported; comparisons, and, or, not, in, + - * / are")
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.expr):
                 self._check(child)

@@ -1,4 +1,4 @@
-"""From a sweep to its points and runs: what is varied, and how each run is named."""
+"""Expand a sweep into points and runs, and derive the id of each run."""
 
 import copy
 import json
@@ -14,19 +14,19 @@ from experiments.scenario.files import put
 from experiments.scenario.protocol_modules import find_protocol, resolve, resolve_in, source_of
 from experiments.scenario.ready import find_scenario
 from experiments.scenario.scenario import Scenario, complete, parse, read
-from experiments.sweep.run.version import code_version
+from experiments.sweep.spec.code_version import code_version
 from experiments.sweep.spec.conditions import Condition
 from experiments.sweep.spec.quantities import Value, kind_of, number_of
 from experiments.sweep.spec.sampling import unit_points
 from experiments.sweep.spec.sweep_file import BACKEND, Axis, Sweep
 from protocols.errors import ConfigError, UsageError
 
-__all__ = ["SweepPlan", "Point", "SweepRun"]
+__all__ = ["Point", "SweepPlan", "SweepRun"]
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One set of parameters: values on the axes as the file writes them, and a named case."""
+    """One parameter point: values of the axes as the file writes them, and a named case."""
 
     index: int
     case: str | None
@@ -41,7 +41,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class SweepRun:
-    """One run: a point with a seed. `scenario` is JSON; `weight` is a guess of its cost, without unit."""
+    """One run: a point with a seed. `scenario` is JSON; `weight` is a relative estimate of its cost."""
 
     run_id: str
     point: Point
@@ -54,7 +54,7 @@ class SweepRun:
 
 @dataclass(slots=True)
 class SweepPlan:
-    """The points and runs of a sweep file that lies in `path`."""
+    """The points and runs of a sweep file at `path`."""
 
     sweep: Sweep
     path: Path
@@ -95,7 +95,7 @@ class SweepPlan:
 
     @property
     def most_runs(self) -> int:
-        """How many runs there are at the most, without making them: points left out count."""
+        """Upper bound on the number of runs, computed without expanding them; points removed by `leave_out` count."""
         sweep = self.sweep
         points = sweep.sample.points if sweep.sample else prod(len(level) for level in self._levels())
         if sweep.refine:
@@ -105,7 +105,7 @@ class SweepPlan:
 
     @property
     def axis_types(self) -> dict[str, str]:
-        """The type of each axis' column."""
+        """Column type of each axis."""
         return {name: self._kind(axis) for name, axis in self.sweep.axes.items()}
 
     @staticmethod
@@ -115,7 +115,7 @@ class SweepPlan:
         return kind_of(axis.values)
 
     def points(self) -> Iterator[Point]:
-        """Every point, the same ones in the same order each time; those that refinement added come last."""
+        """Yield every point in a deterministic order; points added by refinement come last."""
         conditions = [Condition(text, self.sweep.names) for text in self.sweep.leave_out]
         index = 0
         for case, values in self._combinations():
@@ -137,7 +137,7 @@ class SweepPlan:
                     yield case, {name: value for part in chosen for name, value in part.items()}
 
     def _levels(self, refined: Sequence[Value] | None = None) -> list[list[dict[str, Value]]]:
-        """For each axis, or group of zipped ones, what it may be. `refined` replaces the values of the refined axis."""
+        """Return the values of each axis or group of zipped axes; `refined` replaces the values of the refined axis."""
         sweep, levels = self.sweep, []
         seen: list[str] = []
         for name, axis in sweep.axes.items():
@@ -153,7 +153,7 @@ class SweepPlan:
         return levels
 
     def runs(self, point: Point, first: int, count: int) -> list[SweepRun]:
-        """`count` runs of a point, from the `first` replication (from 0). ConfigError when the scenario is not allowed."""
+        """Return `count` runs of a point from replication `first` (from 0); ConfigError if the scenario is invalid."""
         data = copy.deepcopy(self.base)
         for key, setting in (self.sweep.cases[point.case] if point.case is not None else {}).items():
             self._put(data, key, setting, f"cases.{point.case}.{key}")
@@ -185,7 +185,10 @@ class SweepPlan:
             raise ConfigError(f"{self.path}: {origin}: {str(error).removeprefix('--set: ')}") from error
 
     def _run_id(self, digest: str, backend: str) -> str:
-        """Hash scenario, backend, code version and what is kept: a run without its time series is another than one with."""
+        """Return the run id: a digest of scenario, backend, what is kept, and code version.
+
+        What is kept is part of the id, so that a run stored without its time series does not stand for one with it.
+        """
         keep = self.sweep.keep
         kept = [keep.receivers, keep.series, *keep.captures]
         named = json.dumps([digest, backend, kept, code_version()])
@@ -193,7 +196,7 @@ class SweepPlan:
 
 
 def _weight(scenario: Scenario) -> tuple[float, int]:
-    """Packets times receivers, roughly: what the cost of a simulation grows with. And the hosts that may receive."""
+    """Return (relative cost, number of potential receivers); the cost is roughly packets times receivers."""
     topology = scenario.build_topology()
     receivers = sum(map(topology.size, topology.host_nodes)) - len(scenario.senders)
     segment = getattr(scenario.protocol.config, "segment", 1400)

@@ -1,4 +1,4 @@
-"""Values of an axis as numbers, so that results can be sorted and plotted: 1% is 0.01, 10Mbit is 10000000."""
+"""Convert axis values to numbers in base units: 1% to 0.01, 10Mbit to 10000000."""
 
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -12,7 +12,7 @@ Value: TypeAlias = bool | int | float | str
 
 
 def number_of(value: Value) -> Value:
-    """The number in bit/s, seconds, bytes or as a fraction that a quantity stands for; other values as they are."""
+    """Convert a quantity to bit/s, seconds, bytes or a fraction; return other values unchanged."""
     if not isinstance(value, str) or not value.strip()[:1].isdigit():
         return value
     for parse, factor in ((parse_fraction, 1), (parse_duration, 1), (parse_size, 1), (parse_rate, 8)):
@@ -25,7 +25,7 @@ def number_of(value: Value) -> Value:
 
 
 def kind_of(values: Sequence[Value]) -> str:
-    """The narrowest type that holds all: bool, long, double or string."""
+    """Return the narrowest column type that holds all values: bool, long, double or string."""
     numbers = [number_of(value) for value in values]
     if all(isinstance(number, bool) for number in numbers):
         return "bool"

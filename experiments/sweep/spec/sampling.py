@@ -1,4 +1,4 @@
-"""Points spread evenly over a unit cube: Latin hypercube and Sobol."""
+"""Space-filling samples of the unit cube: Latin hypercube and Sobol sequence."""
 
 from experiments.output.extras import need
 from experiments.sweep.spec.sweep_file import Sample
@@ -7,12 +7,12 @@ __all__ = ["unit_points"]
 
 
 def unit_points(sample: Sample, dimensions: int) -> list[list[float]]:
-    """As many points as asked for, the same ones for the same seed. UnsupportedError without scipy."""
+    """Draw `sample.points` points from `sample.seed`; UnsupportedError without scipy."""
     need("sample", "scipy")
     from scipy.stats import qmc
 
     if sample.method == "sobol":
-        # The sequence is balanced at powers of two; a beginning of it is still well spread.
+        # A Sobol sequence is balanced at powers of two; a prefix of it still has low discrepancy.
         power = max(0, (sample.points - 1).bit_length())
         drawn = qmc.Sobol(d=dimensions, scramble=True, rng=sample.seed).random_base2(power)
     else:

@@ -1,4 +1,4 @@
-"""The sweep file: a base scenario, what varies around it, how often, and what is kept of the results."""
+"""The sweep file: a base scenario, axes, replications, and what is kept of the results."""
 
 from functools import cache
 from math import exp, log
@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from experiments.scenario.files import read_yaml
 from experiments.scenario.validation_errors import validated
 from experiments.sweep.spec.conditions import Condition
+from experiments.sweep.spec.metrics import METRICS
 from experiments.sweep.spec.quantities import Value, number_of
-from experiments.sweep.store.catalog import METRICS
 from protocols.errors import ConfigError
 from topologies.units import Duration, Size
 
@@ -20,7 +20,7 @@ __all__ = ["BACKEND", "Axis", "Keep", "Refine", "Sample", "Sweep", "Until", "loa
 MOST_VALUES = 100_000
 BACKENDS = ("sim", "emu")
 BACKEND = "backend"
-"""An axis of this name says where a run is made, and sets no key of the scenario."""
+"""Name of the axis that selects the backend of a run instead of a scenario key."""
 
 
 class _Strict(BaseModel):
@@ -28,14 +28,14 @@ class _Strict(BaseModel):
 
 
 class Axis(_Strict):
-    """One thing that varies: a list of values, or a range. A plain list in the file is `{values: [...]}`."""
+    """One varied parameter: a list of values, or a range. A plain list in the file is `{values: [...]}`."""
 
-    key: str | tuple[str, ...] | None = Field(default=None, description="keys of the scenario it sets (default: its name)")
+    key: str | tuple[str, ...] | None = Field(default=None, description="scenario keys the axis sets (default: its name)")
     values: tuple[Value, ...] | None = Field(default=None, description="the values, one by one")
-    low: Value | None = Field(default=None, alias="from", description="a range begins here")
-    high: Value | None = Field(default=None, alias="to", description="and ends here, included")
+    low: Value | None = Field(default=None, alias="from", description="start of a range")
+    high: Value | None = Field(default=None, alias="to", description="end of a range, inclusive")
     steps: int = Field(default=5, ge=2, le=MOST_VALUES, description="number of values of a range")
-    scale: Literal["linear", "log"] = Field(default="linear", description="equal steps, or equal ratios")
+    scale: Literal["linear", "log"] = Field(default="linear", description="spacing of a range: equal steps or equal ratios")
     whole: bool = Field(default=False, description="round the values of a range to whole numbers")
 
     @model_validator(mode="before")
@@ -47,31 +47,31 @@ class Axis(_Strict):
     def _complete(self) -> "Axis":
         if self.values is not None:
             if not self.values:
-                raise ValueError("it has no values; at least one")
+                raise ValueError("values is empty; at least one value")
             if self.low is not None or self.high is not None:
-                raise ValueError("it has values and a range; one of both")
+                raise ValueError("values and a range are both set; exactly one of them")
             if len(set(map(repr, self.values))) < len(self.values):
-                raise ValueError("a value is there twice")
+                raise ValueError("a value occurs twice")
             return self
         if self.low is None or self.high is None:
-            raise ValueError("it needs values, or from and to")
+            raise ValueError("values, or from and to, are required")
         low, high = self.ends
         if not low < high or (self.scale == "log" and low <= 0):
             raise ValueError(
-                "from has to be less than to" + (", and more than 0 on a log scale" if self.scale == "log" else "")
+                "from must be less than to" + (", and greater than 0 on a log scale" if self.scale == "log" else "")
             )
         return self
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Of a range, as numbers."""
+        """Ends of a range as numbers; ValueError if they are none."""
         ends = [number_of(end) for end in (self.low, self.high) if end is not None]
         if len(ends) != 2 or any(isinstance(end, (str, bool)) for end in ends):
-            raise ValueError("from and to have to be numbers or quantities, like 1% or 10ms")
+            raise ValueError("from and to must be numbers or quantities, like 1% or 10ms")
         return float(ends[0]), float(ends[1])
 
     def at(self, fraction: float) -> Value:
-        """The value this far along the axis, 0 to 1: of a list by its place."""
+        """Return the value at `fraction` (0 to 1) of the axis; of a list, the element at that position."""
         if self.values is not None:
             return self.values[min(int(fraction * len(self.values)), len(self.values) - 1)]
         low, high = self.ends
@@ -79,11 +79,11 @@ class Axis(_Strict):
         return self.rounded(min(max(value, low), high))
 
     def rounded(self, value: float) -> Value:
-        """With the digits worth writing; whole where that is asked for."""
+        """Round to nine significant digits, or to an integer if `whole`."""
         return round(value) if self.whole else float(f"{value:.9g}")
 
     def grid(self) -> list[Value]:
-        """All values, each once, in order."""
+        """Return all values in order, without duplicates."""
         if self.values is not None:
             return list(self.values)
         return list(dict.fromkeys(self.at(step / (self.steps - 1)) for step in range(self.steps)))
@@ -98,67 +98,67 @@ def _metric(name: str) -> str:
 class Sample(_Strict):
     """Points spread over the axes instead of all combinations."""
 
-    method: Literal["latin-hypercube", "sobol"] = Field(default="latin-hypercube", description="how they are spread")
-    points: int = Field(ge=1, le=1_000_000, description="how many")
-    seed: int = Field(default=1, ge=0, description="another seed, other points")
+    method: Literal["latin-hypercube", "sobol"] = Field(default="latin-hypercube", description="sampling method")
+    points: int = Field(ge=1, le=1_000_000, description="number of points")
+    seed: int = Field(default=1, ge=0, description="seed of the sampling")
 
 
 class Until(_Strict):
     """Sequential stopping: replicate a point until a confidence interval is narrow enough."""
 
-    metric: str = Field(description="whose mean is to be known")
-    width: float = Field(gt=0, description="half width of the interval, relative to the mean")
-    confidence: float = Field(default=0.95, gt=0.5, lt=1.0, description="of the interval (Student t)")
-    most: int = Field(default=100, ge=2, le=1_000_000, description="replications of a point at the most")
+    metric: str = Field(description="metric whose mean is estimated")
+    width: float = Field(gt=0, description="largest half width of the interval, relative to the mean")
+    confidence: float = Field(default=0.95, gt=0.5, lt=1.0, description="confidence level of the Student t interval")
+    most: int = Field(default=100, ge=2, le=1_000_000, description="maximum replications of a point")
 
     _known = field_validator("metric")(_metric)
 
 
 class Refine(_Strict):
-    """Further values on one axis, between those where a metric differs most."""
+    """Adaptive refinement: add values on one axis where a metric changes most."""
 
-    axis: str = Field(description="which axis; its values are numbers")
-    metric: str = Field(description="whose change decides")
-    rounds: int = Field(default=2, ge=1, le=10, description="how often")
-    points: int = Field(default=2, ge=1, le=100, description="new values in each round")
+    axis: str = Field(description="axis to refine; its values are numbers")
+    metric: str = Field(description="metric whose change selects the new values")
+    rounds: int = Field(default=2, ge=1, le=10, description="number of refinement rounds")
+    points: int = Field(default=2, ge=1, le=100, description="new values per round")
 
     _known = field_validator("metric")(_metric)
 
 
 class Keep(_Strict):
-    """What is kept beside the metrics of a run."""
+    """What is stored beside the metrics of a run."""
 
-    receivers: bool = Field(default=True, description="a row per run and receiver")
-    series: Duration | None = Field(default=None, gt=0.0, description="time series of this interval; simulator only")
-    captures: tuple[str, ...] = Field(default=(), description="pcapng of these nodes and links of each run; simulator only")
+    receivers: bool = Field(default=True, description="one row per run and receiver")
+    series: Duration | None = Field(default=None, gt=0.0, description="interval of the time series; simulator only")
+    captures: tuple[str, ...] = Field(
+        default=(), description="nodes and links of which each run writes a pcapng file; simulator only"
+    )
 
 
 class Sweep(_Strict):
-    """Everything a sweep file says."""
+    """Contents of a sweep file."""
 
-    name: str = Field(
-        min_length=1, pattern=r"^[A-Za-z0-9._-]+$", description="what to call it; the default folder has this name"
+    name: str = Field(min_length=1, pattern=r"^[A-Za-z0-9._-]+$", description="name of the sweep, and of its default folder")
+    scenario: str | dict[str, Any] = Field(description="base scenario: a file (relative to this), a ready one, or its contents")
+    set: dict[str, Any] = Field(default={}, description="values replaced in the base scenario, by key.path")
+    axes: dict[str, Axis] = Field(
+        default={}, description="varied parameters: by key.path of the scenario, or by a name with a key"
     )
-    scenario: str | dict[str, Any] = Field(
-        description="the base: a scenario file (relative to this), a ready scenario, or a scenario itself"
-    )
-    set: dict[str, Any] = Field(default={}, description="values replaced in the base, by key.path")
-    axes: dict[str, Axis] = Field(default={}, description="what varies: by key.path of the scenario, or a name with a key")
-    zip: tuple[tuple[str, ...], ...] = Field(default=(), description="axes that go together, value by value")
+    zip: tuple[tuple[str, ...], ...] = Field(default=(), description="axes varied together, value by value")
     cases: dict[str, dict[str, Any]] = Field(default={}, description="named variants: values by key.path")
     leave_out: tuple[str, ...] = Field(
-        default=(), description="conditions over axes and case; points where one holds are left out"
+        default=(), description="conditions over axes and case; points where one holds are excluded"
     )
-    sample: Sample | None = Field(default=None, description="points spread over the axes instead of all combinations")
-    replications: int = Field(default=1, ge=1, le=1_000_000, description="runs of each point, with seeds counting up")
+    sample: Sample | None = Field(default=None, description="sample the axes instead of running all combinations")
+    replications: int = Field(default=1, ge=1, le=1_000_000, description="runs of each point, with consecutive seeds")
     seed: int = Field(default=1, ge=0, lt=2**62, description="the first seed")
-    until: Until | None = Field(default=None, description="go on replicating until an interval is narrow")
+    until: Until | None = Field(default=None, description="replicate each point until a confidence interval is narrow enough")
     refine: Refine | None = Field(default=None, description="add values to an axis where a metric changes most")
-    keep: Keep = Field(default=Keep(), description="what is kept beside the metrics")
-    theory: tuple[str, ...] = Field(default=(), description="formulas that its report lays over the results")
-    backend: Literal["sim", "emu"] = Field(default="sim", description="where it runs; emulations run one at a time")
-    time_limit: Duration = Field(default=600.0, gt=0.0, description="seconds of real time a run may take")
-    memory: Size = Field(default=4_000_000_000, gt=0, description="memory a run may take")
+    keep: Keep = Field(default=Keep(), description="what is stored beside the metrics")
+    theory: tuple[str, ...] = Field(default=(), description="formulas that the report compares with the results")
+    backend: Literal["sim", "emu"] = Field(default="sim", description="where runs execute; emulations run one at a time")
+    time_limit: Duration = Field(default=600.0, gt=0.0, description="wall-clock limit of a run in seconds")
+    memory: Size = Field(default=4_000_000_000, gt=0, description="memory limit of a run in bytes")
 
     @model_validator(mode="after")
     def _fits(self) -> "Sweep":
@@ -171,7 +171,7 @@ class Sweep(_Strict):
             except ConfigError as error:
                 raise ConfigError(f"leave_out.{n}: {error}") from error
         if self.sample is not None and (not self.axes or self.zip):
-            raise ConfigError("sample: value is not allowed; it needs axes, and none of them zipped")
+            raise ConfigError("sample: value is not allowed; it requires axes, none of them zipped")
         if self.refine is not None:
             self._check_refine(self.refine)
         if self.until is not None and self.until.most < max(2, self.replications):
@@ -183,17 +183,17 @@ class Sweep(_Strict):
 
     @property
     def backends(self) -> list[Value]:
-        """Where runs are made: what the axis of that name says, else `backend`."""
+        """Backends of the runs: values of the axis `backend`, else the key `backend`."""
         return self.axes[BACKEND].grid() if BACKEND in self.axes else [self.backend]
 
     @property
     def names(self) -> list[str]:
-        """What conditions may name."""
+        """Names that conditions may use."""
         return [*self.axes, "case"] if self.cases else list(self.axes)
 
     def _check_backends(self) -> None:
         if BACKEND in self.axes and self.axes[BACKEND].key is not None:
-            raise ConfigError("axes.backend.key: is not allowed; this axis says where a run is made")
+            raise ConfigError("axes.backend.key: is not allowed; this axis selects the backend of a run")
         for value in self.backends:
             if value not in BACKENDS:
                 raise ConfigError(f"axes.backend: value {value!r} is not allowed; one of {', '.join(BACKENDS)}")
@@ -207,26 +207,26 @@ class Sweep(_Strict):
         lengths = {name: len(self.axes[name].grid()) for name in group}
         if len(set(lengths.values())) > 1:
             told = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-            raise ConfigError(f"zip.{n}: axes that go together have equally many values; {told}")
+            raise ConfigError(f"zip.{n}: zipped axes must have equally many values; {told}")
 
     def _check_refine(self, refine: Refine) -> None:
         if refine.axis not in self.axes:
             raise ConfigError(f"refine.axis: value {refine.axis!r} is not allowed; one of the axes {', '.join(self.axes)}")
         if self.sample is not None or any(refine.axis in group for group in self.zip):
-            raise ConfigError(f"refine.axis: value {refine.axis!r} is not allowed; an axis of its own, without sample")
+            raise ConfigError(
+                f"refine.axis: value {refine.axis!r} is not allowed; an axis that is not zipped, in a sweep without sample"
+            )
         numbers = [number_of(value) for value in self.axes[refine.axis].grid()]
         if len(numbers) < 2 or any(isinstance(number, (str, bool)) for number in numbers):
-            raise ConfigError(
-                f"refine.axis: value {refine.axis!r} is not allowed; it needs two or more values that are numbers"
-            )
+            raise ConfigError(f"refine.axis: value {refine.axis!r} is not allowed; it must have two or more numeric values")
 
 
 def load_sweep(path: Path) -> Sweep:
-    """The sweep in a YAML file. ConfigError is one line with file, key, value and what is allowed."""
+    """Read a sweep from a YAML file; ConfigError is one line with file, key, value and what is allowed."""
     return validated(Sweep, read_yaml(path), path, sweep_schema)
 
 
 @cache
 def sweep_schema() -> dict[str, Any]:
-    """The JSON Schema of a sweep file."""
+    """Return the JSON Schema of a sweep file."""
     return Sweep.model_json_schema(by_alias=True)

@@ -1,1 +1,1 @@
-"""Where the rows of a sweep lie: Parquet datasets, their columns, and SQL over them."""
+"""Storage of sweep results: Parquet datasets, their columns, and SQL queries over them."""

@@ -1,13 +1,13 @@
-"""The many small files of a sweep, put together to few: above a thousand, reading them takes longer than asking."""
+"""Compact the many small Parquet files of a sweep into few; above a thousand files, reading them dominates a query."""
 
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from experiments.sweep.run.execute import write_nested
-from experiments.sweep.store.datasets import NESTED, is_nested, location, parts, stored
+from experiments.sweep.store.datasets import NESTED, location, parts, read_dataset
 from experiments.sweep.store.folder import claim
+from experiments.sweep.store.nested import is_nested, write_nested
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,9 +18,9 @@ ROWS_OF_FILE = 1_000_000
 
 
 def compact(spark: "SparkSession", folder: Path) -> tuple[int, int]:
-    """Rewrite every dataset as few files; returns how many files there were and are. UsageError while a sweep writes there.
+    """Rewrite every dataset as few files; return (files before, files after). UsageError while a sweep writes to the folder.
 
-    The new files are complete before the old ones go; what is there twice after a crash in between is read once.
+    New files are complete before old ones are removed; rows duplicated by a crash in between are read once.
     """
     with claim(folder):
         write_nested(spark, folder, [name for name in NESTED if is_nested(folder, name)])
@@ -39,7 +39,7 @@ def _rewrite(spark: "SparkSession", folder: Path, dataset: str, job: str) -> Non
     old = sorted({path.parent for path in parts(folder, dataset)})
     if not old:
         return
-    frame = stored(spark, folder, dataset)
+    frame = read_dataset(spark, folder, dataset)
     files = max(1, frame.count() // ROWS_OF_FILE)
     frame.coalesce(files).write.option("compression", "zstd").parquet(location(folder / dataset / job))
     for part in old:

@@ -1,19 +1,19 @@
-"""The folder of a sweep: Parquet datasets, one part per invocation, and what is in them.
+"""Read the Parquet datasets of a sweep's folder, one part per invocation.
 
-sweep.yaml            a copy of the sweep file
-base.yaml             the base scenario as it was read
+sweep.yaml            copy of the sweep file
+base.yaml             base scenario as read
 jobs/<uuid>.json      versions, commit, machine and master of each invocation
 runs/job=<uuid>/      one row per run
 receivers/job=<uuid>/ one row per run and receiver
 series/job=<uuid>/    one row per run, name and time
 """
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from experiments.sweep.store.invocations import latest_version
 from protocols.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,28 +21,27 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NESTED",
-    "Known",
-    "is_nested",
-    "known_runs",
-    "latest_version",
+    "StoredRuns",
     "location",
     "metric_values",
     "parts",
+    "quarantine",
+    "read_dataset",
     "receivers",
     "runs",
     "series",
-    "set_aside",
-    "stored",
+    "stored_runs",
     "table",
 ]
 
 NESTED = ("receivers", "series")
+"""Datasets whose rows are nested in `runs` until they are written separately."""
 KEYS = {"runs": ("run_id",), "receivers": ("run_id", "receiver"), "series": ("run_id", "name", "t")}
-"""What names a row of each dataset."""
+"""Primary key of each dataset."""
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class StoredRuns:
     """The runs a folder holds: run_id -> (version, status), and the files that could not be read."""
 
     status: dict[str, tuple[str, str]]
@@ -55,30 +54,17 @@ class Known:
 
 
 def location(path: Path) -> str:
-    """The path as Spark takes it, also where its own file system is another one. No URI: = and spaces stay as they are."""
+    """Return a path as Spark accepts it under any default file system; not a URI, so = and spaces stay unescaped."""
     return f"file://{path.absolute()}"
 
 
 def parts(folder: Path, dataset: str = "runs") -> list[Path]:
-    """The Parquet files of a dataset that are finished, sorted."""
+    """Return the complete Parquet files of a dataset, sorted."""
     return sorted(path for path in (folder / dataset).glob("job=*/*.parquet") if not path.name.startswith(("_", ".")))
 
 
-def is_nested(folder: Path, dataset: str) -> bool:
-    """Has any run this dataset's rows nested in its own?"""
-    from pyarrow import parquet
-
-    for path in parts(folder):
-        file = parquet.ParquetFile(path)
-        if dataset in file.schema_arrow.names:
-            column = file.read(columns=[dataset], use_threads=False)[dataset]
-            if column.null_count < len(column):
-                return True
-    return False
-
-
-def known_runs(folder: Path) -> Known:
-    """What has been computed; needs no Spark. A file that broke off counts as not there, and its runs as missing."""
+def stored_runs(folder: Path) -> StoredRuns:
+    """List the stored runs without Spark; a truncated file counts as unreadable, and its runs as missing."""
     found: dict[str, tuple[str, str]] = {}
     unreadable = []
     for path in parts(folder):
@@ -89,11 +75,11 @@ def known_runs(folder: Path) -> Known:
         for row in rows:
             if found.get(row["run_id"], ("", ""))[1] != "ok":
                 found[row["run_id"]] = (row["version"], row["status"])
-    return Known(found, tuple(unreadable))
+    return StoredRuns(found, tuple(unreadable))
 
 
 def metric_values(folder: Path, metrics: Sequence[str]) -> dict[str, dict[str, float | None]]:
-    """run_id -> metric -> value of every run that has a row; an ok row counts before one that is not."""
+    """Return run_id -> metric -> value of every stored run; an ok row takes precedence over a failed one."""
     found: dict[str, dict[str, float | None]] = {}
     ok: set[str] = set()
     for path in parts(folder):
@@ -104,8 +90,8 @@ def metric_values(folder: Path, metrics: Sequence[str]) -> dict[str, dict[str, f
     return found
 
 
-def set_aside(files: Iterable[Path]) -> None:
-    """Keep files that can't be read, under a name that nobody reads."""
+def quarantine(files: Iterable[Path]) -> None:
+    """Rename unreadable files so that no reader finds them."""
     for path in files:
         path.rename(path.with_name(f".{path.name}.broken"))
 
@@ -121,38 +107,29 @@ def _columns(path: Path, names: list[str]) -> Iterator[dict[str, Any]] | None:
     return iter(rows)
 
 
-def latest_version(folder: Path) -> str:
-    """The version of the code that the last invocation ran; UsageError when the folder holds no sweep."""
-    jobs = [json.loads(path.read_text()) for path in (folder / "jobs").glob("*.json")]
-    if not jobs:
-        raise UsageError(f"{folder}: holds no results of a sweep; mcastlab sweep SWEEP.yaml --out {folder} makes them")
-    version: str = max(jobs, key=lambda job: str(job["started"]))["version"]
-    return version
-
-
 def runs(spark: "SparkSession", folder: Path, version: str | None = None) -> "DataFrame":
-    """One row per run of one version of the code (default: of the last invocation), without the nested columns.
+    """Return one row per run of one code version (default: the latest invocation's), without the nested columns.
 
-    A run that was computed more than once counts once; a row that is ok wins.
+    Of several rows of one run, one with status ok takes precedence.
     """
     from pyspark.sql import functions as f
 
     wanted = version or latest_version(folder)
-    return stored(spark, folder, "runs").where(f.col("version") == wanted)
+    return read_dataset(spark, folder, "runs").where(f.col("version") == wanted)
 
 
 def receivers(spark: "SparkSession", folder: Path) -> "DataFrame":
-    """One row per run and receiver, of all versions of the code: join with `runs` for one."""
-    return stored(spark, folder, "receivers")
+    """Return one row per run and receiver, of all code versions; join with `runs` to select one."""
+    return read_dataset(spark, folder, "receivers")
 
 
 def series(spark: "SparkSession", folder: Path) -> "DataFrame":
-    """One row per run, name and time, of all versions of the code: join with `runs` for one."""
-    return stored(spark, folder, "series")
+    """Return one row per run, name and time, of all code versions; join with `runs` to select one."""
+    return read_dataset(spark, folder, "series")
 
 
-def stored(spark: "SparkSession", folder: Path, dataset: str) -> "DataFrame":
-    """Everything in a dataset, each row once, without nested columns. UsageError when there is nothing."""
+def read_dataset(spark: "SparkSession", folder: Path, dataset: str) -> "DataFrame":
+    """Return every row of a dataset once, without nested columns; UsageError if it is empty."""
     if not parts(folder, dataset):
         kept = "" if dataset == "runs" else f" (keep.{dataset} in the sweep file says whether they are kept)"
         raise UsageError(f"{folder}: holds no {dataset} of a sweep{kept}")
@@ -161,7 +138,10 @@ def stored(spark: "SparkSession", folder: Path, dataset: str) -> "DataFrame":
 
 
 def _once(frame: "DataFrame", key: list[str]) -> "DataFrame":
-    """One row per key, an ok one first. A window would move every row, so it is made only where something is there twice."""
+    """Return one row per key, preferring status ok.
+
+    Deduplication by a window shuffles every row, so it is applied only if some key occurs twice.
+    """
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
@@ -175,7 +155,7 @@ def _once(frame: "DataFrame", key: list[str]) -> "DataFrame":
 
 
 def table(folder: Path, version: str | None = None) -> list[dict[str, Any]]:
-    """The rows of `runs` without Spark, sorted by point and seed: for small questions."""
+    """Return the rows of `runs` without Spark, sorted by point and seed, for small results."""
     from pyarrow import parquet
 
     wanted = version or latest_version(folder)

@@ -1,39 +1,31 @@
-"""The folder a sweep writes to: made, claimed by one process, and told what belongs to it."""
+"""Create the folder of a sweep, check that it belongs to the sweep, and lock it for one process."""
 
 import fcntl
 import json
-import os
-import platform
-import socket
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import yaml
 
-from experiments.sweep.run.version import commit
 from experiments.sweep.spec.grid import SweepPlan
 from experiments.sweep.store.datasets import parts
 from protocols.errors import UsageError
 
-__all__ = ["claim", "new_job", "prepare"]
+__all__ = ["claim", "prepare"]
 
 MAY_CHANGE = ("replications", "until", "refine", "keep", "theory", "time_limit", "memory")
-"""What a resumed sweep may say differently: more of the same points, or how they are run."""
+"""Keys of the sweep file that may differ on resume: how many runs of the same points, and how they execute."""
 
 
 def prepare(plan: SweepPlan, folder: Path, resume: bool) -> None:
-    """Make the folder and put the sweep into it. UsageError when other results lie there."""
+    """Create the folder and copy the sweep into it; UsageError if it holds results of another sweep, or cannot be written."""
     if "://" in str(folder):
         raise UsageError(f"--out: value {str(folder)!r} is not allowed; a folder that this machine and all workers see")
     if parts(folder):
         if not resume:
-            raise UsageError(f"--out: value {str(folder)!r} is not allowed; it holds results (--resume goes on with them)")
+            raise UsageError(f"--out: value {str(folder)!r} is not allowed; it holds results (--resume continues them)")
         _check_same(plan, folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -49,7 +41,7 @@ def _base(plan: SweepPlan) -> str:
 
 
 def _identity(plan: SweepPlan) -> dict[str, Any]:
-    """What has to stay the same for the numbers of points to mean the same."""
+    """Return what must be equal for point indices to mean the same points."""
     told = plan.sweep.model_dump(mode="json", by_alias=True, exclude=set(MAY_CHANGE) | {"scenario"})
     return {"sweep": told, "base": _base(plan)}
 
@@ -66,32 +58,10 @@ def _check_same(plan: SweepPlan, folder: Path) -> None:
 
 @contextmanager
 def claim(folder: Path) -> Iterator[None]:
-    """Nobody else writes to the folder meanwhile. UsageError when somebody does."""
+    """Hold an exclusive lock on the folder; UsageError if another process has it."""
     with (folder / ".lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise UsageError(f"--out: value {str(folder)!r} is not allowed; another sweep is writing to it") from error
         yield
-
-
-def new_job(folder: Path, master: str, runs: int, version: str) -> str:
-    """Note an invocation that is about to make some runs; returns its name, the <uuid> of its parts."""
-    job = str(uuid4())
-    about = {
-        "job": job,
-        "started": datetime.now(UTC).isoformat(),
-        "version": version,
-        "commit": commit(),
-        "runs": runs,
-        "master": master,
-        "machine": socket.gethostname(),
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "packages": {name: metadata.version(name) for name in ("pyspark", "pyarrow", "numpy", "simpy")},
-        "command": sys.argv,
-    }
-    jobs = folder / "jobs"
-    jobs.mkdir(exist_ok=True)
-    (jobs / f"{job}.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
-    return job

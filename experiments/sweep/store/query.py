@@ -1,4 +1,4 @@
-"""Questions to the results of a sweep in SQL."""
+"""SQL queries over the results of a sweep."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,9 +18,9 @@ ORDER = {"runs": ("point", "seed"), "receivers": ("point", "seed", "receiver"), 
 def rows(
     spark: "SparkSession", folder: Path, dataset: str, version: str, where: str | None = None, select: str | None = None
 ) -> "DataFrame":
-    """The rows of a dataset for which `where` holds, in the order of points and seeds, with the columns of `select`.
+    """Return the rows of a dataset where `where` holds, with the columns of `select`, ordered by point and seed.
 
-    Receivers and series come with the parameters of their run. UsageError when the SQL can't be read.
+    Rows of receivers and series are joined with the parameters of their run. Raises UsageError for invalid SQL.
     """
     from pyspark.errors import AnalysisException, ParseException
 
@@ -38,7 +38,7 @@ def rows(
 
 
 def _split(text: str) -> list[str]:
-    """At commas that are not inside brackets."""
+    """Split at commas outside parentheses."""
     found, depth = [""], 0
     for letter in text:
         depth += (letter == "(") - (letter == ")")

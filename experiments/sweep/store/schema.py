@@ -1,48 +1,48 @@
-"""The columns of the Parquet datasets of a sweep: `runs`, `receivers` and `series`."""
+"""Columns of the Parquet datasets of a sweep: `runs`, `receivers` and `series`."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 
-from experiments.sweep.store.catalog import METRICS, RECEIVER_METRICS
+from experiments.sweep.spec.metrics import METRICS, RECEIVER_METRICS
 
 __all__ = ["DOCUMENTED", "PROVENANCE", "column_of", "receivers_schema", "runs_schema", "series_schema"]
 
 AXIS_TYPES: dict[str, Any] = {"bool": pa.bool_(), "long": pa.int64(), "double": pa.float64(), "string": pa.string()}
 PROVENANCE = ("duration_s", "cpu_s", "machine", "attempt", "started")
-"""What differs when the same run is made again; everything else is equal."""
+"""Columns that differ when the same run is repeated; all others are equal."""
 
 DOCUMENTED = {
-    "run_id": "name of the run: digest of its scenario, seed, world and the code's version",
-    "version": "version of the code: of the package, and a digest of its source",
+    "run_id": "id of the run: digest of scenario, seed, backend, what is kept, and code version",
+    "version": "code version: package version and a digest of the source",
     "point": "index of the parameter point in the sweep, from 0",
     "case": "the named case, or null",
     "seed": "seed of the run",
-    "params": "every parameter of the point as the sweep file writes it",
-    "p_<axis>": "value on an axis, quantities in bit/s, seconds, bytes and fractions; dots in the name become __",
-    "status": "ok, error (it raised), timeout or crashed (its process died)",
-    "error": "why it is not ok, else null",
-    "fingerprint": "hash of all control packets, events and counters of a simulated run; null when not ok",
-    "m_<metric>": "see METRICS; null when not ok, or when the run did not come to a value",
-    "receivers": "nested: what the dataset receivers has a row each for; null when not kept, and after compaction",
-    "series": "nested: what the dataset series has a row each for; null when not kept, and after compaction",
-    "duration_s": "seconds it took to make the run",
-    "cpu_s": "processor seconds it took",
-    "machine": "name of the machine",
-    "attempt": "0, or more when Spark had to start the task again",
-    "started": "when the run began (UTC)",
+    "params": "parameters of the point as the sweep file writes them",
+    "p_<axis>": "value of an axis; quantities in bit/s, seconds, bytes and fractions; dots in the name become __",
+    "status": "ok, error (raised an exception), timeout or crashed (its process died)",
+    "error": "reason if not ok, else null",
+    "fingerprint": "hash of all control packets, events and counters of a simulated run; null if not ok",
+    "m_<metric>": "see METRICS; null if not ok, or if the run has no value",
+    "receivers": "nested rows of the dataset receivers; null if not kept, and after compaction",
+    "series": "nested rows of the dataset series; null if not kept, and after compaction",
+    "duration_s": "wall-clock seconds of the run",
+    "cpu_s": "CPU seconds of the run",
+    "machine": "host name of the machine",
+    "attempt": "0, or more if Spark restarted the task",
+    "started": "start of the run (UTC)",
 }
-"""What the columns of `runs` mean."""
+"""Description of each column of `runs`."""
 
 
 def column_of(axis: str) -> str:
-    """The name of an axis' column."""
+    """Return the column name of an axis."""
     return "p_" + axis.replace(".", "__")
 
 
 def runs_schema(axes: Mapping[str, str]) -> Any:
-    """Of `runs`, given the type of each axis: bool, long, double or string."""
+    """Return the schema of `runs`, given the type of each axis: bool, long, double or string."""
     return pa.schema(
         [
             ("run_id", pa.string()),
@@ -68,12 +68,12 @@ def runs_schema(axes: Mapping[str, str]) -> Any:
 
 
 def receivers_schema() -> Any:
-    """Of `receivers`: one row per run and receiver."""
+    """Return the schema of `receivers`: one row per run and receiver."""
     return pa.schema([("run_id", pa.string()), *_receiver()])
 
 
 def series_schema() -> Any:
-    """Of `series`: one row per run, name and time."""
+    """Return the schema of `series`: one row per run, name and time."""
     return pa.schema([("run_id", pa.string()), *_point()])
 
 

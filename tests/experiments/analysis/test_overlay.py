@@ -6,16 +6,16 @@ import pytest
 
 from experiments.analysis.derived import DERIVED
 from experiments.analysis.formulas import FORMULAS
-from experiments.analysis.overlay import expect, overlay, wanted
-from experiments.analysis.points import Points, flat
+from experiments.analysis.overlay import expect, overlay, parse_formula
+from experiments.analysis.point_scenarios import PointScenarios, flat
 from experiments.analysis.runs import Runs
-from experiments.sweep.store.catalog import METRICS
+from experiments.sweep.spec.metrics import METRICS
 from experiments.theory import multicast as theory
 from protocols.errors import UsageError
 
 
 def test_runs_made_by_a_formula_are_near_it(runs: Runs, folder: Path) -> None:
-    rows = overlay(runs, wanted("arq"), Points(folder))
+    rows = overlay(runs, parse_formula("arq"), PointScenarios(folder))
     assert {row.keys["protocol.name"] for row in rows} == {"srm"}
     assert len(rows) == 6
     for row in rows:
@@ -27,29 +27,29 @@ def test_runs_made_by_a_formula_are_near_it(runs: Runs, folder: Path) -> None:
 
 
 def test_runs_made_by_something_else_are_not(runs: Runs, folder: Path) -> None:
-    rows = overlay(runs, wanted("fec"), Points(folder))
+    rows = overlay(runs, parse_formula("fec"), PointScenarios(folder))
     assert {row.keys["protocol.name"] for row in rows} == {"norm"}
     assert not any(row.holds for row in rows)
 
 
 def test_an_argument_can_be_given_as_a_number_or_by_another_key(runs: Runs, folder: Path) -> None:
-    rows = overlay(runs, wanted("arq:loss=0.5,receivers=protocol.segment"), Points(folder))
+    rows = overlay(runs, parse_formula("arq:loss=0.5,receivers=protocol.segment"), PointScenarios(folder))
     assert {row.expected for row in rows} == {theory.repetition(1400, 0.5)}
 
 
 def test_a_formula_whose_arguments_nobody_tells_is_refused(runs: Runs, folder: Path) -> None:
-    with pytest.raises(UsageError, match=r"no point tells receivers; say it like arq:receivers=KEY or =NUMBER"):
-        overlay(runs, wanted("arq:receivers=nowhere"), Points(folder))
+    with pytest.raises(UsageError, match=r"no point sets receivers; give it as arq:receivers=KEY or =NUMBER"):
+        overlay(runs, parse_formula("arq:receivers=nowhere"), PointScenarios(folder))
 
 
 def test_a_formula_for_another_kind_of_network_is_refused(runs: Runs, folder: Path) -> None:
     with pytest.raises(UsageError, match="of the kind it is meant for"):
-        overlay(runs, wanted("single-mac:rate=1e8"), Points(folder))
+        overlay(runs, parse_formula("single-mac:rate=1e8"), PointScenarios(folder))
 
 
 def test_a_formula_of_a_metric_nobody_kept_is_refused(runs: Runs, folder: Path) -> None:
     with pytest.raises(UsageError, match="it predicts requests_per_loss, which no run here has"):
-        overlay(runs, wanted("nacks"), Points(folder))
+        overlay(runs, parse_formula("nacks"), PointScenarios(folder))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_formula_of_a_metric_nobody_kept_is_refused(runs: Runs, folder: Path) 
 )
 def test_a_mistyped_formula_is_one_clear_line(text: str, told: str) -> None:
     with pytest.raises(UsageError, match=told):
-        wanted(text)
+        parse_formula(text)
 
 
 def test_every_formula_predicts_a_metric_that_there_is() -> None:
@@ -93,7 +93,7 @@ MAC = {"topology.nodes.router.mac": "single", "topology.nodes.router.duplex": "h
     ],
 )
 def test_formulas_take_their_arguments_from_the_scenario(name: str, point: dict[str, object], value: object) -> None:
-    assert expect(wanted(name), point) == value
+    assert expect(parse_formula(name), point) == value
 
 
 def test_a_ceiling_holds_below_it() -> None:
@@ -108,6 +108,6 @@ def test_losses_are_their_probability_where_they_are_independent() -> None:
 
 
 def test_a_point_is_the_base_with_the_values_of_its_axes(folder: Path) -> None:
-    point = Points(folder).at({"topology.receivers": 50, "protocol.name": "srm", "loss": 0.1})
+    point = PointScenarios(folder).at({"topology.receivers": 50, "protocol.name": "srm", "loss": 0.1})
     assert (point["topology.receivers"], point["protocol.name"], point["topology.link.down.loss"]) == (50, "srm", 0.1)
     assert point["name"] == "made-up"

@@ -22,7 +22,7 @@ def test_an_end_of_a_name_is_enough_when_no_other_has_it(runs: Runs) -> None:
     assert runs.chosen_axes(["receivers", " loss"]) == ("topology.receivers", "loss")
     with pytest.raises(UsageError, match=r"--by: value 'x' is not allowed; one of topology\.receivers"):
         runs.chosen_axes(["x"])
-    with pytest.raises(UsageError, match=r"several are meant by it: a\.loss, b\.loss"):
+    with pytest.raises(UsageError, match=r"it is ambiguous: a\.loss, b\.loss"):
         pick("--by", "loss", ["a.loss", "b.loss"])
 
 

@@ -9,13 +9,13 @@ import pytest
 
 from experiments.analysis.bootstrap import CHUNKS, interval
 from experiments.analysis.runs import Runs, open_runs
-from experiments.analysis.summary import Group, summarise
+from experiments.analysis.summary import GroupSummary, summarise
 from experiments.compare.paired import difference
 from tests.experiments.sweep.made_up import Rows
 from tests.support.sweep_store import one_axis, write_runs
 
 
-def one(groups: list[Group], **keys: Any) -> Group:
+def one(groups: list[GroupSummary], **keys: Any) -> GroupSummary:
     """The only group with these values."""
     (found,) = [group for group in groups if all(group.keys[name] == value for name, value in keys.items())]
     return found

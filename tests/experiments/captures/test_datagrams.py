@@ -120,7 +120,7 @@ def test_a_file_that_ends_early_gives_what_is_whole_and_says_so(tmp_path: Path, 
     ("content", "complaint"),
     [
         (b"", "is empty"),
-        (b"hello, this is text", "is no pcap or pcapng file"),
+        (b"hello, this is text", "is not a pcap or pcapng file"),
         (b"\xd4\xc3\xb2\xa1", "is a broken capture"),
         (pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 1) + b"\xff" * 32, "is a broken capture"),
         (b"\x0a\x0d\x0d\x0a" + bytes(20), "is a broken capture"),

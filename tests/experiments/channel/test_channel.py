@@ -11,8 +11,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from experiments.captures.datagrams import read_capture
-from experiments.channel.fit import chi2_tail, fit_channels, wilson
-from experiments.channel.hidden_chain import log_likelihood
+from experiments.channel.channel_fit import chi2_survival, fit_channels, wilson
+from experiments.channel.hidden_markov import log_likelihood
 from experiments.channel.loss_record import read_record
 from experiments.cli import invoke
 from experiments.scenario.scenario import load
@@ -94,10 +94,10 @@ def test_a_trace_is_zeros_and_ones(tmp_path: Path) -> None:
 def test_wilson_and_chi_squared_are_what_tables_say() -> None:
     found = wilson(10, 100)
     assert (found.low, found.high) == pytest.approx((0.05523, 0.17437), abs=1e-5)
-    assert [chi2_tail(value, k) for value, k in ((3.841459, 1), (18.307038, 10), (124.342113, 100))] == pytest.approx(
+    assert [chi2_survival(value, k) for value, k in ((3.841459, 1), (18.307038, 10), (124.342113, 100))] == pytest.approx(
         [0.05] * 3
     )
-    assert chi2_tail(7.0, 2) == pytest.approx(exp(-3.5))
+    assert chi2_survival(7.0, 2) == pytest.approx(exp(-3.5))
 
 
 def test_the_likelihood_of_a_short_record_is_the_sum_over_all_paths_of_states() -> None:
@@ -144,7 +144,7 @@ def test_a_fit_finds_the_model_and_the_parameters_that_made_the_record(model: st
 @pytest.mark.parametrize("record", [[False] * 5, [True] * 5, [False, True], [True, False, True], [False] * 9 + [True]])
 def test_short_and_odd_records_get_an_answer(record: list[bool]) -> None:
     fitted = fit_channels(record)
-    assert fitted.recorded.fates == record
+    assert fitted.recorded.pattern == record
     assert fitted.best.channel.rate == pytest.approx(sum(record) / len(record), abs=0.4)
     assert json.dumps(fitted.plain())
 
@@ -163,7 +163,7 @@ def test_a_fitted_channel_replays_the_record_in_a_scenario(tmp_path: Path, capsy
     )
     channel = load(scenario).build_topology().link("s1", "r").loss
     assert isinstance(channel, Recorded)
-    assert channel.fates == record
+    assert channel.pattern == record
     link = channel.link(1)
     assert link is not None
     assert [link.lost(identity) for identity in range(3000)] == record
@@ -178,8 +178,8 @@ def test_a_fitted_channel_replays_the_record_in_a_scenario(tmp_path: Path, capsy
     [
         ("1%", 0, "netem loss random 1%"),
         ("{model: gilbert-elliott, p: 1%, r: 25%, loss_bad: 90%, loss_good: 0.1%}", 0, "netem loss gemodel 1% 25% 90% 0.1%"),
-        ("{model: recorded, runs: [6, 2]}", 0, "netem loss gemodel 16.6667% 50% 100% 0%\n# netem replays no recording"),
-        ("{model: periodic, every: 9}", 1, "# loss periodic: netem has no such loss"),
+        ("{model: recorded, runs: [6, 2]}", 0, "netem loss gemodel 16.6667% 50% 100% 0%\n# netem can't replay a recording"),
+        ("{model: periodic, every: 9}", 1, "# loss periodic: netem doesn't support this loss"),
     ],
 )
 def test_a_channel_is_shown_in_the_words_of_tc(channel: str, code: int, words: str, capsys: pytest.CaptureFixture[str]) -> None:

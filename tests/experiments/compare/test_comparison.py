@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from experiments.cli import invoke
-from experiments.compare.comparison import compare, together, variants
+from experiments.compare.comparison import collate, compare, variants
 from experiments.scenario.scenario import Scenario, parse
 
 SMALL: dict[str, Any] = {
@@ -40,7 +40,7 @@ def test_rate_and_segment_hold_for_all_and_the_rest_for_its_own_protocol(small: 
 
 def test_differences_are_paired_with_the_first(small: Scenario) -> None:
     chosen = variants(small, ["n2", "a"], {})
-    found = together(small, compare(small, chosen, 3))
+    found = collate(small, compare(small, chosen, 3))
     assert found.completed == {"n2": 3, "a": 3}
     gap = found.differences["a"]["packets"]
     ours, theirs = found.values["a"]["packets"], found.values["n2"]["packets"]

@@ -11,7 +11,7 @@ import pytest
 from experiments.captures.trace_file import Trace, read_trace
 from experiments.cli import invoke
 from experiments.drawing.ladder import draw_ladder
-from experiments.drawing.ladder_cut import MOST_HOSTS, MOST_SHOWN, Cut, Fold, cut
+from experiments.drawing.ladder_excerpt import MOST_HOSTS, MOST_SHOWN, FoldedPackets, LadderExcerpt, cut
 from experiments.running.recording import Recording
 from experiments.running.run import run
 from experiments.scenario.scenario import parse
@@ -52,7 +52,7 @@ def words(svg: str) -> set[str]:
     return {element.text or "" for element in shapes(svg) if element.tag.endswith("text")}
 
 
-def draw(shown: Cut) -> str:
+def draw(shown: LadderExcerpt) -> str:
     """The drawing's text."""
     return draw_ladder(shown, "title").svg()
 
@@ -69,18 +69,18 @@ def test_what_is_chosen_goes_from_a_loss_to_its_repair(trace: Trace) -> None:
 
 def test_nothing_is_forgotten_by_folding(trace: Trace) -> None:
     shown = cut(trace)
-    found = [item.packets if isinstance(item, Fold) else (item,) for item in shown.shown]
+    found = [item.packets if isinstance(item, FoldedPackets) else (item,) for item in shown.shown]
     numbers = [packet.number for packets in found for packet in packets]
     expected = [packet.number for packet in trace.packets.values() if shown.begin <= packet.time <= shown.end]
     hosts = {number: packet.node for number, packet in trace.packets.items()}
     assert numbers == [number for number in expected if hosts[number] in shown.hosts]
-    assert any(isinstance(item, Fold) for item in shown.shown)
+    assert any(isinstance(item, FoldedPackets) for item in shown.shown)
 
 
 def test_every_loss_that_is_not_folded_has_its_cross(trace: Trace) -> None:
     shown = cut(trace, ["sender", "r1", "r2", "r3"], 0.0, 0.06)
     crosses = [element for element in shapes(draw(shown)) if element.get("stroke-width") == "2.4"]
-    single = [item for item in shown.shown if not isinstance(item, Fold)]
+    single = [item for item in shown.shown if not isinstance(item, FoldedPackets)]
     own = sum(missed.node in shown.hosts for packet in single for missed in packet.missed)
     shared = sum(missed.node == "s1" for packet in single for missed in packet.missed)
     assert own > 0
@@ -157,10 +157,10 @@ def test_bad_input_exits_2_with_one_line(
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        (None, "there is no trace; make one: mcastlab run SCENARIO.yaml --out RUN --set trace=true"),
+        (None, "there is no trace; record one: mcastlab run SCENARIO.yaml --out RUN --set trace=true"),
         ("", "is no whole trace of this version"),
         ("nonsense", "line 1 is not JSON"),
-        ("{}", "is no trace; its first line has no format"),
+        ("{}", "is not a trace; its first line has no format"),
         (json.dumps({"format": "mcastlab trace 1", "hosts": []}) + '\n{"time": 1}', "is no whole trace"),
     ],
 )

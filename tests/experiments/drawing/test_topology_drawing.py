@@ -14,7 +14,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from experiments.cli import invoke
-from experiments.drawing.topology_drawing import Traffic, draw_topology
+from experiments.drawing.topology_drawing import MeasuredTraffic, draw_topology
 from experiments.drawing.topology_layout import place_nodes
 from tests.experiments.drawing.test_ladder import shapes, words
 from topologies.generators import AnyTopology
@@ -85,7 +85,7 @@ def test_without_a_run_colours_are_of_the_configured_loss() -> None:
 def test_with_a_run_colours_and_widths_are_of_what_happened() -> None:
     built = topology({"kind": "star", "receivers": 2, "link": {"loss": "7%"}})
     links = {("sender", "s1"): (1000, 0), ("s1", "r"): (2000, 300), ("r", "s1"): (20, 0)}
-    svg = draw_topology(built, "star", Traffic(links, {"r1": 0.2, "r2": 0.0})).svg()
+    svg = draw_topology(built, "star", MeasuredTraffic(links, {"r1": 0.2, "r2": 0.0})).svg()
     assert colours(svg) == ["loss0", "loss0", "loss5", "loss0"]
     widths = re.findall(r'class="s-loss\d" fill="none"[^>]*stroke-width="([\d.]+)"', svg)[:4]
     assert [float(width) for width in widths] == [8.0, 1.0, 8.0, 1.7]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from emu.world import inside
+from emu.namespaces import run_isolated
 from experiments.inspection.inspection import inspect_capture
 from tests.emu.lab import MCASTLAB, Lab
 from topologies.generators import Star
@@ -27,13 +27,13 @@ def session(folder: str) -> list[dict[str, Any]]:
     for host in ("sender", "r1"):
         command = ["tshark", "-q", "-i", lab.device(host), "-f", "udp", "-w", f"{folder}/{host}.pcapng"]
         sharks.append(lab.start(host, command))
-        lab.listened(host)
+        lab.await_capture(host)
     where = ["--group", ":".join(GROUP), "--json"]
     receivers = []
     for number, host in enumerate(RECEIVERS, 2):
         taking = ["--dir", f"{folder}/{host}", "--count", "1", "--timeout", "20", "--node", str(number)]
         receivers.append(lab.start(host, [*MCASTLAB, "recv", *where, *taking]))
-        lab.joined(host, GROUP[0])
+        lab.await_join(host, GROUP[0])
     sending = ["send", str(path), *where, "--rate", "20Mbit", "--grtt", "20ms", "--node", "1", "--robust", "5"]
     said = [lab.end(lab.start("sender", [*MCASTLAB, *sending]))[-1]]
     said += [lab.end(receiver)[-1] for receiver in receivers]
@@ -45,7 +45,7 @@ def session(folder: str) -> list[dict[str, Any]]:
 
 def test_the_books_of_a_captured_session_agree_with_its_hosts() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        sender, *receivers = inside(lambda: session(folder))
+        sender, *receivers = run_isolated(lambda: session(folder))
         at_sender, at_receiver = (inspect_capture(Path(folder, f"{host}.pcapng")).plain() for host in ("sender", "r1"))
     assert all(each["ok"] for each in (sender, *receivers))
     [seen] = at_sender["senders"]

@@ -5,13 +5,13 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.inspection.sequence import SequenceView
+from experiments.inspection.sequence import SequenceTracker
 
 
 @given(st.integers(0, 65_535), st.sets(st.integers(1, 3000)), st.integers(0, 1000))
 def test_what_is_lost_is_counted_whatever_the_order_of_neighbours(first: int, lost: set[int], seed: int) -> None:
     numbers = [number for number in range(3002) if number not in lost]
-    dice, view = random.Random(seed), SequenceView()
+    dice, view = random.Random(seed), SequenceTracker()
     for at in range(1, len(numbers) - 2):
         if dice.random() < 0.1:
             numbers[at], numbers[at + 1] = numbers[at + 1], numbers[at]
@@ -21,7 +21,7 @@ def test_what_is_lost_is_counted_whatever_the_order_of_neighbours(first: int, lo
 
 
 def test_a_number_that_comes_again_is_a_duplicate() -> None:
-    view = SequenceView()
+    view = SequenceTracker()
     assert [view.heard(number) for number in (5, 6, 6, 5, 9, 7, 7)] == [
         (0, False),
         (0, False),
@@ -35,7 +35,7 @@ def test_a_number_that_comes_again_is_a_duplicate() -> None:
 
 
 def test_a_jump_of_thousands_is_a_new_numbering_and_no_loss() -> None:
-    view = SequenceView()
+    view = SequenceTracker()
     for number in (5, 40_000, 40_001, 3):
         assert view.heard(number) == (0, False)
     assert view.missing == 0

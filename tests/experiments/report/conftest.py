@@ -5,34 +5,8 @@ from typing import Any
 
 import pytest
 
-from experiments.cli import invoke
 from tests.experiments.sweep.made_up import made_up_rows, write_made_up
 from tests.support.sweep_store import write_series
-
-
-class KeptOpen:
-    """The session of all tests, which a command must not stop."""
-
-    def __init__(self, session: Any) -> None:
-        self._session = session
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._session, name)
-
-    def stop(self) -> None:
-        """Go on."""
-
-
-@pytest.fixture(scope="session")
-def commands(spark: Any) -> Any:
-    """Runs command lines on the session of all tests."""
-
-    def run(*arguments: str | Path) -> int:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("experiments.sweep.run.spark.session", lambda *_: KeptOpen(spark))
-            return invoke([str(argument) for argument in arguments])
-
-    return run
 
 
 @pytest.fixture(scope="session")

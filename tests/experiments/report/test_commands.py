@@ -56,7 +56,7 @@ def test_a_folder_without_results_is_told_before_spark_starts(
 ) -> None:
     from experiments.cli import invoke
 
-    monkeypatch.setattr("experiments.sweep.run.spark.session", None)
+    monkeypatch.setattr("experiments.sweep.run.spark_session.session", None)
     assert invoke([command, str(tmp_path)]) == 2
     assert "holds no results of a sweep" in capsys.readouterr().err
 

@@ -101,6 +101,7 @@ def test_a_sender_that_crashed_sends_all_again_as_another_instance() -> None:
 
 
 @pytest.mark.emu
+@pytest.mark.serial
 def test_a_slow_reader_loses_what_it_has_no_room_for() -> None:
     # 714 packets per second come, and 333 are read: of some 214 that come meanwhile more than half find no room.
     result = play([{"at": "300ms", "slow": "r2", "takes": "3ms", "room": 5, "for": "300ms"}])

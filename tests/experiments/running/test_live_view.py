@@ -67,6 +67,7 @@ def test_of_many_hosts_those_that_send_or_lose_most_are_shown() -> None:
 
 
 @pytest.mark.emu
+@pytest.mark.serial
 def test_a_run_is_watched_and_comes_to_the_same(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     data = {
         "name": "watched",

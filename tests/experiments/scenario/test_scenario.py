@@ -249,7 +249,7 @@ def test_items_of_a_list_are_replaced_by_number(tmp_path: Path) -> None:
     ("text", "line"),
     [
         ("name: [", "line 1, column 8: expected the node content, but found '<stream end>'"),
-        ("name: a\nname: b\n", "line 2, column 1: key 'name' is there twice"),
+        ("name: a\nname: b\n", "line 2, column 1: key 'name' appears twice"),
         ("- a\n", "a scenario is a mapping of keys to values, this is list"),
         ("", "a scenario is a mapping of keys to values, this is NoneType"),
         ("a: !!python/object:os.system x\n", "line 1, column 4: could not determine a constructor"),

@@ -11,7 +11,7 @@ from experiments.cli import invoke
 from experiments.running.run import run
 from experiments.scenario.scenario import load, parse
 from experiments.search import search as searching
-from experiments.search.search import Verdict, random_plan, search, shrink
+from experiments.search.search import BrokenRule, random_plan, search, shrink
 from protocols import registry
 from protocols.errors import ConfigError
 from protocols.rng import Rng
@@ -104,11 +104,11 @@ def test_plans_depend_on_the_key_alone_and_are_good_scenarios() -> None:
 
 
 def test_shrinking_leaves_what_is_needed() -> None:
-    def check(plan: list[dict[str, Any]]) -> Verdict | None:
+    def check(plan: list[dict[str, Any]]) -> BrokenRule | None:
         long = [fault for fault in plan if "crash" in fault and fault["for"] >= 0.1]
-        return Verdict("once", "", None) if len(long) >= 2 else None
+        return BrokenRule("once", "", None) if len(long) >= 2 else None
 
     plan = [{"at": 0.123456, "crash": f"r{n}", "for": 0.7} for n in range(1, 4)] + [{"at": 1.0, "step": "r1", "forward": "1s"}]
-    small, _, _ = shrink(plan, Verdict("once", "", None), check)
+    small, _, _ = shrink(plan, BrokenRule("once", "", None), check)
     assert len(small) == 2
     assert all(0.1 <= fault["for"] <= 0.2 and fault["at"] <= 0.001 for fault in small)

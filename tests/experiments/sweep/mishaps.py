@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from experiments.sweep.run.work import perform
+from experiments.sweep.run.single_run import perform
 
 __all__ = ["ERROR", "EXITS", "HANGS", "HUNGRY", "SEGFAULT", "unlucky"]
 

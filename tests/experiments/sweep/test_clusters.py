@@ -19,9 +19,9 @@ from experiments.sweep.store.datasets import parts, table
 from tests.experiments.conftest import need_spark
 from tests.experiments.sweep.files import write_sweep
 from tests.experiments.sweep.processes import alive, below, command_of
-from tests.experiments.sweep.test_conduct import command, comparable
+from tests.experiments.sweep.test_driver import command, comparable
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1500)]
 
 KEYS: dict[str, Any] = {
     "set": {"workload.size": "300kB", "topology.receivers": 40},
@@ -152,12 +152,12 @@ def count(path: Path) -> int:
 
 
 def test_the_packages_sent_to_workers_are_complete(tmp_path: Path) -> None:
-    from experiments.sweep.run.shipping import archive
+    from experiments.sweep.run.deployment import archive
 
     path = archive(tmp_path)
     site = next(entry for entry in sys.path if entry.endswith("site-packages"))
     # -S: without the .pth file that makes the checkout importable.
     source = f"import sys; sys.path[:0] = [{str(path)!r}]; sys.path.append({site!r}); import experiments.sweep.run.task as t, "
-    source += "experiments.sweep.run.work; print(t.__file__)"
+    source += "experiments.sweep.run.single_run; print(t.__file__)"
     told = subprocess.run([sys.executable, "-S", "-c", source], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert (told.stderr, told.stdout.strip()) == ("", f"{path}/experiments/sweep/run/task.py")

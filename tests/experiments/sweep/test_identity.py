@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from experiments.sweep.run import version
-from experiments.sweep.run.rounds import wanted
-from experiments.sweep.run.version import code_version, sources
+from experiments.sweep.run.adaptive import planned_runs
+from experiments.sweep.spec import code_version as code_version_module
 from experiments.sweep.spec import grid
+from experiments.sweep.spec.code_version import code_version, sources
 from tests.experiments.sweep.files import plan_of
 
 LOSS = "topology.link.down.loss"
 
 
 def ids(folder: Path, **keys: Any) -> list[str]:
-    return [run.run_id for run in wanted(plan_of(folder, **keys), {})]
+    return [run.run_id for run in planned_runs(plan_of(folder, **keys), {})]
 
 
 def test_every_run_has_a_name_of_its_own(tmp_path: Path) -> None:
@@ -52,15 +52,20 @@ def test_the_version_covers_what_a_run_imports_and_nothing_else() -> None:
         "sim.network",
         "topologies.channels",
         "experiments.running.run",
-        "experiments.sweep.store.catalog",
+        "experiments.sweep.spec.metrics",
     ):
         assert name in found
-    for name in ("experiments.cli", "experiments.commands.sweep", "experiments.sweep.run.spark", "experiments.drawing.svg"):
+    for name in (
+        "experiments.cli",
+        "experiments.commands.sweep",
+        "experiments.sweep.run.spark_session",
+        "experiments.drawing.svg",
+    ):
         assert name not in found
 
 
 def test_changed_source_is_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     changed = tmp_path / "sender.py"
     changed.write_text(sources()["protocols.norm.sender"].read_text() + "\n")
-    monkeypatch.setattr(version, "sources", lambda entry: {**sources(entry), "protocols.norm.sender": changed})
+    monkeypatch.setattr(code_version_module, "sources", lambda entry: {**sources(entry), "protocols.norm.sender": changed})
     assert code_version.__wrapped__() != code_version()

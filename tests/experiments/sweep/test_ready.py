@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.sweep.run.rounds import wanted
+from experiments.sweep.run.adaptive import planned_runs
 from experiments.sweep.spec.grid import SweepPlan
 from experiments.sweep.spec.sweep_file import load_sweep
 from tests.tidy.tree import ROOT, label
@@ -16,7 +16,7 @@ READY = [*sorted((ROOT / "experiments" / "sweeps").glob("*.yaml")), ROOT / "exam
 def test_every_point_of_a_ready_sweep_is_a_scenario(path: Path) -> None:
     plan = SweepPlan(load_sweep(path), path)
     assert plan.sweep.name == path.stem
-    assert len({run.run_id for run in wanted(plan, {})}) <= plan.most_runs
+    assert len({run.run_id for run in planned_runs(plan, {})}) <= plan.most_runs
 
 
 def test_the_page_shows_the_first_sweep_as_it_is() -> None:

@@ -17,12 +17,12 @@ LOSS, RECEIVERS = "topology.link.down.loss", "topology.receivers"
     ("keys", "line"),
     [
         ({"axis": {}}, "small.yaml: axis: value {} is not allowed; unknown key, known here: name, scenario, set, axes, zip"),
-        ({"axes": {LOSS: []}}, f"small.yaml: axes.{LOSS}: value [] is not allowed; it has no values; at least one"),
-        ({"axes": {LOSS: [0.1, 0.1]}}, "a value is there twice"),
+        ({"axes": {LOSS: []}}, f"small.yaml: axes.{LOSS}: value [] is not allowed; values is empty; at least one value"),
+        ({"axes": {LOSS: [0.1, 0.1]}}, "a value occurs twice"),
         ({"axes": {LOSS: {"from": 5, "to": 1}}}, "from has to be less than to"),
         ({"axes": {LOSS: {"from": 0, "to": 1, "scale": "log"}}}, "more than 0 on a log scale"),
-        ({"axes": {LOSS: {"from": "a", "to": "b"}}}, "from and to have to be numbers or quantities"),
-        ({"axes": {LOSS: {"from": 1}}}, "it needs values, or from and to"),
+        ({"axes": {LOSS: {"from": "a", "to": "b"}}}, "from and to must be numbers or quantities"),
+        ({"axes": {LOSS: {"from": 1}}}, "values, or from and to, are required"),
         ({"axes": {LOSS: {"values": [1], "from": 0, "to": 1}}}, "it has values and a range; one of both"),
         (
             {"axes": {"topology.nonsense": [1]}},
@@ -38,11 +38,11 @@ LOSS, RECEIVERS = "topology.link.down.loss", "topology.receivers"
         ),
         (
             {"axes": {LOSS: [0]}, "leave_out": ["size > 3"]},
-            "leave_out.0: value 'size > 3' is not allowed; 'size' is no axis; one of",
+            "leave_out.0: value 'size > 3' is not allowed; 'size' is not an axis; one of",
         ),
         ({"axes": {LOSS: [0]}, "leave_out": ["print('x')"]}, "is not known here; comparisons, and, or, not"),
-        ({"axes": {LOSS: [0]}, "leave_out": ["1 <"]}, "it is no comparison"),
-        ({"axes": {LOSS: [0]}, "leave_out": [f"{LOSS} == 0"]}, "leave_out: leaves no point at all"),
+        ({"axes": {LOSS: [0]}, "leave_out": ["1 <"]}, "it is not a comparison"),
+        ({"axes": {LOSS: [0]}, "leave_out": [f"{LOSS} == 0"]}, "leave_out: excludes every point"),
         (
             {"until": {"metric": "beauty", "width": 0.1}},
             "until.metric: value 'beauty' is not allowed; no such metric; one of completed",

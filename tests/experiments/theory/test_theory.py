@@ -7,7 +7,7 @@ import pytest
 
 from experiments.theory import links as theory_links
 from experiments.theory import multicast as theory
-from experiments.validation.frame import Entry, read_entries
+from experiments.validation.references import Reference, read_references
 
 Form = Callable[[Mapping[str, Any]], Mapping[str, float]]
 
@@ -119,15 +119,15 @@ FORMS: dict[str, Form] = {
 
 @pytest.mark.parametrize("family", FORMS)
 def test_closed_forms_agree_with_values_computed_elsewhere(family: str) -> None:
-    entries = [entry for entry in read_entries() if entry.family == family]
+    entries = [entry for entry in read_references() if entry.family == family]
     assert entries
     for entry in entries:
         for name, value in FORMS[family](entry.params).items():
             assert value == pytest.approx(entry.values[name], rel=2e-6, abs=1e-12), f"{entry.id} {name}"
 
 
-def _approximations() -> list[Entry]:
-    return [entry for entry in read_entries() if entry.family == "nack_rfc_approx"]
+def _approximations() -> list[Reference]:
+    return [entry for entry in read_references() if entry.family == "nack_rfc_approx"]
 
 
 def test_approximations_of_the_standards_are_as_printed() -> None:
@@ -138,7 +138,7 @@ def test_approximations_of_the_standards_are_as_printed() -> None:
 
 
 def test_quantiles_and_distribution_of_the_back_off_are_inverse() -> None:
-    for entry in read_entries():
+    for entry in read_references():
         if entry.family == "nack_backoff_fn" and "u" in entry.params:
             spread, group, u = entry.params["T"], entry.params["G"], entry.params["u"]
             z = theory.backoff_quantile(u, spread, group)

@@ -6,7 +6,7 @@
 import pytest
 
 from experiments.validation.families import validate
-from experiments.validation.frame import Entry, read_entries
+from experiments.validation.references import Reference, read_references
 
 CHOSEN = (
     "eth100.udp18",
@@ -18,12 +18,12 @@ CHOSEN = (
     "fjm2.fec.sym512",
     "fanout.broker.N8",
 )
-ENTRIES = {entry.id: entry for entry in read_entries()}
+ENTRIES = {entry.id: entry for entry in read_references()}
 
 
 @pytest.mark.parametrize("name", CHOSEN)
 def test_the_laboratory_agrees_with_arithmetic(name: str) -> None:
-    entry: Entry = ENTRIES[name]
+    entry: Reference = ENTRIES[name]
     (verdicts,) = validate([entry])
     assert verdicts
     assert not [verdict for verdict in verdicts if not verdict.good]

@@ -3,7 +3,7 @@
 import pytest
 
 from experiments.validation.families import families
-from experiments.validation.frame import judge, read_entries
+from experiments.validation.references import check_values, read_references
 
 SPREAD = [
     "ge.0.stats",
@@ -22,13 +22,13 @@ SPREAD = [
     "implosion.G100.Q50",
     "implosion.G20.Q50",
 ]
-ENTRIES = {entry.id: entry for entry in read_entries()}
+ENTRIES = {entry.id: entry for entry in read_references()}
 
 
 @pytest.mark.parametrize("name", SPREAD)
 def test_a_link_does_what_theory_says(name: str) -> None:
     entry = ENTRIES[name]
-    verdicts = judge(entry, families()[entry.family](entry, 0.1))
+    verdicts = check_values(entry, families()[entry.family](entry, 0.1))
     assert verdicts
     for verdict in verdicts:
         assert verdict.good, verdict

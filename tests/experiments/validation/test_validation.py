@@ -12,11 +12,19 @@ import pytest
 
 from experiments.cli import invoke
 from experiments.validation import families
-from experiments.validation.frame import Entry, Measured, Verdict, judge, mean_of, ratio_of, read_entries
-from experiments.validation.page import page
+from experiments.validation.references import (
+    Measured,
+    Reference,
+    ReferenceCheck,
+    check_values,
+    mean_of,
+    ratio_of,
+    read_references,
+)
+from experiments.validation.validation_page import validation_page
 from protocols.errors import UsageError
 
-ENTRIES = {entry.id: entry for entry in read_entries()}
+ENTRIES = {entry.id: entry for entry in read_references()}
 
 SPREAD = {
     "nack.EN.mcast.G10.K4": 0.15,
@@ -54,9 +62,9 @@ def test_the_machines_do_what_theory_says(id: str) -> None:
         assert verdict.good, f"{verdict.name}: {verdict.measured} (SE {verdict.error}), theory says {verdict.reference}"
 
 
-def entry(tolerance: float, value: float = 10.0) -> Entry:
+def entry(tolerance: float, value: float = 10.0) -> Reference:
     """A reference with a relative tolerance."""
-    return Entry("x", "f", "", "", {}, {"value": value}, {"type": "stat", "rel": tolerance})
+    return Reference("x", "f", "", "", {}, {"value": value}, {"type": "stat", "rel": tolerance})
 
 
 @pytest.mark.parametrize(
@@ -69,12 +77,12 @@ def entry(tolerance: float, value: float = 10.0) -> Entry:
     ],
 )
 def test_a_value_may_differ_by_the_tolerance_or_four_standard_errors(measured: Measured, good: bool) -> None:
-    (verdict,) = judge(entry(0.05), {"value": measured})
+    (verdict,) = check_values(entry(0.05), {"value": measured})
     assert verdict.good is good
 
 
 def test_verdicts_on_numbers_of_numpy_go_into_json() -> None:
-    (verdict,) = judge(entry(0.05), {"value": Measured(np.float64(10.4), np.float64(0.1))})
+    (verdict,) = check_values(entry(0.05), {"value": Measured(np.float64(10.4), np.float64(0.1))})
     assert json.loads(json.dumps(asdict(verdict)))["good"] is True
 
 
@@ -87,7 +95,9 @@ def test_standard_errors_are_those_of_means() -> None:
 
 
 def test_a_wrong_machine_would_be_noticed() -> None:
-    wrong = Entry("arq.EM.R10.p0.1", "arq_nofec", "", "", {"R": 10, "p": 0.12}, {"value": 1.758}, {"type": "stat", "rel": 0.02})
+    wrong = Reference(
+        "arq.EM.R10.p0.1", "arq_nofec", "", "", {"R": 10, "p": 0.12}, {"value": 1.758}, {"type": "stat", "rel": 0.02}
+    )
     (verdicts,) = families.validate([wrong], 0.3)
     assert not all(verdict.good for verdict in verdicts)
 
@@ -126,20 +136,20 @@ def test_an_interrupted_validation_goes_on_where_it_was(tmp_path: Path, capsys: 
     out, part = tmp_path / "page.md", tmp_path / "page.md.part"
     long = [*QUICK, "--out", str(out)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(families, "judge", _interrupting(after=5))
+        patch.setattr(families, "check_values", _interrupting(after=5))
         assert invoke([*long, "--jobs", "1"]) == 130
     assert not out.exists()
     assert len(part.read_text().splitlines()) == 1 + 5
     capsys.readouterr()
     assert invoke(long) == 2
-    assert "page.md.part is left from an interrupted run; go on with --resume" in capsys.readouterr().err
+    assert "page.md.part is left from an interrupted run; continue with --resume" in capsys.readouterr().err
     assert invoke([*long, "--resume", "--effort", "0.1"]) == 2
     assert '"effort": 0.05' in capsys.readouterr().err
     # The last line was being written when it ended; of the others the first is recognised by what nobody measures.
     lines = part.read_text().splitlines(keepends=True)
     part.write_text(lines[0] + "{}\n")
     assert invoke([*long, "--resume"]) == 2
-    assert "page.md.part was changed by somebody else" in capsys.readouterr().err
+    assert "page.md.part is damaged" in capsys.readouterr().err
     lines[1] = re.sub(r'"measured": [^,]*', '"measured": 0.125', lines[1])
     part.write_text("".join(lines)[:-9])
     assert invoke([*long, "--resume"]) == 0
@@ -159,17 +169,17 @@ def test_a_page_that_cannot_be_written_is_refused_before_anything_is_measured(
     assert not list(tmp_path.iterdir())
 
 
-def _interrupting(after: int) -> Callable[..., list[Verdict]]:
+def _interrupting(after: int) -> Callable[..., list[ReferenceCheck]]:
     """Judges so many entries until Ctrl-C is pressed."""
     left = iter(range(after))
 
-    def judging(*told: Any) -> list[Verdict]:
+    def judging(*told: Any) -> list[ReferenceCheck]:
         if next(left, None) is None:
             raise KeyboardInterrupt
-        return judge(*told)
+        return check_values(*told)
 
     return judging
 
 
 def test_what_differs_stands_out() -> None:
-    assert "**differs**" in page(judge(entry(0.01), {"value": Measured(11.0)}), 1.0)
+    assert "**differs**" in validation_page(check_values(entry(0.01), {"value": Measured(11.0)}), 1.0)

@@ -1,1 +1,1 @@
-"""Tests of the ARQ baselines."""
+"""Tests of the ARQ protocols."""

@@ -1,4 +1,4 @@
-"""Who speaks when in A, N1 and N2: one machine at a time, by hand."""
+"""The senders and receivers of A, N1 and N2: what is sent, to whom and when, one machine at a time."""
 
 from typing import Any
 
@@ -6,6 +6,9 @@ import pytest
 
 from protocols.arq import N1, N2, A
 from protocols.arq.messages import Ack, Data, End, Nack, identity_of
+from protocols.arq.receiver import ArqReceiver
+from protocols.arq.repair_policy import RepairPolicy
+from protocols.arq.session import Session
 from protocols.events import FlushCompleted, ObjectAborted, ObjectReceived, SenderReset, SenderSilent
 from protocols.machine import Content, Group, Machine, Message, Sender
 from protocols.spec import ProtocolSpec
@@ -24,7 +27,7 @@ TIMES: dict[str, dict[str, Any]] = {
 
 
 def receiver(kind: ProtocolSpec, **more: Any) -> tuple[Machine, Recorder]:
-    """A started receiver, node 2."""
+    """Return a started receiver, node 2, and its ports."""
     ports = Recorder()
     machine = kind.make_receiver(ports, kind.config(segment=SEGMENT, **(TIMES[kind.name] | more)), 2, GROUP)
     machine.start(0.0)
@@ -32,7 +35,7 @@ def receiver(kind: ProtocolSpec, **more: Any) -> tuple[Machine, Recorder]:
 
 
 def sender(kind: ProtocolSpec, **more: Any) -> tuple[Sender, Recorder]:
-    """A started sender, node 1, that has sent its one object."""
+    """Return a sender, node 1, that has sent its only object, and its ports."""
     ports = Recorder()
     config = kind.config(segment=SEGMENT, rate=1e9, **({"robust": 3} | TIMES[kind.name] | more))
     machine = kind.make_sender(ports, config, 1, GROUP, 7)
@@ -43,7 +46,7 @@ def sender(kind: ProtocolSpec, **more: Any) -> tuple[Sender, Recorder]:
 
 
 def run(machine: Machine, until: float) -> None:
-    """Wake the machine whenever it wants, up to a time."""
+    """Wake the machine at its deadlines, up to `until` seconds."""
     for _ in range(10_000):
         if machine.deadline > until:
             return
@@ -52,7 +55,7 @@ def run(machine: Machine, until: float) -> None:
 
 
 def unit(number: int, *, object_id: int = 0, instance: int = 7, first: int = 0, repair: bool = False) -> Data:
-    """One unit of the object."""
+    """Return the DATA message of one unit of the object."""
     content = pattern(SIZE)
     payload = b"name" if number == 0 else content[(number - 1) * SEGMENT : number * SEGMENT]
     named = identity_of(1, object_id, number)
@@ -60,24 +63,24 @@ def unit(number: int, *, object_id: int = 0, instance: int = 7, first: int = 0, 
 
 
 def hear(machine: Machine, now: float, *messages: Message) -> None:
-    """Deliver messages from the sender."""
+    """Deliver messages of the sender."""
     for message in messages:
         machine.receive(message, "home", GROUP, now)
 
 
 def said(ports: Recorder) -> list[Message]:
-    """Everything sent so far."""
+    """Return all messages sent so far."""
     return [packet.message for packet in ports.packets]
 
 
-def test_a_acknowledges_every_packet_to_its_sender_even_twice() -> None:
+def test_a_acknowledges_every_packet_to_its_sender_duplicates_too() -> None:
     machine, ports = receiver(A)
     hear(machine, 0.0, unit(0), unit(2), unit(2))
     assert said(ports) == [Ack(1, 7, 0, number, 2) for number in (0, 2, 2)]
     assert {packet.to for packet in ports.packets} == {"home"}
 
 
-def test_n1_asks_the_sender_at_once_for_each_missing_packet_and_again_after_the_timeout() -> None:
+def test_n1_sends_a_nack_for_each_missing_packet_at_once_and_again_after_the_timeout() -> None:
     machine, ports = receiver(N1)
     hear(machine, 0.0, unit(0), unit(3))
     assert said(ports) == [Nack(1, 7, 0, number, 2) for number in (1, 2)]
@@ -90,7 +93,25 @@ def test_n1_asks_the_sender_at_once_for_each_missing_packet_and_again_after_the_
     assert isinstance(ports.events[-1], ObjectReceived)
 
 
-def test_n2_waits_before_it_asks_the_group() -> None:
+def test_n1_ignores_the_nack_of_another_receiver() -> None:
+    machine, ports = receiver(N1)
+    hear(machine, 0.0, unit(0), unit(1))
+    machine.receive(Nack(1, 7, 0, 2, 3), "r3", GROUP, 0.0)
+    assert not ports.packets
+    assert machine.counts()["data_lost"] == 0
+
+
+def test_a_receiver_with_the_base_policy_sends_no_feedback() -> None:
+    ports = Recorder()
+    session = Session(ports, A.config(segment=SEGMENT), 2, GROUP)
+    machine = ArqReceiver(session, RepairPolicy())
+    hear(machine, 0.0, unit(0), unit(2), unit(3), unit(1, repair=True))
+    assert not ports.packets
+    assert isinstance(ports.events[-1], ObjectReceived)
+    assert machine.deadline > 1e6
+
+
+def test_n2_multicasts_a_nack_after_a_back_off() -> None:
     machine, ports = receiver(N2)
     hear(machine, 0.0, unit(0), unit(2))
     assert not ports.packets
@@ -99,7 +120,7 @@ def test_n2_waits_before_it_asks_the_group() -> None:
     assert ports.packets[0].to == GROUP
 
 
-def test_n2_is_silent_when_another_asked_first_and_asks_when_no_repair_comes() -> None:
+def test_n2_suppresses_its_nack_after_that_of_another_receiver_until_the_timeout() -> None:
     machine, ports = receiver(N2)
     hear(machine, 0.0, unit(0), unit(2))
     machine.receive(Nack(1, 7, 0, 1, 3), "r3", GROUP, 0.0)
@@ -110,7 +131,7 @@ def test_n2_is_silent_when_another_asked_first_and_asks_when_no_repair_comes() -
     assert said(ports) == [Nack(1, 7, 0, 1, 2)]
 
 
-def test_n2_learns_from_others_what_it_has_not_missed_yet() -> None:
+def test_n2_finds_a_unit_missing_by_the_nack_of_another_receiver() -> None:
     machine, ports = receiver(N2)
     hear(machine, 0.0, unit(0), unit(1))
     machine.receive(Nack(1, 7, 0, 2, 3), "r3", GROUP, 0.0)
@@ -120,14 +141,14 @@ def test_n2_learns_from_others_what_it_has_not_missed_yet() -> None:
 
 
 @pytest.mark.parametrize("kind", [N1, N2], ids=lambda kind: str(kind.name))
-def test_an_end_shows_what_was_lost_at_the_end(kind: ProtocolSpec) -> None:
+def test_an_end_message_reveals_losses_of_the_last_units(kind: ProtocolSpec) -> None:
     machine, ports = receiver(kind)
     hear(machine, 0.0, unit(0), unit(1), unit(2), End(1, 7, 0, UNITS, 0))
     run(machine, 0.6)
     assert said(ports) == [Nack(1, 7, 0, 3, 2)]
 
 
-def test_an_object_of_which_nothing_came_is_asked_for_from_its_head() -> None:
+def test_of_an_object_lost_entirely_the_head_is_requested_first() -> None:
     machine, ports = receiver(N1)
     hear(machine, 0.0, End(1, 7, 0, UNITS, 0))
     assert said(ports) == [Nack(1, 7, 0, 0, 2)]
@@ -135,7 +156,7 @@ def test_an_object_of_which_nothing_came_is_asked_for_from_its_head() -> None:
     assert said(ports)[1:] == [Nack(1, 7, 0, number, 2) for number in (1, 2, 3)]
 
 
-def test_who_asks_in_vain_gives_up() -> None:
+def test_an_object_is_aborted_after_robust_nacks_without_repair() -> None:
     machine, ports = receiver(N1, robust=3)
     hear(machine, 0.0, unit(0), unit(2))
     run(machine, 100.0)
@@ -144,14 +165,14 @@ def test_who_asks_in_vain_gives_up() -> None:
     assert machine.deadline > 1e6
 
 
-def test_a_silent_sender_is_reported_while_something_is_missing() -> None:
+def test_a_silent_sender_is_reported_and_its_incomplete_objects_aborted() -> None:
     machine, ports = receiver(A, robust=3)
     hear(machine, 0.0, unit(0))
     run(machine, 100.0)
     assert [type(event) for event in ports.events[-2:]] == [SenderSilent, ObjectAborted]
 
 
-def test_objects_that_are_not_served_any_more_are_given_up() -> None:
+def test_objects_before_the_first_one_served_are_aborted() -> None:
     machine, ports = receiver(N1)
     hear(machine, 0.0, unit(0), unit(0, object_id=5, first=4))
     gone = [event.object_id for event in ports.events if isinstance(event, ObjectAborted)]
@@ -159,7 +180,7 @@ def test_objects_that_are_not_served_any_more_are_given_up() -> None:
     assert said(ports)[-1] == Nack(1, 7, 4, 0, 2)
 
 
-def test_a_restarted_sender_begins_anew() -> None:
+def test_a_restarted_sender_has_a_new_state() -> None:
     machine, ports = receiver(N1)
     hear(machine, 0.0, unit(0), unit(0, instance=8))
     assert any(isinstance(event, SenderReset) for event in ports.events)
@@ -167,7 +188,7 @@ def test_a_restarted_sender_begins_anew() -> None:
     assert sum(isinstance(event, ObjectReceived) for event in ports.events) == 1
 
 
-def test_requests_that_come_together_are_served_by_one_repair() -> None:
+def test_nacks_within_the_gather_time_are_served_by_one_repair() -> None:
     machine, _ = sender(N1)
     for node in (2, 3, 4):
         machine.receive(Nack(1, 7, 0, 2, node), f"r{node}", GROUP, 0.1)
@@ -183,21 +204,21 @@ def test_requests_that_come_together_are_served_by_one_repair() -> None:
     assert machine.counts()["repairs_sent"] == 2
 
 
-def test_a_request_right_after_the_first_transmission_counts() -> None:
+def test_a_nack_right_after_the_first_transmission_is_served() -> None:
     machine, _ = sender(N2)
     machine.receive(Nack(1, 7, 0, 2, 3), "r3", GROUP, 0.011)
     run(machine, 0.02)
     assert machine.counts()["repairs_sent"] == 1
 
 
-def test_an_unanswered_end_finishes_the_session() -> None:
+def test_robust_end_messages_without_nack_finish_the_session() -> None:
     machine, ports = sender(N1)
     run(machine, 1e6)
     assert [message for message in said(ports) if isinstance(message, End)] == 3 * [End(1, 7, 0, UNITS, 0)]
     assert [event for event in ports.events if isinstance(event, FlushCompleted)] == [FlushCompleted(0)]
 
 
-def test_a_repeats_until_everybody_it_knows_has_acknowledged() -> None:
+def test_a_repeats_units_until_all_known_receivers_have_acknowledged_them() -> None:
     machine, ports = sender(A)
     for number in range(UNITS):
         machine.receive(Ack(1, 7, 0, number, 2), "r2", GROUP, 0.1)
@@ -211,7 +232,7 @@ def test_a_repeats_until_everybody_it_knows_has_acknowledged() -> None:
     assert isinstance(ports.events[-1], FlushCompleted)
 
 
-def test_a_forgets_who_is_silent() -> None:
+def test_a_forgets_receivers_without_acks() -> None:
     machine, ports = sender(A)
     for number in range(UNITS):
         machine.receive(Ack(1, 7, 0, number, 2), "r2", GROUP, 0.1)

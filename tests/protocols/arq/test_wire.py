@@ -1,4 +1,4 @@
-"""Messages of the baselines survive the wire, and nothing else gets past it."""
+"""The wire format of the ARQ messages: what is encoded is decoded to the same, and other bytes are rejected."""
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +18,7 @@ ENDS = st.builds(End, WORD, HALF, WORD, st.integers(1, MOST_UNITS), WORD)
 
 @st.composite
 def data(draw: st.DrawFn) -> Data:
-    """Units of objects that make sense."""
+    """Draw a unit of an object of a possible size."""
     size, segment = draw(st.integers(0, 100_000)), draw(st.integers(1, 1400))
     unit = draw(st.integers(0, -(-size // segment)))
     length = draw(st.integers(0, 50)) if unit == 0 else min(segment, size - (unit - 1) * segment)
@@ -31,7 +31,7 @@ def data(draw: st.DrawFn) -> Data:
 
 @settings(derandomize=True, deadline=None)
 @given(FEEDBACK | ENDS | data())
-def test_messages_survive_the_wire_with_the_size_they_say(message: Ack | Nack | End | Data) -> None:
+def test_messages_are_decoded_to_the_same_and_have_the_size_of_size_of(message: Ack | Nack | End | Data) -> None:
     coded = ArqCodec().encode(message)
     assert len(coded) == size_of(message)
     assert ArqCodec().decode(coded) == message
@@ -39,7 +39,7 @@ def test_messages_survive_the_wire_with_the_size_they_say(message: Ack | Nack | 
 
 @settings(derandomize=True, deadline=None, max_examples=300)
 @given(st.binary(max_size=60) | st.binary(max_size=60).map(lambda rest: b"\xa7\x01" + rest))
-def test_noise_is_a_wire_error_or_a_message(noise: bytes) -> None:
+def test_random_bytes_are_a_wire_error_or_a_message(noise: bytes) -> None:
     try:
         message = ArqCodec().decode(noise)
     except WireError:
@@ -47,18 +47,18 @@ def test_noise_is_a_wire_error_or_a_message(noise: bytes) -> None:
     assert ArqCodec().decode(ArqCodec().encode(message)) == message
 
 
-def test_a_segment_of_the_wrong_length_is_refused() -> None:
+def test_a_segment_of_the_wrong_length_is_a_wire_error() -> None:
     good = ArqCodec().encode(Data(1, 0, 0, 1, 0, 100, 50, True, False, bytes(50), 50))
     with pytest.raises(WireError, match="49 bytes"):
         ArqCodec().decode(good[:-1])
 
 
-def test_what_does_not_fit_the_wire_is_the_callers_fault() -> None:
-    with pytest.raises(UsageError, match="does not fit"):
+def test_a_value_out_of_its_fields_range_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="out of its field"):
         ArqCodec().encode(Ack(1, 0, -1, 0, 2))
 
 
-def test_content_has_the_names_norm_gives_it() -> None:
+def test_content_has_the_same_identity_as_in_norm() -> None:
     assert identity_of(1, 3, 0) == info_identity(1, 3)
     assert identity_of(1, 3, 8) == 1 << 48 | 3 << 32 | 7
     assert NormData.kind == Data.kind

@@ -1,1 +1,1 @@
-"""Tests."""
+"""Tests of erasure coding."""

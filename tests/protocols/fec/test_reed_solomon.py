@@ -1,4 +1,4 @@
-"""Reed-Solomon against the encoders of NRL NORM, and against losing any symbols."""
+"""Reed-Solomon coding against the encoders of NRL's NORM, and with all patterns of erasures."""
 
 import hashlib
 import random
@@ -41,7 +41,7 @@ def test_generator_rows_equal_those_of_nrl(generator: dict[str, Any]) -> None:
     assert [list(row) for row in rows] == generator["rows"]
 
 
-def test_only_the_wanted_parity_symbols_come_in_the_order_asked_for() -> None:
+def test_the_wanted_parity_symbols_are_returned_in_the_given_order() -> None:
     sources = [bytes([i]) * 10 for i in range(7)]
     every = encode(8, 5, sources, range(5))
     assert encode(8, 5, sources, [4, 1]) == [every[4], every[1]]
@@ -66,7 +66,7 @@ def test_any_erasures_up_to_the_parity_are_decoded(draw: st.DataObject) -> None:
 
 
 def test_too_few_symbols_are_an_error_of_the_caller() -> None:
-    with pytest.raises(UsageError, match="2 symbols are missing, but only 1"):
+    with pytest.raises(UsageError, match="2 source symbols are missing, but only 1"):
         decode(4, 2, 3, {0: b"a"}, {1: b"b"})
 
 
@@ -76,7 +76,7 @@ def test_impossible_blocks_are_an_error_of_the_caller(k: int, parity: int, count
         encode(k, parity, [b"x"] * count, [])
 
 
-def test_parity_that_the_block_does_not_have_is_refused() -> None:
+def test_parity_that_the_block_does_not_have_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="the block has 2"):
         encode(4, 2, [b"x"] * 4, [2])
     with pytest.raises(UsageError, match="the block has 2"):

@@ -1,4 +1,4 @@
-"""SRM: requests after distance timers, exponential back-off, and repairs by whoever has the packet."""
+"""SRM: requests by distance timers with exponential back-off, and repairs by any member that has the packet."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ GROUP = Group("all")
 
 
 def receiver(**more: Any) -> tuple[Machine, Recorder]:
-    """A started receiver, node 2, at distance 1 from everybody."""
+    """Return a started receiver, node 2, at a distance of 1 s from all members, and its ports."""
     ports = Recorder()
     machine = PROTOCOL.make_receiver(ports, PROTOCOL.config(segment=100, distance=1.0, timeout=100.0, **more), 2, GROUP)
     machine.start(0.0)
@@ -21,19 +21,19 @@ def receiver(**more: Any) -> tuple[Machine, Recorder]:
 
 
 def unit(number: int, *, repair: bool = False) -> Data:
-    """One unit of an object of two segments."""
+    """Return the DATA message of one unit of an object of two segments."""
     length = 100 if number else 0
     return Data(1, 7, 0, number, 0, 200, 100, True, repair, bytes(length), length, identity_of(1, 0, number))
 
 
 def run(machine: Machine, until: float) -> None:
-    """Wake the machine whenever it wants, up to a time."""
+    """Wake the machine at its deadlines, up to `until` seconds."""
     while machine.deadline <= until:
         machine.wake(machine.deadline)
 
 
 def times(machine: Machine, ports: Recorder, until: float) -> list[float]:
-    """When packets are sent, up to a time."""
+    """Run up to `until` seconds; returns the times at which packets were sent."""
     found: list[float] = []
     while machine.deadline <= until:
         now, before = machine.deadline, len(ports.packets)
@@ -53,7 +53,7 @@ def test_requests_wait_between_c1_and_c1_and_c2_distances_and_twice_as_long_each
     assert {packet.to for packet in ports.packets} == {GROUP}
 
 
-def test_a_request_of_another_doubles_the_wait_once_per_round() -> None:
+def test_requests_of_others_double_the_timer_once_per_round() -> None:
     machine, ports = receiver(c1=2.0, c2=2.0)
     for message in (unit(0), unit(2)):
         machine.receive(message, "home", GROUP, 0.0)
@@ -64,7 +64,7 @@ def test_a_request_of_another_doubles_the_wait_once_per_round() -> None:
     assert 5.0 <= first <= 9.0
 
 
-def test_a_member_repairs_what_it_has_and_then_rests() -> None:
+def test_a_member_repairs_a_unit_once_and_ignores_requests_during_the_hold_time() -> None:
     machine, ports = receiver(d1=1.0, d2=1.0)
     for message in (unit(0), unit(1), unit(2)):
         machine.receive(message, "home", GROUP, 0.0)
@@ -79,7 +79,7 @@ def test_a_member_repairs_what_it_has_and_then_rests() -> None:
     assert len(times(machine, ports, sent + 20.0)) == 1
 
 
-def test_a_repair_by_another_cancels_ones_own() -> None:
+def test_a_repair_by_another_member_suppresses_the_own_repair() -> None:
     machine, ports = receiver()
     for message in (unit(0), unit(1), unit(2)):
         machine.receive(message, "home", GROUP, 0.0)
@@ -89,7 +89,7 @@ def test_a_repair_by_another_cancels_ones_own() -> None:
     assert machine.counts()["repairs_suppressed"] == 1
 
 
-def test_a_repair_of_a_member_completes_an_object() -> None:
+def test_a_repair_by_a_member_completes_an_object() -> None:
     machine, ports = receiver()
     for message in (unit(0), unit(2)):
         machine.receive(message, "home", GROUP, 0.0)
@@ -98,7 +98,7 @@ def test_a_repair_of_a_member_completes_an_object() -> None:
     assert machine.deadline > 1e6
 
 
-def test_the_sender_leaves_a_repair_to_who_was_first() -> None:
+def test_a_repair_by_a_member_suppresses_that_of_the_sender() -> None:
     ports = Recorder()
     config = PROTOCOL.config(segment=100, rate=1e9, distance=1.0, timeout=100.0)
     machine = PROTOCOL.make_sender(ports, config, 1, GROUP, 7)

@@ -1,4 +1,4 @@
-"""An export says of every node and link what the topology says; other tools' own readers and a plain parser are the judges."""
+"""Exports contain the nodes and links of the topology, as read by other tools' parsers."""
 
 import ast
 from pathlib import Path
@@ -46,7 +46,7 @@ TWO_SITES: dict[str, Any] = {
 
 
 def constants(text: str) -> dict[str, Any]:
-    """The tables of a script, read without running it."""
+    """Return the tables of a script without running it."""
     found = {}
     for node in ast.parse(text).body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id.isupper():
@@ -54,7 +54,7 @@ def constants(text: str) -> dict[str, Any]:
     return found
 
 
-def test_a_mininet_script_slows_every_end_of_every_link_as_the_topology_says() -> None:
+def test_a_mininet_script_impairs_every_end_of_every_link_as_the_topology_says() -> None:
     text, missing = mininet_script(written(**LAN), "lan", "lan.py")
     impair = constants(text)["IMPAIR"]
     assert missing == []
@@ -69,7 +69,7 @@ def test_a_mininet_script_slows_every_end_of_every_link_as_the_topology_says() -
     assert "loss" not in up
 
 
-def test_a_router_in_a_script_knows_every_host_by_the_port_it_is_behind() -> None:
+def test_a_router_in_a_script_has_a_route_to_every_host() -> None:
     prepare = constants(mininet_script(written(**TWO_SITES), "sites", "sites.py")[0])["PREPARE"]
     routes = [line for line in prepare["east"] if line.startswith("ip route")]
     assert routes == [
@@ -79,7 +79,7 @@ def test_a_router_in_a_script_knows_every_host_by_the_port_it_is_behind() -> Non
     ]
 
 
-def test_names_no_kernel_takes_are_replaced_and_said() -> None:
+def test_names_too_long_for_interfaces_are_replaced_with_a_comment() -> None:
     hosts = ("a-very-long-name", "Berlin", "hx1")
     nodes: dict[str, Any] = {name: {} for name in hosts} | {"s": {"kind": "switch"}}
     topology = written(nodes=nodes, links=[{"ends": (name, "s")} for name in hosts])
@@ -124,7 +124,7 @@ def test_a_core_file_has_each_direction_that_differs_as_a_link_of_its_own() -> N
     assert (first.get("ip4"), first.get("ip4_mask")) == ("10.0.0.1", "8")
 
 
-def test_core_is_not_given_a_router_it_could_not_address() -> None:
+def test_a_core_export_rejects_routers() -> None:
     with pytest.raises(ConfigError, match="node west: kind router is not allowed in a CORE export; host or switch"):
         core_xml(written(**TWO_SITES), "sites")
 
@@ -139,20 +139,22 @@ def test_ready_scenarios_become_valid_python_and_a_valid_lab(name: str, tmp_path
     assert len(LabParser.parse(str(tmp_path)).machines) == len(topology.hosts) + len(topology.switches)
 
 
-def test_what_can_not_be_exported_is_said_on_stderr_and_in_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_can_not_be_exported_is_listed_on_stderr_and_in_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     script = tmp_path / "wan.py"
     assert invoke(["topo", str(SCENARIOS / "router-single-mac.yaml"), "--mininet", str(script)]) == 0
     err = capsys.readouterr().err
     assert "not in the export: node router: " in err
-    assert "# Not in here: node router: " in script.read_text(encoding="utf-8")
+    assert "# Not exported: node router: " in script.read_text(encoding="utf-8")
 
 
-def test_a_topo_command_that_would_write_nothing_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_topo_command_that_would_write_nothing_is_rejected(capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["topo", str(SCENARIOS / "wan.yaml")]) == 2
     assert "nothing to write; name --svg" in capsys.readouterr().err
 
 
-def test_too_many_hosts_for_an_emulator_are_refused() -> None:
+def test_too_many_hosts_for_an_emulator_are_rejected() -> None:
     crowd = {**LAN, "nodes": {**LAN["nodes"], "r": {"count": 2000}}}
     with pytest.raises(ConfigError, match="2001 hosts are not allowed in an export; 1000 at most"):
         mininet_script(written(**crowd), "", "")

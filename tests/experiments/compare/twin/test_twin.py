@@ -9,8 +9,8 @@ import yaml
 
 from experiments.cli import invoke
 from experiments.commands.twin import READY
-from experiments.compare.twin.page import page
-from experiments.compare.twin.runs import twin
+from experiments.compare.twin.fidelity_page import fidelity_page
+from experiments.compare.twin.paired_runs import twin
 from experiments.compare.twin.worlds import observe
 from experiments.scenario.scenario import Scenario, load, parse
 
@@ -74,7 +74,7 @@ def test_a_receiver_that_completes_in_one_world_only_is_named() -> None:
     cut = small(duration="100ms")
     verdict = twin((small(), cut), ("sim", "sim"), 2)
     assert {"completion_time", "completed"} <= set(verdict.differing)
-    assert "a value in one world only" in page([verdict])
+    assert "a value in one world only" in fidelity_page([verdict])
 
 
 def test_lost_are_the_first_transmissions_a_link_lost() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from experiments.inspection.agreement import differences, dissected
+from experiments.inspection.dissector_check import differences, dissected
 from protocols.norm.dissector.layers import (
     ExtFti,
     ExtFtiGeneral,

@@ -1,0 +1,282 @@
+"""Inject faults into an emulated network: partitions, link outages and changes, host crashes, slow applications.
+
+Packets are dropped by ingress filters of the kernel. Filters and queues are prepared before the run, so injecting a fault
+takes a few milliseconds; the log has the planned and the real times.
+"""
+
+import socket
+import struct
+import time
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import inf
+from typing import Any
+
+from emu.fault_targets import FaultTargets, Filter
+from emu.network import EmulatedNetwork
+from emu.node_processes import NodeProcesses
+from emu.requirements import LOSS
+from emu.shaping import LinkShape
+from emu.tc import TcProcess
+from protocols.errors import UnsupportedError
+
+__all__ = ["LinkChange", "HostCrash", "LinkOutage", "InjectedFault", "FaultInjector", "NetworkPartition", "SlowApplication"]
+
+_DROP_ALL = "1,6 0 0 2"
+"""Classic BPF: drop every packet."""
+
+
+def _drop_sources(addresses: Sequence[str]) -> str:
+    """Return classic BPF that drops packets from these IPv4 addresses and leaves all others to the next filter."""
+    numbers = [struct.unpack("!I", socket.inet_aton(address))[0] for address in addresses]
+    steps = ["32 0 0 26", *(step for number in numbers for step in (f"21 0 1 {number}", "6 0 0 2")), "6 0 0 4294967295"]
+    return f"{len(steps)},{','.join(steps)}"
+
+
+@dataclass(slots=True)
+class InjectedFault(ABC):
+    """A fault that begins `at` seconds and lasts for `duration` seconds, None: until the end of the run.
+
+    `verb` is its kind in a scenario, `description` its operands for the log.
+    """
+
+    verb: str
+    description: str
+    at: float
+    duration: float | None
+
+    @abstractmethod
+    def prepare(self, targets: FaultTargets) -> None:
+        """Prepare the fault before the run. Raises UnsupportedError if the kernel refuses what it needs."""
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Begin the fault."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """End the fault."""
+
+    @property
+    def count(self) -> int:
+        """Number added to the counter of the fault's verb."""
+        return 1
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the kernel features it needs (`emu.requirements.KERNEL`)."""
+        return []
+
+
+class _FilterFault(InjectedFault):
+    """A fault made of ingress filters."""
+
+    _filters: list[Filter]
+
+    @property
+    def features(self) -> list[str]:
+        """BPF filters, as for random loss."""
+        return ["loss"]
+
+    def begin(self) -> None:
+        """Install the filters."""
+        for ingress_filter in self._filters:
+            ingress_filter.install()
+
+    def end(self) -> None:
+        """Remove the filters."""
+        for ingress_filter in self._filters:
+            ingress_filter.remove()
+
+
+class NetworkPartition(_FilterFault):
+    """Drop packets between hosts. `blocked` pairs each host with the hosts whose packets it does not receive."""
+
+    def __init__(
+        self, description: str, at: float, duration: float | None, blocked: Sequence[tuple[str, Sequence[str]]]
+    ) -> None:
+        super().__init__("partition", description, at, duration)
+        self._blocked = blocked
+
+    def prepare(self, targets: FaultTargets) -> None:
+        """Make an ingress filter at the device of each host."""
+        address = targets.network.address
+        self._filters = [
+            targets.filter(*targets.network.port(host), _drop_sources([address(name) for name in names]))
+            for host, names in self._blocked
+        ]
+
+
+class LinkOutage(_FilterFault):
+    """Drop every packet on the links between pairs of neighbours."""
+
+    def __init__(self, description: str, at: float, duration: float | None, pairs: Sequence[tuple[str, str]]) -> None:
+        super().__init__("flap", description, at, duration)
+        self._pairs = pairs
+
+    def prepare(self, targets: FaultTargets) -> None:
+        """Make an ingress filter at both ends of each link."""
+        ends = [end for near, far in self._pairs for end in targets.network.ends(near, far)]
+        self._filters = [targets.filter(*end, _DROP_ALL) for end in ends]
+
+
+class LinkChange(InjectedFault):
+    """Change rate (bytes per second), loss probability, or both, of links from the first to the second node of each pair."""
+
+    def __init__(
+        self,
+        description: str,
+        at: float,
+        duration: float | None,
+        pairs: Sequence[tuple[str, str]],
+        rate: float | None,
+        loss: float | None,
+    ) -> None:
+        super().__init__("change", description, at, duration)
+        self._pairs, self._rate, self._loss = pairs, rate, loss
+        self._filters: list[Filter] = []
+        self._queues: list[tuple[TcProcess, list[str], list[str]]] = []
+
+    @property
+    def features(self) -> list[str]:
+        """Token bucket and BPF filters."""
+        return ["rate", "loss"]
+
+    def prepare(self, targets: FaultTargets) -> None:
+        """Prepare queues and filters. Raises UnsupportedError for links by netem or in user space."""
+        for near, far in self._pairs:
+            shape = targets.network.shape(near, far)
+            if shape.user is not None or shape.netem is not None:
+                raise UnsupportedError(
+                    f"link {near}-{far}: can't change: its rate and loss are not those of a kernel token bucket and filter"
+                )
+            out, into = targets.network.ends(near, far)
+            if self._rate is not None:
+                self._queues.append((targets.tc(out[1]), *_queue_commands(out[0], shape, self._rate)))
+            if self._loss is not None:
+                threshold = min(round(self._loss * 2**32), 2**32 - 1)
+                self._filters.append(targets.filter(*into, LOSS.format(threshold=threshold), replaces_loss=True))
+        # A refusal by the kernel must come before the run.
+        self.begin()
+        self.end()
+
+    def begin(self) -> None:
+        """Set the new rate and loss."""
+        for tc, changing, _ in self._queues:
+            tc.run(*changing)
+        for ingress_filter in self._filters:
+            ingress_filter.install()
+
+    def end(self) -> None:
+        """Restore rate and loss."""
+        for tc, _, restoring in self._queues:
+            tc.run(*restoring)
+        for ingress_filter in self._filters:
+            ingress_filter.remove()
+
+
+def _queue_commands(device: str, shape: LinkShape, rate: float) -> tuple[list[str], list[str]]:
+    """Return the `tc` commands that set the rate of a device, and those that restore it."""
+
+    def limited(verb: str, limit: LinkShape) -> list[str]:
+        # Changing a token bucket's rate resets the limit of its child queue.
+        return [
+            f"qdisc {verb} dev {device} root handle 1: {limit.sizes} {limit.bucket}",
+            f"qdisc {verb} dev {device} parent 1:1 handle 10: pfifo limit {limit.queue}",
+        ]
+
+    changed = replace(shape, rate=rate)
+    if shape.rate == inf:
+        return limited("add", changed), [f"qdisc del dev {device} root"]
+    return limited("change", changed), limited("change", shape)
+
+
+class HostCrash(InjectedFault):
+    """Kill the processes of hosts; at the end start new processes without any state."""
+
+    def __init__(self, description: str, at: float, duration: float | None, names: Sequence[str]) -> None:
+        super().__init__("crash", description, at, duration)
+        self._names = names
+
+    def prepare(self, targets: FaultTargets) -> None:
+        """Keep the node processes."""
+        self._processes = targets.processes
+
+    def begin(self) -> None:
+        """Kill the processes."""
+        for name in self._names:
+            self._processes.crash(name)
+
+    def end(self) -> None:
+        """Start new processes."""
+        for name in self._names:
+            self._processes.restart(name)
+
+    @property
+    def count(self) -> int:
+        """Number of hosts."""
+        return len(self._names)
+
+
+class SlowApplication(InjectedFault):
+    """Give applications a service time in seconds for each packet, with room for `capacity` waiting packets."""
+
+    def __init__(
+        self, description: str, at: float, duration: float | None, names: Sequence[str], service_time: float, capacity: int
+    ) -> None:
+        super().__init__("slow", description, at, duration)
+        self._names, self._service_time, self._capacity = names, service_time, capacity
+
+    def prepare(self, targets: FaultTargets) -> None:
+        """Keep the node processes."""
+        self._processes = targets.processes
+
+    def begin(self) -> None:
+        """Send the nodes the service time."""
+        for name in self._names:
+            self._processes.send(name, {"slow": [self._service_time, self._capacity]})
+
+    def end(self) -> None:
+        """Send the nodes a service time of 0."""
+        for name in self._names:
+            self._processes.send(name, {"slow": [0.0, 0]})
+
+    @property
+    def count(self) -> int:
+        """Number of hosts."""
+        return len(self._names)
+
+
+class FaultInjector:
+    """Prepare all faults of a run and schedule them.
+
+    `log` has one row for each fault: planned and real times in seconds of the run. `counts` counts faults by verb.
+    """
+
+    def __init__(self, faults: Sequence[InjectedFault], network: EmulatedNetwork, processes: NodeProcesses) -> None:
+        self._processes = processes
+        self.log: list[dict[str, Any]] = []
+        self.counts: Counter[str] = Counter()
+        targets = FaultTargets(network, processes)
+        for fault in sorted(faults, key=lambda fault: fault.at):
+            fault.prepare(targets)
+            row = {"verb": fault.verb, "what": fault.description, "at": fault.at, "began": None, "until": None, "ended": None}
+            self.log.append(row)
+            processes.schedule(fault.at, partial(self._begin, fault, row))
+
+    def _begin(self, fault: InjectedFault, row: dict[str, Any]) -> None:
+        fault.begin()
+        self.counts[fault.verb] += fault.count
+        row["began"] = time.monotonic() - self._processes.epoch
+        if fault.duration is not None:
+            row["until"] = fault.at + fault.duration
+            self._processes.schedule(fault.at + fault.duration, partial(self._end, fault, row))
+
+    def _end(self, fault: InjectedFault, row: dict[str, Any]) -> None:
+        fault.end()
+        if fault.verb == "crash":
+            self.counts["restart"] += fault.count
+        row["ended"] = time.monotonic() - self._processes.epoch

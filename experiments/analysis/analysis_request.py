@@ -1,0 +1,129 @@
+"""Answer one analysis request about sweep results as flat rows: the back end of `mcastlab analyse`."""
+
+import csv
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from experiments.analysis.effects import effects
+from experiments.analysis.overlay import overlay, parse_formula
+from experiments.analysis.paired_variants import compare_variants
+from experiments.analysis.point_scenarios import PointScenarios
+from experiments.analysis.quantile_bands import quantile_bands
+from experiments.analysis.runs import Runs, open_runs, pick
+from experiments.analysis.summary import EXACT_UP_TO, summarise
+from protocols.errors import UsageError
+
+__all__ = ["HEADLINES", "AnalysisRequest", "AnalysisResult", "analyse", "write_csv"]
+
+HEADLINES = ("completion_time", "goodput_mbit_s", "overhead", "transmissions", "requests_per_loss", "feedback", "loss")
+"""Default metrics, as far as the results have them."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisRequest:
+    """What to compute: group summaries by default, or one of `compare` (AXIS or AXIS=BASE), `effects`, `theory`, `series`.
+
+    An empty `by` means all axes for group summaries, and no grouping for the others. `exact` None selects exact percentiles up
+    to EXACT_UP_TO runs. Raises UsageError if more than one analysis is requested.
+    """
+
+    by: Sequence[str] = ()
+    metrics: Sequence[str] = ()
+    compare: str | None = None
+    effects: bool = False
+    theory: Sequence[str] = ()
+    series: Sequence[str] = ()
+    exact: bool | None = None
+    confidence: float = 0.95
+    version: str | None = None
+
+    def __post_init__(self) -> None:
+        asked = {"--compare": self.compare, "--effects": self.effects, "--theory": self.theory, "--series": self.series}
+        given = [name for name, value in asked.items() if value]
+        if len(given) > 1:
+            raise UsageError(f"{given[1]}: is not allowed beside {given[0]}; one question at a time")
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisResult:
+    """Flat rows with equal keys, and a description of what they are."""
+
+    about: str
+    runs: int
+    failed: int
+    version: str
+    rows: list[dict[str, Any]]
+
+    def plain(self) -> dict[str, Any]:
+        """Return the result as plain values for JSON."""
+        head = {"about": self.about, "runs": self.runs, "failed": self.failed, "version": self.version}
+        return {**head, "rows": self.rows}
+
+
+def analyse(session: Any, folder: Path, question: AnalysisRequest) -> AnalysisResult:
+    """Compute the request from the results in a folder; UsageError names the option whose value matches nothing there."""
+    runs = open_runs(session, folder, question.version)
+    if question.series:
+        about, rows = _series(session, folder, runs, question)
+    else:
+        kinds: dict[str, Callable[..., tuple[str, list[dict[str, Any]]]]] = {"compare": _compare, "theory": _theory}
+        chosen = next((kinds[name] for name in kinds if getattr(question, name)), _effects if question.effects else _groups)
+        about, rows = chosen(runs, question, folder)
+    return AnalysisResult(about, runs.count, runs.count - runs.ok.count(), runs.version, rows)
+
+
+def _metrics(runs: Runs, question: AnalysisRequest) -> tuple[str, ...]:
+    if question.metrics:
+        return runs.chosen_metrics(question.metrics)
+    return tuple(name for name in HEADLINES if name in runs.metrics) or runs.metrics
+
+
+def _groups(runs: Runs, question: AnalysisRequest, folder: Path) -> tuple[str, list[dict[str, Any]]]:
+    del folder
+    by = runs.chosen_axes(question.by) or runs.axes
+    exact = runs.count <= EXACT_UP_TO if question.exact is None else question.exact
+    found = summarise(runs, by, _metrics(runs, question), exact=exact, confidence=question.confidence)
+    about = f"{question.confidence:.0%} confidence intervals: low, high Student's t; boot_low, boot_high percentile bootstrap"
+    return f"{about}; {'exact' if exact else 'approximate'} percentiles", [group.plain() for group in found]
+
+
+def _compare(runs: Runs, question: AnalysisRequest, folder: Path) -> tuple[str, list[dict[str, Any]]]:
+    del folder
+    said, _, base = str(question.compare).partition("=")
+    axis = pick("--compare", said, runs.axes)
+    by = runs.chosen_axes(question.by)
+    found = compare_variants(runs, axis, _metrics(runs, question), by, base or None, question.confidence)
+    about = "paired differences to the base on equal seeds; lower, higher: fractions of pairs; clear: the interval excludes 0"
+    return about, [gap.plain() for gap in found]
+
+
+def _effects(runs: Runs, question: AnalysisRequest, folder: Path) -> tuple[str, list[dict[str, Any]]]:
+    del folder
+    found = effects(runs, _metrics(runs, question), runs.chosen_axes(question.by) or None)
+    return "variance decomposition, and Spearman rank correlation", [row for each in found for row in each.rows()]
+
+
+def _theory(runs: Runs, question: AnalysisRequest, folder: Path) -> tuple[str, list[dict[str, Any]]]:
+    points = PointScenarios(folder)
+    found = [row.plain() for text in question.theory for row in overlay(runs, parse_formula(text), points)]
+    agreeing = sum(row["holds"] for row in found)
+    return f"theory holds at {agreeing} of {len(found)} points; residual in standard errors of the mean", found
+
+
+def _series(session: Any, folder: Path, runs: Runs, question: AnalysisRequest) -> tuple[str, list[dict[str, Any]]]:
+    names = [] if list(question.series) == ["all"] else list(question.series)
+    found = quantile_bands(session, folder, runs, runs.chosen_axes(question.by), names)
+    return "quantiles over runs at each time", [row for band in found for row in band.rows()]
+
+
+def write_csv(rows: Sequence[dict[str, Any]], path: Path) -> None:
+    """Write the rows to one CSV file; UsageError if it cannot be written."""
+    try:
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(rows[0]) if rows else [])
+            writer.writeheader()
+            writer.writerows(rows)
+    except OSError as error:
+        raise UsageError(f"--csv: value {str(path)!r} is not allowed; a file that can be written ({error.strerror})") from error

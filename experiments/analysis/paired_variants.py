@@ -1,0 +1,130 @@
+"""Paired comparison of variants: runs with equal seeds that differ in one axis only (common random numbers)."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from experiments.analysis.runs import CASE, Runs, axis_column, metric_column
+from experiments.analysis.summary import half_width, sort_key
+from protocols.errors import UsageError
+
+__all__ = ["VariantDifference", "compare_variants", "variants_of"]
+
+HELD = "_held_"
+"""Prefix of the columns of the base run of a pair."""
+
+
+@dataclass(frozen=True, slots=True)
+class VariantDifference:
+    """Paired difference of a metric of `variant` to that of `base`; `lower` and `higher` are fractions of the pairs."""
+
+    keys: dict[str, Any]
+    metric: str
+    axis: str
+    variant: Any
+    base: Any
+    pairs: int
+    mean: float
+    low: float | None
+    high: float | None
+    lower: float
+    higher: float
+
+    @property
+    def clear(self) -> bool:
+        """Whether the confidence interval excludes zero."""
+        return self.low is not None and self.high is not None and not self.low <= 0.0 <= self.high
+
+    def plain(self) -> dict[str, Any]:
+        """Return one flat row: the keys, then the numbers."""
+        row = asdict(self)
+        return {**row.pop("keys"), **row, "clear": self.clear}
+
+
+def variants_of(runs: Runs, axis: str) -> list[Any]:
+    """Return the sorted values of an axis."""
+    column = axis_column(axis)
+    return sorted((row[0] for row in runs.ok.select(column).distinct().collect()), key=sort_key)
+
+
+def compare_variants(
+    runs: Runs, axis: str, metrics: Sequence[str], by: Sequence[str] = (), base: Any = None, confidence: float = 0.95
+) -> list[VariantDifference]:
+    """Compare every value of `axis` with `base` (default: the first value), within the groups of `by`.
+
+    The two runs of a pair have equal seed, case and values of all other axes; runs without a partner are left out. Intervals
+    are Student's t intervals of the mean difference. Raises UsageError for an axis of one value or an unknown base.
+    """
+    values = variants_of(runs, axis)
+    chosen = _base(axis, values, base)
+    from pyspark.sql import functions as f
+
+    pairs = _pairs(runs, axis, metrics, chosen)
+    keys = [axis_column(name) for name in by if name != axis]
+    wanted = [item for metric in metrics for item in _aggregates(metric_column(metric))]
+    rows = pairs.groupBy(*keys, f.col(axis_column(axis))).agg(*wanted).collect()
+    rows.sort(key=lambda row: tuple(sort_key(value) for value in row[: len(keys) + 1]))
+    names = [name for name in by if name != axis]
+    return [
+        _gap(dict(zip(names, row, strict=False)), metric, axis, row, chosen, confidence)
+        for metric in metrics
+        for row in rows
+        if row[f"{metric_column(metric)}.n"]
+    ]
+
+
+def _base(axis: str, values: list[Any], base: Any) -> Any:
+    if len(values) < 2:
+        raise UsageError(f"--compare: value {axis!r} is not allowed; an axis with at least two values, it has {len(values)}")
+    if base is None:
+        return values[0]
+    found = [value for value in values if str(value) == str(base)]
+    if not found:
+        raise UsageError(f"--compare: value '{axis}={base}' is not allowed; one of {', '.join(map(str, values))}")
+    return found[0]
+
+
+def _pairs(runs: Runs, axis: str, metrics: Sequence[str], base: Any) -> Any:
+    """Join pairs: all columns of the variant, and the base's metrics in columns prefixed HELD."""
+    from pyspark.sql import functions as f
+
+    column = axis_column(axis)
+    same = [axis_column(name) for name in runs.axes if name not in (axis, CASE)] + ["seed"]
+    if CASE in runs.frame.columns and axis != CASE:
+        same.append(CASE)
+    ok = runs.ok
+    left = ok.where(f.col(column) != f.lit(base)).alias("ours")
+    held = [f.col(name).alias(HELD + name) for name in (*same, *map(metric_column, metrics))]
+    right = ok.where(f.col(column) == f.lit(base)).select(*held)
+    on = [left[name].eqNullSafe(right[HELD + name]) for name in same]
+    return left.join(right, on)
+
+
+def _aggregates(column: str) -> list[Any]:
+    from pyspark.sql import functions as f
+
+    gap = f.col(column) - f.col(HELD + column)
+    gap = f.when(~f.isnan(gap), gap)
+    shares = {"lower": f.avg((gap < 0).cast("double")), "higher": f.avg((gap > 0).cast("double"))}
+    found = {"n": f.count(gap), "mean": f.avg(gap), "sd": f.stddev_samp(gap), **shares}
+    return [value.alias(f"{column}.{name}") for name, value in found.items()]
+
+
+def _gap(keys: dict[str, Any], metric: str, axis: str, row: Any, base: Any, confidence: float) -> VariantDifference:
+    column = metric_column(metric)
+    mean, pairs = row[f"{column}.mean"], row[f"{column}.n"]
+    wide = half_width(row[f"{column}.sd"], pairs, confidence)
+    low, high = (None, None) if wide is None else (mean - wide, mean + wide)
+    return VariantDifference(
+        keys=keys,
+        metric=metric,
+        axis=axis,
+        variant=row[axis_column(axis)],
+        base=base,
+        pairs=pairs,
+        mean=mean,
+        low=low,
+        high=high,
+        lower=row[f"{column}.lower"],
+        higher=row[f"{column}.higher"],
+    )

@@ -1,0 +1,111 @@
+"""Time series of many runs as quantile bands: quantiles of a quantity over the runs of a group, per time bin."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from experiments.analysis.runs import Runs, axis_column
+from experiments.analysis.summary import sort_key
+from experiments.sweep.store import datasets as store
+from protocols.errors import UsageError
+
+__all__ = ["QUANTILES", "QuantileBand", "quantile_bands"]
+
+QUANTILES = (5, 25, 50, 75, 95)
+POINTS = 100
+"""Default number of time bins."""
+ACCURACY = 1000
+"""The rank of an approximate percentile is off by at most 1/ACCURACY of the group's size."""
+FUZZ = 1e-6
+"""Tolerance as a fraction of a bin; times are sums of intervals and carry rounding errors."""
+RUNNING = ("objects_received", "receivers_complete")
+"""Cumulative quantities, by the first word of the name; of all others rows of value 0 are omitted."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuantileBand:
+    """Quantiles over the runs of a group: `at[rank][i]` belongs to the bin that begins at `times[i]` seconds."""
+
+    keys: dict[str, Any]
+    name: str
+    times: tuple[float, ...]
+    at: dict[int, tuple[float, ...]]
+    runs: tuple[int, ...]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one flat row per time."""
+        return [
+            {
+                **self.keys,
+                "name": self.name,
+                "t": t,
+                "runs": self.runs[n],
+                **{f"p{rank}": line[n] for rank, line in self.at.items()},
+            }
+            for n, t in enumerate(self.times)
+        ]
+
+
+def quantile_bands(
+    session: Any,
+    folder: Path,
+    runs: Runs,
+    by: Sequence[str] = (),
+    names: Sequence[str] = (),
+    quantiles: Sequence[int] = QUANTILES,
+    points: int = POINTS,
+) -> list[QuantileBand]:
+    """Return bands of every group and quantity (all, or those in `names`), over at most `points` time bins.
+
+    Each run counts once per bin, with the mean of its intervals there, and 0 where it has no row. After its end a run counts
+    with 0, or with its final value if the quantity is cumulative. Raises UsageError if the sweep kept no such series.
+    """
+    from pyspark.sql import functions as f
+
+    series: Any = store.series(session, folder)
+    keys = [axis_column(name) for name in by]
+    members = runs.ok.select("run_id", *keys).join(series.select("run_id").distinct(), "run_id")
+    if names:
+        series = series.where(f.col("name").isin(list(names)))
+    step, end, *there = series.where("t > 0").agg(f.min("t"), f.max("t"), f.collect_set("name")).first()
+    if end is None:
+        raise UsageError(f"--series: value {', '.join(names)!r} is not allowed; the sweep kept no such time series")
+    each = ceil(end / step / points)
+    bins = ceil(end / (step * each) - FUZZ)
+    grid = members.withColumn("name", f.explode(f.lit(there[0]))).withColumn(
+        "_bin", f.explode(f.sequence(f.lit(0), f.lit(bins - 1)))
+    )
+    filled = _filled(grid, series, step * each, each)
+    at = ", ".join(str(rank / 100) for rank in quantiles)
+    call = f.expr(f"percentile_approx(_value, array({at}), {ACCURACY})").alias("_at")
+    rows = filled.groupBy(*keys, "name", "_bin").agg(call, f.count("*").alias("_n")).collect()
+    return _together(rows, by, quantiles, step * each)
+
+
+def _filled(grid: Any, series: Any, width: float, each: int) -> Any:
+    """Return one value per run, quantity and bin of the grid; `each` intervals make a bin."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    running = f.split("name", " ")[0].isin(list(RUNNING))
+    # A row carries the end of its interval.
+    place = f.greatest(f.ceil(f.col("t") / width - FUZZ) - 1, f.lit(0)).cast("int").alias("_bin")
+    known = series.groupBy("run_id", "name", place).agg(f.sum("value").alias("_sum"), f.max("value").alias("_most"))
+    before = Window.partitionBy("run_id", "name").orderBy("_bin")
+    value = f.when(running, f.last("_most", ignorenulls=True).over(before)).otherwise(f.col("_sum") / each)
+    return grid.join(known, ["run_id", "name", "_bin"], "left").withColumn("_value", f.coalesce(value, f.lit(0.0)))
+
+
+def _together(rows: Sequence[Any], by: Sequence[str], quantiles: Sequence[int], width: float) -> list[QuantileBand]:
+    groups: dict[tuple[Any, ...], list[tuple[int, list[float], int]]] = {}
+    for *key, place, at, count in rows:
+        groups.setdefault(tuple(key), []).append((place, at, count))
+    found = []
+    for key in sorted(groups, key=lambda key: tuple(map(sort_key, key))):
+        parts = sorted(groups[key])
+        at = {rank: tuple(values[n] for _, values, _ in parts) for n, rank in enumerate(quantiles)}
+        times = tuple(place * width for place, _, _ in parts)
+        found.append(QuantileBand(dict(zip(by, key, strict=False)), key[-1], times, at, tuple(count for _, _, count in parts)))
+    return found

@@ -1,0 +1,59 @@
+"""Write the verdicts of all twin scenarios as the page `docs/fidelity.md`."""
+
+from collections.abc import Sequence
+
+from experiments.compare.twin.equivalence import EquivalenceTest
+from experiments.compare.twin.twin_metrics import TWIN_METRICS
+from experiments.compare.twin.verdict import LossDifference, TwinVerdict
+
+__all__ = ["fidelity_page"]
+
+_HEAD = """# Simulator against emulation
+
+Each scenario of `experiments/scenarios/twin` was run in the simulator and in Mininet with the same seeds and the same keyed
+losses. A metric agrees when the 90 % interval of the mean paired difference lies within the margin on both sides (two one-sided
+t tests at 5 %). *Lost* compares the sets of first transmissions that links lost, packet by packet. `make twin` measures all of
+it and writes this page; `mcastlab twin SCENARIO.yaml` does it for one scenario.
+"""
+
+
+def fidelity_page(verdicts: Sequence[TwinVerdict]) -> str:
+    """Render the page as Markdown: a summary, and a table of metrics per scenario."""
+    good = sum(verdict.equivalent for verdict in verdicts)
+    lines = [_HEAD, f"{good} of {len(verdicts)} scenarios agree in everything.", ""]
+    lines += ["| scenario | runs | verdict | lost: simulator, Mininet, only in one |", "|---|---|---|---|"]
+    lines += [_summary(verdict) for verdict in verdicts]
+    for verdict in verdicts:
+        lines += ["", *_section(verdict)]
+    return "\n".join(lines) + "\n"
+
+
+def _summary(verdict: TwinVerdict) -> str:
+    said = "agrees" if verdict.equivalent else "DIFFERS in " + ", ".join(verdict.differing)
+    return f"| [{verdict.scenario}](#{verdict.scenario}) | {len(verdict.seeds)} | {said} | {_lost(verdict.dropped)} |"
+
+
+def _lost(dropped: LossDifference | None) -> str:
+    return "not known" if dropped is None else f"{dropped.first}, {dropped.second}, {dropped.differ}"
+
+
+def _section(verdict: TwinVerdict) -> list[str]:
+    lines = [f"## {verdict.scenario}", ""]
+    if verdict.note:
+        lines += [verdict.note, ""]
+    lines += [f"| metric | {verdict.worlds[0]} | {verdict.worlds[1]} | difference, 90 % interval | margin | verdict |"]
+    lines += ["|---|---|---|---|---|---|"]
+    lines += [_row(TWIN_METRICS[key].label, found) for key, found in verdict.metrics.items()]
+    if verdict.queued is not None and (verdict.queued.first or verdict.queued.second):
+        lines += ["", f"Dropped by queues (simulator, Mininet, only in one): {_lost(verdict.queued)}."]
+    if verdict.warnings:
+        lines += ["", *(f"Warning of a run: {warning}." for warning in verdict.warnings)]
+    return lines
+
+
+def _row(label: str, found: EquivalenceTest | None) -> str:
+    if found is None:
+        return f"| {label} | - | - | a value in one world only | - | DIFFERS |"
+    gap = f"{found.gap.mean:+.4g} [{found.gap.low:+.3g}, {found.gap.high:+.3g}]"
+    said = "agrees" if found.equivalent else "DIFFERS"
+    return f"| {label} | {found.first:.5g} | {found.second:.5g} | {gap} | {found.margin:.3g} | {said} |"

@@ -1,0 +1,33 @@
+"""Paired runs of one scenario in two worlds."""
+
+from collections.abc import Callable
+
+from experiments.compare.twin.margins import Margins
+from experiments.compare.twin.verdict import Observation, TwinVerdict, compare_worlds
+from experiments.compare.twin.worlds import observe
+from experiments.scenario.scenario import Scenario
+
+__all__ = ["twin"]
+
+
+def twin(
+    scenarios: tuple[Scenario, Scenario],
+    worlds: tuple[str, str] = ("sim", "emu"),
+    runs: int | None = None,
+    told: Callable[[str, int], None] = lambda world, seed: None,
+) -> TwinVerdict:
+    """Run both worlds with consecutive seeds from the first scenario's, and test their equivalence.
+
+    `scenarios` are equal except for deliberate differences. `runs` overrides the scenario's number of runs; `told` is called
+    with (world, seed) as each run begins.
+    """
+    first = scenarios[0]
+    margins = first.twin or Margins()
+    pairs: list[tuple[Observation, Observation]] = []
+    for seed in range(first.seed, first.seed + (runs or margins.runs)):
+        seen = []
+        for scenario, world in zip(scenarios, worlds, strict=True):
+            told(world, seed)
+            seen.append(observe(scenario.model_copy(update={"seed": seed}), world))
+        pairs.append((seen[0], seen[1]))
+    return compare_worlds(first.name, worlds, pairs, margins)

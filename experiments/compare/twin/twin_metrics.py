@@ -1,0 +1,48 @@
+"""Metrics compared between two worlds."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from experiments.running.result import Result
+
+__all__ = ["TWIN_METRICS", "TwinMetric"]
+
+
+@dataclass(frozen=True, slots=True)
+class TwinMetric:
+    """A compared metric: `of` returns a run's values, one or one per receiver, None where there is none.
+
+    `counted` marks counts of packets, whose margin is at least `Margins.packets`.
+    """
+
+    label: str
+    of: Callable[[Result], list[float | None]]
+    counted: bool = False
+
+
+def _metric(name: str) -> Callable[[Result], list[float | None]]:
+    return lambda result: [None if result.metrics[name] is None else float(result.metrics[name])]
+
+
+def _feedback(result: Result) -> list[float | None]:
+    packets = result.metrics["packets"]
+    return [float(packets.get("nack", 0) + packets.get("ack", 0))]
+
+
+def _completions(result: Result) -> list[float | None]:
+    return [row.completed_at for row in result.receivers]
+
+
+def _losses(result: Result) -> list[float | None]:
+    return [row.loss for row in result.receivers]
+
+
+TWIN_METRICS = {
+    "completion_time": TwinMetric("completion of each receiver (s)", _completions),
+    "goodput": TwinMetric("goodput (Mbit/s)", _metric("goodput_mbit_s")),
+    "overhead": TwinMetric("bytes sent / content", _metric("overhead")),
+    "nacks": TwinMetric("NACKs and ACKs", _feedback, counted=True),
+    "repairs": TwinMetric("repairs", _metric("repairs_sent"), counted=True),
+    "loss": TwinMetric("loss of each receiver", _losses),
+}
+"""Metrics by the key of `Margins` that holds their margin."""

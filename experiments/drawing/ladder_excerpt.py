@@ -1,0 +1,138 @@
+"""Which part of a trace a ladder shows: the time, the hosts, and the packets; long quiet runs are folded into one."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import TypeAlias
+
+from experiments.captures.trace_file import Trace, TracedPacket, TraceEvent
+from protocols.errors import UsageError
+
+__all__ = ["MOST_HOSTS", "MOST_SHOWN", "FoldedPackets", "LadderExcerpt", "LadderItem", "cut", "folded"]
+
+MOST_HOSTS = 8
+MOST_SHOWN = 50
+_BEFORE, _AFTER = 3, 2
+_SHORTEST_FOLD = 4
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedPackets:
+    """Packets of one host and kind in a row, shown as one."""
+
+    packets: tuple[TracedPacket, ...]
+
+    @property
+    def time(self) -> float:
+        """When the first was sent."""
+        return self.packets[0].time
+
+
+LadderItem: TypeAlias = TracedPacket | FoldedPackets
+
+
+@dataclass(frozen=True, slots=True)
+class LadderExcerpt:
+    """What a ladder shows; `hosts` from left to right, the senders first."""
+
+    begin: float
+    end: float
+    hosts: tuple[str, ...]
+    shown: tuple[LadderItem, ...]
+    decisions: tuple[TraceEvent, ...]
+
+
+def cut(trace: Trace, hosts: Sequence[str] = (), begin: float | None = None, end: float | None = None) -> LadderExcerpt:
+    """The part that is asked for; what is left open is chosen: a first loss to its repair, and the hosts it concerns.
+
+    UsageError for a host that is not there and for a time with too many messages; an end that is chosen is chosen earlier.
+    """
+    unknown = [name for name in hosts if name not in trace.hosts]
+    if unknown:
+        raise UsageError(f"--hosts: {unknown[0]!r} is not in this trace; hosts are {', '.join(trace.hosts[:MOST_HOSTS])}")
+    auto, given = _window(trace), end is not None
+    begin, end = auto[0] if begin is None else begin, auto[1] if end is None else end
+    if end <= begin:
+        raise UsageError(f"--to: value {end:g} is not allowed; later than the beginning, {begin:g} s")
+    packets = [packet for packet in trace.packets.values() if begin <= packet.time <= end]
+    decisions = [each for each in trace.decisions if begin <= each.time <= end]
+    chosen = tuple(hosts) or _hosts(trace, packets, decisions)
+    packets = [packet for packet in packets if packet.node in chosen]
+    decisions = [each for each in decisions if each.node in chosen]
+    shown = folded(packets, frozenset(trace.hosts).difference(chosen))
+    if len(shown) > MOST_SHOWN:
+        if given:
+            raise UsageError(
+                f"--to: {len(shown)} messages are too many for a drawing ({MOST_SHOWN}); choose a shorter time or fewer hosts"
+            )
+        shown = shown[:MOST_SHOWN]
+        end = shown[-1].time
+        decisions = [each for each in decisions if each.time <= end]
+    return LadderExcerpt(begin, end, chosen, shown, tuple(decisions))
+
+
+def _window(trace: Trace) -> tuple[float, float]:
+    """From shortly before the first loss that is asked for and repaired, to shortly after its repair; else the beginning."""
+    packets = list(trace.packets.values())
+    repair = next((place for place, packet in enumerate(packets) if packet.repair), None)
+    lost = next((place for place, packet in enumerate(packets) if packet.missed), None)
+    if repair is None or lost is None:
+        return 0.0, packets[min(len(packets), MOST_SHOWN) - 1].time if packets else trace.end
+    last = repair
+    while last + 1 < len(packets) and packets[last + 1].repair:
+        last += 1
+    begin = packets[max(lost - _BEFORE, 0)].time
+    if last + _AFTER < len(packets):
+        return begin, packets[last + _AFTER].time
+    return begin, max([packets[last].time, *packets[last].received.values()])
+
+
+def _hosts(trace: Trace, packets: Sequence[TracedPacket], decisions: Sequence[TraceEvent]) -> tuple[str, ...]:
+    """The senders, and the receivers to whom most happens."""
+    news = Counter(missed.node for packet in packets for missed in packet.missed)
+    news.update(decision.node for decision in decisions)
+    news.update({packet.node: 3 for packet in packets})
+    senders = trace.senders[:MOST_HOSTS]
+    others = [name for name in trace.hosts if name not in senders]
+    order = {name: place for place, name in enumerate(others)}
+    chosen = sorted(others, key=lambda name: (-news[name], order[name]))[:MOST_HOSTS]
+    return (*senders, *sorted(chosen, key=order.__getitem__))
+
+
+def folded(packets: Sequence[TracedPacket], unseen: frozenset[str] = frozenset()) -> tuple[LadderItem, ...]:
+    """Fold what is quiet, and if it is still too much, also packets with losses, all but so many of the first.
+
+    `unseen` are hosts whose losses are no reason to show a packet.
+    """
+    for kept in (inf, 12, 6, 3, 1, 0):
+        shown = _fold(packets, unseen, kept)
+        if len(shown) <= MOST_SHOWN:
+            break
+    return tuple(shown)
+
+
+def _fold(packets: Sequence[TracedPacket], unseen: frozenset[str], kept: float) -> list[LadderItem]:
+    """`unseen` are hosts the drawing leaves out; what is lost on the way to a switch concerns all."""
+    shown: list[LadderItem] = []
+    row: list[TracedPacket] = []
+    for packet in packets:
+        missed = any(each.node not in unseen for each in packet.missed)
+        if missed and not packet.repair:
+            kept -= 1
+        open_ = missed and kept >= 0
+        if row and (open_ or (packet.node, packet.kind, packet.repair) != (row[0].node, row[0].kind, row[0].repair)):
+            shown += _closed(row)
+            row = []
+        if open_:
+            shown.append(packet)
+        else:
+            row.append(packet)
+    return shown + _closed(row)
+
+
+def _closed(row: list[TracedPacket]) -> list[LadderItem]:
+    """The first and the last stay as they are."""
+    if len(row) < _SHORTEST_FOLD:
+        return list(row)
+    return [row[0], FoldedPackets(tuple(row[1:-1])), row[-1]]

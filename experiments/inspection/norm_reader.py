@@ -1,0 +1,120 @@
+"""Which datagrams of a capture are NORM, each once, and what they say."""
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import inf
+
+from experiments.captures.datagrams import Capture, Datagram
+from experiments.inspection.offload_batches import messages_in
+from protocols.errors import ConfigError, WireError
+from protocols.norm.messages import NormMessage
+from protocols.norm.wire.codec import NormCodec
+
+__all__ = ["CapturedMessage", "NormReader", "looks_like_norm"]
+
+_BASES = {1: 16, 2: 20, 3: 16, 4: 24, 5: 24, 6: 8}
+_VERSION = 1
+_REMEMBERED = 16_384
+_PORTS_NAMED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedMessage:
+    """A datagram and the message in it, or why there is none."""
+
+    datagram: Datagram
+    message: NormMessage | None
+    problem: str = ""
+
+
+def looks_like_norm(data: bytes, size: int) -> bool:
+    """Could these bytes, of `size` before the capture cut them, be a NORM message? Cheap, and wrong for few other protocols."""
+    if len(data) < 8 or data[0] >> 4 != _VERSION:
+        return False
+    base = _BASES.get(data[0] & 15)
+    return base is not None and base <= data[1] * 4 <= size
+
+
+class NormReader:
+    """The NORM messages of a capture: with `port` those to it and what answers them, else those that look like NORM."""
+
+    def __init__(self, capture: Capture, port: int | None = None) -> None:
+        self.capture = capture
+        self.begin = self.end = 0.0
+        self.foreign = self.copies = self.cut = self.batches = 0
+        """Other datagrams, messages seen before at another interface, datagrams the capture cut, those of several messages."""
+        self.targets: list[str] = []
+        self._chosen = self._survey(port)
+        self._recent: OrderedDict[int, tuple[int, ...]] = OrderedDict()
+
+    def _survey(self, port: int | None) -> frozenset[tuple[str, int]]:
+        """A first pass: where NORM goes, and from when to when."""
+        alike: Counter[tuple[str, int]] = Counter()
+        total: Counter[tuple[str, int]] = Counter()
+        speakers: set[tuple[str, int]] = set()
+        spans: dict[tuple[str, int], tuple[float, float]] = {}
+        for datagram in self.capture:
+            key = datagram.target, datagram.port
+            total[key] += 1
+            alike[key] += looks_like_norm(datagram.payload, datagram.size)
+            if datagram.port == port:
+                speakers.add((datagram.source, datagram.sport))
+            low, high = spans.get(key, (inf, -inf))
+            spans[key] = min(low, datagram.time), max(high, datagram.time)
+        if port is None:
+            chosen = [key for key in total if alike[key] * 2 > total[key]]
+        else:
+            chosen = [key for key in total if key[1] == port or key in speakers]
+        if not any(alike[key] for key in chosen):
+            raise ConfigError(f"{self.capture.file.path}: {self._nothing(port, total)}")
+        self.begin, self.end = min(spans[key][0] for key in chosen), max(spans[key][1] for key in chosen)
+        self.targets = [f"{address}:{number}" for address, number in chosen]
+        self.foreign = sum(total.values()) - sum(total[key] for key in chosen)
+        return frozenset(chosen)
+
+    def _nothing(self, port: int | None, total: Counter[tuple[str, int]]) -> str:
+        where = "" if port is None else f" to port {port}"
+        ports = sorted({key[1] for key in total})
+        seen = ", ".join(map(str, ports[:_PORTS_NAMED])) + (", ..." if len(ports) > _PORTS_NAMED else "")
+        count = sum(total.values())
+        flaw = f" ({self.capture.file.flaw})" if self.capture.file.flaw else ""
+        return f"holds no NORM messages{where} among {count} UDP datagrams" + (f" to ports {seen}" if ports else "") + flaw
+
+    def __iter__(self) -> Iterator[CapturedMessage]:
+        """Every NORM datagram in order."""
+        codec = NormCodec()
+        self.copies = self.cut = self.batches = 0
+        self._recent.clear()
+        for datagram in self.capture:
+            if (datagram.target, datagram.port) not in self._chosen:
+                continue
+            yield from self._messages(codec, datagram)
+
+    def _messages(self, codec: NormCodec, datagram: Datagram) -> Iterator[CapturedMessage]:
+        parts = [datagram.payload]
+        if len(datagram.payload) < datagram.size:
+            self.cut += 1
+        else:
+            parts = messages_in(datagram.payload)
+        self.batches += len(parts) > 1
+        for part in parts:
+            if self._is_copy(datagram, part):
+                self.copies += 1
+                continue
+            item = datagram if len(parts) == 1 else replace(datagram, payload=part, size=len(part))
+            try:
+                yield CapturedMessage(item, codec.decode(part))
+            except WireError as problem:
+                yield CapturedMessage(item, None, str(problem))
+
+    def _is_copy(self, datagram: Datagram, part: bytes) -> bool:
+        """Was the same message captured before at another interface, or in the other direction?"""
+        key = hash((datagram.source, datagram.sport, datagram.target, part))
+        known = self._recent.get(key)
+        if known is not None:
+            return known != datagram.point
+        if len(self._recent) >= _REMEMBERED:
+            self._recent.popitem(last=False)
+        self._recent[key] = datagram.point
+        return False

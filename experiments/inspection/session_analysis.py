@@ -1,0 +1,182 @@
+"""Everything a capture tells of its NORM sessions, message by message."""
+
+from typing import Any
+
+from experiments.inspection.findings import FindingLog
+from experiments.inspection.interval_counts import IntervalCounts
+from experiments.inspection.norm_reader import CapturedMessage
+from experiments.inspection.receivers import ReceiverView
+from experiments.inspection.repair_rounds import NackRecord, describe_request, requested_repairs
+from experiments.inspection.senders import SenderView
+from experiments.inspection.sequence import SequenceTracker
+from experiments.inspection.violations import PendingViolations, content_fault, fec_fault
+from protocols.norm.messages import Ack, Command, Data, Flush, Info, Nack, Probe, RepairAdv, Squelch
+
+__all__ = ["SessionAnalysis"]
+
+_ROWS_KEPT = 1000
+
+
+class SessionAnalysis:
+    """All senders and receivers in a capture; times are seconds since the first message, which came at `begin`."""
+
+    def __init__(self, begin: float, end: float) -> None:
+        self.begin = begin
+        self.findings = FindingLog()
+        self.timeline = IntervalCounts(end - begin)
+        self.senders: dict[tuple[int, int], SenderView] = {}
+        self.receivers: dict[int, ReceiverView] = {}
+        self.requests: list[NackRecord] = []
+        """The first of them; `asked` counts all."""
+        self.asked = 0
+        self.messages = self.octets = self.unreadable = 0
+        """Messages, their bytes, and datagrams of which the capture kept too little."""
+        self._doubts = PendingViolations(self.findings)
+        self._latest: dict[int, SenderView] = {}
+
+    def hear(self, heard: CapturedMessage) -> str:
+        """A datagram came by: what kind of message it is, for people; "" for one that counts for nothing."""
+        datagram, message = heard.datagram, heard.message
+        time = datagram.time - self.begin
+        if message is None:
+            if len(datagram.payload) < datagram.size:
+                self.unreadable += 1
+            else:
+                self.findings.add("malformed", datagram.number, time, f"from {datagram.source}: {heard.problem}")
+            return ""
+        self.messages += 1
+        self.octets += datagram.size
+        if isinstance(message, Data | Info | Command):
+            kind = self._from_sender(heard, message, time)
+        elif isinstance(message, Nack | Ack):
+            kind = self._feedback(heard, message, time)
+        else:
+            kind = message.kind
+        if kind:
+            self.timeline.add(kind, time, datagram.size)
+        return kind
+
+    # -- senders -------------------------------------------------------------------------------------------------------
+
+    def _from_sender(self, heard: CapturedMessage, message: Data | Info | Command, time: float) -> str:
+        datagram = heard.datagram
+        sender = self._sender(heard, message, time)
+        skipped, again = sender.sequences.setdefault(datagram.source, SequenceTracker()).heard(message.sequence)
+        self._doubts.settle(sender, skipped)
+        name = f"sender {sender.source_id}"
+        if again:
+            self.findings.add("duplicate", datagram.number, time, f"{name}: sequence {message.sequence}")
+            return ""
+        if skipped:
+            self.findings.add("sequence-gap", datagram.number, time, f"{name}: {skipped} before {message.sequence}", skipped)
+        kind = self._said(sender, heard, message, time)
+        ends = f"{datagram.source}:{datagram.sport}", f"{datagram.target}:{datagram.port}"
+        sender.heard(message.origin, kind, datagram.size, time, ends)
+        return kind
+
+    def _sender(self, heard: CapturedMessage, message: Data | Info | Command, time: float) -> SenderView:
+        origin, datagram = message.origin, heard.datagram
+        key = origin.source_id, origin.instance_id
+        sender = self.senders.get(key)
+        if sender is None:
+            sender = self.senders[key] = SenderView(origin, time, self.findings)
+        before = self._latest.get(origin.source_id)
+        if before is not sender:
+            if before is not None:
+                what = f"sender {origin.source_id}: instance {before.instance} becomes {origin.instance_id}"
+                self.findings.add("instance-change", datagram.number, time, what)
+            self._latest[origin.source_id] = sender
+        if sender.sequences and datagram.source not in sender.sequences:
+            what = f"sender {origin.source_id}: {', '.join(sender.sequences)} and {datagram.source}"
+            self.findings.add("two-addresses", datagram.number, time, what)
+        return sender
+
+    def _said(self, sender: SenderView, heard: CapturedMessage, message: Data | Info | Command, time: float) -> str:
+        number = heard.datagram.number
+        if isinstance(message, Data):
+            return self._data(sender, heard, message, time)
+        if isinstance(message, Info):
+            return "repair" if sender.on_info(message, number, time) else "info"
+        if isinstance(message, Probe) and message.rate is not None:
+            sender.rates.append(message.rate)
+        elif isinstance(message, Flush):
+            self._doubts.flushed(sender, message, number, time)
+            sender.flushed(message, time)
+        elif isinstance(message, Squelch):
+            sender.squelched(message)
+        elif isinstance(message, RepairAdv) and sender.fec_id is not None:
+            sender.asked(requested_repairs(message.requests, sender.fec_id), number, time, None)
+        return message.kind
+
+    def _data(self, sender: SenderView, heard: CapturedMessage, message: Data, time: float) -> str:
+        datagram = heard.datagram
+        cut = len(datagram.payload) < datagram.size
+        message.length += datagram.size - len(datagram.payload)
+        view = sender.known(message.object_id, time)
+        kind = sender.on_data(message, datagram.number, time, cut=cut)
+        fault = content_fault(view, message, message.length)
+        if fault is not None:
+            self.findings.add(fault[0], datagram.number, time, f"sender {sender.source_id}: {fault[1]}")
+        return kind
+
+    # -- receivers -----------------------------------------------------------------------------------------------------
+
+    def _feedback(self, heard: CapturedMessage, message: Nack | Ack, time: float) -> str:
+        datagram = heard.datagram
+        receiver = self.receivers.get(message.source_id)
+        if receiver is None:
+            receiver = self.receivers[message.source_id] = ReceiverView(message.source_id, time)
+        receiver.heard(message, time, datagram.source)
+        sender = self.senders.get((message.sender_id, message.instance_id))
+        if sender is None:
+            what = f"receiver {message.source_id} to sender {message.sender_id}, instance {message.instance_id}"
+            self.findings.add("unknown-sender", datagram.number, time, what)
+        elif isinstance(message, Nack):
+            self._nack(sender, receiver, message, datagram.number, time)
+        return message.kind
+
+    def _nack(self, sender: SenderView, receiver: ReceiverView, nack: Nack, number: int, time: float) -> None:
+        fault = fec_fault(nack.requests, sender.fec_id)
+        if fault:
+            self.findings.add("wrong-fec", number, time, f"receiver {nack.source_id}: {fault}")
+        if sender.fec_id is None:
+            return
+        demand = requested_repairs(nack.requests, sender.fec_id)
+        self._doubts.asked(sender, demand, nack.source_id, number, time)
+        asked, found = sender.asked(demand, number, time, nack.source_id)
+        for wish in found:
+            receiver.asked((sender.source_id, sender.instance, wish.object.order, wish.block), wish.count)
+        receiver.symbols += asked.symbols
+        receiver.covered += bool(asked.symbols) and not asked.new
+        self.asked += 1
+        if len(self.requests) < _ROWS_KEPT:
+            self.requests.append(
+                NackRecord(number, time, nack.source_id, nack.sender_id, describe_request(demand, found), asked)
+            )
+
+    # -- what came of it -----------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """The capture is over: who kept silent in which round."""
+        for key, sender in self.senders.items():
+            listeners = [each for each in self.receivers.values() if key in each.senders]
+            for place, round_ in enumerate(sender.rounds):
+                end = sender.rounds[place + 1].time if place + 1 < len(sender.rounds) else sender.last
+                quiet = [each for each in listeners if each.first <= end and each.node not in round_.askers]
+                round_.silent = tuple(sorted(each.node for each in quiet))
+                for each in quiet:
+                    each.suppressed += round_.shared
+                    each.silent += not round_.shared
+
+    def plain(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        sent = {key: sender.sources + sender.missing for key, sender in self.senders.items()}
+        return {
+            "senders": [sender.plain() for sender in self.senders.values()],
+            "receivers": [self.receivers[node].plain(sent) for node in sorted(self.receivers)],
+            "requests": [row.plain() for row in self.requests],
+            "requests_more": self.asked - len(self.requests),
+            "timeline": self.timeline.plain(),
+            "violations": [finding.plain() for finding in self.findings.violations],
+            "notices": [finding.plain() for finding in self.findings.notices],
+        }

@@ -1,0 +1,115 @@
+"""Report the progress of `mcastlab send` and `recv`: JSON lines on stdout, or text lines and a progress bar."""
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from types import TracebackType
+from typing import Any
+
+from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
+
+from protocols.machine import Event
+
+__all__ = ["TransferReporter", "TransferStatus", "file_row", "summary"]
+
+
+@dataclass(frozen=True, slots=True)
+class TransferStatus:
+    """State of a transfer: bytes done, bytes in total, fraction of packets lost, NACKs so far."""
+
+    done: int
+    total: int
+    loss: float
+    nacks: int
+
+
+class TransferReporter:
+    """Context manager that reports a transfer; the bar is drawn on stderr if it is a terminal."""
+
+    def __init__(self, title: str, as_json: bool, measure: Callable[[], TransferStatus]) -> None:
+        self.as_json = as_json
+        self._measure = measure
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            TextColumn("loss {task.fields[loss]:.1%}  NACKs {task.fields[nacks]}"),
+        )
+        drawn = not as_json and sys.stderr.isatty()
+        self._bar = Progress(*columns, disable=not drawn, auto_refresh=False, transient=True, console=_stderr())
+        self._task: TaskID = self._bar.add_task(title, total=None, loss=0.0, nacks=0)
+
+    def __enter__(self) -> "TransferReporter":
+        self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._bar.stop()
+
+    def tick(self) -> None:
+        """Redraw the progress bar."""
+        if not self._bar.disable:
+            now = self._measure()
+            self._bar.update(self._task, completed=now.done, total=now.total or None, loss=now.loss, nacks=now.nacks)
+            self._bar.refresh()
+
+    def event(self, event: Event, now: float) -> None:
+        """Write an event of the protocol, in JSON mode only."""
+        if self.as_json:
+            self.object(_snake(type(event).__name__), time=round(now, 6), **_plain(event))
+
+    def object(self, event: str, /, **values: Any) -> None:
+        """Write one JSON object as a line on stdout."""
+        print(json.dumps({"event": event, **values}), flush=True)  # noqa: T201 this is the command's output
+
+    def line(self, text: str) -> None:
+        """Write one text line on stdout, unless in JSON mode."""
+        if not self.as_json:
+            going_on = self._bar.live.is_started
+            self._bar.stop()
+            print(text, flush=True)  # noqa: T201 this is the command's output
+            if going_on:
+                self._bar.start()
+
+
+def _stderr() -> Any:
+    from rich.console import Console
+
+    return Console(stderr=True)
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+def _plain(event: Event) -> dict[str, Any]:
+    values = {item.name: getattr(event, item.name) for item in fields(event)}  # type: ignore[arg-type]
+    return {key: value.decode(errors="replace") if isinstance(value, bytes) else value for key, value in values.items()}
+
+
+def file_row(name: str, size: int, sha256: str) -> dict[str, Any]:
+    """Return the entry of a file in the summary."""
+    return {"name": name, "size": size, "sha256": sha256}
+
+
+def summary(
+    *, ok: bool, files: list[dict[str, Any]], seconds: float, loss: float, sent: dict[str, int], cpu: float
+) -> dict[str, Any]:
+    """Return the last JSON object of `send` and `recv`; `sent` holds the counters of the machine."""
+    octets = sum(row["size"] for row in files)
+    return {
+        "ok": ok,
+        "objects": len(files),
+        "bytes": octets,
+        "files": files,
+        "seconds": round(seconds, 6),
+        "goodput_mbit_s": round(octets * 8e-6 / seconds, 6) if seconds > 0 else 0.0,
+        "loss": round(loss, 6),
+        "nacks_sent": sent.get("nacks_sent", 0),
+        "nacks_received": sent.get("nacks_received", 0),
+        "repairs": sent.get("repairs_sent", 0),
+        "cpu_s": round(cpu, 6),
+    }

@@ -1,0 +1,262 @@
+"""Build figures from group summaries: lines with intervals and theory, heat maps, distributions, Pareto fronts, effects."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from experiments.analysis.effects import VarianceDecomposition
+from experiments.analysis.overlay import Prediction
+from experiments.analysis.paired_variants import VariantDifference
+from experiments.analysis.summary import GroupSummary
+from experiments.report.figure_layout import FigureLayout
+from experiments.report.figures import BarMark, BoxMark, DotMark, Figure, FigureAxis, HeatMark, IntervalMark, LineMark, Panel
+from experiments.report.labels import BETTER_HIGH, DisplayedAxis, help_of, metric_label
+
+__all__ = ["boxes", "differences", "heat", "importance", "lines", "pareto", "residuals", "scatter"]
+
+STEEP = 100.0
+"""Ratio of a metric's largest to its smallest mean above which its axis is logarithmic."""
+RANKS = (5, 25, 50, 75, 95)
+"""Percentiles of the box plots."""
+
+
+def _axis(shown: DisplayedAxis) -> FigureAxis:
+    if shown.numeric:
+        return FigureAxis(shown.label, shown.log)
+    return FigureAxis(shown.label, categories=tuple(map(shown.text, shown.values)))
+
+
+def _words(shown: DisplayedAxis) -> FigureAxis:
+    """Return a categorical axis with equally spaced values."""
+    return FigureAxis(shown.name.rpartition(".")[2].replace("_", " "), categories=tuple(map(shown.text, shown.values)))
+
+
+def _metric_axis(metric: str, groups: Sequence[GroupSummary]) -> FigureAxis:
+    means = [group.mean for group in groups]
+    return FigureAxis(metric_label(metric), log=bool(means) and min(means) > 0 and max(means) >= STEEP * min(means))
+
+
+def _caption(metric: str, layout: FigureLayout, *more: str) -> str:
+    about = help_of(metric)
+    return " ".join(filter(None, (about[:1].upper() + about[1:] + "." if about else "", *more, layout.caption)))
+
+
+def lines(
+    metric: str, groups: Sequence[GroupSummary], layout: FigureLayout, theory: Sequence[Prediction], command: str
+) -> Figure:
+    """Plot means over x with Student's t intervals, and theory as dashed lines of the same colour."""
+    panels = []
+    for panel in layout.panels():
+        marks: list[LineMark] = []
+        for number, colour in enumerate(layout.colours()):
+            picked = layout.pick(groups, panel, colour)
+            if picked:
+                marks.append(_line(picked, layout, number, colour))
+                marks += _theory(picked, layout, number, colour, theory)
+        panels.append(Panel(layout.panel_label(panel), marks))
+    formulas = ", ".join(dict.fromkeys(row.formula for row in theory))
+    key = "Lines: means; shaded: 95 % confidence intervals (Student's t)."
+    caption = _caption(metric, layout, key, f"Dashed: theory ({formulas})." if formulas else "")
+    y = _metric_axis(metric, groups)
+    title = f"{metric_label(metric).partition(' [')[0]} over {layout.x.name.rpartition('.')[2].replace('_', ' ')}"
+    return Figure(f"lines-{metric}", "lines", title, caption, command, _axis(layout.x), y, panels)
+
+
+def _line(picked: Sequence[GroupSummary], layout: FigureLayout, number: int, colour: Any) -> LineMark:
+    x = [layout.x.value(group.keys[layout.x.name]) for group in picked]
+    means = [group.mean for group in picked]
+    lows, highs = [group.low for group in picked], [group.high for group in picked]
+    return LineMark(layout.colour_label(colour), number, x, means, lows, highs)
+
+
+def _theory(
+    picked: Sequence[GroupSummary], layout: FigureLayout, number: int, colour: Any, theory: Sequence[Prediction]
+) -> list[LineMark]:
+    found = []
+    for formula in dict.fromkeys(row.formula for row in theory):
+        known = {tuple(row.keys.items()): row.expected for row in theory if row.formula == formula}
+        at = [(group, known.get(tuple(group.keys.items()))) for group in picked]
+        line = [(layout.x.value(group.keys[layout.x.name]), value) for group, value in at if value is not None]
+        if line:
+            label = " ".join(filter(None, (layout.colour_label(colour), f"({formula})")))
+            found.append(LineMark(label, number, [x for x, _ in line], [y for _, y in line], theory=True))
+    return found
+
+
+def heat(metric: str, groups: Sequence[GroupSummary], layout: FigureLayout, command: str) -> Figure | None:
+    """Plot means over two numeric axes; None if there are not two."""
+    others = [axis for axis in layout.axes.values() if axis.numeric and axis is not layout.x]
+    if not layout.x.numeric or not others:
+        return None
+    y = max(others, key=lambda axis: len(axis.values))
+    # The axis along y cannot also be the panel; the colour axis replaces it.
+    rest = [axis for axis in (layout.colour, layout.panel) if axis is not None and axis is not y]
+    held = {
+        name: axis.values[len(axis.values) // 2] for name, axis in layout.axes.items() if axis not in (layout.x, y, *rest[:1])
+    }
+    turned = FigureLayout(layout.x, y, rest[0] if rest else None, held, layout.axes)
+    panels = [Panel(turned.panel_label(panel), [_grid(turned, groups, panel)]) for panel in turned.panels()]
+    caption = _caption(metric, turned, "Colour: mean of the runs.")
+    title = f"{metric_label(metric)} over {layout.x.name.rpartition('.')[2]} and {y.name.rpartition('.')[2]}"
+    return Figure(
+        f"heat-{metric}", "heat", title, caption, command, _words(layout.x), _words(y), panels, (metric_label(metric),)
+    )
+
+
+def _grid(layout: FigureLayout, groups: Sequence[GroupSummary], panel: Any) -> HeatMark:
+    assert layout.colour is not None, "a heat map has two axes"
+    x, y = layout.x, layout.colour
+    rows = []
+    for value in y.values:
+        means = {group.keys[x.name]: group.mean for group in layout.pick(groups, panel, value)}
+        rows.append([means.get(place) for place in x.values])
+    return HeatMark([x.text(value) for value in x.values], [y.text(value) for value in y.values], rows)
+
+
+def boxes(metric: str, groups: Sequence[GroupSummary], layout: FigureLayout, command: str) -> Figure:
+    """Plot the distribution of runs: boxes from the 25th to the 75th percentile, whiskers from the 5th to the 95th."""
+    panels = []
+    for panel in layout.panels():
+        marks = []
+        for number, colour in enumerate(layout.colours()):
+            picked = layout.pick(groups, panel, colour)
+            x = [layout.x.text(group.keys[layout.x.name]) for group in picked]
+            at = [[group.percentiles[rank] for rank in RANKS] for group in picked]
+            if picked:
+                marks.append(BoxMark(layout.colour_label(colour), number, x, at))
+        panels.append(Panel(layout.panel_label(panel), marks))
+    key = "Boxes: median and interquartile range of the runs; whiskers: 5th to 95th percentile."
+    title = f"distribution of {metric_label(metric).partition(' [')[0]} over runs"
+    caption = _caption(metric, layout, key)
+    return Figure(f"spread-{metric}", "boxes", title, caption, command, _words(layout.x), _metric_axis(metric, groups), panels)
+
+
+def scatter(metric: str, groups: Sequence[GroupSummary], layout: FigureLayout, command: str) -> Iterator[Figure]:
+    """Yield a scatter plot of a sampled sweep for each numeric axis, in order of the variance explained."""
+    words = layout.colour if layout.colour and not layout.colour.numeric else None
+    legend = tuple(layout.colour_label(value) for value in words.values) if words else ()
+    numeric = [axis for axis in (layout.x, layout.colour, layout.panel) if axis is not None and axis.numeric]
+    for axis in numeric:
+        dots = [
+            DotMark(
+                axis.value(group.keys[axis.name]), group.mean, "", words.values.index(group.keys[words.name]) if words else 0
+            )
+            for group in groups
+        ]
+        about = help_of(metric)
+        caption = f"{about[:1].upper()}{about[1:]}. Every dot is the mean of a point; the other axes vary as well."
+        title = f"{metric_label(metric).partition(' [')[0]} over {axis.name.rpartition('.')[2].replace('_', ' ')}"
+        name = f"scatter-{metric}-{axis.name.rpartition('.')[2]}"
+        y = _metric_axis(metric, groups)
+        yield Figure(name, "dots", title, caption, command, _axis(axis), y, [Panel("", dots)], legend)
+
+
+def pareto(first: str, second: str, groups: Sequence[GroupSummary], layout: FigureLayout, command: str) -> Figure | None:
+    """Plot two metrics of every point against each other with their Pareto front; None with fewer than three points."""
+    values: dict[tuple[Any, ...], dict[str, float]] = {}
+    keys: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for group in groups:
+        place = tuple(group.keys.items())
+        keys[place] = group.keys
+        values.setdefault(place, {})[group.metric] = group.mean
+    both = [place for place, means in values.items() if first in means and second in means]
+    if len(both) < 3:
+        return None
+    front = _front([(_cost(first, values[place][first]), _cost(second, values[place][second])) for place in both])
+    words = layout.colour if layout.colour and len(layout.colour.values) <= 8 else None
+    dots = []
+    for place, best in zip(both, front, strict=True):
+        label = ", ".join(
+            f"{axis.name.rpartition('.')[2]} {axis.text(keys[place][axis.name])}" for axis in layout.axes.values()
+        )
+        colour = words.values.index(keys[place][words.name]) if words else 0
+        dots.append(DotMark(values[place][first], values[place][second], label, colour, best))
+    legend = tuple(layout.colour_label(value) for value in words.values) if words else ()
+    wanted = " and ".join(f"{'more' if name in BETTER_HIGH else 'less'} {metric_label(name)}" for name in (first, second))
+    caption = f"Every point of the sweep; joined: the Pareto front (points not dominated by another). Better is {wanted}."
+    title = f"{metric_label(first).partition(' [')[0]} against {metric_label(second).partition(' [')[0]}"
+    axes = [_means_axis(name, [values[place][name] for place in both]) for name in (first, second)]
+    return Figure("pareto", "dots", title, caption, command, axes[0], axes[1], [Panel("", dots)], legend)
+
+
+def _means_axis(metric: str, means: Sequence[float]) -> FigureAxis:
+    return FigureAxis(metric_label(metric), log=min(means) > 0 and max(means) >= STEEP * min(means))
+
+
+def _cost(metric: str, value: float) -> float:
+    return -value if metric in BETTER_HIGH else value
+
+
+def _front(points: Sequence[tuple[float, float]]) -> list[bool]:
+    """Return which points are Pareto-optimal: in order of the first cost, those with a new minimum of the second."""
+    found, lowest = [False] * len(points), float("inf")
+    for place in sorted(range(len(points)), key=lambda place: points[place]):
+        if points[place][1] < lowest:
+            found[place], lowest = True, points[place][1]
+    return found
+
+
+def importance(found: Sequence[VarianceDecomposition], axes: Mapping[str, DisplayedAxis], command: str) -> Figure:
+    """Plot the variance decomposition of each metric."""
+    names = [*axes, "interaction", "chance"]
+    bars = []
+    for effect in found:
+        shares = {part.axis: part.share for part in effect.axes}
+        shares |= {"interaction": effect.interaction or 0.0, "chance": effect.chance or 0.0}
+        bars.append(
+            BarMark(metric_label(effect.metric).partition(" [")[0], [max(0.0, shares.get(name, 0.0)) for name in names])
+        )
+    legend = tuple(name.rpartition(".")[2] for name in names)
+    caption = (
+        "Fraction of a metric's variance explained by each axis (main effect), by interaction of axes, and by chance: "
+        "differences between seeds."
+    )
+    axis = FigureAxis("share of variance")
+    return Figure(
+        "effects",
+        "bars",
+        "variance explained by each parameter",
+        caption,
+        command,
+        axis,
+        FigureAxis(""),
+        [Panel("", bars)],
+        legend,
+    )
+
+
+def residuals(rows: Sequence[Prediction], command: str) -> Figure:
+    """Plot the residuals of measured means from theory, in standard errors."""
+    formulas = list(dict.fromkeys(row.formula for row in rows))
+    dots = [
+        DotMark(
+            row.expected,
+            row.residual,
+            ", ".join(f"{key} {value}" for key, value in row.keys.items()),
+            formulas.index(row.formula),
+        )
+        for row in rows
+        if row.residual is not None
+    ]
+    holds = sum(row.holds for row in rows)
+    caption = f"Theory holds at {holds} of {len(rows)} points: the mean is within four standard errors (or below a ceiling)."
+    x, y = _means_axis_of(dots), FigureAxis("(measured - theory) / standard error")
+    return Figure("theory", "dots", "distance from theory", caption, command, x, y, [Panel("", dots)], tuple(formulas))
+
+
+def _means_axis_of(dots: Sequence[DotMark]) -> FigureAxis:
+    values = [dot.x for dot in dots]
+    return FigureAxis("expected by theory", log=bool(values) and min(values) > 0 and max(values) >= STEEP * min(values))
+
+
+def differences(metric: str, gaps: Sequence[VariantDifference], axes: Mapping[str, DisplayedAxis], command: str) -> Figure:
+    """Plot paired differences to the base with their confidence intervals."""
+    rows = []
+    for gap in gaps:
+        place = ", ".join(f"{name.rpartition('.')[2]} {axes[name].text(value)}" for name, value in gap.keys.items())
+        variant = axes[gap.axis].text(gap.variant)
+        rows.append(IntervalMark(f"{variant}{', ' if place else ''}{place}", gap.mean, gap.low, gap.high, gap.clear))
+    base = axes[gaps[0].axis].text(gaps[0].base)
+    caption = "Mean paired differences on equal seeds, with 95 % confidence intervals; filled if the interval excludes 0."
+    x = FigureAxis(f"difference to {base}: {metric_label(metric)}")
+    title = f"{metric_label(metric).partition(' [')[0]}: differences to {base}"
+    return Figure(f"pairs-{metric}", "rows", title, caption, command, x, FigureAxis(""), [Panel("", rows)])

@@ -1,0 +1,206 @@
+"""Draw figures with matplotlib as PNG and SVG files for papers; equal numbers give equal bytes."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.report.figures import Figure, FigureAxis, Panel
+
+__all__ = ["save"]
+
+PALETTE = ("#2563c9", "#c2570c", "#15803d", "#7c3aed", "#d02c2c", "#0d7f86", "#a16207", "#be185d")
+SOFT, FAINT = "#5b6875", "#d5dbe1"
+STYLE: Any = {
+    "svg.hashsalt": "mcastlab",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#9aa5b1",
+    "axes.labelcolor": "#1f2933",
+    "axes.titlesize": 9.5,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "xtick.color": SOFT,
+    "ytick.color": SOFT,
+    "grid.color": "#e3e8ed",
+    "savefig.dpi": 160,
+}
+
+
+def save(figures: Iterable[Figure], folder: Path) -> list[Path]:
+    """Write NAME.png and NAME.svg of every figure; return the paths."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    with matplotlib.rc_context(STYLE):
+        for figure in figures:
+            drawn = _draw(figure, pyplot)
+            for kind in ("png", "svg"):
+                path = folder / f"{figure.name}.{kind}"
+                drawn.savefig(path, metadata={"Date": None} if kind == "svg" else {"Software": None})
+                written.append(path)
+            pyplot.close(drawn)
+    return written
+
+
+def _draw(figure: Figure, pyplot: Any) -> Any:
+    count = len(figure.panels)
+    columns = 2 if count == 4 else min(count, 3)
+    lines = -(-count // columns)
+    height = max(2.6, 0.26 * len(figure.panels[0].marks) + 1.2) if figure.kind in ("rows", "bars") else 2.9 * lines
+    size = (max(5.0, 3.3 * columns), height)
+    share = figure.kind not in ("rows", "bars", "heat")
+    drawn, grid = pyplot.subplots(
+        lines, columns, figsize=size, squeeze=False, layout="constrained", sharex=share, sharey=figure.kind != "heat"
+    )
+    for place, axes in enumerate(grid.flat):
+        if place >= count:
+            axes.set_visible(False)
+            continue
+        panel = figure.panels[place]
+        axes.set_title(panel.title)
+        _frame(axes, figure, place % columns == 0, place + columns >= count)
+        KINDS[figure.kind](axes, figure, panel)
+    _legend(drawn, grid.flat[0])
+    drawn.suptitle(figure.title[:1].upper() + figure.title[1:], fontsize=10.5, fontweight="bold")
+    return drawn
+
+
+def _frame(axes: Any, figure: Figure, left: bool, bottom: bool) -> None:
+    if bottom:
+        axes.set_xlabel(figure.x.label)
+    if left:
+        axes.set_ylabel(figure.y.label)
+    if figure.kind != "heat":
+        axes.grid(linewidth=0.7)
+        axes.set_axisbelow(True)
+    if figure.x.log and figure.kind not in ("heat", "boxes"):
+        axes.set_xscale("log")
+    if figure.y.log and figure.kind != "heat":
+        axes.set_yscale("log")
+
+
+def _legend(drawn: Any, axes: Any) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    if labels:
+        drawn.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)))
+
+
+def _places(axis: FigureAxis, x: Sequence[Any]) -> list[Any]:
+    return [axis.categories.index(value) for value in x] if axis.categories else list(x)
+
+
+def _ticks(axes: Any, axis: FigureAxis) -> None:
+    if axis.categories:
+        axes.set_xticks(range(len(axis.categories)), axis.categories)
+
+
+def _lines(axes: Any, figure: Figure, panel: Panel) -> None:
+    for mark in panel.marks:
+        colour, x = _colour(mark.colour), _places(figure.x, mark.x)
+        if mark.theory:
+            axes.plot(x, mark.y, "--", color=colour, linewidth=1.3, label=mark.label)
+            continue
+        axes.plot(x, mark.y, "o-", color=colour, markersize=3.5, linewidth=1.5, label=mark.label or None)
+        kept = [(at, low, high) for at, low, high in zip(x, mark.low, mark.high, strict=True) if low is not None]
+        if kept:
+            axes.fill_between(*map(list, zip(*kept, strict=True)), color=colour, alpha=0.16, linewidth=0)
+    _ticks(axes, figure.x)
+
+
+def _bands(axes: Any, figure: Figure, panel: Panel) -> None:
+    del figure
+    for mark in panel.marks:
+        colour = _colour(mark.colour)
+        axes.fill_between(mark.x, mark.at[0], mark.at[4], color=colour, alpha=0.12, linewidth=0)
+        axes.fill_between(mark.x, mark.at[1], mark.at[3], color=colour, alpha=0.22, linewidth=0)
+        axes.plot(mark.x, mark.at[2], color=colour, linewidth=1.5, label=mark.label or None)
+
+
+def _heat(axes: Any, figure: Figure, panel: Panel) -> None:
+    (mark,) = panel.marks
+    every = [value for other in figure.panels for row in other.marks[0].z for value in row if value is not None]
+    cells = [[float("nan") if value is None else value for value in row] for row in mark.z]
+    image = axes.imshow(cells, origin="lower", aspect="auto", cmap="viridis", vmin=min(every), vmax=max(every))
+    axes.set_xticks(range(len(mark.x)), mark.x, rotation=45 if len(mark.x) > 6 else 0)
+    axes.set_yticks(range(len(mark.y)), mark.y)
+    axes.spines[:].set_visible(False)
+    if panel is figure.panels[-1]:
+        axes.figure.colorbar(image, ax=axes.figure.axes, label=figure.legend[0])
+
+
+def _boxes(axes: Any, figure: Figure, panel: Panel) -> None:
+    assert figure.x.categories is not None, "boxes stand at categories"
+    width = 0.8 / max(1, len(panel.marks))
+    for number, mark in enumerate(panel.marks):
+        colour = _colour(mark.colour)
+        stats = [{"whislo": at[0], "q1": at[1], "med": at[2], "q3": at[3], "whishi": at[4], "fliers": []} for at in mark.at]
+        where = [place + (number - (len(panel.marks) - 1) / 2) * width for place in _places(figure.x, mark.x)]
+        line = {"color": colour}
+        box = {"facecolor": colour + "40", "edgecolor": colour}
+        axes.bxp(
+            stats,
+            where,
+            widths=width * 0.8,
+            patch_artist=True,
+            boxprops=box,
+            medianprops=line,
+            whiskerprops=line,
+            capprops=line,
+        )
+        axes.plot([], [], "s", color=colour, label=mark.label or None)
+    _ticks(axes, figure.x)
+
+
+def _dots(axes: Any, figure: Figure, panel: Panel) -> None:
+    for number, label in enumerate(figure.legend or ("",)):
+        mine = [dot for dot in panel.marks if dot.colour == number]
+        x, y = _places(figure.x, [dot.x for dot in mine]), [dot.y for dot in mine]
+        axes.scatter(x, y, s=16, color=_colour(number), alpha=0.75, label=label or None)
+    front = sorted((dot.x, dot.y) for dot in panel.marks if dot.front)
+    if front:
+        axes.plot(*zip(*front, strict=True), "o:", color=SOFT, markerfacecolor="none", markersize=7, label="Pareto front")
+    if figure.name == "theory":
+        axes.axhspan(-4, 4, color=_colour(2), alpha=0.12, linewidth=0)
+    _ticks(axes, figure.x)
+
+
+def _bars(axes: Any, figure: Figure, panel: Panel) -> None:
+    left = [0.0] * len(panel.marks)
+    greys = {"chance": FAINT, "interaction": SOFT}
+    for number, part in enumerate(figure.legend):
+        values = [bar.parts[number] for bar in panel.marks]
+        axes.barh([bar.label for bar in panel.marks], values, left=left, color=greys.get(part, _colour(number)), label=part)
+        left = [a + b for a, b in zip(left, values, strict=True)]
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1)
+
+
+def _rows(axes: Any, figure: Figure, panel: Panel) -> None:
+    del figure
+    for place, row in enumerate(reversed(panel.marks)):
+        colour = _colour(0 if row.clear else 5)
+        if row.low is not None:
+            axes.plot([row.low, row.high], [place, place], color=SOFT, linewidth=1.2)
+        axes.plot(row.mean, place, "o", color=colour, markerfacecolor=colour if row.clear else "white")
+    axes.set_yticks(range(len(panel.marks)), [row.label for row in reversed(panel.marks)])
+    axes.axvline(0, color=SOFT, linewidth=0.8, linestyle=":")
+
+
+def _colour(number: int) -> str:
+    return PALETTE[number % len(PALETTE)]
+
+
+KINDS: Mapping[str, Callable[[Any, Figure, Panel], None]] = {
+    "lines": _lines,
+    "bands": _bands,
+    "heat": _heat,
+    "boxes": _boxes,
+    "dots": _dots,
+    "bars": _bars,
+    "rows": _rows,
+}

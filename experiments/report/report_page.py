@@ -1,0 +1,226 @@
+"""Render the report as one self-contained HTML file with its data, scripts and style."""
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+from experiments.output.extras import need
+from experiments.report.figure_layout import FigureLayout
+from experiments.report.figures import Figure
+from experiments.report.labels import help_of, metric_label
+from experiments.report.report_data import ReportData
+
+__all__ = ["MOST_POINTS", "report_page"]
+
+MOST_POINTS = 20_000
+"""Largest number of rows in the explorer and the table; the report of a larger sweep has figures only."""
+DIGITS = 6
+ASSETS = files("experiments.report") / "assets"
+
+
+def report_page(contents: ReportData, layout: FigureLayout | None, command: str) -> str:
+    """Render the page; `layout` is the initial state of the explorer. UnsupportedError without Plotly."""
+    data = _data(contents, layout)
+    sections = [*_sections(contents, data)]
+    links = "".join(f'<a href="#{name}">{escape(title)}</a>' for name, title, _ in sections)
+    body = "\n".join(f'<section id="{name}"><h2>{escape(title)}</h2>\n{inner}\n</section>' for name, title, inner in sections)
+    return Template(_asset("page.html")).substitute(
+        title=escape(contents.title),
+        lead=_lead(contents),
+        links=links,
+        body=body,
+        command=escape(command),
+        style=_asset("page.css"),
+        # Escape "</", which would end the script element.
+        data=json.dumps(data, allow_nan=False).replace("</", "<\\/"),
+        plotly=_plotly(),
+        figures=_asset("figures.js"),
+        page=_asset("page.js"),
+    )
+
+
+def _asset(name: str) -> str:
+    return (ASSETS / name).read_text(encoding="utf-8")
+
+
+def _plotly() -> str:
+    need("a report", "plotly")
+    from plotly.offline import get_plotlyjs
+
+    return str(get_plotlyjs())
+
+
+def _lead(contents: ReportData) -> str:
+    about = dict(contents.provenance)
+    failed = sum(count for _, _, count in contents.kinds)
+    tag = f'<span class="tag bad">{failed:,} failed</span>' if failed else '<span class="tag">all runs ok</span>'
+    runs, points = about["runs"].partition(" (")[0], about["points"].partition(", ")[0]
+    return f'<p class="lead">{tag}{escape(runs)} runs at {escape(points)} points; code {escape(about["code"])}</p>'
+
+
+def _sections(contents: ReportData, data: dict[str, Any]) -> Iterable[tuple[str, str, str]]:
+    yield "run", "Runs", _what(contents)
+    if data["points"] and data["axes"]:
+        explorer = '<div class="card"><div class="controls" id="controls"></div><p id="explained"></p>'
+        yield "explore", "Explore", explorer + '<div class="plot" id="plot-explore"></div></div>'
+    if contents.figures:
+        yield "figures", "Figures", "\n".join(_card(figure, contents) for figure in contents.figures)
+    titles = {"points": "Points", "theory": "Theory", "failed": "Failed runs"}
+    for table in data["tables"]:
+        kinds = _kinds(contents) if table["name"] == "failed" else ""
+        inner = f'<div class="card tall">{kinds}<div id="table-{table["name"]}"></div></div>'
+        yield table["name"], titles[table["name"]], inner
+    yield "again", "Reproduce", _again(contents)
+
+
+def _what(contents: ReportData) -> str:
+    rows = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in contents.provenance)
+    texts = "".join(
+        f"<details><summary>{escape(name)}</summary><pre>{escape(text)}</pre></details>"
+        for name, text in contents.sources.items()
+    )
+    return f'<div class="card"><dl class="facts">{rows}</dl>{texts}</div>'
+
+
+def _command(text: str) -> str:
+    return f'<div class="command"><code>{escape(text)}</code><button type="button">copy</button></div>'
+
+
+def _card(figure: Figure, contents: ReportData) -> str:
+    title = figure.title[:1].upper() + figure.title[1:]
+    again = f"mcastlab report {contents.folder} --only {figure.name}"
+    return (
+        f'<article class="card"><h3>{escape(title)}</h3><p>{escape(figure.caption)}</p>'
+        f'<div class="plot" id="plot-{figure.name}" role="img" aria-label="{escape(title)}"></div>'
+        f"<details><summary>numbers and files of this figure</summary>{_command(figure.command)}{_command(again)}"
+        f"<p>For papers: figures/{figure.name}.svg and .png</p></details></article>"
+    )
+
+
+def _kinds(contents: ReportData) -> str:
+    rows = "".join(f"<li>{count} {escape(status)}: {escape(reason)}</li>" for status, reason, count in contents.kinds[:20])
+    return f"<ul>{rows}</ul>"
+
+
+def _again(contents: ReportData) -> str:
+    folder = contents.folder
+    commands = {
+        "The runs (those stored are not repeated):": f"mcastlab sweep {folder}/sweep.yaml --out {folder} --resume",
+        "The numbers:": f"mcastlab analyse {folder} --csv groups.csv",
+        "One row for each run:": f"mcastlab results {folder} --csv runs.csv",
+    }
+    return '<div class="card">' + "".join(f"<p>{escape(why)}</p>{_command(text)}" for why, text in commands.items()) + "</div>"
+
+
+def _data(contents: ReportData, layout: FigureLayout | None) -> dict[str, Any]:
+    """Return the data for the scripts of the page."""
+    small = len(contents.groups) <= MOST_POINTS
+    leading = contents.leading
+    axes = [
+        {
+            "name": axis.name.rpartition(".")[2],
+            "label": axis.label,
+            "values": [axis.value(value) if axis.numeric else axis.text(value) for value in axis.values],
+            "numeric": axis.numeric,
+            "log": axis.log,
+            "leading": axis.name in leading,
+        }
+        for axis in contents.axes.values()
+    ]
+    metrics = [{"name": name, "label": metric_label(name), "help": help_of(name)} for name in contents.metrics]
+    return {
+        "figures": [_rounded(figure.plain()) for figure in contents.figures],
+        "axes": axes,
+        "metrics": metrics,
+        "points": _points(contents) if small else [],
+        "tables": list(_tables(contents, small)),
+        "start": _start(contents, layout),
+    }
+
+
+def _start(contents: ReportData, layout: FigureLayout | None) -> dict[str, Any]:
+    names = list(contents.axes)
+    if layout is None:
+        return {}
+    held = dict(layout.held)
+    if layout.panel is not None:
+        # The panel axis of the figures is a fixed axis of the explorer.
+        held |= {layout.panel.name: _middle(contents, layout)}
+    return {
+        "x": names.index(layout.x.name),
+        "lines": names.index(layout.colour.name) if layout.colour else -1,
+        "held": {names.index(name): list(contents.axes[name].values).index(value) for name, value in held.items()},
+    }
+
+
+def _middle(contents: ReportData, layout: FigureLayout) -> Any:
+    assert layout.panel is not None
+    there = {point[layout.panel.name] for point in contents.points if all(point[k] == v for k, v in layout.held.items())}
+    known = [value for value in layout.panel.values if value in there]
+    return known[len(known) // 2]
+
+
+def _points(contents: ReportData) -> list[dict[str, Any]]:
+    theory = {(row.metric, *row.keys.items()): row.expected for row in contents.theory}
+    places = {name: {value: n for n, value in enumerate(axis.values)} for name, axis in contents.axes.items()}
+    return [
+        {
+            "keys": [places[name][group.keys[name]] for name in contents.axes],
+            "metric": contents.metrics.index(group.metric),
+            "theory": _round(theory.get((group.metric, *group.keys.items()))),
+            **{key: _round(getattr(group, key)) for key in ("mean", "low", "high")},
+            **{f"p{rank}": _round(group.percentiles[rank]) for rank in (5, 95)},
+        }
+        for group in contents.groups
+    ]
+
+
+def _tables(contents: ReportData, small: bool) -> Iterable[dict[str, Any]]:
+    names = list(contents.axes)
+    heads = [contents.axes[name].label for name in names]
+
+    def keys(row: Any) -> list[Any]:
+        return [contents.axes[name].value(row.keys[name]) for name in names]
+
+    if small:
+        columns = [*heads, "metric", "runs", "mean", "sd", "low", "high", "p5", "p50", "p95"]
+        rows = [
+            [*keys(group), group.metric, group.count, *map(_round, (group.mean, group.sd, group.low, group.high))]
+            + [_round(group.percentiles[rank]) for rank in (5, 50, 95)]
+            for group in contents.groups
+        ]
+        yield {"name": "points", "columns": columns, "rows": rows}
+    if contents.theory:
+        columns = [*heads, "formula", "metric", "theory", "measured", "runs", "residual", "holds"]
+        rows = [
+            [
+                *keys(row),
+                *(row.formula, row.metric, _round(row.expected), _round(row.mean), row.count, _round(row.residual)),
+                "yes" if row.holds else "no",
+            ]
+            for row in contents.theory
+        ]
+        yield {"name": "theory", "columns": columns, "rows": rows}
+    if contents.failures:
+        columns = ["status", "reason", "point", "seed", "command"]
+        rows = [[row.status, row.reason, row.point, row.seed, row.command] for row in contents.failures]
+        yield {"name": "failed", "columns": columns, "rows": rows, "long": ["reason", "command"]}
+
+
+def _round(value: float | None) -> float | None:
+    """Round to DIGITS significant digits; None for values that are not finite."""
+    return None if value is None or not math.isfinite(value) else float(f"{value:.{DIGITS}g}")
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return _round(value)
+    if isinstance(value, dict):
+        return {key: _rounded(inner) for key, inner in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_rounded(inner) for inner in value]
+    return value

@@ -1,0 +1,73 @@
+"""Execute one run of a sweep in the calling process: from the JSON of a scenario to metrics."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from experiments.running.recording import Recording
+from experiments.running.run import run
+from experiments.scenario.scenario import Scenario, parse
+from experiments.sweep.spec.metrics import metrics_of, receiver_metrics_of
+from sim.series import Series
+from sim.watch import Watcher
+from topologies.spec import Topology
+
+__all__ = ["perform"]
+
+
+def perform(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Execute the run of a job and return its metrics, fingerprint, and rows to keep; exceptions propagate.
+
+    A job has `scenario` (JSON), `backend`, `receivers` (whether to return rows), `series` (interval in seconds or None),
+    `captures` (names of nodes and links) and `folder` for the capture files.
+    """
+    scenario = parse(json.loads(job["scenario"]), "scenario")
+    collecting = _Collecting.of_job(scenario, job)
+    result = run(scenario, job["backend"], collecting)
+    return {
+        "fingerprint": result.fingerprint,
+        "metrics": metrics_of(result),
+        "receivers": [
+            {"receiver": row.name, **{f"m_{name}": value for name, value in receiver_metrics_of(row).items()}}
+            for row in result.receivers
+        ]
+        if job["receivers"]
+        else None,
+        "series": None if collecting is None else collecting.rows(),
+    }
+
+
+@dataclass(frozen=True)
+class _Collecting(Recording):
+    """A recording that keeps the time series in memory instead of a file."""
+
+    collected: Series | None = None
+
+    @classmethod
+    def of_job(cls, scenario: Scenario, job: Mapping[str, Any]) -> "_Collecting | None":
+        """Return the recording a job asks for; None if it asks for nothing."""
+        if job["series"] is None and not job["captures"]:
+            return None
+        series = None
+        if job["series"] is not None:
+            series = Series(job["series"], sum(work.count for work in scenario.workload))
+        return cls(points=tuple(job["captures"]), captures=Path(job["folder"]), collected=series)
+
+    @contextmanager
+    def watchers(self, scenario: Scenario, topology: Topology) -> Iterator[Sequence[Watcher]]:
+        """Yield the watchers of a single run, and the series."""
+        with super().watchers(scenario, topology) as found:
+            yield [*found, *([] if self.collected is None else [self.collected])]
+
+    def rows(self) -> list[dict[str, Any]] | None:
+        """Return the series as rows sorted by name and time; None if none was asked for."""
+        if self.collected is None:
+            return None
+        rows = [
+            {"name": f"{measure} {of}".strip(), "t": time, "value": float(value)}
+            for time, measure, of, value in self.collected.rows
+        ]
+        return sorted(rows, key=lambda row: (row["name"], row["t"]))

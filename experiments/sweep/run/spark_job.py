@@ -1,0 +1,133 @@
+"""Run a set of runs as one Spark job; the Parquet file of each task is committed as soon as the task ends."""
+
+import json
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from experiments.sweep.run.progress import Progress
+from experiments.sweep.run.task import TODO_SCHEMA, Task
+from experiments.sweep.spec.grid import SweepRun
+from experiments.sweep.spec.quantities import Value, number_of
+from experiments.sweep.store.datasets import location
+from experiments.sweep.store.schema import column_of, runs_schema
+from protocols.errors import McastlabError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["SweepError", "run_job", "todo_table"]
+
+COMMITTER = "mapreduce.fileoutputcommitter.algorithm.version"
+"""Algorithm version 2 commits a task's file at the end of the task instead of the end of the job."""
+LOOK_EVERY = 0.25
+"""Seconds between updates of the progress line."""
+
+
+class SweepError(McastlabError):
+    """The Spark job failed; rows of finished tasks are kept."""
+
+
+def todo_table(runs: Sequence[SweepRun], tasks: Sequence[int], axes: Mapping[str, str], version: str) -> Any:
+    """Return the runs as an Arrow table of TODO_SCHEMA; `version` is that of the code that makes them."""
+    rows = [
+        {
+            "task": task,
+            "run_id": run.run_id,
+            "version": version,
+            "point": run.point.index,
+            "case": run.point.case,
+            "seed": run.seed,
+            "params": json.dumps({name: str(value) for name, value in run.point.values.items()}),
+            "axes": json.dumps({column_of(name): _typed(run.point.values[name], kind) for name, kind in axes.items()}),
+            "scenario": run.scenario,
+        }
+        for run, task in zip(runs, tasks, strict=True)
+    ]
+    return pa.Table.from_pylist(rows, TODO_SCHEMA)
+
+
+def _typed(value: Value, kind: str) -> Value:
+    number: Any = number_of(value)
+    return str(value) if kind == "string" else float(number) if kind == "double" else number
+
+
+def run_job(spark: "SparkSession", todo: Any, task: Task, part: Path, progress: Progress) -> bool:
+    """Execute the runs of `todo` and write their rows to `part`; return False if interrupted by SIGINT.
+
+    Raises SweepError if the Spark job fails. In all cases the files of finished tasks are committed.
+    """
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    def work(batches: Iterator[Any]) -> Iterator[Any]:
+        yield from task(batches)
+
+    tasks = max(todo["task"].to_pylist()) + 1
+    frame = spark.createDataFrame(todo).repartitionById(tasks, "task")
+    rows = frame.mapInArrow(work, from_arrow_schema(runs_schema(task.axes)))
+    return _in_background(spark, lambda: _write(rows, part), progress)
+
+
+def _write(frame: "DataFrame", part: Path) -> None:
+    frame.write.option(COMMITTER, "2").option("compression", "zstd").parquet(location(part))
+
+
+def _in_background(spark: "SparkSession", action: Callable[[], None], progress: Progress) -> bool:
+    """Run `action` in a thread, so that the main thread can handle SIGINT."""
+    failed: list[Exception] = []
+    stop = threading.Event()
+
+    def act() -> None:
+        try:
+            action()
+        except Exception as error:  # noqa: BLE001  (reported below, in the main thread)
+            failed.append(error)
+
+    with _interrupt_sets(stop):
+        thread = threading.Thread(target=act, daemon=True)
+        thread.start()
+        while thread.is_alive() and not stop.is_set():
+            thread.join(LOOK_EVERY)
+            progress.tell()
+        if stop.is_set():
+            spark.interruptAll()
+            thread.join(2.0)
+    progress.tell(last=True)
+    if failed and not stop.is_set():
+        raise SweepError(
+            f"the Spark job failed after {progress.done} runs, which are kept (--resume runs the others): {_reason(failed[0])}"
+        ) from failed[0]
+    return not stop.is_set()
+
+
+def _reason(error: Exception) -> str:
+    from py4j.protocol import Py4JNetworkError
+
+    if isinstance(error, (ConnectionError, Py4JNetworkError)):
+        return "its Java process has died"
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    telling = [line for line in lines if "Error" in line or "Exception" in line]
+    return (telling or lines or [type(error).__name__])[-1][:300]
+
+
+@contextmanager
+def _interrupt_sets(stop: threading.Event) -> Iterator[None]:
+    """Set `stop` on SIGINT instead of Spark's own handler; a no-op outside the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        stop.set()
+
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

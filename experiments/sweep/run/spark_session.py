@@ -1,0 +1,168 @@
+"""Start a Spark session with its log output redirected to a file, which is quoted if the start fails."""
+
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from experiments.output.extras import need
+from protocols.errors import UnsupportedError, UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["check_java", "check_pyspark", "cores_of", "session", "stop"]
+
+JAVA_PACKAGE = "openjdk-17-jre-headless"
+MASTERS = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|(spark|k8s)://.+|yarn")
+ATTEMPTS = 4
+"""Attempts per task in local mode; Spark's default of one lets a single dead worker end the sweep."""
+
+OPTIONS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "8",
+    # Coalescing a tiny shuffle into one task would leave all cores but one idle.
+    "spark.sql.adaptive.coalescePartitions.enabled": "false",
+    "spark.driver.memory": "2g",
+    "spark.log.level": "WARN",
+    # Stream rows to Java as they are yielded, not at the end of the task, so that the file is open by then.
+    "spark.python.udf.pipelined.enabled": "true",
+}
+
+
+def session(
+    master: str = "local[*]", log: Path | None = None, remote: str | None = None, many_rows: bool = False
+) -> "SparkSession":
+    """Return the session of this process, created if there is none; the caller stops it.
+
+    `remote` (sc://HOST:PORT) selects a Spark Connect server instead of a master. `log` receives the output of Spark and Java
+    (default: a temporary file). `many_rows` enables full JIT compilation, which pays off above about five million rows and
+    starts slower. Raises UnsupportedError if Java or PySpark is missing or Spark does not start.
+    """
+    check_pyspark()
+    _hush()
+    log = log or Path(tempfile.gettempdir()) / f"mcastlab-spark-{os.getpid()}.log"
+    if remote is not None:
+        return _connect(remote)
+    if MASTERS.fullmatch(master) is None:
+        raise UsageError(f"--master: value {master!r} is not allowed; local[N], local[*], spark://HOST:PORT, yarn or k8s://...")
+    check_java()
+    _environment(master)
+    with _noise_to(log):
+        return _start(master, many_rows, log)
+
+
+def stop(spark: "SparkSession") -> None:
+    """Stop a session, even if its Java process has died."""
+    from py4j.protocol import Py4JError
+
+    # A dead Java process raises ConnectionError; there is nothing left to stop.
+    with suppress(Py4JError, ConnectionError):
+        spark.stop()
+
+
+def cores_of(spark: "SparkSession") -> int:
+    """Return how many tasks run concurrently, as far as Spark reports it; at least 1."""
+    if ".connect." in type(spark).__module__:
+        return os.cpu_count() or 1
+    return max(1, spark.sparkContext.defaultParallelism)
+
+
+def check_pyspark() -> None:
+    """Raise UnsupportedError if the Python packages are missing."""
+    need("a sweep", "pyspark", "pandas", "pyarrow")
+
+
+def check_java() -> None:
+    """Raise UnsupportedError if there is no Java to run Spark with."""
+    home = os.environ.get("JAVA_HOME")
+    if home and shutil.which("java", path=str(Path(home, "bin"))) is None:
+        raise UnsupportedError(f"sweeps need Java, and JAVA_HOME ({home}) has none; unset it or install Java 17 there")
+    if not home and shutil.which("java") is None:
+        raise UnsupportedError(f"sweeps need Java 17; get it: sudo apt-get install --no-install-recommends {JAVA_PACKAGE}")
+
+
+def _hush() -> None:
+    """Silence PySpark's own printing of errors it also raises: Java stacks of SQL errors, and of a lost Java process."""
+    from pyspark import accumulators
+    from pyspark.logger import PySparkLogger
+
+    PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
+    for name in ("AccumulatorTCPServer", "AccumulatorUnixServer"):
+        setattr(getattr(accumulators, name), "handle_error", lambda self, request, address: None)  # noqa: B010
+
+
+def _environment(master: str) -> None:
+    # Otherwise workers run the first python3 on the path.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if master.startswith("local"):
+        # The host name may not resolve, and local mode needs no external address.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        os.environ.setdefault("SPARK_LOCAL_HOSTNAME", "localhost")
+
+
+@contextmanager
+def _noise_to(log: Path) -> Iterator[None]:
+    """Redirect file descriptor 2 to the log; a Java process started meanwhile inherits it for its lifetime."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    kept = os.dup(2)
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        os.dup2(file, 2)
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(file)
+
+
+def _start(master: str, many_rows: bool, log: Path) -> "SparkSession":
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    jit = "" if many_rows else "-XX:TieredStopAtLevel=1"
+    builder = SparkSession.builder.appName("mcastlab").master(_with_attempts(master))
+    for key, value in OPTIONS.items():
+        builder = builder.config(key, value)
+    try:
+        return builder.config("spark.driver.extraJavaOptions", f"{jit} -Xshare:auto".strip()).getOrCreate()
+    except (PySparkException, Py4JError, OSError) as error:
+        raise UnsupportedError(f"Spark does not start on {master}: {_last_words(log, error)} (all of it: {log})") from error
+
+
+def _connect(remote: str) -> "SparkSession":
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    if not remote.startswith("sc://"):
+        raise UsageError(f"--remote: value {remote!r} is not allowed; it reads sc://HOST:PORT")
+    try:
+        return SparkSession.builder.remote(remote).getOrCreate()
+    except ImportError as error:
+        raise UnsupportedError(f"--remote needs {error.name}; get it: pip install 'pyspark[connect]'") from error
+    except PySparkException as error:
+        raise UnsupportedError(f"Spark Connect at {remote}: {str(error).splitlines()[0]}") from error
+
+
+def _with_attempts(master: str) -> str:
+    match = re.fullmatch(r"local(?:\[(\*|\d+)\])?", master)
+    return f"local[{match[1] or '1'},{ATTEMPTS}]" if match else master
+
+
+def _last_words(log: Path, error: Exception) -> str:
+    """Return the last error line of the log, or else the first line of the error."""
+    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+    telling = [line.strip() for line in lines if re.search(r"Exception|Error|error:", line)]
+    return telling[-1][:200] if telling else (str(error).splitlines() or [type(error).__name__])[0][:200]

@@ -1,0 +1,130 @@
+"""Catalogue of the metrics stored per run and per receiver: name, description, and how each is computed from a result."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from experiments.running.result import Result, Row
+
+__all__ = ["METRICS", "RECEIVER_METRICS", "Metric", "metrics_of", "receiver_metrics_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """Description of a metric, and the function that computes it from a result; None where the run has no value."""
+
+    help: str
+    read: Callable[[Result], Any]
+
+
+def _plain(key: str) -> Callable[[Result], Any]:
+    return lambda result: result.metrics.get(key)
+
+
+def _storm(key: str) -> Callable[[Result], Any]:
+    return lambda result: result.metrics.get("storm", {}).get(key)
+
+
+def _packets(*kinds: str) -> Callable[[Result], Any]:
+    return lambda result: sum(result.metrics["packets"].get(kind, 0) for kind in kinds)
+
+
+def _links(key: str) -> Callable[[Result], Any]:
+    def read(result: Result) -> int | None:
+        counts = [row[key] for row in result.metrics.get("impairments") or () if key in row]
+        return sum(counts) if counts else None
+
+    return read
+
+
+def _median_completion(result: Result) -> float | None:
+    finished = sorted(row.completed_at for row in result.receivers if row.completed_at is not None)
+    return finished[len(finished) // 2] if finished else None
+
+
+def _transmissions(result: Result) -> float | None:
+    sent: float = result.metrics["data_sent"] + result.metrics["repairs_sent"]
+    packets = result.metrics["source_packets"]
+    return sent / packets if packets else None
+
+
+def _processing_throughput(result: Result) -> float | None:
+    busiest = max(result.metrics["sender_handled"], result.metrics["receiver_handled"])
+    return result.metrics["data_sent"] / busiest if busiest else None
+
+
+METRICS: dict[str, Metric] = {
+    "completed": Metric("1 if every receiver received all objects, else 0", lambda result: result.completed),
+    "violations": Metric("violated invariants", lambda result: len(result.violations)),
+    "receivers": Metric("receivers", _plain("receivers")),
+    "receivers_complete": Metric("receivers that received all objects", _plain("receivers_complete")),
+    "objects": Metric("objects sent", _plain("objects")),
+    "content_bytes": Metric("bytes of content sent", _plain("content_bytes")),
+    "completion_time": Metric(
+        "seconds from the first submission until the last receiver was complete", _plain("completion_time")
+    ),
+    "median_completed_at": Metric("seconds at which the median receiver was complete", _median_completion),
+    "goodput_mbit_s": Metric("content per receiver divided by completion time, Mbit/s", _plain("goodput_mbit_s")),
+    "loss": Metric("mean over receivers of the fraction of data packets lost", _plain("loss")),
+    "bytes_sent": Metric("bytes of UDP payload sent by all hosts", _plain("bytes_sent")),
+    "overhead": Metric("bytes sent by all hosts divided by bytes of content", _plain("overhead")),
+    "data_sent": Metric("data packets sent for the first time", _plain("data_sent")),
+    "repairs_sent": Metric("repair packets sent by senders", _plain("repairs_sent")),
+    "transmissions": Metric("content packets sent by senders, parity included, per source packet", _transmissions),
+    "nacks_sent": Metric("NACKs sent by receivers", _plain("nacks_sent")),
+    "nacks_suppressed": Metric(
+        "NACKs suppressed because other receivers requested the same repairs", _plain("nacks_suppressed")
+    ),
+    "nacks_received": Metric("NACKs received by senders", _plain("nacks_received")),
+    "packets": Metric("packets sent by all hosts", _packets("total")),
+    "feedback": Metric("NACK and ACK packets sent", _packets("nack", "ack")),
+    "sender_handled": Metric("content packets sent and feedback received by senders", _plain("sender_handled")),
+    "receiver_handled": Metric(
+        "mean over receivers of content packets received, feedback sent and requests of others received",
+        _plain("receiver_handled"),
+    ),
+    "processing_throughput": Metric(
+        "content packets per packet handled by the busier of sender and mean receiver: processor-limited throughput",
+        _processing_throughput,
+    ),
+    "losses": Metric("packets lost or dropped by links and faults", _storm("losses")),
+    "requests_per_loss": Metric("repair requests per repaired symbol", _storm("requests_per_loss")),
+    "duplicates": Metric("content packets redundant at their receiver", _storm("duplicates")),
+    "repair_multiplicity": Metric("repair packets per repaired symbol", _storm("repair_multiplicity")),
+    "repair_wait": Metric("mean seconds from the first transmission of a symbol to its first repair", _storm("repair_wait")),
+    "time_to_quiet": Metric("seconds from the first repair request to the last request or repair", _storm("time_to_quiet")),
+    "link_offered": Metric("packets offered to impaired links", _links("offered")),
+    "link_dropped": Metric("packets dropped by queues", _links("dropped")),
+    "link_lost": Metric("packets lost on links", _links("lost")),
+    "duration": Metric("simulated or wall-clock seconds until the run ended", _plain("duration")),
+    "events": Metric("simulator events", _plain("events")),
+}
+"""Metrics of a run by name; their columns have the prefix m_."""
+
+RECEIVER_METRICS: dict[str, str] = {
+    "objects": "objects received",
+    "bytes": "bytes of content received",
+    "equal": "1 if all content equals what was sent, else 0",
+    "completed_at": "seconds at which the receiver was complete",
+    "loss": "fraction of data packets lost",
+    "nacks_sent": "NACKs sent",
+    "nacks_suppressed": "NACKs suppressed because other receivers requested the same repairs",
+    "aborted": "objects aborted",
+    "duplicates": "objects received twice",
+}
+"""Metrics of one receiver by name; their columns have the prefix m_."""
+
+
+def metrics_of(result: Result) -> dict[str, float | None]:
+    """Return every metric of a run."""
+    return {name: _number(metric.read(result)) for name, metric in METRICS.items()}
+
+
+def receiver_metrics_of(row: Row) -> dict[str, float | None]:
+    """Return every metric of one receiver."""
+    values: Mapping[str, Any] = {name: getattr(row, name) for name in RECEIVER_METRICS}
+    return {name: _number(value) for name, value in values.items()}
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, (bool, int, float)) else None

@@ -1,0 +1,42 @@
+"""Copy the rows nested in `runs` (one list per run) to the flat datasets `receivers` and `series`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from experiments.sweep.store.datasets import location, parts
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["is_nested", "write_nested"]
+
+
+def is_nested(folder: Path, dataset: str) -> bool:
+    """Return whether any run holds rows of this dataset nested in its own."""
+    from pyarrow import parquet
+
+    for path in parts(folder):
+        file = parquet.ParquetFile(path)
+        if dataset in file.schema_arrow.names:
+            column = file.read(columns=[dataset], use_threads=False)[dataset]
+            if column.null_count < len(column):
+                return True
+    return False
+
+
+def write_nested(spark: "SparkSession", folder: Path, datasets: Sequence[str]) -> None:
+    """Write the datasets `receivers` and `series` from the rows nested in `runs`, for parts not yet written."""
+    from pyspark.sql import functions as f
+
+    for part in sorted((folder / "runs").glob("job=*")):
+        for dataset in datasets:
+            target = folder / dataset / part.name
+            if (target / "_SUCCESS").exists() or not any(part.glob("*.parquet")):
+                continue
+            frame = spark.read.parquet(location(part))
+            if dataset not in frame.columns:
+                # Compacted before this dataset was to be kept.
+                continue
+            flat = frame.select("run_id", f.explode(dataset).alias("one")).select("run_id", "one.*")
+            flat.write.mode("overwrite").option("compression", "zstd").parquet(location(target))

@@ -1,0 +1,179 @@
+"""Several machines on one host: each has a component host, which is its `Host` and its `Ports`."""
+
+from collections import deque
+from collections.abc import Callable
+from math import inf
+from typing import Any, TypeVar
+
+from protocols.errors import UsageError
+from protocols.events import Event
+from protocols.hosting import PortsHost
+from protocols.machine import Address, Group, Machine, Message, Offer, Packet, Sink
+from protocols.rng import Rng
+
+__all__ = ["ComponentHost", "CompositeMachine"]
+
+T = TypeVar("T")
+
+
+class ComponentHost:
+    """The host and the ports of one of several machines; `takes` tells whether a message is for this machine."""
+
+    def __init__(self, composite: "CompositeMachine", name: str, takes: Callable[[Message], bool]) -> None:
+        self._composite = composite
+        self.takes = takes
+        self.rng: Rng = composite.host.rng.fork(name) if name else composite.host.rng
+        """The host's own stream for the component without a name, so that further components don't change its numbers."""
+        self.machine: Machine | None = None
+        self.on_event: Callable[[Event], None] | None = None
+        self._accept: Callable[[Offer], Sink | None] | None = None
+        self.groups: dict[Group, None] = {}
+
+    @property
+    def trace(self) -> Callable[[str, object], None] | None:
+        """The trace function of the host."""
+        return self._composite.host.trace
+
+    @trace.setter
+    def trace(self, function: Callable[[str, object], None] | None) -> None:
+        self._composite.host.trace = function
+
+    # Host
+
+    @property
+    def now(self) -> float:
+        """Seconds since the run began."""
+        return self._composite.host.now
+
+    def run(
+        self, machine: Machine, on_event: Callable[[Event], None], accept: Callable[[Offer], Sink | None] | None = None
+    ) -> None:
+        """Start the machine. UsageError if this component runs one already."""
+        if self.machine is not None:
+            raise UsageError("this component runs a machine already")
+        self.machine, self.on_event, self._accept = machine, on_event, accept
+        self.call(machine.start)
+
+    def call(self, verb: Callable[..., T], *args: object) -> T:
+        """Call `verb(*args, now)` of the machine."""
+        result: T = self._composite.host.call(self._composite.relay, verb, args)
+        return result
+
+    def later(self, when: float, action: Callable[[], None]) -> None:
+        """Run `action()` at `when` seconds, or now if that is past."""
+        self._composite.host.later(when, action)
+
+    def stop(self) -> None:
+        """Remove the component: its machine gets no further inputs."""
+        for group in list(self.groups):
+            self.leave(group)
+        self._composite.forget(self)
+
+    # Ports
+
+    def send(self, packet: Packet) -> object:
+        """Send a packet by the host."""
+        return self._composite.host.send(packet)
+
+    def notify(self, event: Event) -> None:
+        """Report an event to the application of this component."""
+        self._composite.pending_events.append(self)
+        self._composite.host.notify(event)
+
+    def alarm(self, when: float) -> None:
+        """Handle that the machine's deadline moved earlier, to `when` seconds."""
+        self._composite.earlier(when)
+
+    def join(self, group: Group) -> None:
+        """Join a group."""
+        self.groups[group] = None
+        self._composite.host.join(group)
+
+    def leave(self, group: Group) -> None:
+        """Leave a group; the host leaves it when no component is a member."""
+        self.groups.pop(group, None)
+        if not self._composite.is_member(group):
+            self._composite.host.leave(group)
+
+    def accept(self, offer: Offer) -> Sink | None:
+        """Return the sink for an offered object, or None to refuse it."""
+        return None if self._accept is None else self._accept(offer)
+
+
+class CompositeMachine(Machine):
+    """The machine of a host on which several run. Multicasts are delivered to the components that joined, unicasts to all."""
+
+    __slots__ = ("_components", "host", "pending_events")
+
+    def __init__(self, host: Any) -> None:
+        super().__init__(host)
+        self.host: PortsHost = host
+        self._components: list[ComponentHost] = []
+        self.pending_events: deque[ComponentHost] = deque()
+        """The components whose events the host has not yet delivered, in order of the events."""
+        host.run(self, self._on_event)
+
+    def component(self, name: str, takes: Callable[[Message], bool]) -> ComponentHost:
+        """Add a component for one more machine."""
+        component = ComponentHost(self, name, takes)
+        self._components.append(component)
+        return component
+
+    def start(self, now: float) -> None:
+        """Do nothing: components start their machines."""
+
+    def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """Deliver a message to the components that take it."""
+        for component in list(self._components):
+            if component.machine is not None and component.takes(message) and (type(to) is not Group or to in component.groups):
+                component.machine.receive(message, source, to, now)
+
+    def wake(self, now: float) -> None:
+        """Wake the machines whose deadline is reached."""
+        for component in list(self._components):
+            if component.machine is not None and component.machine.deadline <= now:
+                component.machine.wake(now)
+        self.deadline = self._first_deadline()
+
+    def resume(self, now: float) -> None:
+        """Resume all machines."""
+        for component in list(self._components):
+            if component.machine is not None:
+                component.machine.resume(now)
+
+    def relay(self, verb: Callable[..., T], args: tuple[object, ...], now: float) -> T:
+        """Make a call to one of the machines, as an input of the host."""
+        result = verb(*args, now)
+        # A machine may have set its first deadline in its constructor, before it was registered here.
+        self.earlier(self._first_deadline())
+        return result
+
+    def earlier(self, when: float) -> None:
+        """Move the deadline, if `when` is earlier."""
+        if when < self.deadline:
+            self._due(when)
+
+    def is_member(self, group: Group) -> bool:
+        """Return whether any component is a member of the group."""
+        return any(group in component.groups for component in self._components)
+
+    def forget(self, component: ComponentHost) -> None:
+        """Remove a component."""
+        self._components.remove(component)
+
+    def counts(self) -> dict[str, int]:
+        """Return the sums of the counters of all machines."""
+        total: dict[str, int] = {}
+        for component in self._components:
+            for name, count in ({} if component.machine is None else component.machine.counts()).items():
+                total[name] = total.get(name, 0) + count
+        return total
+
+    def _first_deadline(self) -> float:
+        machines = (component.machine for component in self._components)
+        return min((machine.deadline for machine in machines if machine is not None), default=inf)
+
+    def _on_event(self, event: Event) -> None:
+        component = self.pending_events.popleft()
+        assert component.on_event is not None
+        component.on_event(event)

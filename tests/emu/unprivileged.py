@@ -1,0 +1,36 @@
+"""Run code in a process that has dropped all privileges."""
+
+import ctypes
+import json
+import os
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from tests.support.stranger import NOBODY
+
+__all__ = ["NOBODY", "run_unprivileged"]
+
+
+def run_unprivileged(work: Callable[[], Any]) -> Any:
+    """Return the JSON-able result of `work()`, called in a process of the user nobody. Needs root."""
+    # The user may not be allowed to read the libraries, so they are loaded before.
+    for name in ("mininet.net", "mininet.nodelib"):
+        import_module(name)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+            # After a change of user a process owns its files in /proc only once it is dumpable (PR_SET_DUMPABLE).
+            ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)
+            os.write(writer, json.dumps(work()).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with open(reader) as pipe:
+        answer = pipe.read()
+    os.waitpid(child, 0)
+    return json.loads(answer)

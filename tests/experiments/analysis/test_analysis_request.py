@@ -1,0 +1,52 @@
+"""One question to the results, and its answer as flat rows."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.analysis.analysis_request import AnalysisRequest, AnalysisResult, analyse, write_csv
+from protocols.errors import UsageError
+
+
+def of(spark: Any, folder: Path, **question: Any) -> AnalysisResult:
+    """The answer."""
+    return analyse(spark, folder, AnalysisRequest(**question))
+
+
+def test_without_anything_else_all_points_are_told_with_the_main_metrics(spark: Any, folder: Path) -> None:
+    answer = of(spark, folder)
+    assert (answer.runs, answer.failed) == (96, 1)
+    assert {row["metric"] for row in answer.rows} == {"completion_time", "goodput_mbit_s", "transmissions"}
+    assert len(answer.rows) == 3 * 12
+    assert "exact percentiles" in answer.about
+
+
+@pytest.mark.parametrize(
+    ("question", "columns", "count"),
+    [
+        ({"by": ["receivers"], "metrics": ["nacks_sent"]}, {"topology.receivers", "mean", "p50", "boot_low"}, 3),
+        ({"compare": "name=srm", "metrics": ["nacks_sent"]}, {"variant", "base", "pairs", "lower", "clear"}, 1),
+        ({"effects": True, "metrics": ["completion_time"]}, {"axis", "share", "correlation"}, 5),
+        ({"theory": ["arq"]}, {"formula", "expected", "residual", "holds"}, 6),
+    ],
+)
+def test_each_question_has_its_rows(spark: Any, folder: Path, question: Any, columns: set[str], count: int) -> None:
+    answer = of(spark, folder, **question)
+    assert len(answer.rows) == count
+    assert columns <= answer.rows[0].keys()
+    assert all(row.keys() == answer.rows[0].keys() for row in answer.rows)
+
+
+def test_questions_are_asked_one_at_a_time() -> None:
+    with pytest.raises(UsageError, match="--effects: is not allowed beside --compare"):
+        AnalysisRequest(compare="name", effects=True)
+
+
+def test_rows_are_a_csv_file(tmp_path: Path) -> None:
+    write_csv([{"a": 1, "b": "x,y"}, {"a": 2, "b": None}], tmp_path / "rows.csv")
+    with (tmp_path / "rows.csv").open(newline="") as file:
+        assert list(csv.reader(file)) == [["a", "b"], ["1", "x,y"], ["2", ""]]
+    with pytest.raises(UsageError, match=r"--csv: value .* is not allowed; a file that can be written"):
+        write_csv([], tmp_path / "missing" / "rows.csv")

@@ -1,0 +1,60 @@
+"""Variants on common random numbers: what differs is the variant."""
+
+from typing import Any
+
+import pytest
+
+from experiments.analysis.paired_variants import compare_variants, variants_of
+from experiments.analysis.runs import Runs
+from protocols.errors import UsageError
+
+
+def test_a_constant_difference_is_found_however_chance_falls(runs: Runs) -> None:
+    gaps = compare_variants(runs, "protocol.name", ["completion_time"], ["topology.receivers"])
+    assert [gap.keys for gap in gaps] == [{"topology.receivers": count} for count in (10, 20, 50)]
+    for gap in gaps:
+        assert (gap.base, gap.variant, gap.lower, gap.higher) == ("norm", "srm", 0.0, 1.0)
+        assert (gap.mean, gap.low, gap.high) == pytest.approx((2.0, 2.0, 2.0))
+        assert gap.clear
+
+
+def test_a_run_without_a_partner_is_left_out(runs: Runs) -> None:
+    (gap,) = compare_variants(runs, "protocol.name", ["completion_time"])
+    assert gap.pairs == 48 - 2
+
+
+def test_equal_values_are_neither_lower_nor_higher(runs: Runs) -> None:
+    (gap,) = compare_variants(runs, "protocol.name", ["nacks_sent"])
+    assert (gap.lower, gap.higher, gap.mean, gap.clear) == (0.0, 0.0, 0.0, False)
+
+
+def test_another_base_turns_the_difference_round(runs: Runs) -> None:
+    (gap,) = compare_variants(runs, "protocol.name", ["completion_time"], base="srm")
+    assert (gap.base, gap.variant) == ("srm", "norm")
+    assert gap.mean == pytest.approx(-2.0)
+
+
+def test_every_value_is_compared_with_the_first(runs: Runs) -> None:
+    gaps = compare_variants(runs, "topology.receivers", ["nacks_sent"])
+    assert [(gap.base, gap.variant, gap.mean) for gap in gaps] == [(10, 20, 10.0), (10, 50, 40.0)]
+
+
+def test_the_compared_axis_may_be_named_among_the_groups(runs: Runs) -> None:
+    (gap,) = compare_variants(runs, "protocol.name", ["nacks_sent"], ["protocol.name"])
+    assert gap.keys == {}
+
+
+def test_a_base_that_never_ran_is_refused(runs: Runs) -> None:
+    with pytest.raises(UsageError, match=r"--compare: value 'protocol.name=tcp' is not allowed; one of norm, srm"):
+        compare_variants(runs, "protocol.name", ["completion_time"], base="tcp")
+
+
+def test_an_axis_of_one_value_has_nothing_to_compare(runs: Runs) -> None:
+    only = Runs(runs.frame.where("p_protocol__name = 'norm'"), runs.axes, runs.metrics, 48, runs.version, runs.versions)
+    with pytest.raises(UsageError, match="an axis with at least two values, it has 1"):
+        compare_variants(only, "protocol.name", ["completion_time"])
+
+
+def test_variants_are_in_order(runs: Runs) -> None:
+    found: list[Any] = variants_of(runs, "topology.receivers")
+    assert found == [10, 20, 50]

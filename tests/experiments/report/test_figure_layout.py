@@ -1,0 +1,102 @@
+"""Which axis goes where, and in which units."""
+
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.report.figure_builders import _front
+from experiments.report.figure_layout import lay_out, leading, spread
+from experiments.report.labels import DisplayedAxis, displayed_axes
+from experiments.sweep.spec.sweep_file import Sweep, load_sweep
+
+
+def shown(name: str, *values: Any) -> DisplayedAxis:
+    """An axis without unit."""
+    numeric = not isinstance(values[0], str)
+    return DisplayedAxis(name, name, values, 1.0, "", numeric, False)
+
+
+AXES = {
+    axis.name: axis for axis in (shown("case", "a", "b"), shown("loss", 0.1, 0.2, 0.3), shown("n", 1, 2, 3), shown("k", 1, 2))
+}
+
+
+POINTS = [dict(zip(AXES, values, strict=True)) for values in product(*(axis.values for axis in AXES.values()))]
+
+
+def test_the_number_that_matters_most_goes_along_x_and_words_are_lines() -> None:
+    layout = lay_out(AXES, {"loss": 0.2, "n": 0.5, "case": 0.1, "k": 0.9}, POINTS)
+    assert layout is not None
+    assert layout.colour is not None
+    assert layout.panel is not None
+    assert (layout.x.name, layout.colour.name, layout.panel.name) == ("n", "case", "k")
+    assert layout.held == {"loss": 0.2}
+    assert layout.caption == "At loss = 0.2."
+
+
+def test_what_has_no_place_is_held_where_most_points_are() -> None:
+    left = [point for point in POINTS if point["loss"] == 0.3 or (point["n"], point["k"]) == (1, 1)]
+    layout = lay_out(AXES, {"loss": 0.2, "n": 0.5, "case": 0.1, "k": 0.9}, left)
+    assert layout is not None
+    assert layout.held == {"loss": 0.3}
+
+
+def test_an_axis_that_follows_from_another_has_no_place() -> None:
+    zipped = [{"case": case, "loss": 0.1 * n, "n": n, "k": k} for case in "ab" for n in (1, 2, 3) for k in (1, 2)]
+    assert set(leading(AXES, zipped)) == {"case", "loss", "k"}
+    assert set(leading(AXES, POINTS)) == set(AXES)
+    # Of samples every point has its own values, and nothing follows.
+    assert set(leading(AXES, [{"case": "a", "loss": n / 9, "n": n, "k": -n} for n in range(9)])) == set(AXES)
+
+
+def test_a_sweep_without_axes_has_no_layout() -> None:
+    assert lay_out({}, {}, []) is None
+
+
+def test_words_go_along_x_where_there_are_no_numbers() -> None:
+    layout = lay_out({"case": AXES["case"]}, {}, [{"case": "a"}, {"case": "b"}])
+    assert layout is not None
+    assert (layout.x.name, layout.colour, layout.panel, layout.caption) == ("case", None, None, "")
+
+
+def test_of_many_values_some_are_drawn_with_both_ends() -> None:
+    assert spread(range(100), 4) == [0, 33, 66, 99]
+    assert spread([1, 2], 4) == [1, 2]
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> Sweep:
+    """A sweep whose axes have units."""
+    path: Path = tmp_path_factory.mktemp("units") / "sweep.yaml"
+    path.write_text(
+        "name: units\nscenario: {}\naxes:\n  topology.link.loss: [1%, 5%]\n  protocol.rate: [10Mbit, 1Gbit]\n"
+        "  delay: {key: topology.link.delay, from: 1ms, to: 1s, scale: log}\n  wire: [objects, bytes]\n"
+    )
+    return load_sweep(path)
+
+
+def test_values_are_shown_in_the_unit_of_the_sweep_file(sweep: Sweep) -> None:
+    values: dict[str, list[Any]] = {
+        "topology.link.loss": [0.05, 0.01],
+        "protocol.rate": [1e7, 1e9],
+        "delay": [0.001, 1.0],
+        "wire": ["objects", "bytes"],
+    }
+    axes = displayed_axes(sweep, list(values), values)
+    assert [axes["topology.link.loss"].text(value) for value in (0.01, 0.05)] == ["1%", "5%"]
+    assert axes["protocol.rate"].label == "rate [Mbit/s]"
+    assert axes["protocol.rate"].value(1e7) == 10
+    assert axes["protocol.rate"].log
+    assert not axes["topology.link.loss"].log
+    assert axes["delay"].unit in ("ms", "s")
+    assert axes["wire"].values == ("bytes", "objects")
+
+
+def test_an_axis_of_one_value_is_no_axis(sweep: Sweep) -> None:
+    assert displayed_axes(sweep, ["wire"], {"wire": ["bytes"]}) == {}
+
+
+def test_the_front_is_what_nothing_else_beats_in_both() -> None:
+    assert _front([(1, 5), (2, 3), (3, 4), (4, 1), (2, 3)]) == [True, True, False, True, False]

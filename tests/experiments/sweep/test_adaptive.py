@@ -1,0 +1,93 @@
+"""Sequential stopping and refinement: decided from rows, the same way each time."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.sweep.run.adaptive import half_width, planned_runs
+from experiments.sweep.spec.grid import SweepPlan, SweepRun
+from experiments.sweep.spec.quantities import number_of
+from tests.experiments.sweep.files import plan_of
+
+LOSS = "topology.link.down.loss"
+
+
+def value(run: SweepRun) -> dict[str, float | None]:
+    """A made-up metric: noisy at high loss, with a step at 5 %."""
+    loss = float(number_of(run.point.values[LOSS]))
+    noise = (run.seed * 7919 % 101 / 100 - 0.5) * loss * 10
+    return {"completion_time": 1.0 + noise, "overhead": 1.0 if loss < 0.05 else 9.0, "loss": None}
+
+
+def played(plan: SweepPlan, at_once: int = 10**9) -> tuple[list[SweepRun], int]:
+    """All runs of a sweep whose rows come `at_once` at a time, and how often one looked."""
+    rows: dict[str, dict[str, float | None]] = {}
+    for looks in range(1, 1000):
+        runs = planned_runs(plan, rows)
+        new = [run for run in runs if run.run_id not in rows][:at_once]
+        if not new:
+            return runs, looks
+        rows.update((run.run_id, value(run)) for run in new)
+    raise AssertionError("it never ends")
+
+
+def counts(runs: list[SweepRun]) -> dict[Any, int]:
+    return {number_of(run.point.values[LOSS]): sum(other.point == run.point for other in runs) for run in runs}
+
+
+def test_points_are_replicated_until_the_interval_is_narrow(tmp_path: Path) -> None:
+    until = {"metric": "completion_time", "width": 0.035, "most": 40}
+    runs, _ = played(plan_of(tmp_path, axes={LOSS: [0, "2%", "30%"]}, replications=3, until=until))
+    found = counts(runs)
+    assert found[0] == 5
+    assert 5 < found[0.02] < 40
+    assert found[0.3] == 40
+    quiet = [float(value(run)["completion_time"] or 0) for run in runs if number_of(run.point.values[LOSS]) == 0.02]
+    assert half_width(quiet, 0.95) <= 0.035 * sum(quiet) / len(quiet)
+
+
+def test_the_half_width_is_that_of_the_t_interval() -> None:
+    # t(0.975, 4) = 2.776445; the sample standard deviation of 1..5 is 1.581139.
+    assert half_width([1.0, 2.0, 3.0, 4.0, 5.0], 0.95) == pytest.approx(2.776445 * 1.581139 / 5**0.5, rel=1e-6)
+
+
+def test_a_point_without_any_value_is_not_replicated_on(tmp_path: Path) -> None:
+    runs, _ = played(plan_of(tmp_path, axes={LOSS: [0.1]}, until={"metric": "loss", "width": 0.1}))
+    assert len(runs) == 5
+
+
+def test_new_values_are_where_the_metric_changes(tmp_path: Path) -> None:
+    refine = {"axis": LOSS, "metric": "overhead", "rounds": 3, "points": 1}
+    runs, looks = played(plan_of(tmp_path, axes={LOSS: [0, 0.02, 0.08]}, replications=2, refine=refine))
+    assert list(counts(runs)) == [0, 0.02, 0.08, 0.05, 0.035, 0.0425]
+    assert set(counts(runs).values()) == {2}
+    assert [run.point.index for run in runs][::2] == [0, 1, 2, 3, 4, 5]
+    assert looks == 5
+
+
+def test_nothing_is_added_where_nothing_changes(tmp_path: Path) -> None:
+    runs, _ = played(plan_of(tmp_path, axes={LOSS: [0, 0.02]}, refine={"axis": LOSS, "metric": "overhead"}))
+    assert list(counts(runs)) == [0, 0.02]
+
+
+def test_values_between_keep_to_the_scale_and_to_whole_numbers(tmp_path: Path) -> None:
+    axes = {
+        LOSS: [0.01, 0.09],
+        "n": {"key": "topology.receivers", "from": 1, "to": 100, "steps": 2, "scale": "log", "whole": True},
+    }
+    plan = plan_of(tmp_path, axes=axes, refine={"axis": "n", "metric": "completion_time", "rounds": 1})
+    rows = {run.run_id: {"completion_time": float(number_of(run.point.values["n"]))} for run in planned_runs(plan, {})}
+    assert [run.point.values["n"] for run in planned_runs(plan, rows)][4:] == [10, 10]
+
+
+def test_interruptions_do_not_change_what_is_asked_for(tmp_path: Path) -> None:
+    keys: dict[str, Any] = {
+        "axes": {LOSS: [0, 0.02, 0.08]},
+        "until": {"metric": "completion_time", "width": 0.1, "most": 20},
+        "refine": {"axis": LOSS, "metric": "overhead", "points": 2},
+    }
+    whole, _ = played(plan_of(tmp_path, **keys))
+    for at_once in (1, 7):
+        parts, _ = played(plan_of(tmp_path, **keys), at_once)
+        assert [run.run_id for run in parts] == [run.run_id for run in whole]

@@ -1,0 +1,117 @@
+"""The child that makes runs: whatever happens in it, the next run is right."""
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from experiments.sweep.run.child_process import ChildProcess
+from experiments.sweep.run.task import TODO_SCHEMA, Task
+from experiments.sweep.store.schema import runs_schema
+from tests.experiments.sweep.files import BASE
+from tests.experiments.sweep.mishaps import ERROR, EXITS, HANGS, HUNGRY, SEGFAULT, unlucky
+
+
+def job(seed: int) -> dict[str, object]:
+    scenario = json.dumps({"name": "small", **BASE, "seed": seed})
+    return {"scenario": scenario, "backend": "sim", "receivers": True, "series": 0.1, "captures": (), "folder": ""}
+
+
+@pytest.fixture
+def child() -> Iterator[ChildProcess]:
+    with ChildProcess(unlucky, 60.0, 500_000_000) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("seed", "status", "reason"),
+    [
+        (ERROR, "error", "ValueError: as it was told (mishaps.py:"),
+        (HANGS, "timeout", "not finished after 1 s"),
+        (EXITS, "crashed", "its process ended with exit code 17"),
+        (SEGFAULT, "crashed", "its process was killed by SIGSEGV"),
+        (HUNGRY, "error", "MemoryError"),
+    ],
+)
+def test_a_run_that_goes_wrong_has_a_reason_and_the_next_is_right(
+    child: ChildProcess, seed: int, status: str, reason: str
+) -> None:
+    before = child.run(job(1))
+    child._limit = 1.0 if seed == HANGS else 60.0
+    failed = child.run(job(seed))
+    child._limit = 60.0
+    after = child.run(job(1))
+    assert (failed.status, failed.result) == (status, None)
+    assert reason in str(failed.error)
+    assert before.status == after.status == "ok"
+    assert before.result == after.result
+
+
+def test_a_run_tells_metrics_receivers_and_series(child: ChildProcess) -> None:
+    told = child.run(job(1)).result
+    assert told is not None
+    assert told["metrics"]["completed"] == 1.0
+    assert [row["receiver"] for row in told["receivers"]] == ["r1", "r2"]
+    assert {row["name"].split()[0] for row in told["series"]} >= {"packets_sent", "receivers_complete"}
+
+
+def test_captures_are_in_a_folder_of_the_run(child: ChildProcess, tmp_path: Path) -> None:
+    assert child.run(job(1) | {"captures": ("s1-r1",), "folder": str(tmp_path / "run")}).status == "ok"
+    assert (tmp_path / "run" / "s1-r1.pcapng").stat().st_size > 1000
+
+
+@pytest.mark.emu
+def test_an_emulation_is_made_like_a_simulation(child: ChildProcess) -> None:
+    outcome = child.run(job(1) | {"backend": "emu", "series": None})
+    assert (outcome.status, outcome.error) == ("ok", None)
+    assert outcome.result is not None
+    assert (outcome.result["metrics"]["completed"], outcome.result["fingerprint"]) == (1.0, None)
+
+
+def test_closing_ends_the_process(child: ChildProcess) -> None:
+    child.run(job(1))
+    process = child._child
+    assert process.is_alive()
+    child.close()
+    assert not process.is_alive()
+
+
+TASK = Task(unlucky, {"x": "double"}, "sim", True, None, (), "", 60.0, 500_000_000)
+
+
+def wanted(seeds: Sequence[int]) -> Iterator[Any]:
+    todo = [
+        {"task": 0, "run_id": f"run{seed}", "version": "v", "point": 3, "case": None, "seed": seed, "params": '{"x": "1%"}'}
+        | {"axes": '{"p_x": 0.01}', "scenario": job(seed)["scenario"]}
+        for seed in seeds
+    ]
+    return iter(pa.Table.from_pylist(todo, TODO_SCHEMA).to_batches())
+
+
+def test_the_first_row_of_a_task_is_given_back_before_the_other_runs_are_made() -> None:
+    made = TASK(wanted([1, 2, 7]))
+    first = next(made)
+    assert [row["run_id"] for row in first.to_pylist()] == ["run1"]
+    before = datetime.now(UTC)
+    rows = [row for batch in made for row in batch.to_pylist()]
+    assert [row["run_id"] for row in rows] == ["run2", "run7"]
+    assert all(row["started"] >= before for row in rows)
+
+
+def test_a_task_gives_a_row_for_each_of_its_runs_whatever_becomes_of_them() -> None:
+    made = list(TASK(wanted([1, ERROR, SEGFAULT, 7])))
+    rows = [row for batch in made for row in batch.to_pylist()]
+    assert made[0].schema == runs_schema({"x": "double"})
+    assert [(row["run_id"], row["status"]) for row in rows] == [
+        ("run1", "ok"),
+        ("run2", "error"),
+        ("run5", "crashed"),
+        ("run7", "ok"),
+    ]
+    assert all(row["p_x"] == 0.01 and row["params"] == [("x", "1%")] and row["point"] == 3 for row in rows)
+    assert rows[1]["m_completed"] is None
+    assert rows[3]["m_completed"] == 1.0

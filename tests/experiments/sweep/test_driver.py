@@ -1,0 +1,252 @@
+"""Whole sweeps on Spark: every run one row, whatever became of it, and the same rows however they were made."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from experiments.cli import invoke
+from experiments.sweep.run.driver import SweepOptions, SweepSummary, run_sweep
+from experiments.sweep.spec import grid
+from experiments.sweep.spec.code_version import code_version
+from experiments.sweep.store.compaction import compact
+from experiments.sweep.store.datasets import parts, receivers, runs, series, table
+from experiments.sweep.store.folder import claim
+from experiments.sweep.store.invocations import latest_version
+from experiments.sweep.store.query import rows
+from experiments.sweep.store.schema import PROVENANCE
+from protocols.errors import UsageError
+from tests.experiments.conftest import need_spark
+from tests.experiments.sweep.files import plan_of, write_sweep
+from tests.experiments.sweep.mishaps import unlucky
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Starting Spark takes long where many others want the processors.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
+LOSS = "topology.link.down.loss"
+KEYS: dict[str, Any] = {
+    "axes": {"loss": {"key": LOSS, "values": ["1%", "10%"]}},
+    "cases": {"arq": {"protocol.parity": 0}, "fec": {"protocol.parity": 16}},
+    "replications": 3,
+    "keep": {"series": "500ms"},
+}
+TEMPER: dict[str, Any] = {"replications": 7, "time_limit": 8.0, "memory": "500MB"}
+
+
+def comparable(folder: Path) -> list[str]:
+    """The rows without provenance, sorted, as text."""
+    found = [{key: value for key, value in row.items() if key not in PROVENANCE} for row in table(folder)]
+    return [json.dumps(row, sort_keys=True) for row in found]
+
+
+def make(spark: "SparkSession", folder: Path, keys: dict[str, Any], **options: Any) -> SweepSummary:
+    folder.mkdir(parents=True, exist_ok=True)
+    return run_sweep(plan_of(folder, **keys), folder / "out", SweepOptions(quiet=True, **options), spark)
+
+
+@pytest.fixture(scope="module")
+def done(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished sweep."""
+    folder = tmp_path_factory.mktemp("done")
+    summary = make(spark, folder, KEYS)
+    assert (summary.total, summary.status, summary.left) == (12, {"ok": 12}, 0)
+    return folder / "out"
+
+
+def test_every_run_is_one_row_with_its_parameters(done: Path) -> None:
+    found = table(done)
+    assert [(row["point"], row["case"], row["p_loss"], row["seed"]) for row in found] == [
+        (point, case, loss, seed)
+        for point, (case, loss) in enumerate([("arq", 0.01), ("arq", 0.1), ("fec", 0.01), ("fec", 0.1)])
+        for seed in (1, 2, 3)
+    ]
+    assert all(row["status"] == "ok" and row["fingerprint"] and row["m_completed"] == 1.0 for row in found)
+    assert dict(found[0]["params"]) == {"loss": "1%"}
+    assert {row["version"] for row in found} == {latest_version(done)}
+
+
+def test_receivers_and_series_are_datasets_of_their_own(spark: "SparkSession", done: Path) -> None:
+    assert receivers(spark, done).count() == 24
+    assert receivers(spark, done).select("receiver").distinct().count() == 2
+    names = {row["name"] for row in series(spark, done).select("name").distinct().collect()}
+    assert {"packets_sent data", "receivers_complete"} <= names
+
+
+def test_results_can_be_asked_in_sql(spark: "SparkSession", done: Path) -> None:
+    version = latest_version(done)
+    few = rows(spark, done, "runs", version, "case = 'fec' and p_loss > 0.05", "seed, round(m_overhead, 1) as o")
+    assert [row["seed"] for row in few.collect()] == [1, 2, 3]
+    assert few.columns == ["seed", "o"]
+    assert rows(spark, done, "receivers", version, "p_loss > 0.05 and receiver = 'r2'").count() == 6
+    with pytest.raises(UsageError, match=r"--where, --select: .*nonsense.*columns: run_id, version"):
+        rows(spark, done, "runs", version, "nonsense > 1")
+
+
+def test_a_second_invocation_has_nothing_to_make_and_needs_no_spark(done: Path, tmp_path: Path) -> None:
+    before = comparable(done)
+    summary = run_sweep(plan_of(tmp_path, **KEYS), done, SweepOptions(resume=True, quiet=True))
+    assert (summary.known, summary.made, summary.failed, summary.left) == (12, 0, 0, 0)
+    assert comparable(done) == before
+
+
+def test_results_of_a_limited_and_resumed_sweep_are_the_same(spark: "SparkSession", done: Path, tmp_path: Path) -> None:
+    first = make(spark, tmp_path, KEYS, limit=5)
+    assert (first.made, first.left) == (5, 7)
+    second = make(spark, tmp_path, KEYS, resume=True)
+    assert (second.known, second.made, second.left) == (5, 7, 0)
+    assert comparable(tmp_path / "out") == comparable(done)
+    assert len(list((tmp_path / "out" / "runs").glob("job=*"))) == 2
+    assert receivers(spark, tmp_path / "out").count() == 24
+
+
+def test_a_file_that_broke_off_is_made_again(spark: "SparkSession", done: Path, tmp_path: Path) -> None:
+    shutil.copytree(done, tmp_path / "out")
+    broken = parts(tmp_path / "out")[0]
+    broken.write_bytes(broken.read_bytes()[:1000])
+    summary = make(spark, tmp_path, KEYS, resume=True)
+    assert summary.unreadable == 1
+    assert summary.made >= 1
+    assert summary.left == 0
+    assert comparable(tmp_path / "out") == comparable(done)
+    assert runs(spark, tmp_path / "out").count() == 12
+
+
+def test_more_replications_are_added_to_what_is_there(spark: "SparkSession", done: Path, tmp_path: Path) -> None:
+    shutil.copytree(done, tmp_path / "out")
+    summary = make(spark, tmp_path, KEYS | {"replications": 4}, resume=True)
+    assert (summary.known, summary.made) == (12, 4)
+    assert runs(spark, tmp_path / "out").count() == 16
+
+
+def test_compaction_leaves_one_file_of_each_dataset_and_every_row(spark: "SparkSession", done: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(done, out)
+    shutil.copytree(next((out / "runs").glob("job=*")), out / "runs" / "job=copy")
+    before, after = compact(spark, out)
+    assert before > after == 3
+    assert comparable(out) == comparable(done)
+    assert (runs(spark, out).count(), receivers(spark, out).count()) == (12, 24)
+    assert make(spark, tmp_path, KEYS, resume=True).made == 0
+
+
+def test_failures_are_rows_and_their_neighbours_are_right(spark: "SparkSession", tmp_path: Path) -> None:
+    summary = make(spark, tmp_path / "bad", TEMPER, perform=unlucky)
+    assert summary.status == {"ok": 2, "error": 2, "timeout": 1, "crashed": 2}
+    found = table(tmp_path / "bad" / "out")
+    assert [row["status"] for row in found] == ["ok", "error", "timeout", "crashed", "crashed", "error", "ok"]
+    assert [row["m_completed"] for row in found] == [1.0, None, None, None, None, None, 1.0]
+    # Failed runs are results, too, until they are wanted again.
+    assert make(spark, tmp_path / "bad", TEMPER, resume=True).made == 0
+    again = make(spark, tmp_path / "bad", TEMPER, retry=True)
+    assert (again.made, again.status) == (5, {"ok": 7})
+    make(spark, tmp_path / "good", TEMPER)
+    assert comparable(tmp_path / "bad" / "out") == comparable(tmp_path / "good" / "out")
+
+
+def test_results_of_another_version_are_kept_apart(
+    spark: "SparkSession", done: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(done, tmp_path / "out")
+    monkeypatch.setattr(grid, "code_version", lambda: "9.9+other")
+    summary = make(spark, tmp_path, KEYS | {"replications": 1}, resume=True)
+    assert (summary.made, summary.other_versions) == (4, 12)
+    assert latest_version(tmp_path / "out") == "9.9+other"
+    assert runs(spark, tmp_path / "out").count() == 4
+    assert runs(spark, tmp_path / "out", latest_version(done)).count() == 12
+
+
+def test_a_folder_with_other_results_is_refused(done: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"it holds results \(--resume continues them\)"):
+        run_sweep(plan_of(tmp_path, **KEYS), done, SweepOptions())
+    with pytest.raises(UsageError, match=r"it holds another sweep than .*small\.yaml"):
+        run_sweep(plan_of(tmp_path, **KEYS, seed=5), done, SweepOptions(resume=True))
+
+
+def test_two_sweeps_do_not_write_to_one_folder(done: Path, tmp_path: Path) -> None:
+    with claim(done), pytest.raises(UsageError, match="another sweep is writing to it"):
+        run_sweep(plan_of(tmp_path, **KEYS), done, SweepOptions(resume=True))
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-c", "from experiments.cli import main; main()", *map(str, arguments)]
+
+
+def test_the_command_writes_results_as_csv(
+    commands: Any, done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert commands("results", done, "--where", "seed = 2", "--csv", tmp_path / "r.csv") == 0
+    assert capsys.readouterr() == ("", f"{tmp_path / 'r.csv'}: 4 rows\n")
+    assert len((tmp_path / "r.csv").read_text().splitlines()) == 5
+
+
+def test_one_core_and_another_process_give_the_same_rows(done: Path, tmp_path: Path) -> None:
+    path, out = write_sweep(tmp_path, **KEYS), tmp_path / "one"
+    told = subprocess.run(
+        command("sweep", path, "--out", out, "--master", "local[1]", "--json"), capture_output=True, text=True, check=False
+    )
+    assert (told.returncode, told.stderr) == (0, "")
+    assert json.loads(told.stdout)["status"] == {"ok": 12}
+    assert comparable(out) == comparable(done)
+
+
+def test_interrupted_it_stops_within_seconds_and_says_how_to_go_on(tmp_path: Path) -> None:
+    need_spark()
+    path, out = write_sweep(tmp_path, **KEYS | {"replications": 2000}), tmp_path / "out"
+    with subprocess.Popen(
+        command("sweep", path, "--out", out), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        while not parts(out) and process.poll() is None:
+            time.sleep(0.1)
+        os.kill(process.pid, signal.SIGINT)
+        began = time.monotonic()
+        stdout, stderr = process.communicate(timeout=60)
+        spent = time.monotonic() - began
+    assert process.returncode == 130
+    assert spent < 10.0
+    assert "Traceback" not in stderr
+    assert f"interrupted; go on with: mcastlab sweep {path} --out {out} --resume" in stdout
+    kept = len(table(out))
+    assert 0 < kept < 8000
+
+
+def test_without_java_one_line_names_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert invoke(["sweep", str(write_sweep(tmp_path)), "--out", str(tmp_path / "out")]) == 3
+    assert capsys.readouterr().err == (
+        "mcastlab: sweeps need Java 17; get it: sudo apt-get install --no-install-recommends openjdk-17-jre-headless\n"
+    )
+
+
+def test_a_dry_run_says_what_it_would_cost_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["sweep", str(write_sweep(tmp_path, **KEYS)), "--dry-run", "--json", "--out", str(tmp_path / "out")]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["points"], told["runs"], told["missing"], told["tried"]) == (4, 12, 12, 3)
+    assert 0.001 < told["cpu_s"] < 60
+    assert told["disk_bytes"] > 0
+    assert told["first"][0] == "point 0 (case=arq, loss=1%), seed 1"
+    assert not (tmp_path / "out").exists()
+
+
+def test_results_of_an_empty_folder_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["results", str(tmp_path)]) == 2
+    assert f"{tmp_path}: holds no results of a sweep; mcastlab sweep SWEEP.yaml --out" in capsys.readouterr().err
+
+
+def test_a_job_is_told_with_what_made_it(done: Path) -> None:
+    (told,) = [json.loads(path.read_text()) for path in (done / "jobs").glob("*.json")]
+    assert told["runs"] == 12
+    assert told["version"] == code_version()
+    assert told["packages"].keys() == {"pyspark", "pyarrow", "numpy", "simpy"}

@@ -1,0 +1,103 @@
+"""Several machines on one host: each receives its own messages, and none is woken late."""
+
+from typing import cast
+
+import pytest
+
+from protocols.composite import ComponentHost, CompositeMachine
+from protocols.errors import UsageError
+from protocols.events import Event, ObjectSent
+from protocols.machine import Group, Ports
+from protocols.rng import Rng
+from sim.network import Network
+from tests.sim.probes import GROUP, Note, Probe, probe_on
+from topologies.generators import Lan
+
+OTHER = Group("239.0.0.2:1")
+
+
+def lan() -> Network:
+    """Three hosts on a switch."""
+    return Network(Lan.model_validate({"receivers": 2}).build(), seed=1)
+
+
+def component_on(
+    composite: CompositeMachine, name: str, script: list[tuple[float, int]], heard: list[Event]
+) -> tuple[ComponentHost, Probe]:
+    """A probe in a component of its own that takes notes below 100 if it has no name, else the others."""
+    component = composite.component(name, lambda message: isinstance(message, Note) and (message.number < 100) == (not name))
+    probe = Probe(cast(Ports, component), [(when, number, 100, GROUP, None) for when, number in script])
+    component.run(probe, heard.append)
+    return component, probe
+
+
+def test_each_component_receives_what_it_takes_of_groups_it_joined() -> None:
+    network = lan()
+    composite = CompositeMachine(network.host("r1"))
+    _, probe = component_on(composite, "", [], [])
+    second, other = component_on(composite, "other", [], [])
+    second.join(OTHER)
+    speaker = probe_on(network, "sender", listen=False)
+
+    def talk(now: float) -> None:
+        for number in (1, 101):
+            for to in (GROUP, OTHER, "r1"):
+                speaker.say(number, to=to)
+
+    network.host("sender").call(talk)
+    network.run()
+    # The first joined GROUP only, so it receives 1 by that group and by unicast.
+    assert [number for _, number, _ in probe.heard] == [1, 1]
+    assert [number for _, number, _ in other.heard] == [101, 101, 101]
+    assert composite.counts() == {"heard": 5}
+
+
+def test_components_wake_at_their_deadlines() -> None:
+    network = lan()
+    listener = probe_on(network, "r2")
+    composite = CompositeMachine(network.host("r1"))
+    _, probe = component_on(composite, "", [(0.5, 1), (2.0, 2)], [])
+    _, other = component_on(composite, "other", [(1.0, 3), (1.5, 4), (2.0, 5)], [])
+    network.run()
+    assert (probe.woken, other.woken) == ([0.5, 2.0], [1.0, 1.5, 2.0])
+    assert [(when, number) for when, number, _ in listener.heard] == [(0.5, 1), (1.0, 3), (1.5, 4), (2.0, 2), (2.0, 5)]
+
+
+def test_events_go_to_the_application_of_their_component() -> None:
+    network = lan()
+    composite = CompositeMachine(network.host("r1"))
+    received: list[list[Event]] = [[], []]
+    components = [component_on(composite, name, [], heard) for name, heard in zip(("", "other"), received, strict=True)]
+    for number, (component, probe) in enumerate(components):
+        component.call(probe.shout, number)
+        component.call(probe.shout, number + 10)
+    assert received == [[ObjectSent(0), ObjectSent(10)], [ObjectSent(1), ObjectSent(11)]]
+
+
+def test_the_component_without_a_name_has_the_random_stream_of_the_host() -> None:
+    expected = lan().host("r1").rng.uniform()
+    composite = CompositeMachine(lan().host("r1"))
+    other, first = (composite.component(name, lambda message: True) for name in ("other", ""))
+    assert isinstance(other.rng, Rng)
+    assert other.rng.uniform() != expected
+    assert first.rng.uniform() == expected
+
+
+def test_a_group_is_left_when_the_last_component_leaves_it() -> None:
+    network = lan()
+    host = network.host("r1")
+    composite = CompositeMachine(host)
+    components = [component_on(composite, name, [(1.0, 7)], []) for name in ("", "other")]
+    components[0][0].stop()
+    assert host.leaf.listens(GROUP, host.place)
+    components[1][0].stop()
+    assert not host.leaf.listens(GROUP, host.place)
+    network.run()
+    assert [probe.woken for _, probe in components] == [[], []]
+
+
+def test_a_component_runs_one_machine() -> None:
+    composite = CompositeMachine(lan().host("r1"))
+    component, probe = component_on(composite, "", [], [])
+    with pytest.raises(UsageError, match="runs a machine already"):
+        component.run(probe, lambda event: None)

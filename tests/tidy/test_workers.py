@@ -1,0 +1,39 @@
+"""How the tests are divided among processes: units are whole, long ones come first and serial ones last."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from tests.support.workers import DIVIDED, SHARED, holding, in_order, unit_of
+from tests.tidy.tree import ROOT
+
+
+def item(nodeid: str, *marks: str) -> Any:
+    """What is asked of a test here."""
+    return SimpleNamespace(nodeid=nodeid, get_closest_marker=lambda name: name if name in marks else None)
+
+
+def test_every_place_that_is_named_exists() -> None:
+    named = [*DIVIDED, *(place for places in SHARED.values() for place in places)]
+    assert not [place for place in named if not (ROOT / place).exists()]
+
+
+def test_a_unit_is_a_file_or_what_shares_a_fixture_or_one_test() -> None:
+    assert unit_of("tests/sim/test_link.py::test_a[x-1]") == "tests/sim/test_link.py"
+    assert unit_of("tests/experiments/report/test_page.py::test_a") == unit_of(
+        "tests/experiments/analysis/test_runs.py::test_b"
+    )
+    assert unit_of(f"{DIVIDED[0]}::test_a[1]") != unit_of(f"{DIVIDED[0]}::test_a[2]")
+
+
+def test_units_with_a_slow_test_come_first_and_serial_tests_last() -> None:
+    items = [item("a.py::1"), item("b.py::1", "serial"), item("b.py::2"), item("c.py::1"), item("c.py::2", "slow")]
+    assert [one.nodeid for one in in_order(items)] == ["c.py::1", "c.py::2", "a.py::1", "b.py::2", "b.py::1"]
+
+
+def test_a_lock_that_is_shared_is_held_by_several_and_is_free_afterwards(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    with holding(lock, shared=True), holding(lock, shared=True):
+        pass
+    with holding(lock):
+        pass
