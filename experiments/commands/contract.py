@@ -1,4 +1,4 @@
-"""`mcastlab contract`: does a protocol keep the contract?"""
+"""`mcastlab contract`: check a protocol against the rules of the contract."""
 
 import json
 from dataclasses import asdict

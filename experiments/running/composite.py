@@ -14,9 +14,9 @@ __all__ = ["Lively", "Role", "CompositeProgram", "PartTimeReceiver"]
 
 
 class Lively(Program, Protocol):
-    """A program that lives through crashes of its host: `start` comes again after one."""
+    """A program that survives crashes of its host: `start` is called again after each."""
 
-    def reborn(self, times: int) -> None:
+    def restarted_after(self, times: int) -> None:
         """The host crashed so often before `start`, in other processes."""
 
     def crash(self) -> None:
@@ -24,7 +24,7 @@ class Lively(Program, Protocol):
 
 
 class Role:
-    """One program of a host: `name` names its dice ("" for the host's own), `takes` says which messages are for it."""
+    """One program of a host: `name` selects its random stream ("" for the host's own), `takes` its messages."""
 
     __slots__ = ("name", "program", "takes")
 
@@ -51,19 +51,19 @@ class CompositeProgram:
         for role in self._roles:
             role.program.crash()
 
-    def reborn(self, times: int) -> None:
+    def restarted_after(self, times: int) -> None:
         """The host crashed so often before `start`."""
         for role in self._roles:
-            role.program.reborn(times)
+            role.program.restarted_after(times)
 
     def finished(self) -> bool:
-        """Have all senders finished, of which there are some?"""
+        """Whether there are senders and all of them have finished."""
         senders = [role.program for role in self._roles if isinstance(role.program, SenderProgram)]
         return bool(senders) and all(sender.finished() for sender in senders)
 
     def result(self) -> dict[str, Any]:
         """The results of all, in order."""
-        return {"role": "troupe", "parts": [role.program.result() for role in self._roles]}
+        return {"role": "composite", "parts": [role.program.result() for role in self._roles]}
 
 
 class PartTimeReceiver:
@@ -93,17 +93,17 @@ class PartTimeReceiver:
             action()
 
     def crash(self) -> None:
-        """The host is going down; one that has not joined knows nothing of it."""
+        """The host is going down; nothing to do for a receiver that has not joined."""
         if self.program.machine is not None:
             self._life += 1
             self.program.crash()
 
-    def reborn(self, times: int) -> None:
+    def restarted_after(self, times: int) -> None:
         """The host crashed so often before `start`."""
-        self.program.reborn(times)
+        self.program.restarted_after(times)
 
     def finished(self) -> bool:
-        """Nobody waits for it."""
+        """As the program: a run does not wait for it."""
         return self.program.finished()
 
     def result(self) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class Player(Protocol):
         """Make the machine on the host and begin."""
 
     def finished(self) -> bool:
-        """Is everything done?"""
+        """Whether everything is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Ending:
 
     @property
     def interrupted(self) -> bool:
-        """Was it Ctrl-C or a termination signal?"""
+        """Whether Ctrl-C or a termination signal ended it."""
         return self.word == "interrupted"
 
 

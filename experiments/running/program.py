@@ -94,12 +94,12 @@ class SenderProgram:
             else:
                 host.later(job.at, partial(self._submit_in, self._life, number))
 
-    def oversee(self, name: str, invariants: Invariants) -> None:
-        """Tell the checker what is submitted; call before `start`."""
+    def check_with(self, name: str, invariants: Invariants) -> None:
+        """Report submitted objects to the checker; call before `start`."""
         del name
         self._invariants = invariants
 
-    def reborn(self, times: int) -> None:
+    def restarted_after(self, times: int) -> None:
         """The host crashed so often before `start`, in other processes: it will be another instance than those."""
         self._life = times - 1
 
@@ -136,7 +136,7 @@ class SenderProgram:
             self.watch(event)
 
     def finished(self) -> bool:
-        """Is everything sent and flushed?"""
+        """Whether everything is sent and flushed."""
         return self.ended_at is not None
 
     def result(self) -> dict[str, Any]:
@@ -197,7 +197,7 @@ class ReceiverProgram:
         self.watch = watch
 
     def start(self, host: PortsHost) -> None:
-        """Make the receiver on the host; called again after a crash, it knows nothing of what it had."""
+        """Make the receiver on the host; a second call, after a crash, begins without any state."""
         node = self._node
         self._host = host
         self._open = self.received = None
@@ -206,11 +206,11 @@ class ReceiverProgram:
         self.machine = node.protocol.make_receiver(host, node.config, node.id, node.group)
         host.run(self.machine, self._on_event, self._accept)
 
-    def oversee(self, name: str, invariants: Invariants) -> None:
-        """Tell the checker what comes to the host of this name; call before `start`."""
+    def check_with(self, name: str, invariants: Invariants) -> None:
+        """Report received and aborted objects to the checker under this name; call before `start`."""
         self._name, self._invariants = name, invariants
 
-    def reborn(self, times: int) -> None:
+    def restarted_after(self, times: int) -> None:
         """The host crashed so often before `start`: a receiver begins with nothing each time."""
 
     def crash(self) -> None:
@@ -275,7 +275,7 @@ class ReceiverProgram:
         self.octets += size
 
     def finished(self) -> bool:
-        """Is everything there that was expected?"""
+        """Whether everything that was expected is there."""
         return self._expected is not None and len(self.received or ()) >= self._expected
 
     def result(self) -> dict[str, Any]:

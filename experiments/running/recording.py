@@ -1,4 +1,4 @@
-"""What is written down of a run: captures, and of a simulated one trace and time series; and where."""
+"""Files recorded during a run: captures, and in the simulator trace and time series."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -36,23 +36,26 @@ class Recording:
 
     @staticmethod
     def of(scenario: Scenario, folder: Path | None, trace: Path | None = None) -> "Recording | None":
-        """What the scenario asks for, in `folder`, and a trace elsewhere; None when nothing is asked for. Checks all of it."""
-        seeing = Recording(trace=trace)
+        """The files that a scenario requests, in `folder`, and a trace in a file of its own; None without any.
+
+        UsageError for capture points and hosts that don't exist, UnsupportedError without pyarrow for time series.
+        """
+        recording = Recording(trace=trace)
         if isinstance(scenario.trace, tuple):
-            seeing = replace(seeing, traced=scenario.trace)
+            recording = replace(recording, traced=scenario.trace)
         wanted = [key for key in ("capture", "trace", "series") if getattr(scenario, key) and not (key == "trace" and trace)]
         if wanted and folder is None:
             raise UsageError(f"{wanted[0]}: needs a folder to write to; give --out DIR")
         if wanted and folder is not None:
-            seeing = replace(
-                seeing,
+            recording = replace(
+                recording,
                 points=scenario.capture,
                 captures=folder / "captures" if scenario.capture else None,
                 trace=trace or (folder / "trace.jsonl" if scenario.trace else None),
                 series=folder / "series.parquet" if scenario.series else None,
-                interval=scenario.series or seeing.interval,
+                interval=scenario.series or recording.interval,
             )
-        return seeing._checked(scenario) if wanted or trace else None
+        return recording._checked(scenario) if wanted or trace else None
 
     def _checked(self, scenario: Scenario) -> "Recording":
         if self.series is not None:

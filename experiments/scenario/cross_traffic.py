@@ -45,7 +45,7 @@ class _Paced(_Traffic):
 
 
 class ConstantTraffic(_Paced):
-    """Packets at equal distances."""
+    """Packets at equal intervals."""
 
     kind: Literal["constant"] = "constant"
 
@@ -55,7 +55,7 @@ class ConstantTraffic(_Paced):
 
 
 class PoissonTraffic(_Paced):
-    """Packets at exponential distances."""
+    """Packets at exponential intervals."""
 
     kind: Literal["poisson"] = "poisson"
 
@@ -65,12 +65,12 @@ class PoissonTraffic(_Paced):
 
 
 class OnOffTraffic(_Paced):
-    """Bursts at `rate`, and silence between; both last exponential times."""
+    """Bursts at `rate` with pauses between; the lengths of both are exponential."""
 
     kind: Literal["on-off"] = "on-off"
     # Not "on" and "off": YAML takes these for true and false.
     burst: Duration = Field(default=0.5, gt=0.0, description="mean length of a burst")
-    silence: Duration = Field(default=0.5, gt=0.0, description="mean length of a silence")
+    silence: Duration = Field(default=0.5, gt=0.0, description="mean length of a pause")
 
     def gaps(self) -> Gaps:
         """How packets follow each other."""
@@ -106,14 +106,14 @@ class FlowSource:
         self._machines.append(machine)
         host.run(machine, _ignore)
 
-    def reborn(self, times: int) -> None:
+    def restarted_after(self, times: int) -> None:
         """The host crashed so often before `start`: the flow goes on."""
 
     def crash(self) -> None:
         """What was sent is counted; the flow goes on when the host is up again."""
 
     def finished(self) -> bool:
-        """Nobody waits for it."""
+        """Always: a run does not wait for cross traffic."""
         return True
 
     def result(self) -> dict[str, Any]:
@@ -135,14 +135,14 @@ class FlowEnd:
         self._machines.append(machine)
         host.run(machine, _ignore)
 
-    def reborn(self, times: int) -> None:
+    def restarted_after(self, times: int) -> None:
         """The host crashed so often before `start`: the flow goes on."""
 
     def crash(self) -> None:
         """What came is counted."""
 
     def finished(self) -> bool:
-        """Nobody waits for it."""
+        """Always: a run does not wait for cross traffic."""
         return True
 
     def result(self) -> dict[str, Any]:

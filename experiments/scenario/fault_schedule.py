@@ -118,7 +118,7 @@ class Fault(BaseModel):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Whom it happens to; nobody by name for partition, hold, flap and change."""
+        """The hosts it names; none for partition, hold, flap and change."""
         found: tuple[str, ...] | None = getattr(self, self.verb)
         return found or () if self.verb not in ("partition", "hold", "flap", "change") else ()
 

@@ -120,7 +120,7 @@ _MODULE_SCHEMA = {
 
 
 def _read(key: str, value: Any, known: Setting) -> Any:
-    """A value in the unit of its setting; whether it is in range the config says."""
+    """Read a value in the unit of its setting. ConfigError when it has no such unit or is out of range."""
     reader = READERS.get(known.unit)
     if reader is None:
         return value
