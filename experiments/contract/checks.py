@@ -24,11 +24,14 @@ from protocols.rng import Rng, key_of
 from protocols.settings import Setting
 
 __all__ = [
+    "Doomed",
+    "Stranger",
     "answers_after_events",
     "codec_keeps_messages_and_refuses_noise",
     "config_is_checked",
     "counters_are_numbers",
     "arrives",
+    "bench_session",
     "dead_receiver_stops_nobody",
     "early_wakes_change_nothing",
     "ends_whatever_is_lost",
@@ -39,6 +42,7 @@ __all__ = [
     "repeats_itself",
     "simulated_content_arrives",
     "strangers_are_ignored",
+    "transcripts",
     "unwanted_objects_are_left",
 ]
 

@@ -15,7 +15,17 @@ from protocols.rng import Rng, key_of
 from sim.network import Network
 from topologies.generators import Star
 
-__all__ = ["WORLDS", "BenchWorld", "SimWorld", "UdpWorld", "World", "free_port"]
+__all__ = [
+    "WORLDS",
+    "BenchWorld",
+    "LossyCodec",
+    "SimWorld",
+    "UdpWorld",
+    "WireBenchWorld",
+    "WireSimWorld",
+    "World",
+    "free_port",
+]
 
 
 class World(Protocol):

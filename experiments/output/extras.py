@@ -1,7 +1,6 @@
 """The optional packages (extras of mcastlab): what each is for, and how to get it."""
 
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.util import find_spec
 
 from protocols.errors import UnsupportedError
@@ -54,7 +53,7 @@ def need(purpose: str, *modules: str) -> None:
     """Import these modules. UnsupportedError says what `purpose` lacks, and the command that brings it."""
     for name in modules:
         try:
-            import_module(name)
+            __import__(name)
         except ImportError as error:
             extra = extra_of(*modules)
             assert extra is not None, modules
