@@ -27,9 +27,11 @@ class Case:
 
     protocol: ProtocolSpec
     settings: dict[str, Any]
+    fast: bool = False
+    """Whether it is run with its fast machines."""
 
     def __str__(self) -> str:
-        return self.protocol.name
+        return f"{self.protocol.name}-fast" if self.fast else self.protocol.name
 
     def codec(self) -> Codec:
         """A new codec."""
@@ -37,8 +39,8 @@ class Case:
 
     def sender(self, ports: Ports, group: Group) -> Sender:
         """The sender of the session."""
-        return self.protocol.make_sender(ports, self.protocol.config(**self.settings), 1, group, 7)
+        return self.protocol.makers(self.fast).make_sender(ports, self.protocol.config(**self.settings), 1, group, 7)
 
     def receiver(self, ports: Ports, group: Group, number: int) -> Machine:
         """Receiver `number`, counted from 1."""
-        return self.protocol.make_receiver(ports, self.protocol.config(**self.settings), 1 + number, group)
+        return self.protocol.makers(self.fast).make_receiver(ports, self.protocol.config(**self.settings), 1 + number, group)

@@ -8,10 +8,10 @@ from experiments.contract import checks
 from experiments.contract.case import Case
 from experiments.contract.losses import randomly
 from protocols.machine import Message
-from tests.contract.cases import CASES
+from tests.contract.cases import CASES, FAST_CASES
 from tests.support.toy import ToyData, ToyEnd, ToyNack
 
-pytestmark = [pytest.mark.parametrize("case", CASES, ids=str)]
+pytestmark = [pytest.mark.parametrize("case", [*CASES, *FAST_CASES], ids=str)]
 
 TOY_NOISE: list[Message] = [
     ToyData(1, 0, 3, b"x" * 500, 500, 3),
