@@ -1,7 +1,7 @@
 """What must hold in every run, whatever goes wrong: a checker that watches and writes down what did not.
 
 The rules: `once` (an object ends once), `intact` (what came is what was sent), `order` (objects of a sender come in order,
-where the protocol promises it), `sent` (nothing comes that was never sent), `memory` (no machine keeps more than its own
+where the protocol guarantees it), `sent` (nothing comes that was never sent), `memory` (no machine keeps more than its own
 limit), `quiescence` (a finished run sends nothing more).
 """
 

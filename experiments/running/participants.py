@@ -68,7 +68,7 @@ class Session:
         return frozenset(host for host in default if all(topology.member(host).node in scope for scope in scopes))
 
     def role(self, taken: bool) -> str:
-        """Names the dice of its programs: the host's own where it is the first."""
+        """Names the random stream of its programs: the host's own where it is the first."""
         return f"session-{self.number}" if taken else ""
 
     def id_of(self, topology: Topology, host: str) -> int:
