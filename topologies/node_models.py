@@ -100,9 +100,7 @@ class NodeAttributes(HostModel, SwitchModel, RouterModel):
         for key in sorted(written):
             if key not in MODELS[kind].model_fields:
                 owners = " or ".join(other for other, model in MODELS.items() if key in model.model_fields)
-                raise ConfigError(
-                    f"nodes.{name}.{key}: {written[key]!r} is not allowed; only for a {owners}, this is a {kind}"
-                )
+                raise ConfigError(f"nodes.{name}.{key}: {written[key]!r} is not allowed; only for a {owners}, this is a {kind}")
         part = MODELS[kind].model_construct(**written) if written or kind == "router" else None
         if isinstance(part, RouterModel):
             _check_router(name, part)
