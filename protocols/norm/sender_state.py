@@ -30,7 +30,7 @@ from protocols.norm.messages import (
     Squelch,
 )
 from protocols.norm.nack_content import MissingRange, contents_for, is_missing_before
-from protocols.norm.nack_process import Decision, NackProcess
+from protocols.norm.nack_process import BEGIN, NOTHING, RESUME, SUPPRESS, Decision, NackProcess
 from protocols.norm.position import START, Point, TransmitPosition
 from protocols.norm.probe_response import NOTHING_HEARD, ProbeResponse
 from protocols.norm.quantise import gsize_value, rtt_seconds
@@ -55,7 +55,7 @@ SenderMessage: TypeAlias = Data | Info | Command
 
 
 class Coding(NamedTuple):
-    """What is known of a sender's coding: fec_id, bytes of a segment, usable parity symbols of a block."""
+    """The known parameters of a sender's coding: fec_id, bytes of a segment, usable parity symbols of a block."""
 
     fec_id: int
     segment: int
@@ -154,13 +154,13 @@ class SenderState:
         response = before = self.probe_response
         if response is not None and (message.response_sec or message.response_usec):
             response = self.probe_response = response.overheard()
-        decision = Decision.NOTHING
+        decision = NOTHING
         process = self.nack_process
-        if process is not None and isinstance(message, Nack) and process.is_listening(now):
+        if process is not None and now < process.backoff_end and isinstance(message, Nack):
             decision = process.overhear(self.requested_repairs(message), self.boundary(), self.objects, now)
-            if decision is Decision.SUPPRESS:
+            if decision is SUPPRESS:
                 self.note_suppression(process)
-        return decision is Decision.SUPPRESS or response is not before
+        return decision is SUPPRESS or response is not before
 
     def is_addressed(self, message: Nack | Ack) -> bool:
         """Return whether feedback is for this instance of the sender."""
@@ -514,15 +514,15 @@ class SenderState:
             if not is_missing_before(self.objects, point):
                 return False
             process = self.nack_process = NackProcess()
-            decision = Decision.BEGIN
+            decision = BEGIN
         else:
             decision = process.check(point, self.objects, now)
-        if decision is Decision.BEGIN:
+        if decision is BEGIN:
             self._begin_backoff(process, now)
-        elif decision is Decision.RESUME:
+        elif decision is RESUME:
             self.session.nacks_suppressed -= 1
             self.session.trace("nack_resumed", "until", process.backoff_end)
-        return decision is not Decision.NOTHING
+        return decision is not NOTHING
 
     def _begin_backoff(self, process: NackProcess, now: float) -> None:
         assert self.origin is not None
@@ -539,7 +539,7 @@ class SenderState:
         if decision is Decision.REQUEST:
             self.session.trace("nack_due", "silent_until", process.holdoff_end)
             self._send_nack(missing, now)
-        elif decision is Decision.SUPPRESS:
+        elif decision is SUPPRESS:
             self.note_suppression(process)
         elif self.session.ports.trace is not None:
             self.session.ports.trace("nack_needless", {})

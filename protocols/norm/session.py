@@ -1,4 +1,4 @@
-"""What a receiver and its sender states share."""
+"""The part of a receiver that its sender states use."""
 
 from protocols.machine import Group, Packet, Ports
 from protocols.norm.config import NormConfig
