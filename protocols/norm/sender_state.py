@@ -521,14 +521,16 @@ class SenderState:
             self._begin_backoff(process, now)
         elif decision is RESUME:
             self.session.nacks_suppressed -= 1
-            self.session.trace("nack_resumed", "until", process.backoff_end)
+            if self.session.ports.trace is not None:
+                self.session.ports.trace("nack_resumed", {"until": process.backoff_end})
         return decision is not NOTHING
 
     def _begin_backoff(self, process: NackProcess, now: float) -> None:
         assert self.origin is not None
         rng, has_parity = self.session.ports.rng, self._coding.parity > 0
         is_waiting = process.begin(now, self.position.tx_point, self.origin, has_parity, rng)
-        self.session.trace("nack_backoff", "until", process.backoff_end)
+        if self.session.ports.trace is not None:
+            self.session.ports.trace("nack_backoff", {"until": process.backoff_end})
         if not is_waiting:
             self._expire(process, now)
 
@@ -537,7 +539,8 @@ class SenderState:
         tx_point, boundary = self.position.tx_point, self.boundary()
         decision, missing = process.expire(now, tx_point, boundary, self.objects, self._coding.fec_id)
         if decision is Decision.REQUEST:
-            self.session.trace("nack_due", "silent_until", process.holdoff_end)
+            if self.session.ports.trace is not None:
+                self.session.ports.trace("nack_due", {"silent_until": process.holdoff_end})
             self._send_nack(missing, now)
         elif decision is SUPPRESS:
             self.note_suppression(process)
@@ -547,7 +550,8 @@ class SenderState:
     def note_suppression(self, process: NackProcess) -> None:
         """Count a NACK that is not sent because others requested the same."""
         self.session.nacks_suppressed += 1
-        self.session.trace("nack_suppressed", "due", process.backoff_end)
+        if self.session.ports.trace is not None:
+            self.session.ports.trace("nack_suppressed", {"due": process.backoff_end})
 
     def _rewind(self, point: Point, now: float) -> None:
         """Note that the sender repairs at `point`."""

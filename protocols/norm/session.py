@@ -35,8 +35,3 @@ class Session:
     def say(self, message: Nack | Ack) -> None:
         """Send feedback to the group."""
         self.ports.send(Packet(message, size_of(message), self.group))
-
-    def trace(self, name: str, key: str, value: float) -> None:
-        """Report a decision to whoever watches."""
-        if self.ports.trace is not None:
-            self.ports.trace(name, {key: value})
