@@ -144,7 +144,7 @@ def least_disturbed(run: Callable[[], dict[str, float]]) -> dict[str, float]:
 
 def lose_next(host: SimHost) -> None:
     """Lose the next content the host sends, on the trunk."""
-    trunk: Any = next(iter(host.leaf.uplinks.values()))
+    trunk: Any = next(iter(host.endpoint.uplinks.values()))
 
     class Once:
         """Loses the first content."""

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.machine import Content, Group, Message
+from protocols.machine import Content, Group, Message, Packet
 from protocols.registry import protocol
 from sim.faults import Faults
-from sim.host import SimHost
 from sim.network import Network
+from sim.noise import Noise
+from sim.timers import KernelHost
 from tests.sim.runs import Session
 from tests.support.content import Extent
 from topologies.generators import Star
@@ -51,7 +52,7 @@ class Ledger:
     def __init__(self) -> None:
         self.rows: list[tuple[float, str, str, int | None, int]] = []
 
-    def sent(self, now: float, host: SimHost, message: Message, size: int) -> None:
+    def sent(self, now: float, host: KernelHost, message: Message, size: int) -> None:
         """Keep it."""
         self.rows.append((now, host.name, message.kind, message.identity, size))
 
@@ -205,16 +206,14 @@ def _partition(made: Session, group: Group) -> None:
 
 
 def _unicast(made: Session, group: Group) -> None:
-    """Other traffic over the links that packets are foreseen on."""
-    from sim.noise import Noise
-
+    """Other traffic over the links on which packets are scheduled ahead."""
     del group
-    from protocols.machine import Packet
+
+    def send() -> None:
+        made.network.host("r2").send(Packet(Noise(), 1400, "r4"))
 
     for n in range(20):
-        made.network.later(
-            0.21 + 0.0003 * n, lambda: made.network.transmit(made.network.host("r2"), Packet(Noise(), 1400, "r4"))
-        )
+        made.network.later(0.21 + 0.0003 * n, send)
 
 
 @pytest.mark.parametrize("happens", [_leave, _restart, _second_object, _partition, _unicast])
