@@ -82,7 +82,7 @@ def measure(name: str, data: dict[str, Any], size: int) -> Measure:
     common = {"name": name.replace(" ", "-"), "seed": 1, "protocol": _NORM, "duration": "600s"}
     scenario = parse({**common, **data, "workload": work}, name)
     topology = scenario.build_topology()
-    participants = Participants(scenario, topology, str, False, accounted)
+    participants = Participants(scenario, topology, str, False, accounted, fast=True)
     network = Network(topology, seed=scenario.seed)
     for host, program in participants.programs():
         program.start(network.host(host))

@@ -19,7 +19,8 @@ from experiments.running.content import Extent
 from experiments.running.program import accounted
 from protocols.events import Event, FlushCompleted, ObjectReceived
 from protocols.machine import Content
-from protocols.norm import NormConfig, NormReceiver, NormSender
+from protocols.norm import NormConfig, NormSender
+from protocols.norm.fast import FastNormReceiver, FastNormSender
 from sim.host import SimHost
 from sim.network import Network
 from topologies.generators import Star
@@ -64,9 +65,9 @@ def fill(hosts: Sequence[Any], packets: int, config: NormConfig | None = None) -
     # Bound once, so that their memory is not counted for every receiver.
     on_event, accept = outcome.on_event, accounted
     for node, host in enumerate(hosts[1:], 2):
-        host.run(NormReceiver(host, config, node, GROUP), on_event, accept)
+        host.run(FastNormReceiver(host, config, node, GROUP), on_event, accept)
     host = hosts[0]
-    sender = NormSender(host, config, 1, GROUP, 1)
+    sender = FastNormSender(host, config, 1, GROUP, 1)
     host.run(sender, on_event, accept)
     host.call(sender.submit, Content(Extent(packets * config.segment), b"", is_file=False))
     return outcome
@@ -143,7 +144,7 @@ def least_disturbed(run: Callable[[], dict[str, float]]) -> dict[str, float]:
 
 def lose_next(host: SimHost) -> None:
     """Lose the next content the host sends, on the trunk."""
-    trunk: Any = next(iter(host.leaf.uplinks.values()))
+    trunk: Any = next(iter(host.endpoint.uplinks.values()))
 
     class Once:
         """Loses the first content."""

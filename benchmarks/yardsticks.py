@@ -4,11 +4,11 @@ import gc
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
 
-from protocols.machine import Group, Ports, fan_out
+from protocols.fast.contract import fan_out
+from protocols.machine import Group
 from protocols.norm.messages import Eot, Origin
-from sim.host import Idle
+from sim.idle import Idle
 
 __all__ = ["GROUP", "Measure", "bare_loop", "best", "timed"]
 
@@ -43,7 +43,7 @@ def timed(run: Callable[[], object]) -> float:
 
 def bare_loop(receivers: int, packets: int) -> Measure:
     """Measure a Python loop that calls an empty method for each delivery."""
-    machines = [Idle(cast(Ports, None)) for _ in range(receivers)]
+    machines = [Idle() for _ in range(receivers)]
     message = Eot(Origin(1, 1, 0, 0, 0), 0)
 
     def run() -> None:

@@ -20,10 +20,10 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Any, TypeAlias
 
-from emu.frames import Datagram, Frames, Reassembly
 from emu.health import LINE_COUNTERS, Lateness
 from protocols.errors import WireError
 from protocols.machine import Codec
+from topologies.frames.datagrams import Datagram, DatagramReader, Frames
 from topologies.line import Arrivals, Line
 from topologies.spec import LinkSpec
 
@@ -60,7 +60,7 @@ _Item: TypeAlias = tuple[Frames, int | None]
 class _DirectionState:
     """A direction of a link at run time: its `Line`, reassembly, and the identities it lost."""
 
-    __slots__ = ("armed", "direction", "in_transit", "line", "lost", "other_delay", "reassembly", "target", "unread_since")
+    __slots__ = ("armed", "direction", "in_transit", "line", "lost", "other_delay", "reader", "target", "unread_since")
 
     def __init__(self, direction: LinkDirection) -> None:
         self.direction = direction
@@ -70,7 +70,7 @@ class _DirectionState:
         """Identities of first transmissions that the line lost or damaged."""
         self.in_transit: set[int] = set()
         """Identities of first transmissions that entered and have not left; those that the queue dropped stay."""
-        self.reassembly = Reassembly()
+        self.reader = DatagramReader()
         self.target = direction.target
         self.armed = inf
         # The median delay, for frames that are not UDP and so have no random draws of their own.
@@ -155,7 +155,7 @@ class FrameForwarder:
         if not self._begun:
             self._write(state, frame)
             return
-        found = state.reassembly.take(frame)
+        found = state.reader.take(frame)
         if not isinstance(found, Datagram):
             for other in found:
                 self._push(now + state.other_delay, state, other)

@@ -1,6 +1,6 @@
 """Exceptions of the project. The class says who has to act: the caller, the user, the installation or the remote peer."""
 
-__all__ = ["ConfigError", "LivelockError", "McastlabError", "UnsupportedError", "UsageError", "WireError"]
+__all__ = ["ConfigError", "ContractError", "LivelockError", "McastlabError", "UnsupportedError", "UsageError", "WireError"]
 
 
 class McastlabError(Exception):
@@ -23,5 +23,9 @@ class WireError(McastlabError):
     """Malformed bytes from the network. Raised only by `Codec.decode`; hosts count and drop such packets."""
 
 
-class LivelockError(McastlabError):
+class ContractError(McastlabError):
+    """A machine breaks a rule of the contract (`protocols.machine`). The message names the host and the rule."""
+
+
+class LivelockError(ContractError):
     """A machine's deadline is not later than now after `wake`, so that it would be woken endlessly."""

@@ -1,26 +1,50 @@
-"""What a protocol is to those who run it."""
+"""The description of a protocol for hosts and experiments."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from importlib import import_module
+from typing import Any, NamedTuple, TypeAlias
 
 from protocols.machine import Codec, Group, Machine, Ports, Sender
 
-__all__ = ["ProtocolSpec"]
+__all__ = ["Makers", "ProtocolSpec"]
+
+MakeSender: TypeAlias = Callable[[Ports, Any, int, Group, int], Sender]
+MakeReceiver: TypeAlias = Callable[[Ports, Any, int, Group], Machine]
+
+
+class Makers(NamedTuple):
+    """The two constructors of a protocol's machines."""
+
+    make_sender: MakeSender
+    make_receiver: MakeReceiver
 
 
 @dataclass(frozen=True, slots=True)
 class ProtocolSpec:
     """What hosts and experiments need to run a protocol.
 
-    `config` is a frozen dataclass whose fields carry `metadata` (see `protocols.settings`). `node` is the 32-bit id of the
-    node within the protocol; `instance` tells one start of a sender from the next. All machines of a run share `group`.
+    `config` is a frozen dataclass whose fields carry `metadata` (see `protocols.settings`). The constructors take (ports,
+    config, node, group) and a sender's also `instance`: `node` is the 32-bit id of the node within the protocol, `instance`
+    tells one start of a sender from the next. All machines of a run share `group`.
     """
 
     name: str
     config: type
     codec: Callable[[], Codec]
-    make_sender: Callable[[Ports, Any, int, Group, int], Sender]
-    make_receiver: Callable[[Ports, Any, int, Group], Machine]
+    make_sender: MakeSender
+    make_receiver: MakeReceiver
     ordered: bool = False
-    """Does it promise that the objects of a sender are received in the order of their ids?"""
+    """Whether the objects of a sender are received in the order of their ids."""
+    fast: str | None = None
+    """Module with a `make_sender` and a `make_receiver` of equal machines for a simulator, e.g. "protocols.norm.fast".
+
+    It is imported only when `makers` is asked for it. None: there is none.
+    """
+
+    def makers(self, fast: bool = False) -> Makers:
+        """Return the constructors of the plain machines, or with `fast` of the fast ones where the protocol has any."""
+        if not fast or self.fast is None:
+            return Makers(self.make_sender, self.make_receiver)
+        module = import_module(self.fast)
+        return Makers(module.make_sender, module.make_receiver)

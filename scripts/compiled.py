@@ -26,8 +26,9 @@ NORM = sorted(
 )
 """All modules of NORM that a simulated packet passes."""
 SIM = (
-    *("endpoint", "engine", "fingerprint", "flight", "host", "kernel", "link", "membership", "network", "routes"),
-    *("fast/in_flight", "fast/lookahead", "fast/timetable"),
+    *("acceleration", "endpoint", "fabric", "fingerprint", "flight", "forwarding", "group_members", "host", "idle", "kernel"),
+    *("link", "membership", "network", "occurrence", "routes", "switch", "timers"),
+    *("fast/accelerator", "fast/in_flight", "fast/lookahead", "fast/machines", "fast/timetable"),
 )
 MODULES = [
     *(f"protocols/{name}.py" for name in ("machine", "rng", "serial")),

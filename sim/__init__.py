@@ -1,4 +1,4 @@
-"""The simulator: hosts, links and switches in SimPy, one event per packet and distinct arrival time."""
+"""The simulator: hosts, links and switches on SimPy's event queue."""
 
 from sim.network import Network
 

@@ -1,10 +1,9 @@
 """Links whose rate and loss change while the network runs."""
 
 from collections.abc import Callable
-from typing import Any
 
 from protocols.errors import UsageError
-from sim.link import LinkGroup
+from sim.link import Link, LinkGroup
 from sim.network import Network
 from sim.separate_links import SeparateLinks
 from topologies.channels import Bernoulli
@@ -15,7 +14,7 @@ __all__ = ["change", "check_change", "make_changeable"]
 
 
 def check_change(topology: Topology, near: str, far: str) -> None:
-    """UsageError for a link that is not there, is no plain one, or begins at a counted group."""
+    """UsageError for a link that does not exist, is no plain one, or begins at a counted group."""
     if not topology.graph.has_edge(near, far):
         raise UsageError(f"{near!r} and {far!r} have no link; a counted group is named as a whole")
     if near in topology.host_nodes and topology.node(near).count is not None:
@@ -25,24 +24,24 @@ def check_change(topology: Topology, near: str, far: str) -> None:
 
 
 def make_changeable(network: Network, near: str, far: str) -> None:
-    """Call before the network runs."""
+    """Prepare a link for `change`; call before the network runs."""
     for link in _links(network, near, far):
-        link.fixed = False
+        link.is_constant = False
 
 
 def change(network: Network, near: str, far: str, rate: float | None, loss: float | None) -> Callable[[], None]:
-    """From now on the link from `near` to `far` has another rate (bytes per second), another loss, or both; what undoes it.
+    """Set the rate (bytes per second), the loss probability, or both, of the link from `near` to `far` from now on.
 
-    Packets that wait keep the times they have. Losses are counted anew, as on a link of its own.
+    Packets in its queue keep their times. Losses are drawn anew, as on a link of its own. Returns what undoes the change.
     """
     links = _links(network, near, far)
-    before = [(link, link.sampler, link.ports()[0].rate) for link in links]
+    before = [(link, link.sampler, link.queue.rate) for link in links]
     key = loss_key(network.seed, near, far)
     for place, link in enumerate(links):
         if rate is not None:
             _set_rate(link, rate)
         if loss is not None:
-            link.sampler = _sampler(link, key, place, len(links), loss)
+            _set_loss(link, key, place, len(links), loss)
 
     def restore() -> None:
         for link, sampler, former in before:
@@ -52,21 +51,23 @@ def change(network: Network, near: str, far: str, rate: float | None, loss: floa
     return restore
 
 
-def _links(network: Network, near: str, far: str) -> list[Any]:
+def _links(network: Network, near: str, far: str) -> "list[Link | LinkGroup]":
     """The link, or those of all members where each has its own."""
-    found: Any = network.plain_link(near, far)
-    # What stands before a link that is watched has the link itself.
+    found = network.plain_link(near, far)
+    # A link of a watched network is behind a tap.
     found = getattr(found, "link", found)
-    return found.links if isinstance(found, SeparateLinks) else [found]
+    links = found.links if isinstance(found, SeparateLinks) else [found]
+    return [link for link in links if isinstance(link, Link | LinkGroup)]
 
 
-def _set_rate(link: Any, rate: float) -> None:
-    for port in link.ports():
-        port.rate = rate
+def _set_rate(link: Link | LinkGroup, rate: float) -> None:
+    for queue in link.queues():
+        queue.rate = rate
 
 
-def _sampler(link: Any, key: int, place: int, links: int, loss: float) -> Any:
+def _set_loss(link: Link | LinkGroup, key: int, place: int, links: int, loss: float) -> None:
     channel = Bernoulli(p=loss)
     if isinstance(link, LinkGroup):
-        return channel.bundle(key, link.head.count)
-    return channel.link(member_loss_key(key, place) if links > 1 else key)
+        link.sampler = channel.bundle(key, link.head.count)
+    else:
+        link.sampler = channel.link(member_loss_key(key, place) if links > 1 else key)

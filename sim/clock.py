@@ -1,4 +1,4 @@
-"""What a host's own clock shows: it may run fast or slow and jump ahead, and it never goes back."""
+"""The clock of a host: it may drift and be set forward, and it never goes back."""
 
 from math import inf, nextafter
 
@@ -6,38 +6,38 @@ __all__ = ["Clock"]
 
 
 class Clock:
-    """Local time as a function of simulated time, piece by piece a straight line. Exact while nothing was done to it."""
+    """Local time as a piecewise linear function of simulated time; equal to it until the first fault."""
 
     __slots__ = ("_base", "_seen", "_shown", "_start", "speed")
 
     def __init__(self) -> None:
-        # The line goes on from (simulated `_start`, local `_base`); `_seen` and `_shown` are the latest look.
+        # The present line begins at (simulated `_start`, local `_base`); `_seen` and `_shown` are those of the latest reading.
         self._start = self._base = 0.0
         self.speed = 1.0
-        """Local seconds in a second."""
+        """Local seconds per simulated second."""
         self._seen = self._shown = -inf
 
     def read(self, now: float, at_least: float = -inf) -> float:
-        """The local time at `now`; a caller that waited for a local time gets at least that in spite of rounding."""
+        """Return the local time at `now`, but at least `at_least`: for a caller that waited for it, in spite of rounding."""
         shown = max(self._base + (now - self._start) * self.speed, at_least, self._shown)
         self._seen, self._shown = now, shown
         return shown
 
     def when(self, local: float) -> float:
-        """The simulated time at which this local time is reached; one that is past or now for what was shown already."""
+        """Return the simulated time at which this local time is reached; for a past one, that of the latest reading."""
         if local == inf:
             return inf
         if local <= self._shown:
             return self._seen
         found = self._start + (local - self._base) / self.speed
-        # A later local time is a later time, however they round.
+        # A later local time is a later simulated time, in spite of rounding.
         return max(found, nextafter(self._seen, inf))
 
     def drift(self, now: float, factor: float) -> None:
-        """From now on `factor` local seconds pass in each second."""
+        """Let `factor` local seconds pass per simulated second from now on."""
         self._base, self._start, self.speed = self.read(now), now, factor
 
     def step(self, now: float, forward: float) -> None:
-        """Jump ahead by `forward` seconds."""
+        """Set the clock forward by so many seconds."""
         assert forward >= 0.0, "a clock is never set back"
         self._base, self._start = self.read(now) + forward, now

@@ -1,226 +1,180 @@
-"""The places packets get to: leaves (a host, or a counted group of equal hosts) and switches."""
+"""The network interface of hosts: a graph node that is one host, or a counted group of equal hosts."""
 
-from bisect import bisect_left
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
 
 from mypy_extensions import mypyc_attr
 
-from protocols.fast.lockstep import LockstepGroup
-from protocols.machine import Address, Group, Machine, fan_out
+from protocols.errors import UsageError
+from protocols.machine import Address, Group, Packet
 from protocols.rng import key_of
+from sim.fabric import Fabric
+from sim.flight import Flight, Hop, Route, through_wire
+from sim.group_members import GroupMembers
 from sim.host import SimHost
-from sim.link import Hop
+from sim.noise import Noise
 
-if TYPE_CHECKING:
-    from sim.flight import Flight, Route
-    from sim.network import Network
-
-LOCKSTEP_MINIMUM = 4
-"""So many machines are worth being moved together."""
-
-__all__ = ["GroupMembers", "Endpoint", "Switch"]
-
-
-class GroupMembers:
-    """The machines of one leaf that listen to one group.
-
-    `machines` is indexed by member while all members listen, as they usually do; else it is packed and `members` names them.
-    """
-
-    __slots__ = ("_slots", "lockstep", "machines", "members", "present")
-
-    def __init__(self, count: int) -> None:
-        self._slots: list[Machine | None] = [None] * count
-        self.present = 0
-        self.machines: list[Machine] | None = None
-        self.members: list[int] | None = None
-        self.lockstep: LockstepGroup | None = None
-
-    def put(self, member: int, machine: Machine | None) -> None:
-        """The member's machine, or None when it does not listen any more.
-
-        Safe while a message is being fanned out: a machine changes only its own entry, and packed lists are made anew.
-        """
-        if self.lockstep is not None:
-            self.lockstep.dissolve()
-            self.lockstep = None
-        self.present += (machine is not None) - (self._slots[member] is not None)
-        self._slots[member] = machine
-        self.machines = self.members = None
-
-    def listens(self, member: int) -> bool:
-        """Does the member listen?"""
-        return self._slots[member] is not None
-
-    def settle(self) -> list[Machine]:
-        """Make `machines` and `members` after a change."""
-        if self.present == len(self._slots):
-            self.machines, self.members = self._slots, None  # type: ignore[assignment]
-        else:
-            self.members = [member for member, machine in enumerate(self._slots) if machine is not None]
-            self.machines = [machine for machine in self._slots if machine is not None]
-        assert self.machines is not None
-        return self.machines
-
-    def positions(self, out: Sequence[int]) -> list[int]:
-        """Where the members `out` stand in the packed `machines`; those that do not listen are left away."""
-        members = self.members
-        assert members is not None
-        found = ((bisect_left(members, member), member) for member in out)
-        return [at for at, member in found if at < len(members) and members[at] == member]
+__all__ = ["Endpoint"]
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Endpoint:
-    """A graph node of kind host."""
+    """A graph node of kind host. `base` is the place of its first member in `Topology.hosts`, `count` how many there are.
+
+    Its hosts are of `host_class`, made when first asked for.
+    """
 
     __slots__ = (
         "_latest",
-        "audiences",
         "base",
         "count",
         "counted",
-        "dice_key",
+        "fabric",
+        "groups",
+        "host_class",
+        "make_uplink",
         "name",
-        "network",
+        "rng_key",
         "route",
         "routes",
         "ttl",
         "uplinks",
     )
 
-    def __init__(self, network: "Network", name: str, base: int, count: int, counted: bool) -> None:
-        self.network = network
+    def __init__(
+        self, fabric: Fabric, name: str, base: int, count: int, counted: bool, host_class: Callable[..., SimHost]
+    ) -> None:
+        self.fabric = fabric
         self.name = name
         self.base = base
-        """Place in `Topology.hosts` of the first member."""
         self.count = count
         self.counted = counted
-        self.dice_key = key_of(network.seed, "node", name)
+        self.host_class = host_class
+        self.rng_key = key_of(fabric.seed, "node", name)
         """See `topologies.keys.dice_key`, which extends it for a member of a group."""
-        self.audiences: dict[Address, GroupMembers] = {}
-        # The address and audience, and below the route, of the packet before: hashing an address costs more than comparing.
+        self.groups: dict[Address, GroupMembers] = {}
+        # The address and members, and below the route, of the packet before: hashing an address costs more than comparing.
         self._latest: tuple[Address, GroupMembers | None] = (None, None)
         self.route: Route | None = None
         self.routes: dict[Address, Route] = {}
         self.ttl: int | None = None
-        """Of what its hosts send to groups; None: as far as it goes."""
+        """Of what its hosts send to groups; None: no limit."""
         self.uplinks: dict[str | int, Hop] = {}
         """By neighbour; of a counted group by member, made when the member first sends."""
+        self.make_uplink: Callable[[int], Hop] | None = None
+        """Makes the uplink of a member; only of a counted group."""
 
     def host(self, member: int) -> SimHost:
-        """The host of a member."""
-        return self.network.host_at(self.base + member, self)
+        """Return the host of a member."""
+        place = self.base + member
+        host = self.fabric.hosts[place]
+        if host is None:
+            host = self.fabric.hosts[place] = self.host_class(self, place)
+        assert isinstance(host, SimHost)
+        return host
 
-    def make_host(self, place: int) -> SimHost:
-        """The host at a place in `Topology.hosts`, anew."""
-        return self.network.kind(SimHost)(self, place)
+    # Groups
 
-    def join(self, host: SimHost, group: Group) -> None:
-        """The host wants to listen."""
-        self.network.membership.join(self, host, group)
+    def join(self, member: int, group: Group) -> None:
+        """A host joins a group."""
+        self.fabric.membership.join(self, member, group)
 
-    def leave(self, host: SimHost, group: Group) -> None:
-        """The host does not want to listen any more."""
-        self.network.membership.leave(self, host, group)
+    def leave(self, member: int, group: Group) -> None:
+        """A host leaves a group."""
+        self.fabric.membership.leave(self, member, group)
 
-    def groups_of(self, host: SimHost) -> list[Group]:
-        """The groups a host listens to."""
-        found = ((group, audience) for group, audience in self.audiences.items() if isinstance(group, Group))
-        return [group for group, audience in found if audience.listens(host.member)]
+    def groups_of(self, member: int) -> list[Group]:
+        """Return the groups a host listens to."""
+        found = ((group, members) for group, members in self.groups.items() if isinstance(group, Group))
+        return [group for group, members in found if members.listens(member)]
 
-    def begin(self, host: SimHost, group: Group) -> None:
+    def begin(self, member: int, group: Group) -> None:
         """The host listens from now on."""
-        audience = self.audiences.get(group)
-        if audience is None:
-            audience = self.audiences[group] = GroupMembers(self.count)
-            self._latest = group, audience
-        if not audience.present:
-            self.network.routes.forget(group)
-        audience.put(host.member, host.machine)
+        members = self.groups.get(group)
+        if members is None:
+            members = self.groups[group] = GroupMembers(self.count)
+            self._latest = group, members
+        if not members.present:
+            self.fabric.routes.forget(group)
+        members.put(member, self.host(member).machine)
 
-    def end(self, host: SimHost, group: Group) -> None:
+    def end(self, member: int, group: Group) -> None:
         """The host listens no more."""
-        audience = self.audiences.get(group)
-        if audience is not None:
-            audience.put(host.member, None)
-            if not audience.present:
-                self.network.routes.forget(group)
+        members = self.groups.get(group)
+        if members is not None:
+            members.put(member, None)
+            if not members.present:
+                self.fabric.routes.forget(group)
 
-    def listens(self, group: Address, place: int) -> bool:
-        """Does the host at this place listen to the group?"""
-        audience = self.audiences.get(group)
-        return audience is not None and audience.listens(place - self.base)
+    def listens(self, group: Address, member: int) -> bool:
+        """Whether a member listens to the group."""
+        members = self.groups.get(group)
+        return members is not None and members.listens(member)
+
+    # Packets
 
     def member_uplink(self, member: int) -> Hop:
-        """The link of one member of a counted group to its switch."""
+        """Return the link of one member of a counted group to its switch."""
         link = self.uplinks.get(member)
         if link is None:
-            link = self.uplinks[member] = self.network.make_member_uplink(self, member)
+            assert self.make_uplink is not None, f"{self.name} is no counted group"
+            link = self.uplinks[member] = self.make_uplink(member)
         return link
 
-    def arrive(self, flight: "Flight", out: Sequence[int], now: float) -> None:
-        """A packet is there for all members but those of `out`, which ascend."""
+    def transmit(self, host: SimHost, packet: Packet) -> None:
+        """Send a packet of a host onto its first links; UsageError for a packet to itself or to an unknown host."""
+        fabric = self.fabric
+        if fabric.observers:
+            fabric.accelerator.catch_up()
+        message, size, to = packet.message, packet.size, packet.to
+        identity = message.identity
+        now = fabric.kernel.env._now
+        packets, kind = fabric.packets, message.kind
+        if kind in packets:
+            # As `Traffic.count`, without a call.
+            packets[kind] += 1
+            fabric.octets[kind] += size
+        else:
+            fabric.traffic.count(message, size)
+        if identity is None:
+            fabric.fingerprinter.control(now, host.place, kind, size)
+        for observer in fabric.observers:
+            observer.sent(now, host, message, size)
+        if fabric.codec is not None and type(message) is not Noise:
+            message = through_wire(fabric.codec, message, size)
+        route = self.route
+        if route is None or route.to is not to:
+            route = self.route = self._route_to(to)
+        if route.target is host:
+            raise UsageError(f"{host.name} sends to itself")
+        fabric.serial = serial = fabric.serial + 1
+        place = host.place
+        flight = Flight(message, identity, size, place, host.name, route, (place + 1) << 80 | serial << 24)
+        fabric.forwarding.forward(flight, (self.member_uplink(place - self.base),) if self.counted else route.first, now)
+
+    def _route_to(self, to: Address) -> Route:
+        route = self.routes.get(to)
+        if route is None:
+            route = self.routes[to] = self.fabric.routes.find(self, to)
+        return route
+
+    def arrive(self, flight: Flight, lost_by: Sequence[int], now: float) -> None:
+        """Deliver a packet to all members but those of `lost_by`, which ascend."""
         route = flight.route
         if route.target is not None:
-            route.target.arrive(flight, out, now)
+            route.target.arrive(flight, lost_by, now)
             return
         to = route.to
-        latest, audience = self._latest
+        latest, members = self._latest
         if latest is not to:
-            audience = self.audiences.get(to)
-            self._latest = to, audience
-        if audience is None:
+            members = self.groups.get(to)
+            self._latest = to, members
+        if members is None:
             return
-        machines = audience.machines
+        machines = members.machines
         if machines is None:
-            machines = audience.settle()
-        if out and audience.members is not None:
-            out = audience.positions(out)
-        self.network.delivered += len(machines) - len(out)
-        message, source = flight.message, flight.source
-        lockstep = audience.lockstep
-        if lockstep is None and len(machines) >= LOCKSTEP_MINIMUM and message.next_state is not None:
-            lockstep = audience.lockstep = LockstepGroup(machines)
-        if lockstep is not None:
-            lockstep.tell(message, source, to, now, out)
-            return
-        begin = 0
-        for position in out:
-            if position > begin:
-                fan_out(machines[begin:position], message, source, to, now)
-            begin = position + 1
-        fan_out(machines[begin:] if begin else machines, message, source, to, now)
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Switch:
-    """A graph node that forwards: offers what arrives to the next links at once."""
-
-    __slots__ = ("links", "name", "network")
-
-    def __init__(self, network: "Network", name: str) -> None:
-        self.network = network
-        self.name = name
-        self.links: dict[str, Hop] = {}
-        """By neighbour."""
-
-    def arrive(self, flight: "Flight", out: Sequence[int], now: float) -> None:
-        """A packet is there; `out` is empty."""
-        del out
-        links = flight.route.links.get(self.name)
-        if links is None:
-            links = self.network.routes.next_links(flight.route, self)
-        if links:
-            self.network.forward(flight, links, now)
-
-    def inlet(self, near: str) -> Any:
-        """Where links from `near` end."""
-        del near
-        return self
-
-    def next_links(self, flight: "Flight") -> "Sequence[Hop]":
-        """The links a packet goes on to from here."""
-        links = flight.route.links.get(self.name)
-        return self.network.routes.next_links(flight.route, self) if links is None else links
+            machines = members.pack()
+        if lost_by and members.members is not None:
+            lost_by = members.positions(lost_by)
+        fabric = self.fabric
+        fabric.delivered += len(machines) - len(lost_by)
+        fabric.accelerator.deliver(members, flight, lost_by, now)

@@ -1,8 +1,7 @@
-"""What goes wrong in a simulated network, as verbs: partition, hold, cut, change,
-crash, restart, slow, drift, step, make noise.
+"""Fault injection in a simulated network: partition, hold, cut, change, crash, restart, slow, drift, step, storm.
 
-All act now, on a network that runs or stands still; `Network.later` makes them act at a time. What a verb returns undoes it.
-Partition, hold and crash are decided where a packet arrives, so what is on its way meets them too.
+Each method acts now, during a run or between runs; `Network.later` makes it act at a time. What it returns undoes the fault.
+Partition, hold and crash apply where a packet arrives, so they affect packets in flight too.
 """
 
 from collections import Counter
@@ -12,10 +11,10 @@ from typing import Any
 from protocols.errors import UsageError
 from protocols.machine import Machine, Packet
 from sim.changing import change
-from sim.endpoint import GroupMembers
-from sim.fault_shim import FaultShim, Rule, gate_of
-from sim.flight import Flight
-from sim.host import IDLE, SimHost
+from sim.fault_shim import FaultShim, Rule
+from sim.group_members import GroupMembers
+from sim.host import SimHost
+from sim.idle import IDLE
 from sim.network import Network
 from sim.noise import NOISE_GROUP, Noise
 
@@ -28,28 +27,24 @@ Undo = Callable[[], None]
 
 
 class Faults:
-    """The faults of one network. `counts` says how often each was done, `dropped` how many packets gates kept away."""
+    """The faults of one network. `counts` is how often each kind was injected."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
         self.counts: Counter[str] = Counter()
         self._crashed: dict[int, Machine] = {}
-        self._down: list[Any] = []
-        self._cut_off = 0
-        self._going: list[list[bool]] = []
-        network.unfold()
-        self._onwards = network.forward
-        network.forward = self._forward
+        self._storms: list[list[bool]] = []
+        self._forwarding = network.make_faulty()
 
     @property
     def dropped(self) -> int:
         """Packets lost by partitions, links that are down and full buffers of slow readers."""
-        return self._cut_off + sum(gate.dropped for gate in self.network.gates.values() if isinstance(gate, FaultShim))
+        return self._forwarding.dropped + sum(shim.dropped for shim in self.network.fabric.fault_shims.values())
 
-    # Who hears whom
+    # Reachability
 
     def partition(self, sides: Sequence[Side], *, oneway: bool = False) -> Undo:
-        """Hosts of different sides don't hear each other; `oneway`: only what the first side sends is lost to the others.
+        """Drop packets between hosts of different sides; with `oneway` only those of the first side to the others.
 
         A host that is on no side is not affected.
         """
@@ -57,12 +52,12 @@ class Faults:
         return self._divide(sides, oneway, parks=False)
 
     def hold(self, sides: Sequence[Side], *, oneway: bool = False) -> Undo:
-        """As `partition`, but what does not come through is kept, and comes in order when the hold is undone."""
+        """As `partition`, but packets are kept instead of dropped, and received in order when the hold is undone."""
         self.counts["hold"] += 1
         return self._divide(sides, oneway, parks=True)
 
     def cut(self, near: str, far: str) -> Undo:
-        """The link between two nodes is down, in both directions; `far` may be a counted group or one of its members."""
+        """Take the link between two nodes down, in both directions; `far` may be a counted group or one of its members."""
         self.counts["flap"] += 1
         topology = self.network.topology
         for name, other in ((near, far), (far, near)):
@@ -74,7 +69,7 @@ class Faults:
         return self._cut_both(near, far)
 
     def change(self, near: str, far: str, rate: float | None = None, loss: float | None = None) -> Undo:
-        """The link from `near` to `far` has another rate or loss; `make_changeable` of `sim.changing` comes before the run."""
+        """Change rate or loss of the link from `near` to `far`; `sim.changing.make_changeable` is called before the run."""
         self.counts["change"] += 1
         return _once(change(self.network, near, far, rate, loss))
 
@@ -85,62 +80,55 @@ class Faults:
             shut = Rule(frozenset(first), parks=parks)
             rules = [(shut, side) for side in others]
         else:
-            everybody = frozenset(name for side in (first, *others) for name in side)
-            rules = [(Rule(everybody.difference(side), parks=parks), side) for side in (first, *others)]
+            everyone = frozenset(name for side in (first, *others) for name in side)
+            rules = [(Rule(everyone.difference(side), parks=parks), side) for side in (first, *others)]
         return self._impose(rules)
 
     def _isolate(self, names: Sequence[str]) -> Undo:
-        """Each of these hosts is alone."""
+        """Separate each of these hosts from all others."""
         apart = frozenset(names)
         rest = [name for name in self.network.topology.hosts if name not in apart]
         return self._impose([(Rule(frozenset(), others=True), names), (Rule(apart), rest)])
 
     def _impose(self, rules: Sequence[tuple[Rule, Sequence[str]]]) -> Undo:
-        imposed = [(rule, self._gate(name)) for rule, names in rules for name in names]
-        for rule, gate in imposed:
-            gate.rules.append(rule)
+        imposed = [(rule, self._shim(name)) for rule, names in rules for name in names]
+        for rule, shim in imposed:
+            shim.rules.append(rule)
 
         def lift() -> None:
             now = self.network.env.now
-            for rule, gate in imposed:
-                gate.release(rule, now)
+            for rule, shim in imposed:
+                shim.release(rule, now)
             self._settle()
 
         return _once(lift)
 
     def _cut_both(self, near: str, far: str) -> Undo:
         pair = [self.network.plain_link(near, far), self.network.plain_link(far, near)]
-        self._down += pair
+        down = self._forwarding.down
+        down += pair
 
         def mend() -> None:
             for link in pair:
-                self._down.remove(link)
+                down.remove(link)
 
         return _once(mend)
-
-    def _forward(self, flight: Flight, links: Sequence[Any], now: float) -> None:
-        """Offer a packet to those of the links that are not down."""
-        if self._down:
-            up = [link for link in links if link not in self._down]
-            self._cut_off += len(links) - len(up)
-            links = up
-        self._onwards(flight, links, now)
 
     # Hosts
 
     def crash(self, name: str) -> None:
-        """The machine is gone with all it knew; packets to the host are lost. Nothing happens to one that is down."""
-        host, gate = self.network.host(name), self._gate(name)
+        """Remove the machine with its state; packets to the host are lost. No effect on a host that is down."""
+        host, shim = self.network.host(name), self._shim(name)
         if host.machine is IDLE:
             return
         self.counts["crash"] += 1
-        self._crashed[host.place] = gate.inner
-        gate.empty()
+        self._crashed[host.place] = shim.inner
+        shim.empty()
         host.machine = IDLE
         host.events = None
 
     def restart(self, name: str, start: Callable[[SimHost], object]) -> None:
-        """A crashed host is up again: `start(host)` runs a new machine on it. Nothing happens to one that is up."""
+        """Bring a crashed host up: `start(host)` runs a new machine on it. No effect on a host that is up."""
         host = self.network.host(name)
         if host.machine is not IDLE or self._crashed.pop(host.place, None) is None:
             return
@@ -149,83 +137,94 @@ class Faults:
         self._settle()
 
     def slow(self, name: str, takes: float, room: int) -> Undo:
-        """The application needs `takes` seconds for a packet; `room` packets may wait, and those beyond are lost."""
+        """Let the application take `takes` seconds for each packet; `room` packets may wait, and others are lost."""
         self.counts["slow"] += 1
-        gate = self._gate(name)
-        gate.read_at(takes, room, self.network.env.now)
+        shim = self._shim(name)
+        shim.read_at(takes, room, self.network.env.now)
 
         def hasten() -> None:
-            gate.read_at(0.0, 0, self.network.env.now)
+            shim.read_at(0.0, 0, self.network.env.now)
             self._settle()
 
         return _once(hasten)
 
     def drift(self, name: str, factor: float) -> Undo:
-        """The host's clock runs `factor` times as fast as simulated time; undone, it keeps what it gained or lost."""
+        """Let the host's clock run `factor` times as fast as simulated time; undoing keeps the offset gained or lost."""
         self.counts["drift"] += 1
-        gate = self._gate(name)
-        gate.clock.drift(self.network.env.now, factor)
-        gate.rearm()
+        shim = self._shim(name)
+        shim.clock.drift(self.network.env.now, factor)
+        shim.rearm()
         self._settle()
 
         def right() -> None:
-            gate.clock.drift(self.network.env.now, 1.0)
-            gate.rearm()
+            shim.clock.drift(self.network.env.now, 1.0)
+            shim.rearm()
             self._settle()
 
         return _once(right)
 
     def step(self, name: str, forward: float) -> None:
-        """The host's clock jumps ahead."""
+        """Set the host's clock forward by so many seconds."""
         self.counts["step"] += 1
-        gate = self._gate(name)
-        gate.clock.step(self.network.env.now, forward)
-        gate.rearm()
+        shim = self._shim(name)
+        shim.clock.step(self.network.env.now, forward)
+        shim.rearm()
         self._settle()
 
     # Noise
 
     def storm(self, name: str, rate: float, size: int) -> Undo:
-        """The host sends packets of `size` bytes without meaning to all others, `rate` bytes per second in all."""
+        """Let the host send noise to all others: packets of `size` bytes, `rate` bytes per second in all."""
         self.counts["storm"] += 1
         network, host = self.network, self.network.host(name)
-        self._make_noise_heard()
+        self._join_noise()
         message, going, began = Noise(), [True], network.env.now
-        self._going.append(going)
+        self._storms.append(going)
 
         def blow(number: int = 0) -> None:
             if going:
-                network.transmit(host, Packet(message, size, NOISE_GROUP))
+                host.send(Packet(message, size, NOISE_GROUP))
                 network.later(began + (number + 1) * size / rate, lambda: blow(number + 1))
 
         blow()
         return _once(going.clear)
 
     def calm(self) -> None:
-        """Nobody makes noise any more."""
-        for going in self._going:
+        """End all noise."""
+        for going in self._storms:
             going.clear()
 
-    def _make_noise_heard(self) -> None:
-        """Noise goes down every link: each host listens, with nobody at its ear."""
+    def _join_noise(self) -> None:
+        """Join all hosts to the noise group, with idle machines, so that noise is carried over every link."""
         network = self.network
-        for leaf in network.leaves:
-            if NOISE_GROUP not in leaf.audiences:
-                audience = leaf.audiences[NOISE_GROUP] = GroupMembers(leaf.count)
-                for member in range(leaf.count):
-                    audience.put(member, IDLE)
-        network.routes.forget(NOISE_GROUP)
+        for endpoint in network.endpoints:
+            if NOISE_GROUP not in endpoint.groups:
+                members = endpoint.groups[NOISE_GROUP] = GroupMembers(endpoint.count)
+                for member in range(endpoint.count):
+                    members.put(member, IDLE)
+        network.fabric.routes.forget(NOISE_GROUP)
 
-    def _gate(self, name: str) -> FaultShim:
-        return gate_of(self.network.host(name))
+    def _shim(self, name: str) -> FaultShim:
+        """The fault shim of a host, put before its machine if there is none yet."""
+        host, shims = self.network.host(name), self.network.fabric.fault_shims
+        shim = shims.get(host.place)
+        if shim is None:
+            shim = shims[host.place] = FaultShim(host, host)
+            if host.machine is not IDLE:
+                shim.inner, host.machine = host.machine, shim
+                for members in host.endpoint.groups.values():
+                    if members.listens(host.member):
+                        members.put(host.member, shim)
+        return shim
 
     def _settle(self) -> None:
-        if not self.network.busy:
-            self.network.settle()
+        kernel = self.network.fabric.kernel
+        if not kernel.busy:
+            kernel.settle()
 
 
 def _once(action: Undo) -> Undo:
-    """To undo a thing twice is to undo it once."""
+    """Return an action that has an effect only the first time."""
     left = [action]
 
     def undo() -> None:
@@ -236,7 +235,7 @@ def _once(action: Undo) -> Undo:
 
 
 def members_of(topology: Any, name: str) -> list[str]:
-    """The hosts a name stands for: itself, or all members of a counted group. UsageError when there is none."""
+    """Return the hosts a name stands for: itself, or all members of a counted group. UsageError when there is none."""
     if name in topology.host_nodes:
         return [topology.member_name(name, place) for place in range(topology.size(name))]
     topology.member(name)
@@ -244,7 +243,7 @@ def members_of(topology: Any, name: str) -> list[str]:
 
 
 def sides_of(topology: Any, sides: Sequence[Side]) -> list[list[str]]:
-    """Every side as names of hosts. UsageError for an unknown host, one on two sides, and fewer than two sides."""
+    """Return every side as names of hosts. UsageError for an unknown host, one on two sides, and fewer than two sides."""
     found = [None if side == REST else _names(topology, side) for side in sides]
     named = [name for side in found if side is not None for name in side]
     twice = next((name for name, count in Counter(named).items() if count > 1), None)

@@ -20,13 +20,13 @@ _WHEN, _NODE = itemgetter(0), itemgetter(1)
 
 @lru_cache(maxsize=256)
 def _text(event: Event) -> bytes:
-    """Receivers are told equal things, so the text of an event is made once."""
+    """Return the record of an event; many receivers have equal events, so it is made once."""
     return b"E" + repr(event).encode()
 
 
 @lru_cache(maxsize=256)
 def _sent(kind: str, size: int) -> bytes:
-    """The rest of a record of a control packet; many are alike."""
+    """Return the rest of the record of a control packet; many are equal."""
     return b"C" + _NUMBER.pack(size) + kind.encode()
 
 
@@ -35,7 +35,7 @@ class Fingerprint:
 
     Hashed are records, each as time (little-endian double), node (32 bits: place in `Topology.hosts`), length of the rest (32
     bits), then the rest: for a control packet sent (identity None) "C", its UDP payload in bytes (64 bits), its kind; for an
-    event told to an application "E" and the `repr` of the event. Records come in order of time; those of one instant in order
+    event of an application "E" and the `repr` of the event. Records come in order of time; those of one instant in order
     of node, and those of one node as they happened. At the end come the records of the end time: per node that runs a machine
     "M" and the sorted items of `counts()`, then as node 2**32 - 1 "T" and the sorted items of the totals of traffic.
     """
@@ -49,22 +49,22 @@ class Fingerprint:
         self._event_text = b""
 
     def control(self, now: float, node: int, kind: str, size: int) -> None:
-        """A control packet was sent."""
+        """Record a control packet that was sent."""
         if now != self._instant:
             self._begin(now)
         self._records.append((now, node, _sent(kind, size)))
 
-    def told(self, now: float, node: int, event: Event) -> None:
-        """An application heard an event."""
+    def notified(self, now: float, node: int, event: Event) -> None:
+        """Record an event that an application received."""
         if now != self._instant:
             self._begin(now)
         if event is not self._event:
-            # The same object means the same text; to compare equal ones costs more.
+            # The same object has the same text; comparing equal objects costs more.
             self._event, self._event_text = event, _text(event)
         self._records.append((now, node, self._event_text))
 
     def _begin(self, now: float) -> None:
-        """An instant begins; what came before it is hashed when there is enough of it."""
+        """Begin an instant; the records before it are hashed when there are enough of them."""
         self._instant = now
         if len(self._records) > _MANY:
             self._write(self._hash)
@@ -79,7 +79,7 @@ class Fingerprint:
             onto.update(b"".join([pack(now, node, len(rest)) + rest for now, node, rest in piece]))
 
     def hexdigest(self, end: float, counts: Iterable[tuple[int, Mapping[str, int]]], traffic: Traffic) -> str:
-        """The fingerprint of the run so far, which may go on; `counts` in order of node."""
+        """Return the fingerprint of the run so far, which may go on; `counts` are in order of node."""
         total = self._hash.copy()
         self._write(total)
         for node, counted in counts:

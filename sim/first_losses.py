@@ -1,4 +1,4 @@
-"""Which first transmissions the links of a simulated network lost, by identity: what a keyed emulation has to repeat."""
+"""The first transmissions that links of a simulated network lost, by identity: a keyed emulation has to lose the same."""
 
 from collections import defaultdict
 
@@ -16,7 +16,7 @@ class FirstLosses(Watcher):
         self.queued: dict[str, set[int]] = defaultdict(set)
 
     def passed(self, passage: Passage) -> None:
-        """A packet was offered to a link."""
+        """Record the losses of a packet offered to a link."""
         identity = passage.flight.identity
         if identity is None or passage.flight.message.repair:
             return

@@ -1,69 +1,168 @@
-"""What moves through a network: a packet under way, its arrival at a time, and the way it takes."""
+"""The terms of packet forwarding: packets in flight, arrivals, places, links, and routes."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Protocol, TypeAlias
 
-from protocols.machine import Address, Codec, Message
-from sim.engine import Occurrence
+from protocols.errors import ContractError
+from protocols.machine import Address, Codec, Group, Message
+from sim.group_members import GroupMembers
+from sim.occurrence import Occurrence
+from topologies.drop_tail import DropTailQueue
 
-if TYPE_CHECKING:
-    from sim.endpoint import Endpoint
-    from sim.fast.lookahead import Lookahead
-    from sim.host import SimHost
-    from sim.link import Hop, Places
+__all__ = [
+    "Arrival",
+    "Arrivals",
+    "Backlog",
+    "Carrier",
+    "Flight",
+    "Hop",
+    "HostNode",
+    "Place",
+    "Places",
+    "Postponed",
+    "Route",
+    "through_wire",
+]
 
-__all__ = ["Flight", "Arrival", "Route", "through_wire"]
+
+class Place(Protocol):
+    """Anything a packet can get to: a host, a node of hosts, a switch, or a stage within a node or link."""
+
+    def arrive(self, flight: "Flight", lost_by: Sequence[int], now: float) -> None:
+        """Take the copies of a packet for all members of a group but those of `lost_by`, which ascend.
+
+        For a place that is no group `lost_by` is empty.
+        """
+
+
+Places: TypeAlias = list[tuple[Place, Sequence[int]]]
+"""Where copies of a packet arrive at one time: pairs of a place and the members of it that lost the packet."""
+Arrivals: TypeAlias = dict[float, Places]
+"""The arrivals of the copies of one packet by time (seconds)."""
+
+
+class Carrier(Protocol):
+    """Anything that takes a packet at once and knows when and where its copies arrive."""
+
+    def carry(self, flight: "Flight", now: float, arrivals: Arrivals) -> None:
+        """Take a packet, and add the copies that arrive to `arrivals`."""
+
+
+class Backlog(Protocol):
+    """An output queue that can say when it has room (`sim.pause`)."""
+
+    def ready(self, expected: int, now: float) -> float:
+        """Return the time at which `expected` packets and one more have room; inf when only later arrivals decide that."""
+
+
+class Hop(Carrier, Protocol):
+    """One direction of a link, or of the links to all members of a counted group."""
+
+    @property
+    def head(self) -> Place:
+        """The place at the far end."""
+
+    def queues(self) -> "Sequence[DropTailQueue | Backlog]":
+        """The output queues."""
+
+    def losses_of(self, member: int) -> int:
+        """Return how many packets one member did not receive over this hop; member 0 names the only one."""
+
+    def counts(self) -> tuple[int, ...]:
+        """Return the packets offered, dropped by the queue, lost, corrupt, marked, and duplicated."""
 
 
 class Flight:
-    """One packet on its way: what all its copies share."""
+    """One packet in flight: what all its copies share."""
 
-    __slots__ = ("host", "identity", "message", "order", "route", "size", "source")
+    __slots__ = ("identity", "message", "order", "place", "route", "size", "source")
 
-    def __init__(self, message: Message, identity: int | None, size: int, host: "SimHost", route: "Route", order: int) -> None:
+    def __init__(
+        self, message: Message, identity: int | None, size: int, place: int, source: str, route: "Route", order: int
+    ) -> None:
         self.message = message
         self.identity = identity
         self.size = size
-        self.host = host
-        """Who sent it."""
-        self.source = host.name
+        """Bytes of UDP payload."""
+        self.place = place
+        """Of the host that sent it, in `Topology.hosts`."""
+        self.source = source
+        """Name of that host."""
         self.route = route
         self.order = order
-        """Orders arrivals of one instant; counts up with each that is posted."""
+        """Orders arrivals of one instant; incremented for each arrival that is posted."""
 
 
 class Arrival(Occurrence):
-    """Copies of a packet that arrive at one time: `content` is the flight."""
+    """The arrival of copies of a packet at one time; `content` is the flight."""
 
     __slots__ = ("places",)
 
-    def __init__(self, callbacks: "tuple[Callable[[Arrival], None], ...]", flight: Flight, places: "Places") -> None:
+    def __init__(self, callbacks: "tuple[Callable[[Arrival], None], ...]", flight: Flight, places: Places) -> None:
         self.callbacks = callbacks
         self.content = flight
         self.places = places
 
 
+class Postponed:
+    """Carries a packet to one place at a time known already: for links that learn the time only after they took the packet."""
+
+    __slots__ = ("lost_by", "place", "when")
+
+    def __init__(self, place: Place, when: float, lost_by: Sequence[int] = ()) -> None:
+        self.place = place
+        self.when = when
+        self.lost_by = lost_by
+
+    def carry(self, flight: Flight, now: float, arrivals: Arrivals) -> None:
+        """See `Carrier`."""
+        del flight, now
+        arrivals[self.when] = [(self.place, self.lost_by)]
+
+
+class HostNode(Protocol):
+    """A graph node of kind host, as routes and group membership use it (`sim.endpoint.Endpoint`)."""
+
+    name: str
+    counted: bool
+    ttl: int | None
+    uplinks: dict[str | int, Hop]
+    groups: dict[Address, GroupMembers]
+
+    def host(self, member: int) -> Place:
+        """Return the host of a member."""
+
+    def begin(self, member: int, group: Group) -> None:
+        """The member listens from now on."""
+
+    def end(self, member: int, group: Group) -> None:
+        """The member listens no more."""
+
+
 class Route:
-    """The way from one leaf to one address; `links` are the next links at each switch, found when first needed."""
+    """The way from one node of hosts to one address; `links` are the next links at each switch, computed when first needed.
 
-    __slots__ = ("explored", "first", "home", "links", "lookahead", "root", "target", "to")
+    Of a unicast, `target` is the host, `node` its graph node and `member` its number there; of a multicast `target` is None.
+    """
 
-    def __init__(self, home: "Endpoint", to: Address, target: "SimHost | None", root: str, first: "Sequence[Hop]") -> None:
+    __slots__ = ("first", "home", "links", "member", "node", "root", "target", "to")
+
+    def __init__(self, home: HostNode, to: Address, root: str, first: Sequence[Hop]) -> None:
         self.home = home
         self.to = to
-        self.target = target
         self.root = root
-        """Graph node the tree begins at."""
+        """Graph node at the root of the tree."""
         self.first = first
         """The links a plain host sends on."""
-        self.links: dict[str, Sequence[Any]] = {}
-        self.lookahead: Lookahead | None = None
-        """Carries what a sender foresees, if this is a way for it; known when `explored`."""
-        self.explored = False
+        self.links: dict[str, Sequence[Hop]] = {}
+        self.target: Place | None = None
+        self.node = ""
+        self.member = 0
 
 
 def through_wire(codec: Codec, message: Message, size: int) -> Message:
-    """The message encoded and decoded; its size is checked."""
+    """Return the message encoded and decoded; ContractError when its size is not `size` bytes."""
     data = codec.encode(message)
-    assert len(data) == size, f"{message.kind} says it has {size} bytes, and has {len(data)}"
+    if len(data) != size:
+        raise ContractError(f"{message.kind} was sent with a size of {size} bytes and encodes to {len(data)}")
     return codec.decode(data)

@@ -1,4 +1,8 @@
-"""When things happen in a network: SimPy's queue, the inputs of one moment, and what these cause."""
+"""The kernel of the simulation: the clock, the event queue, and the settling of the inputs of one instant.
+
+Time is SimPy's. The kernel processes SimPy's queue, and runs what one input causes: applications receive their events in order
+of place, then timers are set.
+"""
 
 import gc
 from abc import ABC, abstractmethod
@@ -6,103 +10,110 @@ from collections.abc import Callable
 from heapq import heappop
 from math import inf
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mypy_extensions import mypyc_attr
+from mypy_extensions import trait
 from simpy import Environment
 
-from sim.engine import ARRIVAL, Occurrence, Timers, post
+from sim.occurrence import ARRIVAL, Occurrence, post
+from sim.timers import KernelHost, Timers
 
-if TYPE_CHECKING:
-    from sim.fast.lookahead import Lookahead
-    from sim.host import SimHost
-
-__all__ = ["Kernel"]
+__all__ = ["Kernel", "Pending"]
 
 GC_THRESHOLD = 50_000
 
 _place_of = attrgetter("place")
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Kernel(ABC):
-    """Time of a network. `hosts` are those made so far, by place."""
+@trait
+class Pending(ABC):
+    """Work to be done once when the present input is over."""
 
-    def __init__(self, environment: Environment, hosts: "list[SimHost | None]") -> None:
+    @abstractmethod
+    def settle(self) -> None:
+        """Do it; may not add to `Kernel.pending`."""
+
+
+class Kernel:
+    """The time of one network.
+
+    `hosts` are those made so far, by place. `expire(host, now)` handles the deadline of a host's machine.
+    """
+
+    def __init__(
+        self, environment: Environment, hosts: list[KernelHost | None], expire: Callable[[KernelHost, float], None]
+    ) -> None:
         self.env = environment
+        self.hosts = hosts
         self.events = 0
         """SimPy events processed by `run`."""
         self.key: tuple[Any, ...] = (0.0, 0, 0)
-        """Time, priority and order of the event under way, or of where time stands: what comes before has happened."""
+        """Time, priority and order of the present event, or of the point where time stands: all before it has happened."""
         self.busy = False
-        """Is an input under way, after which `settle` comes?"""
-        self.spoke: list[SimHost] = []
-        """Hosts with events their applications have not heard."""
-        self.told = False
-        """Has an application heard something since the last `settle`?"""
-        self.unsettled: list[Lookahead] = []
-        """Those that may have more to carry, or somebody to tell, when the present input is over."""
-        self.timers = Timers(self, hosts)
-        self._fresh = self.timers.fresh
+        """Whether an input is being handled, after which `settle` follows."""
+        self.with_events: list[KernelHost] = []
+        """Hosts with events that their applications have not received."""
+        self.notified = False
+        """Whether an application has received an event since the last `settle`."""
+        self.pending: list[Pending] = []
+        """Work to be done when the present input is over."""
+        self.timers = Timers(self, hosts, expire)
+        self._requests = self.timers.requests
         self._queue: list[Any] = environment._queue
         self._over: Callable[[], bool] | None = None
         self._finished = False
-        self._due = (self._on_due,)
+        self._on_action = (self._act,)
 
-    @abstractmethod
-    def look_ahead(self, host: "SimHost") -> None:
-        """The host's machine had an input, and may foresee what it sends."""
-
-    # The inputs of one moment
+    # The inputs of one instant
 
     def later(self, when: float, action: Callable[[], None]) -> None:
-        """Run `action()` at `when`, or now if that is past."""
-        post(self.env, max(when, self.env.now), ARRIVAL, next(self.env._eid), Occurrence(self._due, action))
+        """Run `action()` at `when` (seconds), or now if that is past."""
+        post(self.env, max(when, self.env.now), ARRIVAL, next(self.env._eid), Occurrence(self._on_action, action))
 
-    def _on_due(self, occurrence: Occurrence) -> None:
+    def _act(self, occurrence: Occurrence) -> None:
         self.busy = True
         occurrence.content()
-        self.told = True
+        self.notified = True
         self.settle()
 
     def settle(self) -> None:
-        """After the inputs of one moment: applications hear their events in order of place, timers are set."""
+        """End the inputs of one instant: deliver events to applications in order of place, then set timers."""
         self.busy = True
-        if self.spoke:
-            self.tell()
-        if self.unsettled:
-            for lookahead in self.unsettled:
-                lookahead.settle()
-            self.unsettled.clear()
-        if self._fresh:
+        if self.with_events:
+            self.drain()
+        if self.pending:
+            for work in self.pending:
+                work.settle()
+            self.pending.clear()
+        if self._requests:
             self.timers.flush()
         self.busy = False
-        if self.told:
-            self.told = False
+        if self.notified:
+            self.notified = False
             if self._over is not None and self._over():
                 self._finished = True
 
     def settle_inputs(self) -> None:
-        """As `settle`, when nobody may have said anything."""
-        if self.spoke or self._fresh or self.unsettled:
+        """As `settle`, after inputs that seldom cause anything."""
+        if self.with_events or self._requests or self.pending:
             self.settle()
         else:
             self.busy = False
 
-    def tell(self) -> None:
-        """Applications hear their events in order of place."""
-        while self.spoke:
-            spoke = sorted(self.spoke, key=_place_of) if len(self.spoke) > 1 else self.spoke.copy()
-            self.spoke.clear()
-            for host in spoke:
+    def drain(self) -> None:
+        """Deliver pending events to applications in order of place."""
+        while self.with_events:
+            hosts = sorted(self.with_events, key=_place_of) if len(self.with_events) > 1 else self.with_events.copy()
+            self.with_events.clear()
+            for host in hosts:
                 host.drain()
 
     # Running
 
     def run(self, until: float = inf, over: Callable[[], bool] | None = None) -> None:
-        """Until `over()` is true, `until`, or nothing is left to happen; may be called again to go on.
+        """Process events until `over()` is true, until `until` (seconds), or until none is left; may be called again.
 
-        `over` is asked at the beginning and whenever applications were told something or a `later` action was done. Events at
+        `over` is called at the beginning and whenever applications received events or a `later` action was run. Events at
         exactly `until` are left for the next call; time then stands at `until`.
         """
         env, queue = self.env, self._queue
@@ -135,7 +146,7 @@ class Kernel(ABC):
             self.key = (until, -1, 0)
 
     def step(self) -> bool:
-        """Let the next thing happen; False when nothing is left to happen."""
+        """Process the next event; False when none is left."""
         if not self._queue:
             return False
         self.events += 1
@@ -144,15 +155,10 @@ class Kernel(ABC):
         return True
 
     @property
-    def now(self) -> float:
-        """Simulated seconds since the run began."""
-        return float(self.env.now)
-
-    @property
     def next_at(self) -> float:
-        """When the next thing happens; inf when nothing is left."""
+        """The time of the next event (seconds); inf when none is left."""
         return self._queue[0][0] if self._queue else inf
 
     def pause(self) -> None:
-        """Let the `run` under way end after the present event; to be called from an application or a SimPy process."""
+        """End the `run` in progress after the present event; to be called from an application or a SimPy process."""
         self._finished = True

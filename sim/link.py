@@ -1,302 +1,243 @@
 """Links: an analytic drop-tail queue, serialisation and propagation, then loss. No event is spent on any of them.
 
-Packets must be offered in order of time. What arrives is written into `landings`: time -> list of (place, members left out).
+Packets must be offered in order of time.
 """
 
-from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from mypy_extensions import mypyc_attr
 
-from topologies.ethernet import wire_bytes
+from sim.acceleration import Reservation
+from sim.endpoint import Endpoint
+from sim.flight import Arrivals, Flight, Place
+from topologies.drop_tail import DropTailQueue
+from topologies.ethernet import Framing, wire_bytes
 from topologies.spec import LinkSpec
 
-if TYPE_CHECKING:
-    from sim.endpoint import Endpoint
-    from sim.fast.lookahead import Lookahead
-    from sim.flight import Flight
-
-__all__ = ["LinkGroup", "Carrier", "Fifo", "FramedFifo", "Hop", "Arrivals", "Link", "Places"]
-
-Places: TypeAlias = list[tuple[Any, Sequence[int]]]
-Arrivals: TypeAlias = dict[float, Places]
+__all__ = ["Link", "LinkGroup"]
 
 
-class Carrier(Protocol):
-    """Whatever takes a packet and says where and when it lands."""
-
-    def carry(self, flight: "Flight", now: float, landings: Arrivals) -> None:
-        """Take a packet at its near end."""
-
-
-class Hop(Carrier, Protocol):
-    """One direction of a link, or of the links to a counted group; who watches or pauses it stands in its place."""
-
-    def ports(self) -> Sequence[Any]:
-        """Its queues."""
-
-    def lost_by(self, member: int) -> int:
-        """Packets that one member missed here; 0 names the only one."""
-
-    def counts(self) -> tuple[int, ...]:
-        """Packets offered, dropped by the queue, lost, corrupt, marked, duplicated."""
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Fifo:
-    """One output port: `limit` packets may wait behind the one being sent."""
-
-    __slots__ = ("_spec", "delay", "departures", "free_at", "limit", "overhead", "rate")
-
-    def __init__(self, spec: LinkSpec) -> None:
-        self._spec = spec
-        self.rate = spec.rate
-        self.delay = spec.delay
-        self.overhead = spec.overhead if isinstance(spec.overhead, int) else 0
-        self.limit = spec.queue
-        self.free_at = 0.0
-        self.departures: deque[float] | None = None if spec.queue is None else deque()
-
-    def offer(self, size: int, now: float) -> float:
-        """When a packet of `size` bytes offered now arrives at the other end; -1.0 when the queue is full."""
-        departures = self.departures
-        if departures is not None:
-            while departures and departures[0] <= now:
-                departures.popleft()
-            # The first of those not yet gone is in service; only the others wait.
-            if len(departures) > self.limit:  # type: ignore[operator]
-                return -1.0
-        start = self.free_at
-        if start < now:  # noqa: PLR1730 (half the cost of max, on the path of every packet)
-            start = now
-        self.free_at = start = start + (size + self.overhead) / self.rate
-        if departures is not None:
-            departures.append(start)
-        return start + self.delay
-
-    def fork(self) -> "Fifo":
-        """A port in the same state that goes its own way."""
-        return self._equal(Fifo(self._spec))
-
-    def _equal(self, twin: "Fifo") -> "Fifo":
-        twin.free_at = self.free_at
-        if self.departures is not None:
-            twin.departures = self.departures.copy()
-        return twin
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class FramedFifo(Fifo):
-    """One output port that counts every byte of Ethernet (`topologies.ethernet`)."""
-
-    __slots__ = ("framing",)
-
-    def __init__(self, spec: LinkSpec) -> None:
-        super().__init__(spec)
-        assert not isinstance(spec.overhead, int)
-        self.framing = spec.overhead
-
-    def offer(self, size: int, now: float) -> float:
-        """As `Fifo`."""
-        return super().offer(wire_bytes(size, self.framing), now)
-
-    def fork(self) -> Fifo:
-        """As `Fifo`."""
-        return self._equal(FramedFifo(self._spec))
-
-
-def _port(spec: LinkSpec) -> Fifo:
-    return Fifo(spec) if isinstance(spec.overhead, int) else FramedFifo(spec)
+def _framing(spec: LinkSpec) -> tuple[int, Framing | None]:
+    """The bytes of overhead that are added to each packet, and the framing where the overhead depends on the packet."""
+    return (spec.overhead, None) if isinstance(spec.overhead, int) else (0, spec.overhead)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Link:
     """One direction of a link that stands alone, to a switch or a plain host (`head`)."""
 
-    __slots__ = ("dropped", "fifo", "fixed", "head", "lookahead", "lost", "offered", "sampler")
+    __slots__ = (
+        "delay",
+        "dropped",
+        "framing",
+        "head",
+        "is_constant",
+        "lost",
+        "offered",
+        "overhead",
+        "queue",
+        "reservation",
+        "sampler",
+    )
 
-    def __init__(self, spec: LinkSpec, head: Any, key: int) -> None:
+    def __init__(self, spec: LinkSpec, head: Place, key: int) -> None:
         self.head = head
-        self.fifo = _port(spec)
+        self.queue = DropTailQueue(spec.rate, spec.queue)
+        self.delay = spec.delay
+        self.overhead, self.framing = _framing(spec)
         self.sampler = spec.loss.link(key)
-        self.fixed = True
-        """Will its rate and loss stay as they are, so that what comes can be worked out ahead of time?"""
-        self.lookahead: Lookahead | None = None
-        """Packets on their way that this link has not been offered one by one (`sim.fast.lookahead`)."""
+        self.is_constant = True
+        """Whether rate and loss never change, so that arrivals can be computed ahead of time."""
+        self.reservation: Reservation | None = None
+        """Packets in flight here that were scheduled ahead instead of being offered."""
         self.offered = self.dropped = self.lost = 0
 
-    def carry(self, flight: "Flight", now: float, landings: Arrivals) -> None:
-        """Take a packet at its near end."""
-        if self.lookahead is not None:
-            self.lookahead.meet(self, flight)
+    def carry(self, flight: Flight, now: float, arrivals: Arrivals) -> None:
+        """Take a packet at the near end."""
+        if self.reservation is not None:
+            self.reservation.before_offer(self, flight)
         self.offered += 1
-        lost = self.sampler is not None and self.sampler.lost(flight.identity)
-        when = self.fifo.offer(flight.size, now)
-        if when < 0.0:
+        sampler, framing = self.sampler, self.framing
+        lost = sampler is not None and sampler.lost(flight.identity)
+        end = self.queue.offer(flight.size + self.overhead if framing is None else wire_bytes(flight.size, framing), now)
+        if end is None:
             self.dropped += 1
         elif lost:
             self.lost += 1
-        elif when in landings:
-            landings[when].append((self.head, ()))
         else:
-            landings[when] = [(self.head, ())]
+            when = end + self.delay
+            if when in arrivals:
+                arrivals[when].append((self.head, ()))
+            else:
+                arrivals[when] = [(self.head, ())]
 
     def free_at(self) -> float:
-        """When it has sent all that was offered."""
-        return self.fifo.free_at
+        """The time (seconds) at which all packets offered so far are sent."""
+        return self.queue.free_at
 
-    def ports(self) -> list[Fifo]:
-        """Its queue."""
-        return [self.fifo]
+    def queues(self) -> list[DropTailQueue]:
+        """See `Hop`."""
+        return [self.queue]
 
-    def lost_by(self, member: int) -> int:
-        """Packets that did not come to the other end, by loss or a full queue; `member` is 0."""
+    def losses_of(self, member: int) -> int:
+        """See `Hop`; `member` is 0."""
         del member
         return self.lost + self.dropped
 
     def counts(self) -> tuple[int, ...]:
-        """Packets offered, dropped by the queue, lost, corrupt, marked, duplicated."""
+        """See `Hop`."""
         return self.offered, self.dropped, self.lost, 0, 0, 0
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class LinkGroup:
-    """The last hops to a counted group of equal leaves: N links that share one state as long as they carry the same.
+    """The last hops to a counted group of equal hosts: N links that share one queue as long as they carry the same packets.
 
-    A multicast does not come back to the member that sent it and a unicast goes to one member, so these see other traffic than
-    their siblings. Such a *stray* keeps a port of its own until it and the others are idle; then they are equal again.
+    A multicast does not return to the member that sent it, and a unicast goes to one member, so the links of these carry other
+    packets than the rest. Such a link has a queue of its own until it and the shared queue are idle; then they are equal again.
     """
 
     __slots__ = (
+        "delay",
         "dropped",
-        "fifo",
-        "fixed",
+        "framing",
         "head",
-        "lookahead",
+        "is_constant",
         "losses",
         "lost",
         "member_drops",
         "offered",
+        "overhead",
+        "queue",
+        "reservation",
         "sampler",
-        "separate_links",
+        "separate_queues",
         "shared_drops",
     )
 
-    def __init__(self, spec: LinkSpec, head: "Endpoint", key: int) -> None:
+    def __init__(self, spec: LinkSpec, head: Endpoint, key: int) -> None:
         self.head = head
-        self.fifo = _port(spec)
+        self.queue = DropTailQueue(spec.rate, spec.queue)
+        self.delay = spec.delay
+        self.overhead, self.framing = _framing(spec)
         self.sampler = spec.loss.bundle(key, head.count)
-        self.separate_links: dict[int, Fifo] = {}
-        self.fixed = True
-        self.lookahead: Lookahead | None = None
+        self.separate_queues: dict[int, DropTailQueue] = {}
+        """The queues of members that do not share `queue` now."""
+        self.is_constant = True
+        """As of `Link`."""
+        self.reservation: Reservation | None = None
+        """As of `Link`."""
         self.offered = self.dropped = self.lost = 0
-        # Per member: losses in a table made when one is lost; drops as what all share and what differs.
+        # Per member: losses in a table made at the first loss; drops as those of the shared queue and what differs.
         self.losses: list[int] | None = None
         self.shared_drops = 0
         self.member_drops: dict[int, int] = {}
 
-    def carry(self, flight: "Flight", now: float, landings: Arrivals) -> None:
+    def carry(self, flight: Flight, now: float, arrivals: Arrivals) -> None:
         """Take a packet at the near end of every link it is for."""
-        if self.lookahead is not None:
-            self.lookahead.meet(self, flight)
+        if self.reservation is not None:
+            self.reservation.before_offer(self, flight)
         route, head = flight.route, self.head
         if route.target is not None:
-            self._carry_one(flight, route.target.member, now, landings)
+            self._carry_one(flight, route.member, now, arrivals)
             return
-        skip = flight.host.member if route.home is head else -1
+        skip = flight.place - head.base if route.home is head else -1
         self.offered += head.count - (skip >= 0)
-        losers: Sequence[int] = () if self.sampler is None else self.sampler.losers(flight.identity, skip)
-        if skip >= 0 or self.separate_links:
-            self._carry_apart(flight, skip, losers, now, landings)
+        lost_by: Sequence[int] = () if self.sampler is None else self.sampler.losers(flight.identity, skip)
+        if skip >= 0 or self.separate_queues:
+            self._carry_apart(flight, skip, lost_by, now, arrivals)
             return
-        when = self.fifo.offer(flight.size, now)
-        if when < 0.0:
+        end = self.queue.offer(self._octets(flight.size), now)
+        if end is None:
             self.shared_drops += 1
             self.dropped += head.count
             return
-        if losers:
-            self.count_lost(losers)
-        if len(losers) < head.count:
-            landings.setdefault(when, []).append((head, losers))
+        if lost_by:
+            self.count_lost(lost_by)
+        if len(lost_by) < head.count:
+            arrivals.setdefault(end + self.delay, []).append((head, lost_by))
+
+    def _octets(self, size: int) -> int:
+        framing = self.framing
+        return size + self.overhead if framing is None else wire_bytes(size, framing)
 
     def free_at(self) -> float:
-        """When all have sent all that was offered."""
-        return max([port.free_at for port in self.ports()]) if self.separate_links else self.fifo.free_at
+        """The time (seconds) at which all links have sent all packets offered so far."""
+        return max([queue.free_at for queue in self.queues()]) if self.separate_queues else self.queue.free_at
 
-    def ports(self) -> list[Fifo]:
-        """The queues: the one that is shared, and those of strays."""
-        return [self.fifo, *self.separate_links.values()]
+    def queues(self) -> list[DropTailQueue]:
+        """See `Hop`: the shared queue, and those of members that do not share it now."""
+        return [self.queue, *self.separate_queues.values()]
 
-    def lost_by(self, member: int) -> int:
-        """Packets that one member missed on its link, by loss or a full queue."""
+    def losses_of(self, member: int) -> int:
+        """See `Hop`."""
         losses = 0 if self.losses is None else self.losses[member]
         return losses + self.shared_drops + self.member_drops.get(member, 0)
 
     def counts(self) -> tuple[int, ...]:
-        """The sums of all members in the order of `Link.counts`."""
+        """See `Hop`; the sums over all members."""
         return self.offered, self.dropped, self.lost, 0, 0, 0
 
-    def count_lost(self, losers: Sequence[int]) -> None:
-        """These members lost a packet."""
+    def count_lost(self, lost_by: Sequence[int]) -> None:
+        """Count a packet that these members lost."""
         losses = self.losses
         if losses is None:
             losses = self.losses = [0] * self.head.count
-        for member in losers:
+        for member in lost_by:
             losses[member] += 1
-        self.lost += len(losers)
+        self.lost += len(lost_by)
 
-    def _carry_one(self, flight: "Flight", member: int, now: float, landings: Arrivals) -> None:
+    def rejoin(self, now: float) -> None:
+        """Let idle links share the queue again while it is idle."""
+        if self.separate_queues and self.queue.free_at <= now:
+            self.separate_queues = {member: queue for member, queue in self.separate_queues.items() if queue.free_at > now}
+
+    def _carry_one(self, flight: Flight, member: int, now: float, arrivals: Arrivals) -> None:
         self.offered += 1
         self.rejoin(now)
         lost = self.sampler is not None and self.sampler.lost(flight.identity, member)
-        if member not in self.separate_links:
-            self.separate_links[member] = self.fifo.fork()
-        self._single(flight, member, lost, now, landings)
+        if member not in self.separate_queues:
+            self.separate_queues[member] = self.queue.fork()
+        self._send_separately(flight, member, lost, now, arrivals)
 
-    def _single(self, flight: "Flight", member: int, lost: bool, now: float, landings: Arrivals) -> None:
-        """Send to one member through its own port."""
-        when = self.separate_links[member].offer(flight.size, now)
-        if when < 0.0:
+    def _send_separately(self, flight: Flight, member: int, lost: bool, now: float, arrivals: Arrivals) -> None:
+        """Send to one member through its own queue."""
+        end = self.separate_queues[member].offer(self._octets(flight.size), now)
+        if end is None:
             self.dropped += 1
             self.member_drops[member] = self.member_drops.get(member, 0) + 1
         elif lost:
             self.count_lost((member,))
         else:
-            landings.setdefault(when, []).append((self.head.host(member), ()))
+            arrivals.setdefault(end + self.delay, []).append((self.head.host(member), ()))
 
-    def rejoin(self, now: float) -> None:
-        """Strays that are idle while the others are idle are no strays any more."""
-        if self.separate_links and self.fifo.free_at <= now:
-            self.separate_links = {member: port for member, port in self.separate_links.items() if port.free_at > now}
-
-    def _carry_apart(self, flight: "Flight", skip: int, losers: Sequence[int], now: float, landings: Arrivals) -> None:
-        """`carry` when some members are strays, or one is left out because it is the sender."""
+    def _carry_apart(self, flight: Flight, skip: int, lost_by: Sequence[int], now: float, arrivals: Arrivals) -> None:
+        """Do `carry` while some members have queues of their own, or one is left out because it is the sender."""
         self.rejoin(now)
-        if skip >= 0 and skip not in self.separate_links:
-            self.separate_links[skip] = self.fifo.fork()
-        apart = sorted(self.separate_links)
+        if skip >= 0 and skip not in self.separate_queues:
+            self.separate_queues[skip] = self.queue.fork()
+        apart = sorted(self.separate_queues)
         if apart != [skip]:
-            losers = self._send_apart(flight, apart, skip, losers, now, landings)
-        when = self.fifo.offer(flight.size, now)
-        if when < 0.0:
+            lost_by = self._send_apart(flight, apart, skip, lost_by, now, arrivals)
+        end = self.queue.offer(self._octets(flight.size), now)
+        if end is None:
             self._drop_shared(apart)
             return
-        if losers:
-            self.count_lost(losers)
-            apart = sorted([*losers, *apart])
+        if lost_by:
+            self.count_lost(lost_by)
+            apart = sorted([*lost_by, *apart])
         if len(apart) < self.head.count:
-            landings.setdefault(when, []).append((self.head, apart))
+            arrivals.setdefault(end + self.delay, []).append((self.head, apart))
 
     def _send_apart(
-        self, flight: "Flight", apart: list[int], skip: int, losers: Sequence[int], now: float, landings: Arrivals
+        self, flight: Flight, apart: list[int], skip: int, lost_by: Sequence[int], now: float, arrivals: Arrivals
     ) -> Sequence[int]:
-        """Send to the strays but `skip`; which of the others lose the packet."""
-        lost_apart = set(losers).intersection(apart)
+        """Send to the members with queues of their own, but not to `skip`; returns which of the others lose the packet."""
+        lost_apart = set(lost_by).intersection(apart)
         for member in apart:
             if member != skip:
-                self._single(flight, member, member in lost_apart, now, landings)
-        return [member for member in losers if member not in lost_apart]
+                self._send_separately(flight, member, member in lost_apart, now, arrivals)
+        return [member for member in lost_by if member not in lost_apart]
 
     def _drop_shared(self, apart: Sequence[int]) -> None:
         self.shared_drops += 1

@@ -1,4 +1,4 @@
-"""Packets that are no protocol's: they load links and queues, and no machine ever sees them."""
+"""Packets of no protocol: they load links and queues, and no machine receives them."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -8,11 +8,11 @@ from protocols.machine import Group, Message
 __all__ = ["NOISE_GROUP", "Noise"]
 
 NOISE_GROUP = Group("noise")
-"""Every host is a member, and nobody listens."""
+"""Every host is a member, with an idle machine."""
 
 
 @dataclass(slots=True)
 class Noise(Message):
-    """Bytes without meaning."""
+    """A packet of no protocol."""
 
     kind: ClassVar[str] = "noise"

@@ -1,6 +1,6 @@
-"""IEEE 802.3x: a node without room for another packet stops the links into it, and nothing is lost there.
+"""IEEE 802.3x: a node without room for another packet pauses the links into it, and no packet is lost there.
 
-A link knows at once that it is stopped, and packets on their way have their room kept, as a switch keeps headroom for them.
+A link is paused at once, and room is reserved for the packets in flight, as a switch keeps headroom for them.
 """
 
 from abc import ABC, abstractmethod
@@ -8,45 +8,43 @@ from collections import deque
 from collections.abc import Mapping
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any
 
+from sim.fabric import Fabric
+from sim.flight import Arrivals, Backlog, Flight, Hop, Place
+from sim.kernel import Kernel
 from sim.stage import Stage
+from topologies.drop_tail import DropTailQueue
 from topologies.ethernet import size_on_link
 from topologies.spec import LinkSpec
-
-if TYPE_CHECKING:
-    from sim.flight import Flight
-    from sim.link import Arrivals
-    from sim.network import Network
 
 __all__ = ["PausedLink", "Pausing", "QueueRoom"]
 
 
 class Pausing(ABC):
-    """The side of a node that stops the links into it."""
+    """The part of a node that pauses the links into it."""
 
     def __init__(self) -> None:
         self.expected = 0
-        """Packets on their way here."""
-        self.stopped: list[PausedLink] = []
+        """Packets in flight to this node."""
+        self.paused: list[PausedLink] = []
         self._asked_for = inf
 
     @abstractmethod
     def ready(self, size: int, now: float) -> float:
-        """`now` when there is room for a packet of this size, else when to ask again; inf: when the next has come."""
+        """Return `now` when there is room for a packet of `size` bytes, else when to ask again; inf: after the next arrival."""
 
     def expect(self, size: int, sign: int) -> None:
-        """A packet is on its way here (1), or there (-1)."""
+        """Count a packet that is in flight to this node (`sign` 1), or has arrived (-1)."""
         del size
         self.expected += sign
 
-    def stop(self, link: "PausedLink", network: "Network", when: float) -> None:
-        """Let the link wait; it is asked again at `when` at the latest."""
-        self.stopped.append(link)
-        # One time to ask again is on its way at any time, or polls would beget polls.
+    def stop(self, link: "PausedLink", kernel: Kernel, when: float) -> None:
+        """Pause the link; it tries again at `when` (seconds) at the latest."""
+        self.paused.append(link)
+        # Only one action is scheduled at any time, or their number would grow with every one.
         if when < self._asked_for:
             self._asked_for = when
-            network.later(when, partial(self._on_time, when))
+            kernel.later(when, partial(self._on_time, when))
 
     def _on_time(self, now: float) -> None:
         if self._asked_for == now:
@@ -54,53 +52,53 @@ class Pausing(ABC):
         self.ask_again(now)
 
     def ask_again(self, now: float) -> None:
-        """Let those links go on for which there is room."""
-        stopped, self.stopped = self.stopped, []
-        for link in stopped:
-            link.go_on(now)
+        """Resume the links for which there is room."""
+        paused, self.paused = self.paused, []
+        for link in paused:
+            link.resume(now)
 
 
 class QueueRoom(Pausing):
-    """Room in all the queues out of a switch that have a limit."""
+    """Pauses the links into a switch while a limited queue out of it is full."""
 
-    def __init__(self, links: Mapping[str, Any]) -> None:
+    def __init__(self, links: Mapping[str, Hop]) -> None:
         super().__init__()
         self._links = links
 
     def ready(self, size: int, now: float) -> float:
-        """A packet might go to any of the links, so the fullest decides."""
+        """See `Pausing`. A packet might go to any of the links, so the fullest queue decides."""
         del size
-        again = now
-        for link in self._links.values():
-            for port in link.ports():
-                again = max(again, _ready(port, self.expected, now))
-        return again
+        queues = [queue for link in self._links.values() for queue in link.queues()]
+        return max([_ready(queue, self.expected, now) for queue in queues], default=now)
 
 
-def _ready(port: Any, expected: int, now: float) -> float:
-    """When `expected` packets and one more have room in a queue; inf when only coming packets can tell."""
-    if isinstance(port, PausedLink):
-        return port.ready(expected, now)
-    if port.departures is None:
+def _ready(queue: DropTailQueue | Backlog, expected: int, now: float) -> float:
+    """When `expected` packets and one more have room in a queue; inf when only later arrivals decide that."""
+    if not isinstance(queue, DropTailQueue):
+        return queue.ready(expected, now)
+    if queue.departures is None or queue.limit is None:
         return now
-    held = [when for when in port.departures if when > now]
-    over = len(held) + expected - port.limit
+    unsent = [when for when in queue.departures if when > now]
+    over = int(len(unsent) + expected - queue.limit)
     if over <= 0:
         return now
-    return float(held[over - 1]) if over <= len(held) else inf
+    return unsent[over - 1] if over <= len(unsent) else inf
 
 
 class PausedLink:
-    """One direction of a link to a node that pauses: a real queue, since nobody can know in advance when a packet leaves it."""
+    """One direction of a link to a node that pauses: a real queue, since the time a packet leaves it is not known in advance.
+
+    `far` is the node at the far end, `behind` that at the near end if it pauses links itself.
+    """
 
     __slots__ = (
+        "_behind",
         "_busy",
         "_delay",
-        "_gate",
+        "_fabric",
+        "_far",
         "_limit",
         "_lossy",
-        "_near",
-        "_network",
         "_overhead",
         "_rate",
         "_travelling",
@@ -113,10 +111,10 @@ class PausedLink:
         "waiting",
     )
 
-    def __init__(self, network: "Network", near: str, spec: LinkSpec, head: Any, gate: Pausing, key: int) -> None:
-        self._network = network
-        self._near = near
-        self._gate = gate
+    def __init__(self, fabric: Fabric, behind: Pausing | None, spec: LinkSpec, head: Place, far: Pausing, key: int) -> None:
+        self._fabric = fabric
+        self._behind = behind
+        self._far = far
         self.head = head
         self._rate, self._delay, self._overhead, self._limit = spec.rate, spec.delay, spec.overhead, spec.queue
         self.sampler = spec.loss.link(key)
@@ -127,9 +125,9 @@ class PausedLink:
         self._travelling = Stage(lambda flight, now: now + self._delay, self._arrived)
         self.offered = self.dropped = self.lost = 0
 
-    def carry(self, flight: "Flight", now: float, landings: "Arrivals") -> None:
+    def carry(self, flight: Flight, now: float, arrivals: Arrivals) -> None:
         """Take a packet at the near end."""
-        del landings
+        del arrivals
         self.offered += 1
         lost = self.sampler is not None and self.sampler.lost(flight.identity)
         if self._limit is not None and len(self.waiting) + self._busy > self._limit:
@@ -137,59 +135,58 @@ class PausedLink:
             return
         self.waiting.append((flight, lost))
         if len(self.waiting) == 1:
-            self.go_on(now)
+            self.resume(now)
 
-    def ports(self) -> "list[PausedLink]":
-        """Its queue."""
+    def queues(self) -> "list[PausedLink]":
+        """See `sim.flight.Hop`."""
         return [self]
 
     def ready(self, expected: int, now: float) -> float:
-        """As `Pausing.ready`, for the node at the near end."""
+        """See `sim.flight.Backlog`."""
         return now if self._limit is None or len(self.waiting) + self._busy + expected <= self._limit else inf
 
-    def lost_by(self, member: int) -> int:
-        """Packets that did not come to the other end; `member` is 0."""
+    def losses_of(self, member: int) -> int:
+        """See `sim.flight.Hop`; `member` is 0."""
         del member
         return self.lost + self.dropped
 
     def counts(self) -> tuple[int, ...]:
-        """See `Link.counts`."""
+        """See `sim.flight.Hop`."""
         return self.offered, self.dropped, self.lost, 0, 0, 0
 
-    def go_on(self, now: float) -> None:
+    def resume(self, now: float) -> None:
         """Send the next packet, if there is one and the node has room."""
         if self._busy or not self.waiting:
             return
         flight, lost = self.waiting[0]
-        when = self._gate.ready(flight.size, now)
+        when = self._far.ready(flight.size, now)
         if when > now:
-            if self not in self._gate.stopped:
-                self._gate.stop(self, self._network, when)
+            if self not in self._far.paused:
+                self._far.stop(self, self._fabric.kernel, when)
             return
         self.waiting.popleft()
         self._busy = True
         self.lost += lost
         if not lost:
-            self._gate.expect(flight.size, 1)
-        self._network.forward(flight, (self._lossy if lost else self._wire,), now)
+            self._far.expect(flight.size, 1)
+        self._fabric.forwarding.forward(flight, (self._lossy if lost else self._wire,), now)
 
-    def _serialised(self, flight: "Flight", now: float) -> float:
+    def _serialised(self, flight: Flight, now: float) -> float:
         return now + size_on_link(flight.size, self._overhead) / self._rate
 
-    def _free(self, flight: "Flight", now: float) -> None:
-        """The wire is free, and there is room for one more before it."""
+    def _free(self, flight: Flight, now: float) -> None:
+        """Start the next packet, since the wire is free; the queue has room for one more."""
         del flight
         self._busy = False
-        self.go_on(now)
-        behind = self._network.pausing.get(self._near)
-        if behind is not None:
-            behind.ask_again(now)
+        self.resume(now)
+        if self._behind is not None:
+            self._behind.ask_again(now)
 
-    def _sent(self, flight: "Flight", now: float) -> None:
-        self._network.forward(flight, (self._travelling,), now)
+    def _sent(self, flight: Flight, now: float) -> None:
+        self._fabric.forwarding.forward(flight, (self._travelling,), now)
         self._free(flight, now)
 
-    def _arrived(self, flight: "Flight", now: float) -> None:
-        self._gate.expect(flight.size, -1)
+    def _arrived(self, flight: Flight, now: float) -> None:
+        self._far.expect(flight.size, -1)
         self.head.arrive(flight, (), now)
-        self._gate.ask_again(now)
+        self._far.ask_again(now)

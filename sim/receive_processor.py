@@ -1,28 +1,25 @@
-"""Hosts that need time to take packets in: a processor, a buffer before it, a network card with so many filters."""
+"""Hosts that need time to receive packets: a processor, a buffer before it, a network card with a limited number of filters."""
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
-from typing import TYPE_CHECKING
 
-from sim.endpoint import Endpoint, Switch
+from sim.endpoint import Endpoint
+from sim.fabric import Fabric
+from sim.flight import Flight, Postponed
 from sim.host import SimHost
 from sim.pause import Pausing, QueueRoom
 from sim.router import NodeCounts
 from sim.stage import Stage
+from sim.switch import Switch
 from topologies.node_models import HostModel, SwitchModel
 from topologies.spec import Topology
 
-if TYPE_CHECKING:
-    from sim.flight import Flight
-    from sim.link import Arrivals
-    from sim.network import Network
-
-__all__ = ["ReceiveProcessor", "LimitedHost", "LimitedEndpoint", "find_pausing", "make_leaf"]
+__all__ = ["LimitedEndpoint", "LimitedHost", "ReceiveProcessor", "find_pausing"]
 
 
 class ReceiveProcessor(Pausing):
-    """One host's processor and its buffer. A packet waits in the buffer until the processor turns to it."""
+    """The processor of one host, and the buffer in which packets wait for it."""
 
     def __init__(self, model: HostModel) -> None:
         super().__init__()
@@ -36,15 +33,15 @@ class ReceiveProcessor(Pausing):
         self.busy = 0.0
         """Seconds of processor time."""
 
-    def admit(self, size: int, now: float) -> float:
-        """When the processor is done with a packet that comes now; -1.0 when the buffer has no room for it."""
-        self._settle(now)
+    def admit(self, size: int, now: float) -> float | None:
+        """Return when the processor is done with a packet of `size` bytes; None when the buffer is full and drops it."""
+        self._serve(now)
         self.offered += 1
         start = max(now, self.free_at)
         if start > now:
             if self._held + size > self._room:
                 self.dropped += 1
-                return -1.0
+                return None
             self._waiting.append((start, size))
             self._held += size
         cost = self._per_packet + self._per_byte * size
@@ -52,18 +49,18 @@ class ReceiveProcessor(Pausing):
         self.free_at = start + cost
         return self.free_at
 
-    def _settle(self, now: float) -> None:
+    def _serve(self, now: float) -> None:
         while self._waiting and self._waiting[0][0] <= now:
             self._held -= self._waiting.popleft()[1]
 
     def expect(self, size: int, sign: int) -> None:
-        """As `Pausing`; room in bytes is what counts here."""
+        """See `Pausing`; the room is counted in bytes here."""
         super().expect(size, sign)
         self._expected_bytes += sign * size
 
     def ready(self, size: int, now: float) -> float:
-        """As `Pausing`."""
-        self._settle(now)
+        """See `Pausing`."""
+        self._serve(now)
         over = self._held + self._expected_bytes + size - self._room
         if over <= 0 or (self.free_at <= now and not self.expected):
             return now
@@ -77,121 +74,112 @@ class ReceiveProcessor(Pausing):
 class LimitedHost(SimHost):
     """A host with a `HostModel`."""
 
-    __slots__ = ("intake",)
-    leaf: "LimitedEndpoint"
+    __slots__ = ("_limits", "_processor")
 
-    def __init__(self, leaf: "LimitedEndpoint", place: int) -> None:
-        super().__init__(leaf, place)
-        self.intake = leaf.intake(place - leaf.base)
+    def __init__(self, endpoint: "LimitedEndpoint", place: int) -> None:
+        super().__init__(endpoint, place)
+        self._limits = endpoint
+        self._processor = endpoint.processor(place - endpoint.base)
 
-    def arrive(self, flight: "Flight", out: object, now: float) -> None:
-        """A packet for this host alone came to its network card."""
-        del out
-        if flight.route.target is self or self.leaf.takes(flight, self.member):
-            when = self.intake.admit(flight.size, now)
-            if when >= 0.0:
-                self.leaf.network.forward(flight, (Stage(lambda flight, now: when, self._taken),), now)
+    def arrive(self, flight: Flight, lost_by: object, now: float) -> None:
+        """Take a packet for this host alone at its network card."""
+        del lost_by
+        if flight.route.target is self or self._limits.accepts(flight, self.member):
+            when = self._processor.admit(flight.size, now)
+            if when is not None:
+                processing = Stage(lambda flight, now: when, self._deliver)
+                self.endpoint.fabric.forwarding.forward(flight, (processing,), now)
 
-    def _taken(self, flight: "Flight", now: float) -> None:
-        self.leaf.network.announce(flight, self, now)
+    def _deliver(self, flight: Flight, now: float) -> None:
         SimHost.arrive(self, flight, (), now)
 
 
 class LimitedEndpoint(Endpoint):
-    """A graph node of hosts with a `HostModel`: every member has an intake of its own."""
+    """A graph node of hosts with a `HostModel`: every member has a processor of its own."""
 
-    __slots__ = ("_intakes", "_model")
+    __slots__ = ("_model", "_processors")
 
-    def __init__(self, network: "Network", name: str, base: int, count: int, counted: bool, model: HostModel) -> None:
-        super().__init__(network, name, base, count, counted)
+    def __init__(
+        self,
+        fabric: Fabric,
+        name: str,
+        base: int,
+        count: int,
+        counted: bool,
+        host_class: Callable[..., SimHost],
+        model: HostModel,
+    ) -> None:
+        super().__init__(fabric, name, base, count, counted, host_class)
         self._model = model
-        self._intakes = [ReceiveProcessor(model) for _ in range(count)]
+        self._processors = [ReceiveProcessor(model) for _ in range(count)]
 
-    def intake(self, member: int) -> ReceiveProcessor:
-        """The intake of a member."""
-        return self._intakes[member]
+    def processor(self, member: int) -> ReceiveProcessor:
+        """Return the processor of a member."""
+        return self._processors[member]
 
     @property
     def pauses(self) -> bool:
-        """Does its network card stop the link when the buffer is full?"""
+        """Whether its network card pauses the link while the buffer is full."""
         return self._model.pause
 
-    def make_host(self, place: int) -> SimHost:
-        """The host at a place in `Topology.hosts`, anew."""
-        return self.network.kind(LimitedHost)(self, place)
-
-    def takes(self, flight: "Flight", member: int) -> bool:
-        """Does this member's network card let a multicast through?"""
-        if self.listens(flight.route.to, self.base + member):
+    def accepts(self, flight: Flight, member: int) -> bool:
+        """Whether the network card of a member passes on a multicast: it has joined the group, or too many for its filters."""
+        if self.listens(flight.route.to, member):
             return True
         filters = self._model.filters
-        return filters is not None and sum(audience.listens(member) for audience in self.audiences.values()) > filters
+        return filters is not None and sum(members.listens(member) for members in self.groups.values()) > filters
 
-    def arrive(self, flight: "Flight", out: Sequence[int], now: float) -> None:
-        """A packet came to the network cards of all members but those of `out`."""
+    def arrive(self, flight: Flight, lost_by: Sequence[int], now: float) -> None:
+        """Take a packet at the network cards of all members but those of `lost_by`."""
         route = flight.route
         if route.target is not None:
-            route.target.arrive(flight, out, now)
+            route.target.arrive(flight, lost_by, now)
             return
         done: dict[float, list[int]] = {}
-        away = frozenset(out)
-        for member, intake in enumerate(self._intakes):
-            if member not in away and self.takes(flight, member):
-                when = intake.admit(flight.size, now)
-                if when >= 0.0:
+        left_out = frozenset(lost_by)
+        for member, processor in enumerate(self._processors):
+            if member not in left_out and self.accepts(flight, member):
+                when = processor.admit(flight.size, now)
+                if when is not None:
                     done.setdefault(when, []).append(member)
-        self.network.forward(flight, (_Ready(self, done),), now)
+        if done:
+            self.fabric.forwarding.forward(flight, [Postponed(_Ready(self, at), when) for when, at in done.items()], now)
 
     def counts(self) -> NodeCounts:
-        """Packets that network cards let through, and those that found the buffer full, of all members together."""
-        intakes = self._intakes
+        """Return the packets that network cards passed on, and those dropped by full buffers, summed over all members."""
+        processors = self._processors
         return NodeCounts(
             self.name,
-            sum(each.offered for each in intakes),
-            sum(each.dropped for each in intakes),
-            processor=sum(each.busy for each in intakes),
+            sum(each.offered for each in processors),
+            sum(each.dropped for each in processors),
+            processor=sum(each.busy for each in processors),
         )
 
 
 class _Ready:
-    """Members of a leaf whose processors are done with one packet, by time."""
+    """The place where those members of a node receive a packet whose processors are done with it at one time."""
 
-    __slots__ = ("_done", "_leaf")
+    __slots__ = ("_endpoint", "_members")
 
-    def __init__(self, leaf: LimitedEndpoint, done: dict[float, list[int]]) -> None:
-        self._leaf = leaf
-        self._done = done
+    def __init__(self, endpoint: LimitedEndpoint, members: Sequence[int]) -> None:
+        self._endpoint = endpoint
+        self._members = frozenset(members)
 
-    def carry(self, flight: "Flight", now: float, landings: "Arrivals") -> None:
-        """As a link would."""
-        del flight, now
-        for when in self._done:
-            landings.setdefault(when, []).append((self, ()))
-
-    def arrive(self, flight: "Flight", out: Sequence[int], now: float) -> None:
-        """The processors of some are done."""
-        del out
-        members = frozenset(self._done[now])
-        Endpoint.arrive(self._leaf, flight, [member for member in range(self._leaf.count) if member not in members], now)
+    def arrive(self, flight: Flight, lost_by: Sequence[int], now: float) -> None:
+        """Deliver the packet to these members."""
+        del lost_by
+        others = [member for member in range(self._endpoint.count) if member not in self._members]
+        Endpoint.arrive(self._endpoint, flight, others, now)
 
 
-def make_leaf(network: "Network", name: str) -> Endpoint:
-    """The running thing for a graph node that is a host or a counted group of hosts."""
-    topology = network.topology
-    spec, base, size = topology.node(name), topology.base(name), topology.size(name)
-    if isinstance(spec.model, HostModel):
-        return network.kind(LimitedEndpoint)(network, name, base, size, spec.count is not None, spec.model)
-    return network.kind(Endpoint)(network, name, base, size, spec.count is not None)
-
-
-def find_pausing(topology: Topology, switches: Mapping[str, Switch], leaves: Mapping[str, Endpoint]) -> dict[str, Pausing]:
-    """The nodes that pause the links into them, by name."""
+def find_pausing(topology: Topology, switches: Mapping[str, Switch], endpoints: Mapping[str, Endpoint]) -> dict[str, Pausing]:
+    """Return the nodes that pause the links into them, by name."""
     found: dict[str, Pausing] = {}
     for name, switch in switches.items():
         model = topology.node(name).model
         if isinstance(model, SwitchModel) and model.pause:
             found[name] = QueueRoom(switch.links)
-    for name, leaf in leaves.items():
-        if isinstance(leaf, LimitedEndpoint) and leaf.pauses:
-            found[name] = leaf.intake(0)
+    for name, endpoint in endpoints.items():
+        if isinstance(endpoint, LimitedEndpoint) and endpoint.pauses:
+            found[name] = endpoint.processor(0)
     return found

@@ -1,69 +1,89 @@
-"""The ways packets take: from each leaf to each address, and the trees of groups."""
+"""The ways packets take: from each node of hosts to each address, and the trees of groups."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from protocols.machine import Address, Group
-from sim.flight import Route
+from sim.acceleration import Accelerator
+from sim.flight import Hop, HostNode, Route
+from topologies.spec import Topology
 from topologies.trees import distribution, forwarding, group_tree
-
-if TYPE_CHECKING:
-    from sim.endpoint import Endpoint, Switch
-    from sim.link import Hop
-    from sim.network import Network
 
 __all__ = ["Routes"]
 
 
 class Routes:
-    """The routes of one network, found when first needed."""
+    """The routes of one network, computed when first needed. `nodes` are its nodes of hosts by name."""
 
-    def __init__(self, network: "Network", leaves: "Mapping[str, Endpoint]") -> None:
-        self._network = network
-        self._topology = network.topology
-        self._leaves = leaves
-        self._forwarding = forwarding(network.topology)
+    def __init__(self, topology: Topology, nodes: Mapping[str, HostNode], accelerator: Accelerator) -> None:
+        self._topology = topology
+        self._nodes = nodes
+        self._accelerator = accelerator
+        self._pruning = topology.multicast.pruning
+        self._forwarding = forwarding(topology)
         self._trees: dict[tuple[str, Address, int | None], dict[str, tuple[str, ...]]] = {}
         self._known: dict[Address, list[Route]] = {}
+        # How many leaves of a group, by node, have not taken effect: the node stays on the tree.
+        self._unpruned: Counter[tuple[str, Address]] = Counter()
 
-    def find(self, leaf: "Endpoint", to: Address) -> Route:
-        """The way from a leaf to an address, which the leaf keeps."""
-        target = None if isinstance(to, Group) else self._network.host(str(to))
-        neighbours = list(self._topology.graph.successors(leaf.name))
-        root = neighbours[0] if len(neighbours) == 1 else leaf.name
-        first: Sequence[Hop] = () if leaf.counted else list(leaf.uplinks.values())
+    def find(self, home: HostNode, to: Address) -> Route:
+        """Compute the route from a node to an address; UsageError when there is no such host."""
+        graph = self._topology.graph
+        neighbours = list(graph.successors(home.name))
+        root = neighbours[0] if len(neighbours) == 1 else home.name
+        first: Sequence[Hop] = () if home.counted else list(home.uplinks.values())
+        route = Route(home, to, root, first)
+        if not isinstance(to, Group):
+            route.node, route.member = self._topology.member(str(to))
+            route.target = self._nodes[route.node].host(route.member)
         if len(neighbours) > 1:
-            members = self._topology.host_nodes if target is None else (target.leaf.name,)
-            tree = (group_tree if target is None else distribution)(self._topology, leaf.name, members, self._forwarding)
-            first = [leaf.uplinks[far] for far in tree[leaf.name]]
-        route = leaf.routes[to] = Route(leaf, to, target, root, first)
+            members = self._topology.host_nodes if route.target is None else (route.node,)
+            build = group_tree if route.target is None else distribution
+            tree = build(self._topology, home.name, members, self._forwarding)
+            route.first = [home.uplinks[far] for far in tree[home.name]]
         self._known.setdefault(to, []).append(route)
         return route
 
     def forget(self, group: Group) -> None:
-        """The group is now listened to by other leaves: its trees are found again when needed."""
+        """Compute the trees of a group anew when next needed, because other nodes listen to it now."""
         for key in [key for key in self._trees if key[1] == group]:
             del self._trees[key]
         for route in self._known.get(group, ()):
+            self._accelerator.route_changed(route)
             route.links = {}
-            route.explored = False
-            if route.lookahead is not None:
-                route.lookahead.unfold()
-                route.lookahead = None
 
-    def next_links(self, route: Route, switch: "Switch") -> "Sequence[Hop]":
-        """The links a packet takes from a switch; never back to the plain host that sent it."""
-        key = (route.root, route.to, route.home.ttl)
+    def keep_on_tree(self, node: str, group: Group) -> None:
+        """Keep a node on the tree of a group, although no host of it listens, until as many calls of `prune`."""
+        self._unpruned[node, group] += 1
+
+    def prune(self, node: str, group: Group) -> None:
+        """Take back one `keep_on_tree`."""
+        self._unpruned[node, group] -= 1
+        self.forget(group)
+
+    def next_links(self, route: Route, switch: str, links: Mapping[str, Hop]) -> Sequence[Hop]:
+        """Return those of the `links` of a switch that a route takes; never back to the plain host that sends."""
+        home = route.home
+        key = (route.root, route.to, home.ttl)
         tree = self._trees.get(key)
         if tree is None:
             tree = self._trees[key] = self._tree(route)
-        home = route.home
         back = "" if home.counted else home.name
-        links = route.links[switch.name] = [switch.links[far] for far in tree.get(switch.name, ()) if far != back]
-        return links
+        found = route.links[switch] = [links[far] for far in tree.get(switch, ()) if far != back]
+        return found
 
     def _tree(self, route: Route) -> dict[str, tuple[str, ...]]:
         if route.target is not None:
-            return distribution(self._topology, route.root, [route.target.leaf.name], self._forwarding)
-        members = self._network.membership.members(self._leaves, route.to)
-        return group_tree(self._topology, route.root, members, self._forwarding, route.home.ttl)
+            return distribution(self._topology, route.root, [route.node], self._forwarding)
+        return group_tree(self._topology, route.root, self._listening(route.to), self._forwarding, route.home.ttl)
+
+    def _listening(self, group: Address) -> list[str]:
+        """The nodes a multicast to the group is carried to."""
+        if not self._pruning:
+            return list(self._nodes)
+        return [name for name, node in self._nodes.items() if self._unpruned[name, group] > 0 or _listens(node, group)]
+
+
+def _listens(node: HostNode, group: Address) -> bool:
+    members = node.groups.get(group)
+    return members is not None and members.present > 0

@@ -1,4 +1,4 @@
-"""Time series of a run: what was sent, lost and waiting in each interval, as rows (time, measure, of, value)."""
+"""Time series of a run: what was sent, lost and queued in each interval, as rows (time, measure, of, value)."""
 
 from collections import Counter
 from math import inf
@@ -16,15 +16,15 @@ SeriesRow: TypeAlias = tuple[float, str, str, float]
 MEASURES = {
     "packets_sent": "packets sent by all hosts, of a kind",
     "bytes_sent": "UDP payload sent by all hosts, of a kind; divided by the interval: the rate",
-    "repairs_sent": "packets sent because somebody missed them, of a kind",
-    "packets_lost": "packets lost by a link (of a counted group's links: by all)",
+    "repairs_sent": "packets sent for repair, of a kind",
+    "packets_lost": "packets lost by a link (of a counted group's links: by all together)",
     "packets_dropped": "packets dropped by a link's queue",
     "packets_corrupt": "packets damaged on a link, and dropped for it",
-    "queue_bytes": "the most a packet had to wait for at a link, in bytes, against the fastest one of its size",
+    "queue_bytes": "the longest wait of a packet at a link, in bytes, compared with the fastest packet of its size",
     "objects_received": "objects received by all hosts since the run began",
     "receivers_complete": "hosts that have received every object",
 }
-"""What is measured in each interval. Rows of value 0 are left out, but for the last two, which every interval has."""
+"""What is measured in each interval. Rows with value 0 are left out, except of the last two measures."""
 
 
 class Series(Watcher):
@@ -45,7 +45,7 @@ class Series(Watcher):
         self._missed: Counter[tuple[str, str]] = Counter()
 
     def begin(self, network: WatchedNetwork) -> None:
-        """Its links count what they lose."""
+        """Keep the network, whose links count losses."""
         self._network = network
 
     def sent(self, now: float, host: str, packet: Packet, number: int) -> None:
@@ -58,15 +58,15 @@ class Series(Watcher):
             self._sums["repairs_sent", kind] += 1
 
     def offered(self, now: float) -> None:
-        """Close intervals before the link counts."""
+        """Close intervals that end before the link counts this packet."""
         self._advance(now)
 
     def passed(self, passage: Passage) -> None:
-        """See how long the packet waits."""
+        """Record how long the packet waits."""
         self._wait(passage, min((fate.when for fate in passage.fates), default=inf))
 
-    def came(self, now: float, passage: Passage, fate: Fate) -> None:
-        """See how long the packet waited."""
+    def arrived(self, now: float, passage: Passage, fate: Fate) -> None:
+        """Record how long the packet waited."""
         self._advance(now)
         self._wait(passage, fate.when)
 
@@ -74,16 +74,16 @@ class Series(Watcher):
         spec = passage.spec
         if inf in (when, spec.rate) or spec.jitter is not None:
             return
-        # The fastest packet of its size met no other; so nothing has to be known of delays, framing and routers here.
+        # The fastest packet of its size did not wait, so delays, framing and routers need not be known here.
         link, transit = "-".join(passage.ends), when - passage.now
         key = (link, passage.flight.size)
         fastest = self._fastest[key] = min(transit, self._fastest.get(key, inf))
         waited = (transit - fastest) * spec.rate
-        # Less than a byte is rounding.
+        # Less than a byte is a rounding error.
         if waited >= 1 and waited > self._waiting.get(link, 0.0):
             self._waiting[link] = waited
 
-    def told(self, now: float, host: str, event: Event) -> None:
+    def notified(self, now: float, host: str, event: Event) -> None:
         """Count objects received."""
         self._advance(now)
         if isinstance(event, ObjectReceived):
@@ -91,7 +91,7 @@ class Series(Watcher):
             self._complete += self._objects[host] == self._expected
 
     def end(self, now: float) -> None:
-        """The last interval, which may be shorter."""
+        """Close the last interval, which may be shorter."""
         self._advance(now)
         self._close(now)
 
@@ -112,7 +112,7 @@ class Series(Watcher):
         self._waiting.clear()
 
     def _count_missed(self) -> None:
-        """What links counted since the last time."""
+        """Add what links counted since the last interval."""
         assert self._network is not None
         for near, far, _ in self._network.topology.links:
             for name, count in self._network.missed((near, far)).items():

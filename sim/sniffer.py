@@ -1,4 +1,4 @@
-"""Captures of a simulated run as pcapng, at a link or at a node, with comments on what no real capture could know."""
+"""Captures of a simulated run as pcapng, at a link or a node, with comments on losses that no real capture could show."""
 
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -9,10 +9,10 @@ from typing import Any, BinaryIO
 from protocols.errors import UsageError
 from protocols.machine import Codec, Message
 from sim.flight import Flight
-from sim.frames import Framer
 from sim.noise import Noise
 from sim.timeline import Timeline
 from sim.watch import Fate, Passage, Watcher, number_of
+from topologies.frames.building import Framer
 from topologies.pcapng import INBOUND, OUTBOUND, PcapngWriter
 from topologies.spec import Topology
 
@@ -23,7 +23,7 @@ _RECENT = 256
 
 
 def check_point(topology: Topology, point: str) -> tuple[str, ...]:
-    """The node or the two ends of the link a capture point names, UsageError when there is none.
+    """Return the node, or the two ends of the link, that a capture point names; UsageError when there is none.
 
     A node is a host or a switch ("r1", "s1"), a link the two joined by a dash ("s1-r1").
     """
@@ -40,7 +40,7 @@ def check_point(topology: Topology, point: str) -> tuple[str, ...]:
 
 
 def _halves(point: str) -> Iterator[tuple[str, str]]:
-    """Every way to cut at a dash: names may hold dashes themselves."""
+    """Split at each dash: names may contain dashes themselves."""
     for at, letter in enumerate(point):
         if letter == "-":
             yield point[:at], point[at + 1 :]
@@ -61,9 +61,9 @@ def _graph_node(topology: Topology, name: str) -> str:
 
 
 class Encoder:
-    """Frames of packets on their way, each encoded once however many capture points it passes.
+    """The frames of packets in flight, each encoded once for all capture points.
 
-    Content that is only accounted for is written as zeros, and so is noise.
+    Content without bytes is written as zeros, and so is noise.
     """
 
     def __init__(self, topology: Topology, codec: Codec) -> None:
@@ -72,13 +72,13 @@ class Encoder:
         self._recent: OrderedDict[int, bytes] = OrderedDict()
 
     def frame(self, flight: Flight) -> bytes:
-        """The Ethernet frame."""
+        """Return the Ethernet frame of a packet."""
         number = number_of(flight)
         found = self._recent.get(number)
         if found is None:
             noise = type(flight.message) is Noise
             payload = bytes(flight.size) if noise else self._codec.encode(_with_content(flight.message))
-            found = self._recent[number] = self._framer.frame(flight.host.name, flight.route.to, payload, number)
+            found = self._recent[number] = self._framer.frame(flight.source, flight.route.to, payload, number)
             if len(self._recent) > _RECENT:
                 self._recent.popitem(last=False)
         return found
@@ -107,7 +107,7 @@ class Sniffer(Watcher):
         self._timeline: Timeline[tuple[str, Flight, int, str]] = Timeline(self._write)
 
     def passed(self, passage: Passage) -> None:
-        """Keep the packet if it is seen here."""
+        """Keep the packet if it passes this point."""
         if len(self._names) == 2:
             self._on_link(passage)
             return
@@ -120,8 +120,8 @@ class Sniffer(Watcher):
             if fate.node == node and fate.when < inf:
                 self._inbound(passage, passage.now, fate.when)
 
-    def came(self, now: float, passage: Passage, fate: Fate) -> None:
-        """A link lets a packet go that it had kept."""
+    def arrived(self, now: float, passage: Passage, fate: Fate) -> None:
+        """Keep a packet that a link had kept, if it arrives at this point."""
         if self._names == (fate.node,):
             self._inbound(passage, now, fate.when)
 
@@ -154,7 +154,7 @@ class Sniffer(Watcher):
         self._writer.packet(number, when, self._encoder.frame(flight), direction, comment)
 
     def end(self, now: float) -> None:
-        """Write what is still kept."""
+        """Write the packets that are still kept."""
         self._timeline.end(now)
 
 
@@ -163,7 +163,7 @@ def _comment(passage: Passage, more: str) -> str:
 
 
 def _missed(fates: list[Fate]) -> str:
-    """Why a packet that leaves a node does not come to the other end, and of a group, to whom."""
+    """Why a packet that leaves a node does not arrive at the other end, and of a group, at which members."""
     missed = [fate for fate in fates if fate.reason]
     if not missed:
         return ""

@@ -1,32 +1,30 @@
-"""Stages a packet goes through within a node or link: waits that land like any other packet, so no engine knows of them."""
+"""Stages of a packet within a node or link: waits that end like the arrival of any packet, so no engine knows them."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    from sim.flight import Flight
-    from sim.link import Arrivals
+from sim.flight import Arrivals, Flight
 
 __all__ = ["Stage", "Then"]
 
-Then: TypeAlias = "Callable[[Flight, float], None]"
-"""What happens to a packet at a time."""
+Then: TypeAlias = Callable[[Flight, float], None]
+"""What happens to a packet next, with the time (seconds)."""
 
 
 class Stage:
-    """Keeps a packet that comes at `now` until `until(packet, now)`, any number at once; then `then` happens to it."""
+    """Holds any number of packets, each from `now` until `until(packet, now)`; then calls `then(packet, time)`."""
 
     __slots__ = ("_then", "_until")
 
-    def __init__(self, until: "Callable[[Flight, float], float]", then: Then) -> None:
+    def __init__(self, until: Callable[[Flight, float], float], then: Then) -> None:
         self._until = until
         self._then = then
 
-    def carry(self, flight: "Flight", now: float, landings: "Arrivals") -> None:
-        """The packet comes in; as a link would, for `Network.forward`."""
-        landings.setdefault(self._until(flight, now), []).append((self, ()))
+    def carry(self, flight: Flight, now: float, arrivals: Arrivals) -> None:
+        """Take a packet, as a link does."""
+        arrivals.setdefault(self._until(flight, now), []).append((self, ()))
 
-    def arrive(self, flight: "Flight", out: Sequence[int], now: float) -> None:
-        """The packet goes on; as a place would."""
-        del out
+    def arrive(self, flight: Flight, lost_by: Sequence[int], now: float) -> None:
+        """Pass the packet on, as a place does."""
+        del lost_by
         self._then(flight, now)

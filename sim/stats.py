@@ -1,19 +1,17 @@
-"""What a network tells: the counts of its links, and every packet sent."""
+"""What a network reports: the counts of its links, and every packet sent."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from protocols.machine import Message
-
-if TYPE_CHECKING:
-    from sim.host import SimHost
+from sim.timers import KernelHost
 
 __all__ = ["LinkCounts", "Observer"]
 
 
 @dataclass(frozen=True, slots=True)
 class LinkCounts:
-    """What became of the packets of one direction of a link; for a counted group, of all members' links together."""
+    """Packet counts of one direction of a link; for a counted group, the sums over all members' links."""
 
     near: str
     far: str
@@ -24,13 +22,13 @@ class LinkCounts:
     corrupt: int
     """Damaged, and dropped for it."""
     marked: int
-    """Carried on with a mark of congestion."""
+    """Carried with a mark of congestion (ECN)."""
     duplicated: int
-    """Carried on twice."""
+    """Carried twice."""
 
 
 class Observer(Protocol):
-    """Sees a run go by and changes nothing."""
+    """Observes every packet that hosts send; may not change the run."""
 
-    def sent(self, now: float, host: "SimHost", message: Message, size: int) -> None:
-        """A host put a packet on its link."""
+    def sent(self, now: float, host: KernelHost, message: Message, size: int) -> None:
+        """A host put a packet of `size` bytes of UDP payload on its link at `now` seconds."""

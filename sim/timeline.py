@@ -1,4 +1,4 @@
-"""Puts what watchers hear into order: of time, then of node, then as it was heard."""
+"""Sorts what watchers report: by time, then by node, then in the order of the reports."""
 
 from bisect import bisect_left
 from collections.abc import Callable
@@ -14,9 +14,9 @@ _TIME, _ORDER = itemgetter(0), itemgetter(0, 1, 2)
 
 
 class Timeline(Generic[T]):
-    """Takes items with a time that may lie ahead, and hands them on in order of (time, place), by and by.
+    """Takes items with a time that may lie in the future, and passes them to `write(time, item)` in order of (time, place).
 
-    `write(time, item)` gets them. Memory is bounded by what is under way: an item is handed on once nothing can come before it.
+    Memory is bounded by the number of packets in flight: an item is passed on once nothing earlier can be added.
     """
 
     def __init__(self, write: Callable[[float, T], None]) -> None:
@@ -26,7 +26,7 @@ class Timeline(Generic[T]):
         self._limit = _BATCH
 
     def add(self, now: float, when: float, place: int, item: T) -> None:
-        """An item for time `when`, heard at `now`; `now` never decreases and is not after `when`."""
+        """Add an item for time `when`, reported at `now` (seconds); `now` never decreases and is not after `when`."""
         self._serial += 1
         self._items.append((when, place, self._serial, item))
         if len(self._items) >= self._limit:
@@ -42,6 +42,6 @@ class Timeline(Generic[T]):
         del items[:done]
 
     def end(self, now: float) -> None:
-        """Hand on the rest, without what lies after `now`."""
+        """Pass on the rest, without items after `now`."""
         self._items = [entry for entry in self._items if entry[0] <= now]
         self._flush(inf)

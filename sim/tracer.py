@@ -2,7 +2,7 @@
 
 The first line describes the run. Every other has `time` (seconds), `node`, `name` and `data`, as qlog's events do. Names are
 `packet_sent`, `packet_received`, `packet_dropped` (`data` has the packet's number, kind, and what `Message.brief` says), those
-of the protocol's decisions, and events told to applications by the names of their classes in snake case.
+of the protocol's decisions, and of application events: the names of their classes in snake case.
 """
 
 import json
@@ -27,8 +27,8 @@ _CAPITALS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 class Tracer(Watcher):
     """Writes a trace into an open text file.
 
-    `nodes` limits it to what these hosts send, receive, miss, decide and hear, beside what is lost on the way to a switch; None
-    takes all. `about` goes into the first line.
+    `nodes` limits it to packets, decisions and events of these hosts, and losses on links to switches; None means all hosts.
+    `about` is written into the first line.
     """
 
     def __init__(
@@ -42,14 +42,14 @@ class Tracer(Watcher):
         self._line({"format": FORMAT, **about, "hosts": hosts})
 
     def sent(self, now: float, host: str, packet: Packet, number: int) -> None:
-        """A machine sends."""
+        """Write a packet that a machine sends."""
         if host in self._hosts:
             to = packet.to.name if isinstance(packet.to, Group) else str(packet.to)
             self._add(now, now, host, "packet_sent", {**_shown(packet.message, number), "size": packet.size, "to": to})
 
     def passed(self, passage: Passage) -> None:
-        """A packet goes over a link: who gets it when, and who does not."""
-        now, shown = passage.now, _on_the_way(passage)
+        """Write when a packet arrives at each end of a link, and where it is lost."""
+        now, shown = passage.now, _in_flight(passage)
         for fate in passage.fates:
             if fate.node not in self._places:
                 continue
@@ -59,24 +59,24 @@ class Tracer(Watcher):
             elif fate.when < inf and fate.node in self._hosts:
                 self._add(now, fate.when, fate.node, "packet_received", shown)
 
-    def came(self, now: float, passage: Passage, fate: Fate) -> None:
-        """A link lets a packet go that it had kept."""
+    def arrived(self, now: float, passage: Passage, fate: Fate) -> None:
+        """Write the arrival of a packet that a link kept."""
         if fate.node in self._hosts:
-            self._add(now, fate.when, fate.node, "packet_received", _on_the_way(passage))
+            self._add(now, fate.when, fate.node, "packet_received", _in_flight(passage))
 
     def decided(self, now: float, host: str, name: str, detail: object) -> None:
-        """A machine decided something."""
+        """Write a decision of a machine."""
         if host in self._hosts:
             self._add(now, now, host, name, detail if isinstance(detail, dict) else {"detail": detail})
 
-    def told(self, now: float, host: str, event: Event) -> None:
-        """An application hears of something."""
+    def notified(self, now: float, host: str, event: Event) -> None:
+        """Write an event of an application."""
         if host in self._hosts:
             assert is_dataclass(event)
             self._add(now, now, host, _CAPITALS.sub("_", type(event).__name__).lower(), asdict(event))
 
     def end(self, now: float) -> None:
-        """Write what is still kept, and when the run ended."""
+        """Write the remaining lines, and the time at which the run ended."""
         self._timeline.end(now)
         self._line({"time": now, "node": None, "name": "end", "data": {}})
 
@@ -92,7 +92,7 @@ class Tracer(Watcher):
 
 
 def _plain(value: object) -> str:
-    """Information of an object is bytes."""
+    """Convert what JSON does not have: the information of an object is bytes."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else repr(value)
 
 
@@ -105,5 +105,5 @@ def _shown(message: Message, number: int) -> dict[str, Any]:
     return shown
 
 
-def _on_the_way(passage: Passage) -> dict[str, Any]:
-    return {**_shown(passage.flight.message, passage.number), "from": passage.flight.host.name}
+def _in_flight(passage: Passage) -> dict[str, Any]:
+    return {**_shown(passage.flight.message, passage.number), "from": passage.flight.source}

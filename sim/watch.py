@@ -1,20 +1,21 @@
-"""Looking at a run: a network that tells watchers of every packet, decision and event, and is otherwise the same.
+"""Watching a run: a network that reports every packet, decision and event to watchers, and is otherwise the same.
 
-Nothing here exists in a run that nobody watches: hosts and links that tell are other objects, put in place while the network
-is built. A watched network goes a slower way to the same fingerprint.
+Nothing here exists in a run without watchers: hosts and links that report are other objects, put in place while the network is
+built. A watched network is slower and leaves the same fingerprint.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from math import inf
-from typing import Any, NamedTuple, TypeVar, cast
+from types import new_class
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
 from protocols.events import Event
 from protocols.machine import Packet
 from sim.endpoint import Endpoint
-from sim.flight import Flight
+from sim.flight import Arrivals, Carrier, Flight, Hop, Place, Postponed
+from sim.forwarding import Forwarding
 from sim.host import SimHost
-from sim.link import Arrivals, Hop
 from sim.network import Network
 from sim.stats import LinkCounts
 
@@ -22,19 +23,19 @@ __all__ = ["REASONS", "Fate", "Passage", "WatchedNetwork", "Watcher", "number_of
 
 T = TypeVar("T")
 REASONS = {"lost": "lost by the link", "dropped": "dropped by the queue", "corrupt": "damaged on the link"}
-"""Why a packet did not come to the other end, by the count of `LinkCounts` that says so.
+"""Why a packet did not arrive at the other end, by the name of the count of `LinkCounts`.
 
-Where members of a group missed it for different reasons, all of these stand for each, joined by "or".
+Where members of a group did not receive it for different reasons, each has all of these, joined by "or".
 """
 _MOST_KEPT = 100_000
 _MISSED = [field.name for field in fields(LinkCounts) if field.name in REASONS]
 
 
 class Fate(NamedTuple):
-    """What became of one packet on one link: when it comes to `node`, or (`when` inf) why it does not.
+    """The outcome of one packet on one link: `when` (seconds) it arrives at `node`, or (`when` inf) the reason why it does not.
 
-    Without a reason it is not known yet: the link keeps the packet, and `Watcher.came` tells when it lets it go. A queue that
-    drops what waits in it is told of with the packet that came at that time.
+    An empty reason with `when` inf means that the link does not know yet; `Watcher.arrived` is called when it does. A packet
+    dropped from the middle of a queue is reported with the packet offered at that time.
     """
 
     node: str
@@ -43,10 +44,10 @@ class Fate(NamedTuple):
 
 
 class Passage:
-    """One packet offered to one direction of a link, or to the links of a counted group, and what became of it.
+    """One packet offered to one direction of a link, or to the links of a counted group, with its outcomes.
 
-    `near` is a host or switch, `ends` are the graph nodes the link joins, so that links to a group's members share a passage;
-    `fates` name hosts and switches, in the order of the topology. `number` is the packet's own, the same on all its links.
+    `near` is a host or switch; `ends` are the graph nodes of the link, so links to a group's members share a passage. `fates`
+    name hosts and switches, in the order of the topology. `number` is the packet's, the same on all links.
     """
 
     __slots__ = ("ends", "fates", "flight", "near", "now", "number", "spec")
@@ -62,42 +63,43 @@ class Passage:
 
 
 def number_of(flight: Flight) -> int:
-    """The number of a packet in the order of sending, from 1."""
+    """Return the number of a packet in the order of sending, from 1."""
     return flight.order >> 24 & (1 << 56) - 1
 
 
 class Watcher:
-    """Base of who looks on. Calls come in order of `now`; what a passage says of the time after `now` is known in advance."""
+    """Base of watchers. Calls come in order of `now` (seconds); a passage also tells what will happen after `now`."""
 
     def begin(self, network: "WatchedNetwork") -> None:
-        """The network is there; nothing has happened yet."""
+        """The network is built; nothing has happened yet."""
 
     def offered(self, now: float) -> None:
         """A packet is about to be offered to a link; `passed` follows."""
 
     def sent(self, now: float, host: str, packet: Packet, number: int) -> None:
-        """A machine sends; the passages over the host's links follow."""
+        """A machine sends a packet; its passages over the host's links follow."""
 
     def passed(self, passage: Passage) -> None:
         """A packet was offered to a link."""
 
-    def came(self, now: float, passage: Passage, fate: Fate) -> None:
-        """A packet whose fate was not known comes to a node after all."""
+    def arrived(self, now: float, passage: Passage, fate: Fate) -> None:
+        """The arrival time of a packet that a link kept is known now."""
 
     def decided(self, now: float, host: str, name: str, detail: object) -> None:
-        """A machine says what it decided, through `Ports.trace`."""
+        """A machine reports a decision through `Ports.trace`."""
 
-    def told(self, now: float, host: str, event: Event) -> None:
-        """An application hears of this, as soon as the input under way is over."""
+    def notified(self, now: float, host: str, event: Event) -> None:
+        """A machine gave an event to its application, which receives it when the present input is over."""
 
     def end(self, now: float) -> None:
-        """The run is over; what would happen later does not happen."""
+        """The run is over; arrivals after `now` do not happen."""
 
 
 class _WatchedHost(SimHost):
-    """A host that tells what its machine says; see `WatchedNetwork.kind`."""
+    """A host that reports what its machine does; subclasses belong to one `watched` network (`WatchedNetwork.kind`)."""
 
     __slots__ = ()
+    watched: "ClassVar[WatchedNetwork]"
 
     @property
     def trace(self) -> Callable[[str, object], None]:  # type: ignore[override]
@@ -106,180 +108,202 @@ class _WatchedHost(SimHost):
 
     def _decide(self, name: str, detail: object) -> None:
         now = self.now
-        for watcher in cast(WatchedNetwork, self.leaf.network).watchers:
+        for watcher in self.watched.watchers:
             watcher.decided(now, self.name, name, detail)
 
-    def arrive(self, flight: Flight, out: object, now: float) -> None:
-        """A packet for this host alone is there."""
-        cast(WatchedNetwork, self.leaf.network).came(flight, self.name, now)
-        super().arrive(flight, out, now)
+    def arrive(self, flight: Flight, lost_by: object, now: float) -> None:
+        """Report a packet, then take it."""
+        self.watched.arrived(flight, self.name, now)
+        super().arrive(flight, lost_by, now)
 
     def send(self, packet: Packet) -> bool:
-        """Tell, then send."""
-        network = cast(WatchedNetwork, self.leaf.network)
-        now = network.env.now
-        for watcher in network.watchers:
-            watcher.sent(now, self.name, packet, network.next_number)
+        """Report a packet, then send it."""
+        now, number = self.now, self.watched.fabric.serial + 1
+        for watcher in self.watched.watchers:
+            watcher.sent(now, self.name, packet, number)
         return super().send(packet)
 
     def notify(self, event: Event) -> None:
-        """Tell, then keep it for the application."""
-        network = cast(WatchedNetwork, self.leaf.network)
-        now = network.env.now
-        for watcher in network.watchers:
-            watcher.told(now, self.name, event)
+        """Report an event, then keep it for the application."""
+        now = self.now
+        for watcher in self.watched.watchers:
+            watcher.notified(now, self.name, event)
         super().notify(event)
 
 
 class _WatchedEndpoint(Endpoint):
-    """A leaf that tells of packets nobody knew when they would come."""
+    """An endpoint that reports packets whose arrival time was not known when they were offered to the last link."""
 
     __slots__ = ()
+    watched: "ClassVar[WatchedNetwork]"
 
-    def arrive(self, flight: Flight, out: Sequence[int], now: float) -> None:
-        """A packet is there for all members but those of `out`."""
-        network = cast(WatchedNetwork, self.network)
+    def arrive(self, flight: Flight, lost_by: Sequence[int], now: float) -> None:
+        """Report a packet, then deliver it."""
+        network = self.watched
         if network.kept and flight.route.target is None:
-            left_out = frozenset(out)
+            left_out = frozenset(lost_by)
             for member in range(self.count):
                 if member not in left_out:
-                    network.came(flight, network.topology.member_name(self.name, member), now)
-        super().arrive(flight, out, now)
+                    network.arrived(flight, network.topology.member_name(self.name, member), now)
+        super().arrive(flight, lost_by, now)
 
 
-_KINDS: dict[type, type] = {}
-"""The watched kinds of hosts and leaves, made when first asked for."""
+class _WatchedForwarding(Forwarding):
+    """Forwards by another strategy, and reports arrivals of packets that a link kept."""
+
+    def __init__(self, inner: Forwarding, network: "WatchedNetwork") -> None:
+        self._inner = inner
+        self._network = network
+
+    def forward(self, flight: Flight, links: Sequence[Carrier], now: float) -> None:
+        """See `Forwarding`."""
+        for link in links:
+            if isinstance(link, Postponed):
+                self._network.arrived(flight, getattr(link.place, "name", ""), link.when)
+        self._inner.forward(flight, links, now)
 
 
 class _Tap:
-    """Stands where a link or bundle stood, lets it do its work, and tells what it did; all else is the link's."""
+    """A link that reports what another one, `link`, does."""
 
-    def __init__(self, link: Any, near: str, ends: tuple[str, str], network: "WatchedNetwork") -> None:
+    def __init__(self, link: Hop, near: str, ends: tuple[str, str], network: "WatchedNetwork") -> None:
         self.link = link
         self.near = near
         self.ends = ends
         self.spec = network.topology.link(*ends)
         self._network = network
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.link, name)
+    @property
+    def head(self) -> Place:
+        """See `sim.flight.Hop`."""
+        return self.link.head
 
-    def carry(self, flight: Flight, now: float, landings: Arrivals) -> None:
+    def queues(self) -> Sequence[Any]:
+        """See `sim.flight.Hop`."""
+        return self.link.queues()
+
+    def losses_of(self, member: int) -> int:
+        """See `sim.flight.Hop`."""
+        return self.link.losses_of(member)
+
+    def counts(self) -> tuple[int, ...]:
+        """See `sim.flight.Hop`."""
+        return self.link.counts()
+
+    def carry(self, flight: Flight, now: float, arrivals: Arrivals) -> None:
         """Take a packet at the near end."""
-        network, mine = self._network, cast(Arrivals, {})
+        network, own = self._network, Arrivals()
         for watcher in network.watchers:
             watcher.offered(now)
         before, members = network.missed(self.ends), self._members(flight)
-        missed = [self.link.lost_by(member) for member in members]
-        self.link.carry(flight, now, mine)
-        for when, places in mine.items():
-            landings.setdefault(when, []).extend(places)
+        missed = [self.link.losses_of(member) for member in members]
+        self.link.carry(flight, now, own)
+        for when, places in own.items():
+            arrivals.setdefault(when, []).extend(places)
         reason = " or ".join(REASONS[name] for name, count in network.missed(self.ends).items() if count > before[name])
-        came = self._arrivals(members, mine)
+        times = self._times(members, own)
         fates = []
         for member, known in zip(members, missed, strict=True):
-            name, why = self._name(member), reason if self.link.lost_by(member) > known else ""
-            fates += [Fate(name, when, "") for when in came[member]] or [Fate(name, inf, why)]
+            name, why = self._name(member), reason if self.link.losses_of(member) > known else ""
+            fates += [Fate(name, when, "") for when in times[member]] or [Fate(name, inf, why)]
         passage = Passage(self, flight, now, fates)
         network.keep(passage)
         for watcher in network.watchers:
             watcher.passed(passage)
 
-    def _members(self, flight: Flight) -> Sequence[int]:
-        """Whom the packet is for, by the places in the group the link leads to; 0 where it leads to a node alone."""
+    def _group(self) -> Endpoint | None:
+        """The counted group the link leads to, if it does."""
         head = self.link.head
-        if not isinstance(head, Endpoint) or not head.counted:
+        return head if isinstance(head, Endpoint) and head.counted else None
+
+    def _members(self, flight: Flight) -> Sequence[int]:
+        """The members of the group the packet is for; 0 where the link leads to a node alone."""
+        group = self._group()
+        if group is None:
             return (0,)
         if flight.route.target is not None:
-            return (flight.route.target.member,)
-        skip = flight.host.member if flight.route.home is head else -1
-        return [member for member in range(head.count) if member != skip]
+            return (flight.route.member,)
+        skip = flight.place - group.base if flight.route.home is group else None
+        return [member for member in range(group.count) if member != skip]
 
     def _name(self, member: int) -> str:
-        head, far = self.link.head, self.ends[1]
-        return head.network.topology.member_name(far, member) if isinstance(head, Endpoint) else far
+        far = self.ends[1]
+        return far if self._group() is None else self._network.topology.member_name(far, member)
 
-    def _arrivals(self, members: Sequence[int], mine: Arrivals) -> dict[int, list[float]]:
-        """When copies come to each member, as far as the link says."""
-        came: dict[int, list[float]] = {member: [] for member in members}
-        grouped = isinstance(self.link.head, Endpoint) and self.link.head.counted
-        for when, places in sorted(mine.items()):
-            for place, out in places:
-                left_out = frozenset(out)
+    def _times(self, members: Sequence[int], own: Arrivals) -> dict[int, list[float]]:
+        """When copies arrive at each member, as far as the link knows."""
+        times: dict[int, list[float]] = {member: [] for member in members}
+        grouped = self._group() is not None
+        for when, places in sorted(own.items()):
+            for place, lost_by in places:
+                left_out = frozenset(lost_by)
                 if not grouped or isinstance(place, Endpoint):
                     here: Sequence[int] = members
                 else:
-                    # Other places tell when the packet is there.
+                    # Other places report the packet when it arrives.
                     here = (place.member,) if isinstance(place, SimHost) else ()
                 for member in here:
                     if member not in left_out:
-                        came[member].append(when)
-        return came
+                        times[member].append(when)
+        return times
 
 
 class WatchedNetwork(Network):
-    """A `Network` with watchers: the same machines, packets and fingerprint. Whoever runs it calls `end`."""
+    """A `Network` with watchers: the same machines, packets and fingerprint. Its user calls `end` after the run."""
 
     def __init__(self, *args: Any, watchers: Sequence[Watcher], **options: Any) -> None:
         self.watchers = watchers
         self.kept: dict[tuple[int, str], Passage] = {}
-        """Passages that were not over when the packet was offered, by its number and the node it may come to."""
+        """Passages whose outcome was not known when the packet was offered, by its number and the node it may arrive at."""
+        self._kinds: dict[type, type] = {}
         super().__init__(*args, **options)
+        self.fabric.forwarding = _WatchedForwarding(self.fabric.forwarding, self)
         for watcher in watchers:
             watcher.begin(self)
 
-    def _build_link(self, near: str, far: str) -> None:
-        super()._build_link(near, far)
-        links: Any = self._switches[near].links if near in self._switches else self._leaves[near].uplinks
-        if far in links:
-            links[far] = _Tap(links[far], near, (near, far), self)
+    def make_link(self, near: str, far: str) -> Hop:
+        """Make one direction of a link that reports."""
+        return _Tap(super().make_link(near, far), near, (near, far), self)
 
-    def make_member_uplink(self, leaf: Endpoint, member: int) -> Hop:
-        """The link from one member of a counted group to its switch."""
-        link = super().make_member_uplink(leaf, member)
-        (far,) = self.topology.graph.successors(leaf.name)
-        return cast(Hop, _Tap(link, self.topology.member_name(leaf.name, member), (leaf.name, far), self))
+    def make_member_uplink(self, endpoint: Endpoint, member: int) -> Hop:
+        """Make the link from one member of a counted group to its switch."""
+        link = super().make_member_uplink(endpoint, member)
+        (far,) = self.topology.graph.successors(endpoint.name)
+        return _Tap(link, self.topology.member_name(endpoint.name, member), (endpoint.name, far), self)
 
     def kind(self, plain: type[T]) -> type[T]:
-        """The watched kind of a host or leaf."""
-        if plain not in _KINDS:
-            mixin = _WatchedHost if issubclass(plain, SimHost) else _WatchedEndpoint
+        """Return the watched subclass of a class of hosts or endpoints."""
+        if plain not in self._kinds:
+            mixin: type = _WatchedHost if issubclass(plain, SimHost) else _WatchedEndpoint
             bases = (mixin,) if issubclass(mixin, plain) else (mixin, plain)
-            _KINDS[plain] = type(f"Watched{plain.__name__}", bases, {"__slots__": ()})
-        return cast("type[T]", _KINDS[plain])
+            self._kinds[plain] = new_class(f"Watched{plain.__name__}", bases, exec_body=self._fill)
+        return cast("type[T]", self._kinds[plain])
+
+    def _fill(self, namespace: dict[str, Any]) -> None:
+        namespace |= {"__slots__": (), "watched": self}
 
     def missed(self, ends: tuple[str, str]) -> dict[str, int]:
-        """How many packets one direction of a link has not carried to its end so far, by the counts of REASONS it has."""
-        counts = self._counts(*ends)
+        """Return how many packets one direction of a link has not carried to its end so far, by the names of REASONS."""
+        counts = self.link_counts(*ends)
         return {name: getattr(counts, name) for name in _MISSED}
 
     def keep(self, passage: Passage) -> None:
-        """Remember to whom a packet may yet come: a queue may also drop another packet than the one that came."""
+        """Remember the nodes a packet may still arrive at: a queue may also drop another packet than the one offered."""
         for fate in passage.fates:
             if fate.when == inf:
                 self.kept[passage.number, fate.node] = passage
         while len(self.kept) > _MOST_KEPT:
             del self.kept[next(iter(self.kept))]
 
-    def land(self, flight: Flight, when: float, place: Any) -> None:
-        """A link lets a packet go that it had kept."""
-        self.came(flight, getattr(place, "name", ""), when)
-        super().land(flight, when, place)
-
-    def came(self, flight: Flight, node: str, when: float) -> None:
-        """A packet comes to a node at `when`: tell if that was not known before."""
+    def arrived(self, flight: Flight, node: str, when: float) -> None:
+        """Report that a packet arrives at a node at `when` (seconds), if that was not known before."""
         passage = self.kept.pop((number_of(flight), node), None) if self.kept else None
         if passage is not None:
             for watcher in self.watchers:
-                watcher.came(self.env.now, passage, Fate(node, when, ""))
+                watcher.arrived(self.env.now, passage, Fate(node, when, ""))
 
     def end(self) -> None:
-        """Nobody watches any more, though the network may go on."""
+        """Report the end of the run; the network may go on without watchers."""
         for watcher in self.watchers:
             watcher.end(self.env.now)
         self.watchers = ()
-
-    @property
-    def next_number(self) -> int:
-        """The number of the next packet."""
-        return self._serial + 1

@@ -94,7 +94,7 @@ class Meter:
     def _count_outgoing(self, message: Message, size: int) -> None:
         self.traffic.count(message, size)
         if message.kind == "data":
-            self.counts["repairs_sent" if message.repair or message.redundant else "data_sent"] += 1
+            self.counts["repairs_sent" if message.repair or getattr(message, "is_parity", False) else "data_sent"] += 1
         elif message.kind == "nack":
             self.counts["nacks_sent"] += 1
 

@@ -104,16 +104,23 @@ class _Enrolled:
 class Participants:
     """Programs for every host. `bytes_travel`: contents are real, and so is their SHA-256.
 
-    `address` makes of a group's name what the world calls it.
+    `address` makes of a group's name what the world calls it. `fast`: run the protocol's fast machines.
     """
 
     def __init__(
-        self, scenario: Scenario, topology: Topology, address: Callable[[str], str], bytes_travel: bool, sinks: Sinks
+        self,
+        scenario: Scenario,
+        topology: Topology,
+        address: Callable[[str], str],
+        bytes_travel: bool,
+        sinks: Sinks,
+        fast: bool = False,
     ) -> None:
         self.scenario = scenario
         self.topology = topology
         self.bytes_travel = bytes_travel
         self._sinks = sinks
+        self._fast = fast
         self._address = address
         self._sources: dict[tuple[int, str], list[Source]] = {}
         self._times: dict[tuple[int, str], list[float]] = {}
@@ -195,7 +202,11 @@ class Participants:
     def _node(self, session: Session, name: str) -> Node:
         choice = self.scenario.protocol
         return Node(
-            protocol(choice.name), choice.config, session.id_of(self.topology, name), Group(self._address(session.name))
+            protocol(choice.name),
+            choice.config,
+            session.id_of(self.topology, name),
+            Group(self._address(session.name)),
+            fast=self._fast,
         )
 
     def _jobs(self, session: Session, sender: str) -> list[Job]:

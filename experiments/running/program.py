@@ -25,13 +25,17 @@ ACCOUNTED = Accounted()
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What a program needs to make its machine; `id` is the 32-bit id of the node within the protocol."""
+    """What a program needs to make its machine; `id` is the 32-bit id of the node within the protocol.
+
+    `fast`: make the protocol's fast machines, which only the simulator runs.
+    """
 
     protocol: ProtocolSpec
     config: Any
     id: int
     group: Group
     instance: int = 1
+    fast: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,9 @@ class SenderProgram:
         self._down = False
         self._left, self._at_end, self.sent, self.ended_at = len(self._jobs), 0, {}, None
         instance = (node.instance + self._life) & 0xFFFF
-        self.machine = node.protocol.make_sender(cast(Ports, host), node.config, node.id, node.group, instance)
+        self.machine = node.protocol.makers(node.fast).make_sender(
+            cast(Ports, host), node.config, node.id, node.group, instance
+        )
         host.run(self.machine, self._on_event)
         for number, job in enumerate(self._jobs):
             if job.at <= host.now:
@@ -202,7 +208,7 @@ class ReceiverProgram:
         self._open = self.received = None
         self.octets = 0
         self.first_at = self.last_at = None
-        self.machine = node.protocol.make_receiver(cast(Ports, host), node.config, node.id, node.group)
+        self.machine = node.protocol.makers(node.fast).make_receiver(cast(Ports, host), node.config, node.id, node.group)
         host.run(self.machine, self._on_event, self._accept)
 
     def oversee(self, name: str, invariants: Invariants) -> None:

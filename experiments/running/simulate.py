@@ -39,7 +39,7 @@ def simulate(scenario: Scenario, watchers: Sequence[Watcher] = ()) -> Result:
         )
     topology = scenario.build_topology()
     real = scenario.wire == "bytes"
-    cast = Participants(scenario, topology, str, real, in_memory if real else accounted)
+    cast = Participants(scenario, topology, str, real, in_memory if real else accounted, fast=scenario.engine != "strict")
     began = time.process_time()
     make = partial(WatchedNetwork, watchers=watchers) if watchers else Network
     network = make(topology, seed=scenario.seed, codec=codec_of(scenario) if real else None, engine=scenario.engine)

@@ -8,7 +8,7 @@ from typing import Any
 
 from protocols.cross import is_cross
 from protocols.machine import Message
-from sim.host import SimHost
+from sim.timers import KernelHost
 
 __all__ = ["StormCounters"]
 
@@ -36,7 +36,7 @@ class StormCounters:
         self._width = SHORTEST
         self._load: dict[str, list[int]] = {"content": [0] * BINS, "repairs": [0] * BINS, "feedback": [0] * BINS}
 
-    def sent(self, now: float, host: SimHost, message: Message, size: int) -> None:
+    def sent(self, now: float, host: KernelHost, message: Message, size: int) -> None:
         """A host put a packet on its link; cross traffic is no part of a storm."""
         if is_cross(message):
             return

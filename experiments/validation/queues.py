@@ -10,9 +10,8 @@ from math import log
 
 from experiments.validation.references import Families, Measured, Reference, mean_of
 from protocols.rng import Rng, key_of
-from sim.link import Fifo
+from topologies.drop_tail import DropTailQueue
 from topologies.ports import TokenPort
-from topologies.spec import LinkSpec
 
 __all__ = ["FAMILIES"]
 
@@ -44,7 +43,7 @@ class _Batch:
 def _run(reference: Reference, effort: float, service: Callable[[Rng], float]) -> Iterator[_Batch]:
     """Offer Poisson arrivals to a link; the limit K counts the packet in service, a link's `queue` does not."""
     rho, limit = reference.params["rho"], reference.params.get("K")
-    fifo = Fifo(LinkSpec(rate=SIZE, queue=None if limit is None else limit - 1, overhead=0))
+    queue = DropTailQueue(SIZE, None if limit is None else limit - 1)
     rng = Rng(key_of(1, reference.id))
     now, each = 0.0, int(max(ARRIVALS * effort, 20_000) / BATCHES)
     for number in range(BATCHES + 1):
@@ -52,9 +51,9 @@ def _run(reference: Reference, effort: float, service: Callable[[Rng], float]) -
         for _ in range(each):
             now += _exponential(rng) / rho
             size = round(service(rng) * SIZE)
-            end = fifo.offer(size, now)
+            end = queue.offer(size, now)
             batch.offered += 1
-            if end < 0.0:
+            if end is None:
                 batch.dropped += 1
             else:
                 batch.stay += end - now

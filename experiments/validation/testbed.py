@@ -151,12 +151,13 @@ def run_session(
         if isinstance(event, FlushCompleted) and network.env.now >= jobs[-1][0]:
             ended.append(network.env.now)
 
-    sender = kind.make_sender(network.host("sender"), config, 1, GROUP, 1)
+    makers = kind.makers(fast=True)
+    sender = makers.make_sender(network.host("sender"), config, 1, GROUP, 1)
     listener = PassiveListener(network.host("ear"), GROUP, wanted)
     machines = []
     for number in range(1, star.receivers + 1):
         host = network.host(f"r{number}")
-        machine = kind.make_receiver(host, config, 1 + number, GROUP)
+        machine = makers.make_receiver(host, config, 1 + number, GROUP)
         machines.append(machine)
         host.run(machine, _ignore, lambda offer: SINK)
     network.host("ear").run(listener, _ignore)

@@ -1,81 +1,172 @@
-"""What of a machine can be moved from outside, and what a protocol that can be moved so answers for many machines at once."""
+"""The contract of the fast wing: machines whose state a host can advance from outside, many at a time.
 
-from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+A host may run these in place of a protocol's plain machines; the results are equal. Only hosts and other `fast` folders import
+this. It has three layers, each of which works without the next:
+
+1. A `FastMessage` names the receiver state in which it is a no-op except for advancing to the next state. A `FastMachine` in
+   that state replaces one reference and returns.
+2. A `LockstepGroup` keeps that state once for all machines that have the same, and delivers to the others (`lockstep`).
+3. A sender lists the messages it will send in `Burst`s, which a host carries without a wake-up for each (`lookahead`).
+"""
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+
+from mypy_extensions import mypyc_attr, trait
+
+from protocols.machine import Address, Machine, Message
 
 if TYPE_CHECKING:
-    from protocols.machine import Address, Machine, Message
+    from protocols.fast.lookahead import Burst
 
-__all__ = ["Answers", "Overheard", "Coordinator", "FastState"]
+__all__ = ["Applied", "Coordinator", "FastMachine", "FastMessage", "FastState", "OwnState", "Overheard", "fan_out"]
 
-Answers: TypeAlias = "tuple[list[Machine], list[Machine], list[Machine], list[Machine]]"
-"""Who has no more to do than a whole seat; who followed, the attentive and the others; who is to be told singly."""
-Overheard: TypeAlias = "tuple[list[Machine], list[Machine]]"
-"""Who is attentive now, and who is not."""
+_NO_SLOTS = ()
+# A name, because a type checker takes a literal for all the attributes there are; subclasses have the slots.
+
+Applied: TypeAlias = "tuple[list[Any], list[Any], list[Any], list[Any]]"
+"""Machines by the effect of a message: no effect beyond advancing; advanced and attentive; advanced; to be called singly."""
+Overheard: TypeAlias = "tuple[list[Any], list[Any]]"
+"""Machines that are attentive now, and the others."""
+
+
+def fan_out(machines: Iterable[Machine], message: Message, source: Address, to: Address, now: float) -> None:
+    """Deliver one message to many machines."""
+    for machine in machines:
+        machine.receive(message, source, to, now)
+
+
+@trait
+@mypyc_attr(allow_interpreted_subclasses=True)
+class FastMessage(Message):
+    """A message that names the state of a receiver for which it is a no-op. States are compared by identity."""
+
+    __slots__ = ()
+    expects: Any
+    """Receiver state for which this message is a no-op except for advancing to `next_state`; None for none."""
+    expects_if_complete: Any
+    """The same for a receiver that besides lacks nothing of what was sent."""
+    next_state: Any
+    """The state of a receiver after the message; None where the message does not determine it."""
+
+    @property
+    def redundant(self) -> bool:
+        """Whether a receiver that lacks nothing counts the message as a duplicate."""
+        return False
+
+    def is_irrelevant_to(self, waiting: Any) -> bool:
+        """Whether an incomplete receiver with this `FastState.waiting_for` only advances, as a complete one does."""
+        del waiting
+        return False
 
 
 class Coordinator(Protocol):
-    """Who moves a seat."""
+    """An object that advances the state of machines on their behalf."""
 
-    def release(self, machine: "Machine") -> None:
-        """The machine will have an input of its own."""
+    def release(self, machine: Any) -> None:
+        """Update the machine's own state, because it gets an input of its own."""
 
 
+@trait
+@mypyc_attr(allow_interpreted_subclasses=True)
 class FastState:
-    """What of a machine can be moved from outside: where it stands in the chain of one sender's messages.
+    """The part of a machine's state that can be advanced from outside.
 
-    While `coordinator` is not None, `at`, `heard` and `redundant` are out of date; `Machine.leave_lockstep` brings them up to
-    date.
+    While `coordinator` is not None, `position`, `last_heard` and `duplicates` are out of date; `FastMachine.leave_lockstep`
+    updates them. Subclasses have the attributes as slots.
     """
 
-    __slots__ = ("at", "attentive", "coordinator", "heard", "redundant", "whole")
-
-    def __init__(self, at: Any) -> None:
-        self.at = at
-        """The position; compared by identity."""
-        self.heard = 0.0
-        """When the sender was heard."""
-        self.redundant = 0
-        """Messages of no use that were heard in step."""
-        self.whole = True
-        """Is nothing missing of what was sent?"""
-        self.attentive = False
-        """Does it matter what other machines say?"""
-        self.coordinator: Coordinator | None = None
+    __slots__ = _NO_SLOTS
+    position: Any
+    """The state that messages name; compared by identity."""
+    last_heard: float
+    """When the last message of the sender arrived, in seconds."""
+    duplicates: int
+    """Content received that was of no use."""
+    is_complete: bool
+    """Whether nothing is missing of what was sent."""
+    attentive: bool
+    """Whether feedback of other machines has an effect."""
+    coordinator: Coordinator | None
 
     def waiting_for(self) -> Hashable:
-        """What the machine, idle but not whole, waits to hear of; None when that is not simple.
-
-        Messages say of which waits they are no news (`Message.is_irrelevant_to`).
-        """
+        """Return what an idle, incomplete machine waits for, in terms of `FastMessage.is_irrelevant_to`; None if not simple."""
         return None
 
     def skip(self, loss: Any) -> None:
-        """Note, at the latest before the next input, that an inner message of a run did not come (`foresight.Burst.loss`)."""
+        """Record, at the latest before the next input, the loss of a message of a burst (`Burst.loss`)."""
+        del loss
+
+
+class OwnState(FastState):
+    """The state of a machine that is never advanced with others."""
+
+    __slots__ = ("attentive", "coordinator", "duplicates", "is_complete", "last_heard", "position")
+
+    def __init__(self) -> None:
+        self.position = object()
+        self.last_heard = 0.0
+        self.duplicates = 0
+        self.is_complete = True
+        self.attentive = False
+        self.coordinator = None
+
+
+@trait
+@mypyc_attr(allow_interpreted_subclasses=True)
+class FastMachine(Machine):
+    """A machine that a host can advance from outside. Subclasses have `fast_state` as a slot."""
+
+    __slots__ = ()
+    fast_state: Any
+    """The `FastState`."""
+
+    plans_bursts: ClassVar[bool] = False
+    """Whether `plan_bursts` may return anything."""
+
+    def leave_lockstep(self) -> None:
+        """Become independent of the coordinator; called before every input that does not come through it."""
+        coordinator = self.fast_state.coordinator
+        if coordinator is not None:
+            coordinator.release(self)
+
+    def wake_in_lockstep(self, now: float) -> None:
+        """Do what is due without leaving the lockstep group, and move the deadline; leave the group if that is impossible."""
+        del now
+        self.leave_lockstep()
+
+    def plan_bursts(self) -> "Sequence[Burst]":
+        """Return the messages the machine will send from its deadline on if it gets no input; none if that is not simple."""
+        return ()
 
     @staticmethod
-    def apply_to_incomplete(machines: "list[Machine]", message: "Message", now: float, coordinator: Coordinator) -> "Answers":
-        """A calm message moves those of `coordinator`; what does it do to these, which are not whole or attentive?
+    def receive_batch(machines: Iterable[Any], message: Message, source: Address, to: Address, now: float) -> None:
+        """Deliver a message to machines of this class, with the effect of `receive` on each."""
+        fan_out(machines, message, source, to, now)
 
-        Who has left since, or comes a second time, is passed over. A seat that followed is as after `Machine.receive`, but that
-        the crowd counts what is spare.
+    @staticmethod
+    def apply_to_incomplete(machines: list[Any], message: FastMessage, now: float, coordinator: Coordinator) -> Applied:
+        """Apply a message with `expects_if_complete` to machines that are incomplete or attentive.
+
+        `machines` are of this class; those that `coordinator` does not advance any more, and repetitions, are skipped. The
+        state of a machine that advances is afterwards as after `receive`, except that the coordinator counts the duplicate.
         """
         del message, now
         return [], [], [], [machine for machine in dict.fromkeys(machines) if machine.fast_state.coordinator is coordinator]
 
     @staticmethod
     def overhear_batch(
-        machines: "list[Machine]", message: "Message", source: "Address", to: "Address", now: float, at: Any, heard: float
-    ) -> "Overheard":
-        """Feedback comes to these, which are in step at `at` and heard the sender at `heard`.
+        machines: list[Any], message: Message, source: Address, to: Address, now: float, position: Any, last_heard: float
+    ) -> Overheard:
+        """Deliver feedback to machines of this class, all at `position` with `last_heard`.
 
-        The `at` and `heard` of who is attentive no more are up to date.
+        Both are up to date afterwards in the state of machines that are not attentive any more.
         """
-        answers: Overheard = [], []
-        attentive, others = answers
+        attentive: list[Any] = []
+        others: list[Any] = []
         for machine in machines:
-            fast_state = machine.fast_state
-            fast_state.at, fast_state.heard = at, heard
+            state: Any = machine.fast_state
+            state.position, state.last_heard = position, last_heard
             machine.receive(message, source, to, now)
-            (attentive if fast_state.attentive else others).append(machine)
-        return answers
+            (attentive if state.attentive else others).append(machine)
+        return attentive, others

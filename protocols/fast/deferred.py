@@ -1,50 +1,46 @@
-"""What machines that are moved together have missed, until each is told something and notes it.
+"""Losses of machines in lockstep, recorded per message and applied to a machine's state at its next input.
 
-Messages of runs (`protocols.fast.lookahead`) are numbered in the order they come. Who misses one sees so only from a later one:
-what
-is missing at the very end of what came is not noticed yet.
+Messages of bursts (`protocols.fast.lookahead`) are numbered in the order they arrive. A machine notices a loss only when a
+later message arrives, so losses at the very end are not applied yet.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from protocols.fast.contract import Coordinator, FastState
+    from protocols.fast.contract import Coordinator, FastMachine
     from protocols.fast.lookahead import Burst
-    from protocols.machine import Machine
 
 __all__ = ["DeferredLosses", "Missed"]
 
 Missed: TypeAlias = "tuple[Burst, int, int, float | None, Sequence[int]]"
-"""A message that some do not hear: its run, which of it, its number, when the one before was heard, and their places.
-
-The time is None for the first after what all have heard.
+"""A message that some machines lost: its burst, its place in the burst, its number, when the message before arrived (seconds),
+and the indices of the machines. The time is None for the first after what all have received.
 """
 
 
 class DeferredLosses:
-    """Who owes what: numbers of messages, ascending."""
+    """The numbers of lost messages by machine, ascending."""
 
     __slots__ = ("_messages", "following", "losses", "of")
 
     def __init__(self) -> None:
-        self.of: dict[Machine, list[int]] = {}
+        self.of: dict[FastMachine, list[int]] = {}
         self.following = -1
-        """The message that has not come yet."""
+        """The number of the next message to arrive."""
         self.losses: dict[int, Any] = {}
-        """Of each that somebody owes, what `FastState.skip` is to note."""
-        # Of each: a run, which of it, and when who missed it had heard the sender before.
+        """What `FastState.skip` is to record, by number."""
+        # By number: the burst, the place in it, and when a machine that lost the message had received the one before.
         self._messages: dict[int, tuple[Burst, int, float]] = {}
 
-    def add(self, missed: "Iterable[Missed]", machines: "list[Machine]", coordinator: "Coordinator", heard: float) -> None:
-        """Messages miss some of the machines; who of these moves with `coordinator` owes them. All were heard last at
-        `heard`."""
+    def add(self, missed: "Iterable[Missed]", machines: "list[FastMachine]", coordinator: "Coordinator", heard: float) -> None:
+        """Record the losses of those of `machines` that `coordinator` advances. All received their last message at `heard`."""
         deferred = self.of
-        for run, nth, number, before, out in missed:
-            self._messages[number] = run, nth, heard if before is None else before
-            self.losses[number] = run.loss(nth)
-            for place in out:
-                machine = machines[place]
+        for burst, nth, number, before, lost_by in missed:
+            self._messages[number] = burst, nth, heard if before is None else before
+            self.losses[number] = burst.loss(nth)
+            for index in lost_by:
+                machine = machines[index]
                 if machine.fast_state.coordinator is coordinator:
                     known = deferred.get(machine)
                     if known is None:
@@ -52,31 +48,31 @@ class DeferredLosses:
                     else:
                         known.append(number)
 
-    def take_all(self) -> "dict[Machine, list[int]]":
-        """Who owes what, to be settled now; nobody owes anything from now on, but what is put back."""
+    def take_all(self) -> "dict[FastMachine, list[int]]":
+        """Remove and return all losses, to be applied now."""
         deferred, self.of = self.of, {}
         return deferred
 
     def forget(self) -> None:
-        """What nobody owes any more is of no interest."""
+        """Forget the messages if no loss is left."""
         if not self.of:
             self._messages.clear()
             self.losses.clear()
 
-    def run_of(self, number: int) -> "Burst | None":
-        """The run of a message that somebody may owe."""
+    def burst_of(self, number: int) -> "Burst | None":
+        """Return the burst of a message that a machine may have lost."""
         message = self._messages.get(number)
         return None if message is None else message[0]
 
     def split(self, numbers: list[int]) -> tuple[list[int], list[int]]:
-        """Of what a machine owes: what it has noticed, and what it has not."""
+        """Split a machine's losses into those before a message it received, and those after the last it received."""
         end, last = len(numbers), self.following - 1
         while end and numbers[end - 1] == last:
             end -= 1
             last -= 1
         return numbers[:end], numbers[end:]
 
-    def stand_before(self, fast_state: "FastState", number: int) -> None:
-        """The seat's owner has heard nothing since it missed this message."""
-        run, nth, heard = self._messages[number]
-        fast_state.at, fast_state.heard = run.position(nth), heard
+    def set_before(self, state: Any, number: int) -> None:
+        """Set a machine's state to that before a message after which it received nothing."""
+        burst, nth, heard = self._messages[number]
+        state.position, state.last_heard = burst.position(nth), heard

@@ -1,412 +1,470 @@
-"""Many machines that hear the same messages: those in step with the sender are moved together, and only the others are told.
+"""Lockstep: the state of many machines that are in the same state is kept and advanced once.
 
-A sender's messages form a chain of positions (`Message.expects`, `expects_if_complete`, `next_state`). A machine that stands
-exactly where a message
-begins has nothing to do but to move its `FastState`; when thousands do, one shared `Coordinator` moves for all. What is told
-singly:
-machines that missed something until they stand where the others stand, those that lack something whenever repairs come,
-those that may speak whenever others speak. The outcome is that of `fan_out`, which the strict engine proves.
+The messages of a sender form a chain of positions (`FastMessage.expects`, `expects_if_complete`, `next_state`). For a machine
+at the position a message expects, the message only replaces that position; a `LockstepGroup` replaces it once for all of them.
+It calls the others: diverged machines, which lost a message, until they are at the group's position again; incomplete machines,
+when a repair comes; attentive machines, when feedback comes. The outcome is that of plain machines called one by one.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from protocols.fast.contract import Answers, FastState
+from protocols.fast.contract import FastMachine, FastMessage, FastState, OwnState, fan_out
 from protocols.fast.deferred import DeferredLosses, Missed
+from protocols.machine import Address, Machine, Message
 
 if TYPE_CHECKING:
     from protocols.fast.lookahead import Burst
-    from protocols.machine import Address, Machine, Message
 
-__all__ = ["LockstepGroup", "Late", "fan_out"]
+__all__ = ["Late", "LockstepGroup", "has_fast_machines"]
 
 
-def fan_out(machines: "Iterable[Machine]", message: "Message", source: "Address", to: "Address", now: float) -> None:
-    """Deliver one message to many machines: the tight loop of the simulator."""
-    for machine in machines:
-        machine.receive(message, source, to, now)
+def has_fast_machines(machines: Iterable[Machine]) -> bool:
+    """Return whether any of the machines can be advanced by a `LockstepGroup`."""
+    return any(isinstance(machine, FastMachine) for machine in machines)
+
+
+class _PlainMember(FastMachine):
+    """A machine without a fast state among others that have one: it receives every message singly."""
+
+    __slots__ = ("_inner", "fast_state")
+
+    def __init__(self, inner: Machine) -> None:
+        super().__init__(inner.ports)
+        self._inner = inner
+        self.fast_state = OwnState()
+
+    def start(self, now: float) -> None:
+        """Start the machine."""
+        self._inner.start(now)
+
+    def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """Pass the message on."""
+        self._inner.receive(message, source, to, now)
+
+    def wake(self, now: float) -> None:
+        """Wake the machine."""
+        self._inner.wake(now)
+
+    def counts(self) -> dict[str, int]:
+        """Return the counters of the machine."""
+        return self._inner.counts()
 
 
 class Late(Protocol):
-    """Who moves a crowd only when somebody looks."""
+    """A lookahead that advances the group later than messages arrive: whenever the group's state is needed."""
 
     def sync(self) -> None:
-        """Move it as far as it has come by now."""
+        """Advance the group to the present."""
 
     def wake_in_lockstep(self) -> None:
-        """Not all may be where the next message begins: it has to be told at its time, then."""
+        """Note that machines may have diverged, so that the next message has to be delivered at its time."""
 
     def unfold(self) -> None:
-        """Go on without it."""
+        """Go on without lookahead."""
 
 
 class LockstepGroup:
-    """The machines of one audience; made anew when the audience changes."""
+    """The machines that receive the same messages, e.g. the members of a multicast group behind one switch.
+
+    `machines` is not copied and must not change; messages that some of them lose are given with the indices of these.
+    """
 
     __slots__ = (
-        "_at",
         "_attentive",
         "_deferred",
-        "_heard",
-        "_lacking",
+        "_diverged",
+        "_duplicates",
+        "_has_repetitions",
+        "_incomplete",
+        "_last_heard",
         "_machines",
-        "_receive_all",
-        "_spare",
-        "_stale",
-        "_strays",
+        "_position",
+        "_receive_batch",
         "late",
     )
 
-    def __init__(self, machines: "list[Machine]") -> None:
-        self._machines = machines
+    def __init__(self, machines: list[Any]) -> None:
         kind = type(machines[0])
-        alike = all(type(machine) is kind for machine in machines)
-        self._receive_all = machines[0].receive_batch if alike else fan_out
-        self._at: object = object()
-        self._heard = 0.0
-        self._spare = 0
-        self._strays: list[Machine] = list(machines)
-        # In step, but told singly: those that lack something when repairs come (by what they wait for), the attentive when
-        # others speak, too.
-        # Who has left the crowd since is passed over.
-        self._lacking: dict[Hashable, list[Machine]] = {}
-        self._attentive: list[Machine] = []
-        # May somebody be among the attentive twice?
-        self._stale = False
-        # What those in step have missed and not noted yet.
+        are_alike = all(type(machine) is kind for machine in machines)
+        if not are_alike:
+            machines = [machine if isinstance(machine, FastMachine) else _PlainMember(machine) for machine in machines]
+        self._machines: list[FastMachine] = machines
+        self._receive_batch: Callable[..., None] = machines[0].receive_batch if are_alike else fan_out
+        self._position: object = object()
+        self._last_heard = 0.0
+        self._duplicates = 0
+        self._diverged: list[FastMachine] = list(self._machines)
+        # In lockstep, but called when repairs come: incomplete machines by what they wait for; or when feedback comes:
+        # attentive ones. Machines that have left the group since are skipped.
+        self._incomplete: dict[Hashable, list[FastMachine]] = {}
+        self._attentive: list[FastMachine] = []
+        # Whether a machine may be listed as attentive twice.
+        self._has_repetitions = False
         self._deferred = DeferredLosses()
         self.late: Late | None = None
-        """Who moves the crowd later than messages arrive, and makes up for it before anything else happens here."""
+        """The lookahead that advances the group, if any."""
+
+    # -- lookahead -------------------------------------------------------------------------------------------------
 
     def stands_at(self, position: object) -> bool:
-        """Do all stand there, so that a message that begins there only moves them?"""
-        return self._at is position and not self._strays
+        """Return whether all machines are at this position, so that a message that expects it only advances them."""
+        return self._position is position and not self._diverged
 
     def move(self, position: object, heard: float, following: int) -> None:
-        """Those in step got messages that lead there, and had nothing else to do, but for what they `defer`; which comes
-        next."""
-        self._at = position
-        self._heard = heard
+        """Advance the group over messages without another effect, the last received at `heard` seconds.
+
+        Losses among them are given to `defer` before. `following` is the number of the next message.
+        """
+        self._position = position
+        self._last_heard = heard
         self._deferred.following = following
 
     def defer(self, missed: Iterable[Missed]) -> None:
-        """Inner messages of runs miss some, who stay in step; `move` has to follow. They are numbered as they come."""
-        self._deferred.add(missed, self._machines, self, self._heard)
+        """Defer losses of deferrable messages, whose receivers stay in lockstep; `move` has to follow."""
+        self._deferred.add(missed, self._machines, self, self._last_heard)
 
     def pass_on(
-        self, run: "Burst", nth: int, number: int, source: "Address", to: "Address", now: float, out: Sequence[int]
+        self, burst: "Burst", nth: int, number: int, source: Address, to: Address, now: float, lost_by: Sequence[int]
     ) -> None:
-        """A message of a run comes: tell it to those out of step, and at its turn to all it concerns; `out` are who miss it.
+        """Deliver burst message `nth`, which has the number `number` on this path.
 
-        Who is in step and misses an inner one owes it.
+        Diverged machines receive it at once, machines in lockstep only if it is visible. `lost_by` are the indices of machines
+        that lost it; the loss of a deferrable message is recorded and applied at the machine's next input.
         """
-        before = self._deferred.run_of(number - 1)
-        if before is not None and before is not run and not run.reveals_loss_of(before):
+        before = self._deferred.burst_of(number - 1)
+        if before is not None and before is not burst and not burst.reveals_loss_of(before):
             self.call_in()
-        if self._at is not run.position(nth) or not run.is_deferrable(nth):
-            self.deliver(run.message(nth), source, to, now, out)
-        elif run.next_visible(nth) == nth:
-            self._take_turn(run, nth, number, source, to, now, out)
+        if self._position is not burst.position(nth) or not burst.is_deferrable(nth):
+            self._deliver(burst.message(nth), source, to, now, lost_by)
+        elif burst.next_visible(nth) == nth:
+            self._deliver_visible(burst, nth, number, source, to, now, lost_by)
         else:
-            diverged = self._strays
-            self.defer([(run, nth, number, None, out)])
-            self.move(run.position(nth + 1), now, number + 1)
+            diverged = self._diverged
+            self.defer([(burst, nth, number, None, lost_by)])
+            self.move(burst.position(nth + 1), now, number + 1)
             if diverged:
-                gone = set(self._at_places(out))
-                self._strays = [machine for machine in diverged if machine in gone]
-                self._tell([machine for machine in diverged if machine not in gone], run.message(nth), source, to, now)
+                lost = set(self._at(lost_by))
+                self._diverged = [machine for machine in diverged if machine in lost]
+                received = [machine for machine in diverged if machine not in lost]
+                self._call(received, burst.message(nth), source, to, now)
 
-    def _take_turn(
-        self, run: "Burst", nth: int, number: int, source: "Address", to: "Address", now: float, out: Sequence[int]
+    def _deliver_visible(
+        self, burst: "Burst", nth: int, number: int, source: Address, to: Address, now: float, lost_by: Sequence[int]
     ) -> None:
-        """An inner message of a run concerns some. Who is in step and misses it owes it."""
+        """Deliver a visible, deferrable message of a burst; machines in lockstep that lost it stay in lockstep."""
         deferred = self._deferred
-        excused: list[Machine] = []
-        gone: list[Machine] = []
-        for machine in self._at_places(out):
-            fast_state: FastState = machine.fast_state
-            (excused if fast_state.coordinator is self else gone).append(machine)
+        staying: list[FastMachine] = []
+        lost: list[FastMachine] = []
+        for machine in self._at(lost_by):
+            state: FastState = machine.fast_state
+            (staying if state.coordinator is self else lost).append(machine)
         if deferred.of:
-            self._collect(gone, excused)
-        message, heard = run.message(nth), self._heard
-        for machine in excused:
-            # Passed over, until all others have heard it.
+            self._apply_revealed(lost, staying)
+        message, heard = burst.message(nth), self._last_heard
+        for machine in staying:
+            # So that they are skipped while the message is applied to the others.
             machine.fast_state.coordinator = None
         deferred.following = number + 1
-        self._heed(message, source, to, now, gone)
-        for machine in excused:
-            fast_state = machine.fast_state
-            fast_state.coordinator = self
-            fast_state.redundant -= message.redundant
-        self._list(excused)
-        self.defer([(run, nth, number, heard, out)])
+        self._apply(message, source, to, now, lost)
+        for machine in staying:
+            state = machine.fast_state
+            state.coordinator = self
+            state.duplicates -= message.redundant
+        self._list(staying)
+        self.defer([(burst, nth, number, heard, lost_by)])
 
-    def _at_places(self, places: Sequence[int]) -> "list[Machine]":
+    def _at(self, indices: Sequence[int]) -> list[FastMachine]:
         machines = self._machines
-        return [machines[place] for place in places]
+        return [machines[index] for index in indices]
 
-    def _settle(self, machine: "Machine", numbers: list[int]) -> list[int]:
-        """The machine notes what it owes. Returned is what it has not noticed yet."""
-        noticed, left = self._deferred.split(numbers)
-        if self._note(machine, noticed):
-            self._list([machine])
-        return left
-
-    def _note(self, machine: "Machine", numbers: list[int]) -> bool:
-        """The machine, which is in step, notes that these are missing; True when it is to be listed for it."""
-        fast_state: FastState = machine.fast_state
-        known, losses = fast_state.attentive or not fast_state.whole, self._deferred.losses
-        for number in numbers:
-            fast_state.skip(losses[number])
-        return not known
-
-    def _stray(self, machine: "Machine", numbers: list[int]) -> None:
-        """The machine has not heard anything since it missed these, and something else happens."""
-        self._let_go(machine.fast_state)
-        self._deferred.stand_before(machine.fast_state, numbers[0])
-        self._strays.append(machine)
-
-    def _collect(self, lost_by: "list[Machine]", excused: "list[Machine]") -> None:
-        """The next message has come, but not to the `lost_by`: the others note what they owe. The `excused` go on owing."""
-        deferred, gone, spared = self._deferred, set(lost_by), set(excused)
-        noted: list[Machine] = []
-        for machine, numbers in deferred.take_all().items():
-            if machine in spared:
-                deferred.of[machine] = numbers
-            elif machine not in gone:
-                if self._note(machine, numbers):
-                    noted.append(machine)
-            elif left := self._settle(machine, numbers):
-                self._stray(machine, left)
-        self._list(noted)
-        deferred.forget()
+    # -- deferred losses -------------------------------------------------------------------------------------------
 
     def call_in(self) -> None:
-        """Something else than the next message happens to all: nobody owes anything."""
+        """Apply all deferred losses; called before an event other than the next message."""
         deferred = self._deferred
         if deferred.of:
             for machine, numbers in deferred.take_all().items():
-                left = self._settle(machine, numbers)
-                if left:
-                    self._stray(machine, left)
+                unrevealed = self._apply_losses(machine, numbers)
+                if unrevealed:
+                    self._diverge(machine, unrevealed)
             deferred.forget()
 
-    def tell(self, message: "Message", source: "Address", to: "Address", now: float, out: Sequence[int]) -> None:
-        """Deliver a message to all machines but those at the places `out`."""
+    def _apply_losses(self, machine: FastMachine, numbers: list[int]) -> list[int]:
+        """Apply the losses a machine could notice, those before a message it received; return the others."""
+        revealed, unrevealed = self._deferred.split(numbers)
+        if self._skip(machine, revealed):
+            self._list([machine])
+        return unrevealed
+
+    def _apply_revealed(self, lost_by: list[FastMachine], staying: list[FastMachine]) -> None:
+        """Apply the deferred losses of machines that received the next message.
+
+        The `lost_by` lost it and diverge; the `staying` lost it, too, and keep their losses.
+        """
+        deferred, lost, kept = self._deferred, set(lost_by), set(staying)
+        listed: list[FastMachine] = []
+        for machine, numbers in deferred.take_all().items():
+            if machine in kept:
+                deferred.of[machine] = numbers
+            elif machine not in lost:
+                if self._skip(machine, numbers):
+                    listed.append(machine)
+            elif unrevealed := self._apply_losses(machine, numbers):
+                self._diverge(machine, unrevealed)
+        self._list(listed)
+        deferred.forget()
+
+    def _skip(self, machine: FastMachine, numbers: list[int]) -> bool:
+        """Record losses in a machine's state; return whether it has to be listed because of them."""
+        state: FastState = machine.fast_state
+        is_listed, losses = state.attentive or not state.is_complete, self._deferred.losses
+        for number in numbers:
+            state.skip(losses[number])
+        return not is_listed
+
+    def _diverge(self, machine: FastMachine, unrevealed: list[int]) -> None:
+        """Let a machine leave the group at the position before the first message whose loss it could not notice."""
+        self._update(machine.fast_state)
+        self._deferred.set_before(machine.fast_state, unrevealed[0])
+        self._diverged.append(machine)
+
+    # -- messages --------------------------------------------------------------------------------------------------
+
+    def tell(self, message: Message, source: Address, to: Address, now: float, lost_by: Sequence[int]) -> None:
+        """Deliver a message to all machines but those at the indices `lost_by`."""
         late = self.late
         if late is None:
-            self.deliver(message, source, to, now, out)
+            self._deliver(message, source, to, now, lost_by)
         else:
             late.sync()
             if not message.is_feedback:
                 self.call_in()
-                self.deliver(message, source, to, now, out)
+                self._deliver(message, source, to, now, lost_by)
                 late.wake_in_lockstep()
-            elif self._attentive or self._strays:
-                # Who is in step stays so.
-                moved = bool(self._strays)
-                self._overhear(message, source, to, now, self._at_places(out))
-                if moved:
+            elif self._attentive or self._diverged:
+                # Machines in lockstep stay in lockstep.
+                had_diverged = bool(self._diverged)
+                self._overhear(message, source, to, now, self._at(lost_by))
+                if had_diverged:
                     late.wake_in_lockstep()
 
-    def deliver(self, message: "Message", source: "Address", to: "Address", now: float, out: Sequence[int]) -> None:
-        """As `tell`, while nothing is to be made up for and this is the next message to those who owe."""
-        lost_by = self._at_places(out)
+    def _deliver(self, message: Message, source: Address, to: Address, now: float, indices: Sequence[int]) -> None:
+        """Deliver a message, given that the group is up to date and machines with deferred losses expect no other one."""
+        lost_by = self._at(indices)
         if self._deferred.of:
-            self._collect(lost_by, [])
-        at = self._at
-        if message.expects is at:
-            diverged = self._strays
-            self._strays = []
+            self._apply_revealed(lost_by, [])
+        position = self._position
+        if not isinstance(message, FastMessage):
+            if message.is_feedback:
+                self._overhear(message, source, to, now, lost_by)
+            else:
+                self._call_all(message, None, source, to, now, lost_by)
+        elif message.expects is position:
+            diverged = self._diverged
+            self._diverged = []
             if lost_by:
                 diverged = _without(diverged, lost_by)
                 self._leave_behind(lost_by)
-            self._at = message.next_state
-            self._heard = now
+            self._position = message.next_state
+            self._last_heard = now
             if diverged:
-                self._tell(diverged, message, source, to, now)
-        elif message.expects_if_complete is at:
-            self._heed(message, source, to, now, lost_by)
-        elif message.is_feedback:
-            self._overhear(message, source, to, now, lost_by)
+                self._call(diverged, message, source, to, now)
+        elif message.expects_if_complete is position:
+            self._apply(message, source, to, now, lost_by)
         else:
-            self._tell_all(message, source, to, now, lost_by)
+            self._call_all(message, message.next_state, source, to, now, lost_by)
+
+    def _apply(self, message: FastMessage, source: Address, to: Address, now: float, lost_by: list[FastMachine]) -> None:
+        """Deliver a message that only advances complete machines, and may concern incomplete and attentive ones."""
+        called, self._diverged = self._diverged, []
+        if lost_by:
+            called = _without(called, lost_by)
+            self._leave_behind(lost_by)
+        before, incomplete, attentive = (self._position, self._last_heard, self._duplicates), self._incomplete, self._attentive
+        concerned = [waiting for waiting in incomplete if waiting is None or not message.is_irrelevant_to(waiting)]
+        groups = [incomplete.pop(waiting) for waiting in concerned]
+        self._attentive = []
+        self._position, self._last_heard = message.next_state, now
+        self._duplicates += message.redundant
+        for waiting, group in zip(concerned, groups, strict=True):
+            unchanged = self._apply_to(group, message, now, before, called)
+            if unchanged:
+                incomplete[waiting] = unchanged + incomplete[waiting] if waiting in incomplete else unchanged
+        if attentive:
+            self._attentive += self._apply_to(attentive, message, now, before, called)
+        if called:
+            self._call(called, message, source, to, now)
+
+    def _apply_to(
+        self,
+        group: list[FastMachine],
+        message: FastMessage,
+        now: float,
+        before: tuple[Any, float, int],
+        called: list[FastMachine],
+    ) -> list[FastMachine]:
+        """Apply a message to machines; return those it only advanced. Those to be called singly are added to `called`.
+
+        `before` is position, time of the last message and number of duplicates of the group before the message.
+        """
+        unchanged, attentive, advanced, others = group[0].apply_to_incomplete(group, message, now, self)
+        for machine in others:
+            state: Any = machine.fast_state
+            state.position, state.last_heard, duplicates = before
+            state.duplicates += duplicates
+            state.coordinator = None
+        called += others
+        self._attentive += attentive
+        self._list(advanced)
+        return unchanged
+
+    def _overhear(self, message: Message, source: Address, to: Address, now: float, lost_by: list[FastMachine]) -> None:
+        """Deliver feedback: it advances no machine, and concerns diverged and attentive ones."""
+        lost = set(lost_by)
+        for machine in _without(self._diverged, lost_by):
+            machine.receive(message, source, to, now)
+        attentive = self._attentive
+        if self._has_repetitions:
+            attentive, self._has_repetitions = list(dict.fromkeys(attentive)), False
+        deferred = self._deferred.of
+        called: list[FastMachine] = []
+        self._attentive = []
+        for machine in attentive:
+            if machine.fast_state.coordinator is not self:
+                continue
+            if machine in lost:
+                self._attentive.append(machine)
+            elif machine in deferred and self._is_behind(machine):
+                machine.receive(message, source, to, now)
+                self._list([machine])
+            else:
+                called.append(machine)
+        if called:
+            position, heard = self._position, self._last_heard
+            attentive, others = called[0].overhear_batch(called, message, source, to, now, position, heard)
+            self._attentive += attentive
+            self._list(others)
+
+    def _is_behind(self, machine: FastMachine) -> bool:
+        """Apply the losses a machine could notice; if there are others, put its state before them and return True."""
+        deferred = self._deferred
+        unrevealed = self._apply_losses(machine, deferred.of.pop(machine))
+        if unrevealed:
+            deferred.of[machine] = unrevealed
+            deferred.set_before(machine.fast_state, unrevealed[0])
+        return bool(unrevealed)
+
+    def _call(self, machines: list[FastMachine], message: Message, source: Address, to: Address, now: float) -> None:
+        """Call machines that are not in lockstep."""
+        self._receive_batch(machines, message, source, to, now)
+        self._join(machines)
+
+    def _call_all(
+        self, message: Message, next_state: Any, source: Address, to: Address, now: float, lost_by: list[FastMachine]
+    ) -> None:
+        """Call all machines; those at `next_state` afterwards are in lockstep."""
+        machines = self._machines
+        for machine in machines:
+            if machine.fast_state.coordinator is self:
+                self._update(machine.fast_state)
+            else:
+                machine.leave_lockstep()
+        self._diverged = list(lost_by)
+        self._incomplete, self._attentive = {}, []
+        self._position = next_state if next_state is not None else object()
+        self._last_heard = now
+        self._call(_without(list(machines), lost_by), message, source, to, now)
+
+    # -- membership ------------------------------------------------------------------------------------------------
 
     def gather(self) -> None:
-        """Who stands where the others stand, after an input that did not come through the crowd, is in step again."""
-        diverged = self._strays
+        """Take diverged machines that are at the group's position into lockstep again."""
+        diverged = self._diverged
         if diverged:
-            self._strays = []
-            self._divide(diverged)
+            self._diverged = []
+            self._join(diverged)
 
-    def release(self, machine: "Machine") -> None:
-        """The machine will have an input of its own."""
+    def release(self, machine: FastMachine) -> None:
+        """Update the machine's own state, because it gets an input of its own; it has diverged then."""
         late = self.late
         if late is not None:
             late.sync()
         numbers = self._deferred.of.pop(machine, None)
-        left = None if numbers is None else self._settle(machine, numbers)
-        if left:
-            self._stray(machine, left)
+        unrevealed = None if numbers is None else self._apply_losses(machine, numbers)
+        if unrevealed:
+            self._diverge(machine, unrevealed)
         elif machine.fast_state.coordinator is self:
-            self._let_go(machine.fast_state)
-            self._strays.append(machine)
+            self._update(machine.fast_state)
+            self._diverged.append(machine)
         if late is not None:
             late.wake_in_lockstep()
 
-    def heard(self, machine: "Machine") -> float | None:
-        """When the sender was heard by a machine in step; None when it has missed the last of what came."""
+    def heard(self, machine: FastMachine) -> float | None:
+        """Return when a machine in lockstep received its last message; None when it lost the latest of the group."""
         if self.late is not None:
             self.late.sync()
         numbers = self._deferred.of.get(machine)
-        return None if numbers is not None and self._deferred.split(numbers)[1] else self._heard
+        return None if numbers is not None and self._deferred.split(numbers)[1] else self._last_heard
 
     def dissolve(self) -> None:
-        """Every machine stands alone again; the crowd is not used any more."""
+        """Make every machine independent; the group is not used any more."""
         if self.late is not None:
             self.late.unfold()
         self.call_in()
         for machine in self._machines:
             if machine.fast_state.coordinator is self:
-                self._let_go(machine.fast_state)
-        self._at = object()
+                self._update(machine.fast_state)
+        self._position = object()
 
-    def _let_go(self, fast_state: FastState) -> None:
-        fast_state.at = self._at
-        fast_state.heard = self._heard
-        fast_state.redundant += self._spare
-        fast_state.coordinator = None
-        if fast_state.attentive:
-            self._stale = True
+    def _update(self, state: Any) -> None:
+        """Copy the group's state to a machine, which is not in lockstep any more."""
+        state.position = self._position
+        state.last_heard = self._last_heard
+        state.duplicates += self._duplicates
+        state.coordinator = None
+        if state.attentive:
+            self._has_repetitions = True
 
-    def _leave_behind(self, lost_by: "list[Machine]") -> None:
-        """These did not get the message that moves the others."""
+    def _leave_behind(self, lost_by: list[FastMachine]) -> None:
+        """Let machines diverge that lost the message with which the group advances."""
         for machine in lost_by:
             if machine.fast_state.coordinator is self:
-                self._let_go(machine.fast_state)
-        self._strays += lost_by
+                self._update(machine.fast_state)
+        self._diverged += lost_by
 
-    def _heed(self, message: "Message", source: "Address", to: "Address", now: float, lost_by: "list[Machine]") -> None:
-        """A calm message moves all in step, and concerns some of those that lack something and the attentive."""
-        told, self._strays = self._strays, []
-        if lost_by:
-            told = _without(told, lost_by)
-            self._leave_behind(lost_by)
-        before, lacking, attentive = (self._at, self._heard, self._spare), self._lacking, self._attentive
-        concerned = [waits for waits in lacking if waits is None or not message.is_irrelevant_to(waits)]
-        groups = [lacking.pop(waits) for waits in concerned]
-        self._attentive = []
-        self._at, self._heard, self._spare = message.next_state, now, self._spare + message.redundant
-        for at, waits in enumerate(concerned):
-            left = self._heed_group(groups[at], message, now, before, told)
-            if left:
-                lacking[waits] = left + lacking[waits] if waits in lacking else left
-        if attentive:
-            self._attentive += self._heed_group(attentive, message, now, before, told)
-        if told:
-            self._tell(told, message, source, to, now)
-
-    def _heed_group(
-        self, group: "list[Machine]", message: "Message", now: float, before: tuple[Any, float, int], told: "list[Machine]"
-    ) -> "list[Machine]":
-        """Who of a group has no more to do than a whole seat; who has to be told singly is added to `told`, out of step."""
-        answers: Answers = group[0].fast_state.apply_to_incomplete(group, message, now, self)
-        left, attentive, followed, others = answers
-        for machine in others:
-            fast_state: FastState = machine.fast_state
-            fast_state.at, fast_state.heard, redundant = before
-            fast_state.redundant += redundant
-            fast_state.coordinator = None
-        told += others
-        self._attentive += attentive
-        self._list(followed)
-        return left
-
-    def _list(self, machines: "list[Machine]") -> None:
-        """These are in step: note which of them are to be told singly of what."""
-        lacking, attentive = self._lacking, self._attentive
+    def _join(self, machines: list[FastMachine]) -> None:
+        """Take machines at the group's position into lockstep; the others have diverged."""
+        position, duplicates, diverged = self._position, self._duplicates, self._diverged
+        joined: list[FastMachine] = []
         for machine in machines:
-            fast_state: FastState = machine.fast_state
-            if fast_state.attentive:
+            state: FastState = machine.fast_state
+            if state.position is position:
+                state.coordinator = self
+                state.duplicates -= duplicates
+                joined.append(machine)
+            else:
+                diverged.append(machine)
+        self._list(joined)
+
+    def _list(self, machines: list[FastMachine]) -> None:
+        """List machines in lockstep that some messages concern: attentive and incomplete ones."""
+        incomplete, attentive = self._incomplete, self._attentive
+        for machine in machines:
+            state: FastState = machine.fast_state
+            if state.attentive:
                 attentive.append(machine)
-            elif not fast_state.whole:
-                waits = fast_state.waiting_for()
-                group = lacking.get(waits)
+            elif not state.is_complete:
+                waiting = state.waiting_for()
+                group = incomplete.get(waiting)
                 if group is None:
-                    lacking[waits] = [machine]
+                    incomplete[waiting] = [machine]
                 else:
                     group.append(machine)
 
-    def _tell(self, machines: "list[Machine]", message: "Message", source: "Address", to: "Address", now: float) -> None:
-        """Tell machines that are out of step."""
-        self._receive_all(machines, message, source, to, now)
-        self._divide(machines)
 
-    def _divide(self, machines: "list[Machine]") -> None:
-        """Of these, who stands where the others stand is in step; the others are strays."""
-        at, redundant, diverged = self._at, self._spare, self._strays
-        in_step: list[Machine] = []
-        for machine in machines:
-            fast_state: FastState = machine.fast_state
-            if fast_state.at is at:
-                fast_state.coordinator = self
-                fast_state.redundant -= redundant
-                in_step.append(machine)
-            else:
-                diverged.append(machine)
-        self._list(in_step)
-
-    def _overhear(self, message: "Message", source: "Address", to: "Address", now: float, lost_by: "list[Machine]") -> None:
-        """Feedback moves nobody, and the others need not hear it."""
-        gone = set(lost_by)
-        for machine in _without(self._strays, lost_by):
-            machine.receive(message, source, to, now)
-        attentive = self._attentive
-        if self._stale:
-            attentive, self._stale = list(dict.fromkeys(attentive)), False
-        deferred = self._deferred.of
-        told: list[Machine] = []
-        self._attentive = []
-        for machine in attentive:
-            if machine.fast_state.coordinator is not self:
-                continue
-            if machine in gone:
-                self._attentive.append(machine)
-            elif machine in deferred and self._looks_back(machine):
-                machine.receive(message, source, to, now)
-                self._list([machine])
-            else:
-                told.append(machine)
-        if told:
-            attentive, others = told[0].fast_state.overhear_batch(told, message, source, to, now, self._at, self._heard)
-            self._attentive += attentive
-            self._list(others)
-
-    def _looks_back(self, machine: "Machine") -> bool:
-        """One that owes hears feedback: it notes what it has noticed. True when it stands before the rest."""
-        deferred = self._deferred
-        left = self._settle(machine, deferred.of.pop(machine))
-        if left:
-            deferred.of[machine] = left
-            deferred.stand_before(machine.fast_state, left[0])
-        return bool(left)
-
-    def _tell_all(self, message: "Message", source: "Address", to: "Address", now: float, lost_by: "list[Machine]") -> None:
-        machines = self._machines
-        for machine in machines:
-            if machine.fast_state.coordinator is self:
-                self._let_go(machine.fast_state)
-            else:
-                machine.leave_lockstep()
-        self._strays = list(lost_by)
-        self._lacking, self._attentive = {}, []
-        self._at = message.next_state if message.next_state is not None else object()
-        self._heard = now
-        self._tell(_without(list(machines), lost_by), message, source, to, now)
-
-
-def _without(machines: "list[Machine]", lost_by: "list[Machine]") -> "list[Machine]":
+def _without(machines: list[FastMachine], lost_by: list[FastMachine]) -> list[FastMachine]:
     if not lost_by:
         return machines
-    gone = set(lost_by)
-    return [machine for machine in machines if machine not in gone]
+    lost = set(lost_by)
+    return [machine for machine in machines if machine not in lost]

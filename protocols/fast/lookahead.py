@@ -1,40 +1,37 @@
-"""What a sender will say if nothing comes between: lets a host carry many messages at the cost of one wake-up.
+"""What a sender will send if it gets no input: a host can carry many messages at the cost of one wake-up.
 
-A machine that `plans_bursts` promises a `Burst` of messages after a wake-up. The host may carry them as if it had woken it for
-each,
-and tells it with `Burst.note` how many were sent and with `Burst.end` that these are all, before its next input, whatever that
-is.
-Before an input that may leave the promise as it is, a machine can ask its `BurstCarrier` for the first alone. A host may also
-never
-ask.
+A machine with `plans_bursts` lists its next messages as `Burst`s after a wake-up. The host may carry them as if it had woken
+the machine for each. Before the machine's next input it calls `Burst.commit` with the number of messages sent so far, and
+`Burst.end`. Before an input that may leave the burst valid, the machine can ask the `BurstCarrier` for the first alone. A host
+need not ask for bursts at all.
 """
 
 from abc import ABC, abstractmethod
 from math import inf
 from typing import Any, Protocol
 
-from protocols.machine import Address, Message
+from protocols.fast.contract import FastMessage
+from protocols.machine import Address
 
-__all__ = ["BurstCarrier", "Burst"]
+__all__ = ["Burst", "BurstCarrier"]
 
 
 class BurstCarrier(Protocol):
-    """Who carries a run."""
+    """The part of a host that carries bursts."""
 
     def report(self) -> None:
-        """Tell the run how many were sent by now."""
+        """Commit the messages sent so far."""
 
     def shorten(self, until: float) -> None:
-        """Do not send what is due at `until` or later; at least what was reported stays."""
+        """Do not send what is due at `until` or later; what was committed stays."""
 
 
 class Burst(ABC):
-    """Messages of one size with consecutive identities never sent before, in one chain of positions, each calm.
+    """Messages of one size with consecutive identities never sent before, in one chain of positions.
 
-    They have a token, unless they are to be told at their time (`next_visible`).
-
-    The first is due at `begin`; each of the others `interval` after the one before, added up one by one. What is due at `until`
-    or later is not promised.
+    Each has `expects_if_complete`, and `expects` too unless it is visible (`next_visible`). The first is due at `begin`
+    seconds, each of the others `interval` after the one before, added up one by one. Messages due at `until` or later are not
+    part of the burst.
     """
 
     __slots__ = ("begin", "carrier", "count", "identity", "interval", "kind", "size", "to", "until")
@@ -43,48 +40,54 @@ class Burst(ABC):
         self.begin = begin
         self.until = inf
         self.carrier: BurstCarrier | None = None
-        """Who has taken it."""
+        """The host's part that carries the burst, once it does."""
         self.interval = interval
         self.count = count
         self.identity = identity
-        """Of the first."""
+        """Of the first message."""
         self.kind = kind
         self.size = size
-        """Bytes of UDP payload of each."""
+        """Bytes of UDP payload of each message."""
         self.to = to
 
     @abstractmethod
     def position(self, number: int) -> Any:
-        """Where who heard `number` of them stands: always the same object."""
+        """Return the position of a receiver after `number` messages: always the same object."""
 
     @abstractmethod
     def next_visible(self, number: int) -> int:
-        """The first from this on that has no token, as far as the run goes; to be told at its time."""
+        """Return the first visible message from `number` on, or one behind the end.
+
+        A visible message concerns incomplete receivers, so it has to be delivered at its time.
+        """
 
     @abstractmethod
     def is_deferrable(self, number: int) -> bool:
-        """Does who misses it and hears something later only note so (`loss`), however late?"""
+        """Return whether a receiver that lost message `number` and received a later one only records the loss (`loss`)."""
 
     @abstractmethod
     def loss(self, number: int) -> Any:
-        """What `FastState.skip` is to note of an inner one that did not come."""
+        """Return what `FastState.skip` records when message `number` was lost."""
 
     @abstractmethod
     def reveals_loss_of(self, other: "Burst") -> bool:
-        """Does who missed the last of another run see from the first of this that it was sent?"""
+        """Return whether the first message of this burst tells a receiver that lost the last of `other` that it was sent."""
 
     @abstractmethod
-    def message(self, number: int) -> Message:
-        """One of them, counted from 0."""
+    def message(self, number: int) -> FastMessage:
+        """Return message `number`, counted from 0."""
 
     @abstractmethod
     def take(self, count: int, deadline: float) -> None:
-        """The host carries so many, and the next would be due at `deadline`: the machine's own until something earlier is."""
+        """Note that the host carries the first `count` messages; the next would be due at `deadline`."""
 
     @abstractmethod
-    def note(self, sent: int, last: float, clear: float) -> None:
-        """So many are sent by now, the last of them at `last`, and the next is due at `clear`. The machine is as if it had."""
+    def commit(self, sent: int, last: float, clear: float) -> None:
+        """Commit the first `sent` messages: update the sender as if it had sent them.
+
+        The last was sent at `last` seconds; the next is due at `clear`.
+        """
 
     @abstractmethod
     def end(self) -> None:
-        """What is not noted as sent is not sent."""
+        """Drop the messages that are not committed."""

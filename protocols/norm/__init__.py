@@ -8,4 +8,4 @@ from protocols.spec import ProtocolSpec
 
 __all__ = ["PROTOCOL", "NormCodec", "NormConfig", "NormReceiver", "NormSender"]
 
-PROTOCOL = ProtocolSpec("norm", NormConfig, NormCodec, NormSender, NormReceiver)
+PROTOCOL = ProtocolSpec("norm", NormConfig, NormCodec, NormSender, NormReceiver, fast="protocols.norm.fast")

@@ -6,14 +6,14 @@ from math import exp, inf, log
 __all__ = ["NEVER", "backoff"]
 
 NEVER = -inf
-"""A time in the past, before all others: one number for all who wait for nothing."""
+"""A time before all others, for what is not pending. One object, which all receivers share."""
 
 
 def backoff(u: float, spread: float, group_size: float) -> float:
-    """Seconds to wait before speaking: truncated exponential over [0, spread], most of it late.
+    """Return a back-off in seconds: truncated exponential over [0, spread], with most of its weight at the end.
 
-    `u` is uniform in [0, 1); `group_size` is the estimate of how many may speak. The first of a large group speaks early
-    and the others hear it before their own time comes.
+    `u` is uniform in [0, 1); `group_size` is the estimate of how many receivers may send. In a large group the first of them
+    sends early, which suppresses the others.
     """
     if spread <= 0.0:
         return 0.0

@@ -1,4 +1,4 @@
-"""Masks of symbols as Python integers: bit n stands for symbol n."""
+"""Bit masks of symbols as Python integers: bit n stands for symbol n."""
 
 from collections.abc import Iterator
 
@@ -6,19 +6,19 @@ __all__ = ["bit_runs", "lowest", "without_lowest"]
 
 
 def lowest(mask: int, count: int) -> int:
-    """The `count` lowest set bits."""
+    """Return the `count` lowest set bits of a mask."""
     return mask ^ without_lowest(mask, count)
 
 
 def without_lowest(mask: int, count: int) -> int:
-    """The mask without its `count` lowest set bits."""
+    """Return the mask without its `count` lowest set bits."""
     for _ in range(count):
         mask &= mask - 1
     return mask
 
 
 def bit_runs(mask: int) -> Iterator[tuple[int, int]]:
-    """The runs of set bits, lowest first, as inclusive ranges."""
+    """Yield the runs of set bits, lowest first, as inclusive ranges."""
     start = 0
     while mask >> start:
         rest = mask >> start

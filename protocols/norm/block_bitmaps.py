@@ -1,4 +1,4 @@
-"""Which symbols of which blocks are concerned: a mapping that weighs a quarter of a dict while there is one block."""
+"""Bit masks of symbols by block, which take a quarter of the memory of a dict while there is one block."""
 
 from protocols.norm.small_dict import NONE
 
@@ -6,9 +6,9 @@ __all__ = ["BlockBitmaps"]
 
 
 class BlockBitmaps:
-    """Block -> mask of its symbols, as much of a mapping as is used.
+    """A mapping from blocks to bit masks with the methods that are used.
 
-    Who asks with every message looks at the parts itself: `key` and `item` are the lowest block and its mask, `NONE` and 0 when
+    Code on the path of every message reads the parts: `key` and `item` are the lowest block and its mask, `NONE` and 0 when
     there is none; `more` holds the others, and is None when there are none.
     """
 
@@ -20,7 +20,7 @@ class BlockBitmaps:
         self.more: dict[int, int] | None = None
 
     def add(self, block: int, mask: int) -> None:
-        """These symbols, too."""
+        """Add symbols of a block."""
         if block == self.key:
             self.item |= mask
         elif self.more is not None and block > self.key:
@@ -29,7 +29,7 @@ class BlockBitmaps:
             self[block] = mask
 
     def get(self, block: int, default: int) -> int:
-        """As of a dict."""
+        """As `dict.get`."""
         if block == self.key:
             return self.item
         return default if self.more is None else self.more.get(block, default)
@@ -64,7 +64,7 @@ class BlockBitmaps:
             self.more = None
 
     def items(self) -> list[tuple[int, int]]:
-        """What there is now, the lowest block first."""
+        """Return the entries there are now, the lowest block first."""
         if self.key == NONE:
             return []
         first = (self.key, self.item)

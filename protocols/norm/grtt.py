@@ -31,7 +31,7 @@ class GrttEstimator:
         self._advertise()
 
     def respond(self, sample: float) -> bool:
-        """A receiver's answer gave this round-trip time (seconds). True when the advertised value changed."""
+        """Add the round-trip time (seconds) of a receiver's answer; return whether the advertised value changed."""
         sample = min(max(sample, RTT_FLOOR), self._max)
         if sample > self.measured:
             self.measured = 0.25 * self.measured + 0.75 * sample
@@ -40,7 +40,7 @@ class GrttEstimator:
         return False
 
     def probed(self, now: float) -> bool:
-        """A probe goes out: let the estimate sink towards the highest answer. True when the advertised value changed."""
+        """Lower the estimate towards the highest answer when a probe is sent; return whether the advertised value changed."""
         if now - self._updated < max(self.advertised, self._shortest):
             return False
         self._updated = now
@@ -51,7 +51,7 @@ class GrttEstimator:
         return self._advertise()
 
     def next_interval(self) -> float:
-        """Seconds from this probe to the next: growing from the shortest to the longest."""
+        """Return the seconds from this probe to the next, which grow from the shortest interval to the longest."""
         interval = min(max(self._interval, self._shortest), self._longest)
         self._interval = interval * GROWTH
         return interval

@@ -1,4 +1,4 @@
-"""The stable 64-bit name of the content a NORM message carries.
+"""Identities: the stable 64-bit names of the content NORM messages carry.
 
 Layout, most significant first: kind 2 bits, source 14 (the node id folded), object 16, index 32. Indices are dense per object
 and kind, so that 256 neighbours are drawn together by a lossy link. Kind 3 names symbols of an object whose FTI is unknown.
@@ -16,17 +16,17 @@ def _fold(source_id: int) -> int:
 
 
 def base_of(kind: int, source_id: int, object_id: int) -> int:
-    """Identity of index 0 of an object's symbols of this kind."""
+    """Return the identity of index 0 of an object's symbols of this kind."""
     return (kind << 62) | (_fold(source_id) << 48) | (object_id << 32)
 
 
 def info_identity(source_id: int, object_id: int) -> int:
-    """Identity of an object's NORM_INFO: dense over objects."""
+    """Return the identity of an object's NORM_INFO, dense over objects."""
     return base_of(INFO, source_id, 0) | object_id
 
 
 def symbol_identity(source_id: int, object_id: int, block: int, symbol: int, fti: Fti | None) -> int:
-    """Identity of a source or parity symbol."""
+    """Return the identity of a source or parity symbol."""
     if fti is None:
         return base_of(UNKNOWN, source_id, object_id) | ((block << 8 | symbol) & 0xFFFFFFFF)
     length = fti.partition.length(block)

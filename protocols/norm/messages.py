@@ -1,19 +1,15 @@
 """The NORM messages (RFC 5740 4) as slotted objects. Fields hold what the wire holds: codes, not seconds.
 
-Three small immutable parts are shared by many messages, and receivers compare them by identity first:
-`Origin` (who sends, with which timing), `Fti` (how the object is coded) and `TransmitPosition` (where the sender stands).
+Two small immutable parts are shared by many messages, and receivers compare them by identity first: `Origin` (node, instance
+and timing of the sender) and `Fti` (the coding of an object).
 """
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import ClassVar
 
 from protocols.fec import MAX_SYMBOLS
 from protocols.machine import Message
 from protocols.norm.partition import Partition
-
-if TYPE_CHECKING:
-    from protocols.norm.probe_response import ProbeResponse
-    from protocols.norm.repair_requests import RequestedRepairs
 
 __all__ = [
     "EMPTY_OBJECT",
@@ -40,15 +36,12 @@ __all__ = [
     "Extension",
     "Flush",
     "Fti",
-    "Gist",
     "Command",
     "Info",
     "Item",
-    "Loss",
     "Nack",
     "NormMessage",
     "Origin",
-    "TransmitPosition",
     "Probe",
     "RepairAdv",
     "Report",
@@ -60,7 +53,7 @@ FLAG_REPAIR, FLAG_EXPLICIT, FLAG_INFO, FLAG_UNRELIABLE, FLAG_FILE, FLAG_STREAM =
 FORM_ITEMS, FORM_RANGES, FORM_ERASURES = 1, 2, 3
 LEVEL_SEGMENT, LEVEL_BLOCK, LEVEL_INFO, LEVEL_OBJECT = 1, 2, 4, 8
 EMPTY_OBJECT = {0: (0xFFFF, 0xFFFF), 5: (0xFFFFFF, 0xFF), 129: (0xFFFFFFFF, 0xFFFF)}
-"""(block, symbol) that FLUSH names for an object without symbols, by fec_id: one before the first."""
+"""(block, symbol) that FLUSH names for an object without symbols, by fec_id: the number before the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,31 +87,8 @@ class Fti:
         object.__setattr__(self, "usable", self.parity if self.m == 8 and self.block + self.parity <= MAX_SYMBOLS else 0)
 
 
-@dataclass(slots=True)
-class TransmitPosition:
-    """Where a sender stands after a message, and the sequence number that comes next.
-
-    `object_id`, `block`, `symbol` name the next source symbol never sent before; a finished object ends at block = number of
-    blocks. `place` is where the sender transmits: there too, or at the repair it sent last. Immutable by agreement: all
-    receivers that heard the same messages share one.
-    """
-
-    object_id: int
-    block: int
-    symbol: int
-    sequence: int
-    place: tuple[int, int, int]
-
-
-Gist: TypeAlias = tuple[int, int, tuple[int, int, int], tuple[int, int, int] | None]
-"""Of a calm message: object, block it may fill (-1: none), place before which all was sent, place the sender went back to."""
-
-Loss: TypeAlias = tuple[int, int, int]
-"""Object, block, and mask of the source symbols that did not come."""
-
-
 class NormMessage(Message):
-    """Base of all NORM messages. What a sender says of counted content lies between two positions; feedback has none."""
+    """Base of all NORM messages."""
 
     __slots__ = ()
 
@@ -176,7 +146,7 @@ class Request:
 
 @dataclass(slots=True)
 class Data(NormMessage):
-    """NORM_DATA: one source or parity symbol. `payload` None: the content is only accounted for, `length` bytes of it."""
+    """NORM_DATA: one source or parity symbol. `payload` None: content without bytes, `length` of them."""
 
     kind: ClassVar[str] = "data"
     origin: Origin
@@ -193,13 +163,10 @@ class Data(NormMessage):
     length: int
     identity: int | None = None
     extensions: tuple[Extension, ...] = ()
-    expects: Any = field(default=None, compare=False, repr=False)
-    expects_if_complete: Any = field(default=None, compare=False, repr=False)
-    next_state: Any = field(default=None, compare=False, repr=False)
 
     @property
     def repair(self) -> bool:
-        """Is it sent because somebody missed it?"""
+        """Whether it is a retransmission."""
         return bool(self.flags & FLAG_REPAIR)
 
     @property
@@ -210,20 +177,9 @@ class Data(NormMessage):
         return f"{self.object_id}.{self.block}.{symbol}"
 
     @property
-    def redundant(self) -> bool:
-        """A repair or parity, of which who lacks nothing has no use."""
-        return bool(self.flags & FLAG_REPAIR) or self.symbol >= self.block_length
-
-    def effect(self) -> Gist:
-        """A repair or parity fills; a repair rewinds, too."""
-        reach = (self.object_id, self.block, 0)
-        if self.flags & FLAG_REPAIR and self.next_state is not None:
-            return self.object_id, self.block, reach, self.next_state.place
-        return self.object_id, self.block if self.redundant else -1, reach, None
-
-    def is_irrelevant_to(self, waits: tuple[int, int]) -> bool:
-        """It is when it comes before the first block of which something is missing, or is the first symbol of that block."""
-        return waits[0] == self.object_id and (waits[1] > self.block or (waits[1] == self.block and not self.redundant))
+    def is_parity(self) -> bool:
+        """Whether it carries a parity symbol."""
+        return self.symbol >= self.block_length
 
 
 @dataclass(slots=True)
@@ -240,11 +196,10 @@ class Info(NormMessage):
     payload: bytes
     identity: int | None = None
     extensions: tuple[Extension, ...] = ()
-    next_state: Any = field(default=None, compare=False, repr=False)
 
     @property
     def repair(self) -> bool:
-        """Is it sent because somebody missed it?"""
+        """Whether it is a retransmission."""
         return bool(self.flags & FLAG_REPAIR)
 
     @property
@@ -259,8 +214,6 @@ class Command(NormMessage):
 
     origin: Origin
     sequence: int
-    expects_if_complete: Any = field(default=None, compare=False, repr=False, kw_only=True)
-    next_state: Any = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(slots=True)
@@ -280,14 +233,6 @@ class Flush(Command):
     def brief(self) -> str:
         """The last symbol sent."""
         return f"{self.object_id}.{self.block}.{self.symbol}"
-
-    def effect(self) -> Gist:
-        """It goes through the end of its block."""
-        return self.object_id, -1, (self.object_id, self.block + 1, 0), None
-
-    def is_irrelevant_to(self, waits: tuple[int, int]) -> bool:
-        """It is when it comes before the first block of which something is missing."""
-        return waits[0] == self.object_id and waits[1] > self.block
 
 
 @dataclass(slots=True)
@@ -328,8 +273,6 @@ class Probe(Command):
     nodes: tuple[CcNode, ...] = ()
     reserved: int = 0
     extensions: tuple[Extension, ...] = ()
-    resting: "ProbeResponse | None" = field(default=None, compare=False, repr=False)
-    """What those who heard it at one time and owe no answer share."""
 
 
 @dataclass(slots=True)
@@ -378,8 +321,6 @@ class Nack(NormMessage):
     requests: tuple[Request, ...]
     cc: CcFeedback | None = None
     extensions: tuple[Extension, ...] = ()
-    demand: "RequestedRepairs | None" = field(default=None, init=False, compare=False, repr=False)
-    """`requests` sorted by level, kept by the first who needs it (`protocols.norm.repair_requests`)."""
 
     @property
     def brief(self) -> str:

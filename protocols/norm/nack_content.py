@@ -1,4 +1,4 @@
-"""What a receiver lacks, as repair requests (RFC 5740 4.3.1), and whether others have asked for it already."""
+"""What a receiver is missing, as repair requests (RFC 5740 4.3.1), and whether others have requested it already."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,23 +15,25 @@ from protocols.norm.messages import (
     Item,
     Request,
 )
+from protocols.norm.position import Point
 from protocols.norm.repair_requests import RequestedRepairs
 from protocols.norm.rx_object import RxObject
 from protocols.norm.small_dict import NONE, SmallDict
 from protocols.serial import ahead
 
-__all__ = ["MissingRange", "Place", "contents_for", "is_covered", "needs_before"]
+__all__ = ["MissingRange", "contents_for", "is_covered", "is_missing_before", "missing_before"]
 
-Place = tuple[int, int, int]
-"""(object id, block, symbol): everything before it in transmission order."""
+Objects = SmallDict[RxObject | None]
 ITEM_SIZES = {0: 8, 2: 8, 5: 8, 129: 12}
+"""Bytes of one item of a repair request, by fec_id."""
 REQUEST_HEADER = 4
 MOST_NACKS = 4
+"""NACK messages one receiver sends at once."""
 
 
 @dataclass(slots=True)
 class MissingRange:
-    """Consecutive things missing: `count` objects, informations of objects, blocks of an object or symbols of a block."""
+    """Consecutive missing units: `count` objects, NORM_INFO of objects, blocks of an object or symbols of a block."""
 
     level: int
     first: Item
@@ -39,46 +41,61 @@ class MissingRange:
     count: int = 1
 
 
-# Receivers that lack as much of a block name the same symbols: to look one up costs a third of making it.
+# Receivers that lost as much of a block name the same symbols: a lookup costs a third of a construction.
 _item = lru_cache(maxsize=256)(Item)
 
 
-def needs_before(objects: SmallDict[RxObject | None], place: Place, fec_id: int) -> list[MissingRange]:
-    """Everything missing before `place`, objects and blocks in order, objects of which nothing is known as a whole."""
-    needs: list[MissingRange] = []
-    object_id, block, symbol = place
+def is_missing_before(objects: Objects, point: Point) -> bool:
+    """Return whether anything is missing before `point`. `objects` are the incomplete ones, None for an unknown one."""
+    object_id, block, symbol = point
+    if objects.key == object_id:
+        item = objects.item
+        return (block > 0 or symbol > 0) and (item is None or item.missing_before(block, symbol))
+    for key, item in objects.items():
+        order = ahead(key, object_id)
+        if order < 0 and (item is None or not item.has_no_gaps):
+            return True
+        if order == 0 and (block or symbol) and (item is None or item.missing_before(block, symbol)):
+            return True
+    return False
+
+
+def missing_before(objects: Objects, point: Point, fec_id: int) -> list[MissingRange]:
+    """Return all that is missing before `point` in transmission order; an unknown object is missing as a whole."""
+    ranges: list[MissingRange] = []
+    object_id, block, symbol = point
     for key in (objects.key,) if objects.more is None else sorted(objects, key=lambda key: ahead(key, object_id)):
         order = ahead(key, object_id)
         if key == NONE or order > 0 or (order == 0 and not (block or symbol)):
             break
         item = objects[key]
         if item is None:
-            _add_object(needs, LEVEL_OBJECT, key, fec_id)
+            _add_object(ranges, LEVEL_OBJECT, key, fec_id)
         elif order < 0:
-            _add_parts(needs, item, item.fti.partition.blocks, 0, fec_id)
+            _add_parts(ranges, item, item.fti.partition.blocks, 0, fec_id)
         else:
-            _add_parts(needs, item, block, symbol, fec_id)
-    return needs
+            _add_parts(ranges, item, block, symbol, fec_id)
+    return ranges
 
 
-def _add_object(needs: list[MissingRange], level: int, key: int, fec_id: int) -> None:
-    """An object or its information: one need together with that before, if it asks for the same of the object before."""
-    if needs and needs[-1].level == level and needs[-1].last.object_id == (key - 1) & 0xFFFF:
-        needs[-1].last = _item(fec_id, key)
-        needs[-1].count += 1
+def _add_object(ranges: list[MissingRange], level: int, key: int, fec_id: int) -> None:
+    """Add an object or its NORM_INFO, extending the last range if that ends with the object before."""
+    if ranges and ranges[-1].level == level and ranges[-1].last.object_id == (key - 1) & 0xFFFF:
+        ranges[-1].last = _item(fec_id, key)
+        ranges[-1].count += 1
     else:
-        needs.append(MissingRange(level, _item(fec_id, key), _item(fec_id, key)))
+        ranges.append(MissingRange(level, _item(fec_id, key), _item(fec_id, key)))
 
 
-def _add_parts(needs: list[MissingRange], item: RxObject, block: int, symbol: int, fec_id: int) -> None:
-    """What an object lacks before this symbol."""
+def _add_parts(ranges: list[MissingRange], item: RxObject, block: int, symbol: int, fec_id: int) -> None:
+    """Add what an object is missing before this symbol."""
     key, length = item.object_id, item.fti.partition.length
     if item.wants_info and item.info is None:
-        _add_object(needs, LEVEL_INFO, key, fec_id)
+        _add_object(ranges, LEVEL_INFO, key, fec_id)
     for first, last in item.missing_blocks or ():
         if first < block:
             last, size = min(last, block - 1), length(first)
-            needs.append(
+            ranges.append(
                 MissingRange(
                     LEVEL_BLOCK, _item(fec_id, key, first, 0, size), _item(fec_id, key, last, 0, size), last - first + 1
                 )
@@ -88,19 +105,19 @@ def _add_parts(needs: list[MissingRange], item: RxObject, block: int, symbol: in
         return
     for number, missing in missing_symbols.items() if missing_symbols.more is None else sorted(missing_symbols.items()):
         if number < block:
-            _add_block(needs, item, number, missing, fec_id)
+            _add_block(ranges, item, number, missing, fec_id)
         elif number == block and not item.fti.usable:
             for start, end in bit_runs(missing & (1 << symbol) - 1):
-                _add_run(needs, item, number, start, end, fec_id)
+                _add_run(ranges, item, number, start, end, fec_id)
 
 
-def _add_block(needs: list[MissingRange], item: RxObject, block: int, missing: int, fec_id: int) -> None:
-    """Symbols of a block that was wholly sent: as many parity symbols as are short, or, beyond them, source symbols by name."""
+def _add_block(ranges: list[MissingRange], item: RxObject, block: int, missing: int, fec_id: int) -> None:
+    """Add symbols of a block that was sent completely: parity by count, and source symbols where parity does not suffice."""
     length, parity, heard = item.fti.partition.length(block), item.fti.usable, item.parity_of(block)
     short = missing.bit_count() - heard.bit_count()
     if not heard and short <= parity:
-        # Nearly always.
-        _add_run(needs, item, block, length, length + short - 1, fec_id)
+        # The usual case.
+        _add_run(ranges, item, block, length, length + short - 1, fec_id)
         return
     unheard = ~heard & (1 << parity) - 1
     if short <= unheard.bit_count():
@@ -108,24 +125,24 @@ def _add_block(needs: list[MissingRange], item: RxObject, block: int, missing: i
     else:
         mask = without_lowest(missing, parity) | unheard << length
     for start, end in bit_runs(mask):
-        _add_run(needs, item, block, start, end, fec_id)
+        _add_run(ranges, item, block, start, end, fec_id)
 
 
-def _add_run(needs: list[MissingRange], item: RxObject, block: int, start: int, end: int, fec_id: int) -> None:
-    """Symbols of a block from `start` to `end`."""
+def _add_run(ranges: list[MissingRange], item: RxObject, block: int, start: int, end: int, fec_id: int) -> None:
+    """Add the symbols `start` to `end` of a block."""
     key, length = item.object_id, item.fti.partition.length(block)
     first = _item(fec_id, key, block, start, length)
     last = first if end == start else _item(fec_id, key, block, end, length)
-    needs.append(MissingRange(LEVEL_SEGMENT, first, last, end - start + 1))
+    ranges.append(MissingRange(LEVEL_SEGMENT, first, last, end - start + 1))
 
 
-def is_covered(objects: SmallDict[RxObject | None], place: Place, asked: RequestedRepairs) -> bool:
-    """Will the repair of what others asked for bring everything missing before `place`?"""
-    object_id, block, symbol = place
+def is_covered(objects: Objects, point: Point, asked: RequestedRepairs) -> bool:
+    """Return whether the repairs requested by others bring everything missing before `point`."""
+    object_id, block, symbol = point
     item = objects.item
     if item is not None and objects.key == object_id and not asked.objects and (block or symbol):
-        # The object that is being sent: nearly always.
-        return _is_object_covered(item, place, asked)
+        # The object that is being sent: the usual case.
+        return _is_object_covered(item, point, asked)
     for key, item in objects.items():
         order = ahead(key, object_id)
         if order > 0 or (order == 0 and not (block or symbol)):
@@ -134,14 +151,14 @@ def is_covered(objects: SmallDict[RxObject | None], place: Place, asked: Request
             continue
         if item is None:
             return False
-        limit = place if order == 0 else (key, item.fti.partition.blocks, 0)
+        limit = point if order == 0 else (key, item.fti.partition.blocks, 0)
         if not _is_object_covered(item, limit, asked):
             return False
     return True
 
 
-def _is_object_covered(item: RxObject, place: Place, asked: RequestedRepairs) -> bool:
-    key, end, symbol = place
+def _is_object_covered(item: RxObject, point: Point, asked: RequestedRepairs) -> bool:
+    key, end, symbol = point
     if item.wants_info and item.info is None and not asked.has_info(key):
         return False
     if item.missing_blocks:
@@ -151,8 +168,8 @@ def _is_object_covered(item: RxObject, place: Place, asked: RequestedRepairs) ->
     missing_symbols, parity, usable = item.missing_symbols, item.parity, item.fti.usable
     if missing_symbols is None:
         return True
-    counts, whole = asked.counts(key, item.fti), asked.blocks
-    # As `items`, without a call where there is one block.
+    counts, blocks = asked.counts(key, item.fti), asked.blocks
+    # As `items()`, without a call where there is one block.
     for block, missing in (
         [(missing_symbols.key, missing_symbols.item)] if missing_symbols.more is None else missing_symbols.items()
     ):
@@ -162,10 +179,10 @@ def _is_object_covered(item: RxObject, place: Place, asked: RequestedRepairs) ->
                 heard = parity.get(block, 0)
                 lacking -= heard.bit_count()
             if count >= lacking and heard.bit_length() + count <= usable:
-                # Parity is asked for, and there is enough that was never sent: nearly always.
+                # Parity is requested, and enough of it was never sent: the usual case.
                 continue
             covered = count >= lacking and _is_block_covered(item, block, missing, asked.symbols[key, block])
-            if not covered and not (whole and asked.has_blocks(key, block, block)):
+            if not covered and not (blocks and asked.has_blocks(key, block, block)):
                 return False
         elif block == end and not usable and missing & (1 << symbol) - 1 & ~asked.symbols.get((key, block), 0):
             return False
@@ -173,14 +190,14 @@ def _is_object_covered(item: RxObject, place: Place, asked: RequestedRepairs) ->
 
 
 def _is_block_covered(item: RxObject, block: int, missing: int, mask: int) -> bool:
-    """Will as many useful symbols of a wholly sent block come as it lacks, when those of `mask` are asked for?"""
+    """Return whether a request for `mask` brings as many useful symbols of a completely sent block as it is missing."""
     fti, heard = item.fti, item.parity_of(block)
     length = fti.partition.length(block)
     lacking, parity = missing.bit_count() - heard.bit_count(), mask >> length
     if mask & (1 << length) - 1:
-        # Source symbols are named, so exactly what was asked for is sent.
+        # Source symbols are named, so exactly those requested are sent.
         return (missing & mask).bit_count() + (parity & ~heard).bit_count() >= lacking
-    # Parity is sent by count, from what was never sent; when that runs out, what was asked for is sent again.
+    # Parity is sent by count, from what was never sent; when that runs out, what was requested is sent again.
     spent = heard.bit_length()
     left, count = fti.usable - spent, mask.bit_count()
     if count > left:
@@ -191,17 +208,17 @@ def _is_block_covered(item: RxObject, block: int, missing: int, mask: int) -> bo
 # -- as requests -------------------------------------------------------------------------------------------------------
 
 
-def contents_for(needs: Iterable[MissingRange], fec_id: int, segment: int) -> list[tuple[Request, ...]]:
-    """The requests for the needs, oldest first, as the contents of at most four NACKs of at most `segment` bytes each.
+def contents_for(ranges: Iterable[MissingRange], fec_id: int, segment: int) -> list[tuple[Request, ...]]:
+    """Return the repair requests of at most `MOST_NACKS` NACKs of at most `segment` bytes each, oldest first.
 
-    Three and more consecutive things become a range, fewer become items; neighbours of one form share a request.
+    Three and more consecutive units become a range, fewer become items; neighbours of one form share a request.
     """
     contents: list[list[tuple[int, int, list[Item]]]] = [[]]
     size = 0
-    for need in needs:
-        level, count = need.level, need.count
+    for each in ranges:
+        level, count = each.level, each.count
         form = FORM_RANGES if count > 2 else FORM_ITEMS
-        items = [need.first] if count == 1 else [need.first, need.last]
+        items = [each.first] if count == 1 else [each.first, each.last]
         rows = contents[-1]
         shared = bool(rows) and rows[-1][:2] == (form, level)
         cost = len(items) * ITEM_SIZES[fec_id] + (0 if shared else REQUEST_HEADER)

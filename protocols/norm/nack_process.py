@@ -1,152 +1,134 @@
 """The NACK process of a receiver: back-off, suppression, hold-off (RFC 5740 5.3)."""
 
+from enum import Enum
 from math import inf
-from typing import TYPE_CHECKING
 
 from protocols.norm.backoff import NEVER, backoff
-from protocols.norm.nack_content import Place, is_covered
+from protocols.norm.messages import Origin
+from protocols.norm.nack_content import MissingRange, is_covered, is_missing_before, missing_before
+from protocols.norm.position import Point, is_before
 from protocols.norm.quantise import gsize_value, rtt_seconds
 from protocols.norm.repair_requests import RequestedRepairs
-from protocols.serial import ahead
+from protocols.norm.rx_object import RxObject
+from protocols.norm.small_dict import SmallDict
+from protocols.rng import Rng
 
-if TYPE_CHECKING:
-    from protocols.norm.sender_state import SenderState
-
-__all__ = ["NackProcess", "is_before"]
+__all__ = ["Decision", "NackProcess"]
 
 
-def is_before(a: Place, b: Place) -> bool:
-    """Does place `a` come before `b` in transmission order?"""
-    if a[0] == b[0]:
-        return a < b
-    return ahead(a[0], b[0]) < 0
+class Decision(Enum):
+    """What a receiver is to do after an input of its NACK process."""
+
+    NOTHING = "nothing"
+    BEGIN = "begin a back-off"
+    RESUME = "wait for the end of the back-off after all"
+    SUPPRESS = "send no NACK, because others requested everything"
+    REQUEST = "send a NACK"
+    NEEDLESS = "send no NACK, because nothing is missing any more"
 
 
 class NackProcess:
     """One receiver's NACK process towards one sender; exists from a loss until nothing is missing.
 
-    Until `expiry` it is in back-off, then until `holdoff` it keeps silent; both are mere times, and only a back-off that may
-    end in a NACK has a wake-up, `due`. When others have asked for everything already, it falls quiet at once: `due` is inf,
-    but the times stand, so that a need which comes up before `expiry` and nobody asked for still speaks at `expiry`.
+    It is in back-off until `backoff_end` and in hold-off until `holdoff_end`. Only a back-off that may end in a NACK needs a
+    wake-up, `due`. When other receivers have requested everything already, the process is suppressed at once: `due` is inf, but
+    both times stay, so that a loss found before `backoff_end` that nobody requested still leads to a NACK then.
     """
 
-    __slots__ = ("_remote", "asked", "covered", "due", "expiry", "holdoff", "noted")
+    __slots__ = ("backoff_end", "due", "holdoff_end", "noted", "overheard", "suppressed_to")
 
-    def __init__(self, remote: "SenderState") -> None:
-        self._remote = remote
-        self.noted: Place = (0, 0, 0)
-        """Where the sender was when the process began, or where it went back to since."""
-        self.expiry = NEVER
-        """When the back-off is over."""
-        self.holdoff = NEVER
-        """Until then a back-off or hold-off is under way; after it no repair changes anything here."""
-        self.asked: RequestedRepairs | None = None
-        """What others have asked for during the back-off."""
-        self.covered: Place | None = None
-        """Up to where they have asked for everything; None while this receiver is not quiet."""
+    def __init__(self) -> None:
+        self.noted: Point = (0, 0, 0)
+        """The sender's transmit point when the process began, or the lowest point it rewound to since."""
+        self.backoff_end = NEVER
+        self.holdoff_end = NEVER
+        self.overheard: RequestedRepairs | None = None
+        """What other receivers have requested during the back-off."""
+        self.suppressed_to: Point | None = None
+        """Others have requested everything before this point; None while the process is not suppressed."""
         self.due = inf
         """When to be woken."""
 
-    def rests(self, place: Place, now: float) -> bool:
-        """Would `check` change nothing, before `holdoff`? False when in doubt."""
-        covered = self.covered
-        return covered is None or now >= self.expiry or (place[0] == covered[0] and place <= covered)
+    def is_idle_before(self, point: Point, now: float) -> bool:
+        """Return whether `check` would return NOTHING, given that `now` is before `holdoff_end`. False when in doubt."""
+        suppressed_to = self.suppressed_to
+        return suppressed_to is None or now >= self.backoff_end or (point[0] == suppressed_to[0] and point <= suppressed_to)
 
-    def check(self, now: float, place: Place) -> bool:
-        """Something may be missing before `place`: begin, unless a process is under way; True when that changes `due`."""
-        if now >= self.expiry:
-            if now < self.holdoff or not self._remote.lacks_before(place):
-                return False
-            self.begin(now)
-            return True
-        covered = self.covered
-        if covered is None or not is_before(covered, place):
-            return False
-        self.covered = place
-        if self._is_covered(place):
-            return False
-        self._resume()
-        return True
+    def check(self, point: Point, objects: SmallDict[RxObject | None], now: float) -> Decision:
+        """Look for missing content before `point`: BEGIN, RESUME or NOTHING. A back-off or hold-off is not begun anew."""
+        if now >= self.backoff_end:
+            return Decision.NOTHING if now < self.holdoff_end or not is_missing_before(objects, point) else Decision.BEGIN
+        suppressed_to = self.suppressed_to
+        if suppressed_to is None or not is_before(suppressed_to, point):
+            return Decision.NOTHING
+        self.suppressed_to = point
+        if self._is_covered(point, objects):
+            return Decision.NOTHING
+        self.suppressed_to = None
+        self.due = self.backoff_end
+        return Decision.RESUME
 
-    def _resume(self) -> None:
-        """There is something to ask for that nobody did."""
-        self.covered = None
-        self.due = self.expiry
-        receiver = self._remote.receiver
-        receiver.nacks_suppressed -= 1
-        if receiver.ports.trace is not None:
-            receiver.ports.trace("nack_resumed", {"until": self.expiry})
-
-    def begin(self, now: float) -> None:
-        """Something is missing: back off."""
-        remote = self._remote
-        origin, ports = remote.origin, remote.receiver.ports
-        assert origin is not None
+    def begin(self, now: float, tx_point: Point, origin: Origin, has_parity: bool, rng: Rng) -> bool:
+        """Begin a back-off with the sender's timing; return whether it takes any time. If not, `expire` is to be called."""
         factor, grtt = origin.backoff, rtt_seconds(origin.grtt)
-        wait = backoff(ports.rng.uniform(), factor * grtt, gsize_value(origin.gsize)) if factor else 0.0
-        self.expiry = now + wait
-        # Without back-off and parity an answer comes within one round trip.
-        rest = factor + 2 if factor or remote.parity else 1
-        self.holdoff = self.expiry + rest * grtt
-        self.noted = remote.at.place
-        self.asked = self.covered = None
-        if ports.trace is not None:
-            ports.trace("nack_backoff", {"until": self.expiry})
+        wait = backoff(rng.uniform(), factor * grtt, gsize_value(origin.gsize)) if factor else 0.0
+        self.backoff_end = now + wait
+        # Without back-off and parity the sender answers within one round trip.
+        self.holdoff_end = self.backoff_end + (factor + 2 if factor or has_parity else 1) * grtt
+        self.noted = tx_point
+        self.overheard = self.suppressed_to = None
         if wait > 0.0:
-            self.due = self.expiry
-        else:
-            self.expire(now)
+            self.due = self.backoff_end
+        return wait > 0.0
 
-    def expire(self, now: float) -> None:
-        """The back-off is over: ask for what is missing, unless others did."""
+    def expire(
+        self, now: float, tx_point: Point, boundary: Point, objects: SmallDict[RxObject | None], fec_id: int
+    ) -> tuple[Decision, list[MissingRange]]:
+        """End the back-off: NEEDLESS, SUPPRESS, or REQUEST with what is missing before `boundary`."""
         self.due = inf
-        remote = self._remote
-        place = remote.boundary()
-        self.noted = remote.at.place
-        needs = remote.needs_before(place)
-        trace = remote.receiver.ports.trace
-        if not needs:
-            self.holdoff = now
-            if trace is not None:
-                trace("nack_needless", {})
-        elif self._is_covered(place):
-            remote.receiver.nacks_suppressed += 1
-            if trace is not None:
-                trace("nack_suppressed", {"due": self.expiry})
-        else:
-            if trace is not None:
-                trace("nack_due", {"silent_until": self.holdoff})
-            remote.send_nack(needs, now)
+        self.noted = tx_point
+        missing = missing_before(objects, boundary, fec_id)
+        if not missing:
+            self.holdoff_end = now
+            return Decision.NEEDLESS, missing
+        return (Decision.SUPPRESS if self._is_covered(boundary, objects) else Decision.REQUEST), missing
 
-    def overhear(self, demand: RequestedRepairs, now: float) -> bool:
-        """Another receiver asked for this; True when there is nothing left to ask for."""
-        if now >= self.expiry or self.covered is not None:
-            return False
-        asked = self.asked
-        asked = self.asked = demand if asked is None else asked.merged(demand)
-        remote = self._remote
-        place = remote.boundary()
-        if not is_covered(remote.objects, place, asked):
-            return False
-        self.fall_quiet(place)
-        return True
+    def overhear(
+        self, requested: RequestedRepairs, boundary: Point, objects: SmallDict[RxObject | None], now: float
+    ) -> Decision:
+        """Note what another receiver requested: SUPPRESS when nothing before `boundary` is left to request, else NOTHING."""
+        if not self.is_listening(now):
+            return Decision.NOTHING
+        overheard = self.note(requested)
+        if not is_covered(objects, boundary, overheard):
+            return Decision.NOTHING
+        self.suppress(boundary)
+        return Decision.SUPPRESS
 
-    def fall_quiet(self, place: Place) -> None:
-        """Others have asked for everything up to there."""
-        self.covered = place
+    def is_listening(self, now: float) -> bool:
+        """Return whether requests of other receivers matter: in a back-off that is not suppressed."""
+        return now < self.backoff_end and self.suppressed_to is None
+
+    def note(self, requested: RequestedRepairs) -> RequestedRepairs:
+        """Add what another receiver requested, and return all that was requested during this back-off."""
+        overheard = self.overheard
+        merged = self.overheard = requested if overheard is None else overheard.merged(requested)
+        return merged
+
+    def suppress(self, boundary: Point) -> None:
+        """Wait for nothing: others have requested everything before `boundary`."""
+        self.suppressed_to = boundary
         self.due = inf
-        receiver = self._remote.receiver
-        receiver.nacks_suppressed += 1
-        if receiver.ports.trace is not None:
-            receiver.ports.trace("nack_suppressed", {"due": self.expiry})
 
-    def _is_covered(self, place: Place) -> bool:
-        return self.asked is not None and is_covered(self._remote.objects, place, self.asked)
+    def rewind(self, point: Point, now: float) -> None:
+        """Note that the sender sends a repair at `point`.
 
-    def rewind(self, place: Place, now: float) -> None:
-        """The sender sends a repair at `place`. If it went back there, a request for anything earlier was lost."""
-        noted = self.noted
-        if is_before(place, noted):
-            self.noted = place
-            if self.expiry <= now < self.holdoff:
-                self.holdoff = now
+        If it rewound there during the hold-off, a request for anything earlier was lost, and the hold-off ends.
+        """
+        if is_before(point, self.noted):
+            self.noted = point
+            if self.backoff_end <= now < self.holdoff_end:
+                self.holdoff_end = now
+
+    def _is_covered(self, point: Point, objects: SmallDict[RxObject | None]) -> bool:
+        return self.overheard is not None and is_covered(objects, point, self.overheard)

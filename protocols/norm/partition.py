@@ -1,4 +1,4 @@
-"""How an object is cut into FEC blocks and segments (RFC 5052 9.1), and the dense numbering of its symbols."""
+"""The partition of an object into FEC blocks and segments (RFC 5052 9.1), and the dense numbering of its symbols."""
 
 __all__ = ["Partition"]
 
@@ -21,19 +21,19 @@ class Partition:
         self._edge = self.large_blocks * self.large
 
     def length(self, block: int) -> int:
-        """Source symbols of `block`."""
+        """Return the number of source symbols of `block`."""
         return self.large if block < self.large_blocks else self.small
 
     def first(self, block: int) -> int:
-        """Index within the object of the first segment of `block`."""
+        """Return the index within the object of the first segment of `block`."""
         if block < self.large_blocks:
             return block * self.large
         return self._edge + (block - self.large_blocks) * self.small
 
     def payload(self, index: int) -> int:
-        """Bytes of segment `index`: the last one may be short."""
+        """Return the bytes of segment `index`; the last one may be short."""
         return min(self.segment, self.size - index * self.segment)
 
     def vector(self, block: int) -> int:
-        """Bytes of a parity symbol of `block`: the longest of its segments."""
+        """Return the bytes of a parity symbol of `block`, those of its longest segment."""
         return self.payload(self.first(block))

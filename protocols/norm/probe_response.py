@@ -1,5 +1,6 @@
 """A receiver's answers to GRTT probes (RFC 5740 5.5.1): the echo in every feedback message, and ACK(CC)."""
 
+from functools import lru_cache
 from math import inf
 
 from protocols.norm.backoff import NEVER, backoff
@@ -13,49 +14,54 @@ LEAST_FACTOR = 4
 
 
 class ProbeResponse:
-    """What one receiver owes one sender for its last probe. `due` is when an ACK(CC) is to be sent, inf for never.
+    """One receiver's state about the last probe of one sender. `due` is when an ACK(CC) is to be sent, inf for never.
 
-    It does not change: what happens makes another. Receivers that owe nothing for the same probe share one.
+    Immutable: every change makes another. Receivers without a pending answer to the same probe share one.
     """
 
-    __slots__ = ("_heard", "_hold", "_probe", "due")
+    __slots__ = ("_clock", "_heard", "_hold", "due")
 
-    def __init__(self, probe: Probe | None = None, heard: float = 0.0, hold: float = NEVER, due: float = inf) -> None:
-        # The message itself, which all receivers share, and not a number each.
-        self._probe = probe
+    def __init__(self, clock: int = 0, heard: float = 0.0, hold: float = NEVER, due: float = inf) -> None:
+        self._clock = clock
+        """The sender's clock in the probe, microseconds."""
         self._heard = heard
         self._hold = hold
+        """No answer before this time, seconds."""
         self.due = due
 
     def probed(self, probe: Probe, now: float, grtt: float, factor: int, group_size: float, rng: Rng) -> "ProbeResponse":
-        """A probe came; one with a rate wants an answer, unless one was given a moment ago."""
+        """Return the state after a probe. One with a rate is answered after a back-off, unless an answer was given recently."""
         due = self.due
         if probe.rate is not None and due == inf and now >= self._hold:
             due = now + backoff(rng.uniform(), grtt * max(factor, LEAST_FACTOR), group_size)
-        return ProbeResponse(probe, now, self._hold, due)
+        return ProbeResponse(_microseconds(probe.send_sec, probe.send_usec), now, self._hold, due)
 
     def echo(self, now: float) -> tuple[int, int]:
-        """The sender's clock as this receiver knows it: seconds and microseconds for a NACK or ACK."""
-        probe = self._probe
-        sent = probe.send_sec * 1_000_000 + probe.send_usec if probe is not None else 0
-        seconds, microseconds = divmod(sent + round((now - self._heard) * 1e6), 1_000_000)
+        """Return the sender's clock as this receiver knows it: seconds and microseconds for a NACK or ACK."""
+        seconds, microseconds = divmod(self._clock + round((now - self._heard) * 1e6), 1_000_000)
         return seconds & 0xFFFFFFFF, microseconds
 
     def answered(self, now: float, grtt: float, factor: int) -> "ProbeResponse":
-        """An answer went out, in an ACK or in a NACK."""
-        return ProbeResponse(self._probe, self._heard, now + grtt * factor)
+        """Return the state after an answer, in an ACK or in a NACK."""
+        return ProbeResponse(self._clock, self._heard, now + grtt * factor)
 
     def overheard(self) -> "ProbeResponse":
-        """Another receiver answered the probe: one answer is enough to go on."""
+        """Return the state after another receiver's answer: one per probe suffices, so a pending one is not sent."""
         if self.due == inf:
             return self
-        if self._hold != NEVER or self._probe is None:
-            return ProbeResponse(self._probe, self._heard, self._hold)
-        resting = self._probe.resting
-        if resting is None or resting._heard != self._heard:
-            resting = self._probe.resting = ProbeResponse(self._probe, self._heard)
-        return resting
+        if self._hold != NEVER:
+            return ProbeResponse(self._clock, self._heard, self._hold)
+        return _suppressed(self._clock, self._heard)
+
+
+# Many receivers of a simulation have these in common.
+_suppressed = lru_cache(maxsize=64)(ProbeResponse)
+
+
+@lru_cache(maxsize=64)
+def _microseconds(seconds: int, microseconds: int) -> int:
+    return seconds * 1_000_000 + microseconds
 
 
 NOTHING_HEARD = ProbeResponse()
-"""Before the first probe."""
+"""The state before the first probe."""

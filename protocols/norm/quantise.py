@@ -1,7 +1,7 @@
 """Times, group sizes, rates and losses as the small codes NORM carries, and back (RFC 5401 appendix, RFC 5740 4.2.1).
 
-Rates are in bytes per second. Codes of round-trip times and group sizes round up, so that nobody waits too short a time;
-a value that came from a code gives the same code again. Every number is accepted: what lies outside is clamped.
+Rates are in bytes per second. Codes of round-trip times and group sizes round up, so that no timer is too short; the value of a
+code has that code. Every number is accepted: values out of range are clamped.
 """
 
 from math import ceil, exp, floor, log, log10
@@ -9,7 +9,6 @@ from math import ceil, exp, floor, log, log10
 __all__ = [
     "gsize_code",
     "gsize_value",
-    "loss_code",
     "loss_value",
     "rate_code",
     "rate_value",
@@ -26,7 +25,7 @@ _POWERS = tuple(10.0**e for e in range(16))
 
 
 def rtt_code(seconds: float) -> int:
-    """The 8-bit code of a round-trip time, clamped to 1 microsecond .. 1000 seconds."""
+    """Return the 8-bit code of a round-trip time, clamped to 1 microsecond .. 1000 seconds."""
     seconds = min(max(seconds, RTT_MIN), RTT_MAX)
     if seconds < _LINEAR_END:
         return floor(seconds / RTT_MIN + _NOISE) - 1
@@ -34,12 +33,12 @@ def rtt_code(seconds: float) -> int:
 
 
 def rtt_seconds(code: int) -> float:
-    """The round-trip time an 8-bit code stands for."""
+    """Return the round-trip time an 8-bit code stands for."""
     return _RTT_SECONDS[code]
 
 
 def gsize_code(size: int) -> int:
-    """The 4-bit code of a group size: the smallest of 10, 50, 100, 500, ... 5e8 that is not below `size`."""
+    """Return the 4-bit code of a group size: the smallest of 10, 50, 100, 500, ... 5e8 that is not below `size`."""
     exponent = len(str(max(int(size), 1))) - 1
     if exponent < 1:
         return 0
@@ -55,12 +54,12 @@ _GSIZES = tuple(float((5 if code & 8 else 1) * 10 ** ((code & 7) + 1)) for code 
 
 
 def gsize_value(code: int) -> float:
-    """The group size a 4-bit code stands for."""
+    """Return the group size a 4-bit code stands for."""
     return _GSIZES[code & 15]
 
 
 def rate_code(rate: float) -> int:
-    """The 16-bit code of a rate in bytes per second: 12 bits of mantissa, 4 of decimal exponent; 1 for no rate at all."""
+    """Return the 16-bit code of a rate in bytes per second: 12 bits of mantissa, 4 of decimal exponent; 1 for no rate."""
     if rate <= 0:
         return 1
     if rate >= 1e16:
@@ -75,15 +74,10 @@ def rate_code(rate: float) -> int:
 
 
 def rate_value(code: int) -> float:
-    """The rate in bytes per second a 16-bit code stands for."""
+    """Return the rate in bytes per second a 16-bit code stands for."""
     return (code >> 4) * 10 / 4096 * _POWERS[code & 15]
 
 
-def loss_code(loss: float) -> int:
-    """The 16-bit code of a loss fraction 0..1."""
-    return int(min(max(loss, 0.0) * 65535 + 0.5, 65535))
-
-
 def loss_value(code: int) -> float:
-    """The loss fraction a 16-bit code stands for."""
+    """Return the loss fraction a 16-bit code stands for."""
     return code / 65535

@@ -1,4 +1,6 @@
-"""What a NACK asks for, sorted by level: the sender serves it, other receivers are suppressed by it (RFC 5740 4.3.1)."""
+"""The repair requests of a NACK, sorted by level (RFC 5740 4.3.1): a sender serves them, receivers are suppressed by them."""
+
+from functools import lru_cache
 
 from protocols.norm.messages import (
     FORM_RANGES,
@@ -7,9 +9,9 @@ from protocols.norm.messages import (
     LEVEL_OBJECT,
     LEVEL_SEGMENT,
     Fti,
-    Nack,
     Request,
 )
+from protocols.norm.position import Point
 from protocols.serial import ahead, before
 
 __all__ = ["RequestedRepairs", "requested_repairs"]
@@ -21,7 +23,7 @@ class RequestedRepairs:
     __slots__ = ("_counted", "_counts", "_merged", "_owner", "_with", "blocks", "infos", "objects", "symbols")
 
     def __init__(self) -> None:
-        # All who heard the same NACKs merge the same demands, so the last result is kept.
+        # Receivers that overheard the same NACKs merge the same requests, so the last result is kept.
         self._with: RequestedRepairs | None = None
         self._merged: RequestedRepairs | None = None
         self._counts: dict[int, int] = {}
@@ -33,24 +35,24 @@ class RequestedRepairs:
         self.symbols: dict[tuple[int, int], int] = {}
 
     def has_object(self, object_id: int) -> bool:
-        """Is the whole object asked for?"""
+        """Return whether the whole object is requested."""
         return any(ahead(first, object_id) <= 0 <= ahead(last, object_id) for first, last in self.objects)
 
     def has_info(self, object_id: int) -> bool:
-        """Is the object's information asked for, alone or with the whole object?"""
+        """Return whether the object's NORM_INFO is requested, alone or with the whole object."""
         return self.has_object(object_id) or any(
             ahead(first, object_id) <= 0 <= ahead(last, object_id) for first, last in self.infos
         )
 
     def has_blocks(self, object_id: int, first: int, last: int) -> bool:
-        """Are all these blocks asked for as a whole?"""
+        """Return whether all these blocks are requested as a whole."""
         return any(owner == object_id and low <= first and last <= high for owner, low, high in self.blocks)
 
     def counts(self, object_id: int, fti: Fti) -> dict[int, int]:
-        """Block -> how many symbols of it are asked for; more than there is parity, where source symbols are among them."""
+        """Return the number of symbols requested by block; more than there is parity, where source symbols are among them."""
         if self._counted is fti and self._owner == object_id:
             return self._counts
-        # One for all who hear the same NACKs.
+        # The same for all receivers that overheard the same NACKs.
         counts, length = {}, fti.partition.length
         for (owner, block), mask in self.symbols.items():
             if owner == object_id:
@@ -59,16 +61,16 @@ class RequestedRepairs:
         self._owner, self._counted, self._counts = object_id, fti, counts
         return counts
 
-    def is_beyond(self, object_id: int, place: tuple[int, int, int]) -> bool:
-        """Is what is asked of this object beyond the place of transmission, so that no repair under way can serve it?"""
-        owner, block, _ = place
+    def is_beyond(self, object_id: int, tx_point: Point) -> bool:
+        """Return whether all that is requested of this object lies beyond the transmit point."""
+        owner, block, _ = tx_point
         if object_id != owner:
             return before(owner, object_id)
         lowest = [key[1] for key in self.symbols if key[0] == owner] + [row[1] for row in self.blocks if row[0] == owner]
         return not self.has_info(owner) and bool(lowest) and min(lowest) > block
 
     def reaches(self, object_id: int, block: int) -> bool:
-        """May this block of an object be asked for, or what is behind it?"""
+        """Return whether this block of an object, or anything after it, may be requested."""
         if self.objects or self.infos or self.blocks:
             return True
         for owner, number in self.symbols:  # noqa: SIM110 (a fraction of the cost of any, for every NACK)
@@ -77,7 +79,7 @@ class RequestedRepairs:
         return False
 
     def merged(self, other: "RequestedRepairs") -> "RequestedRepairs":
-        """What either asks for; shared, so not to be changed."""
+        """Return what either requests. Not to be modified: many share it."""
         if self._with is other and self._merged is not None:
             return self._merged
         both = RequestedRepairs()
@@ -91,14 +93,14 @@ class RequestedRepairs:
         return both
 
     def owners(self) -> set[int]:
-        """The objects of which symbols or blocks are asked for."""
+        """Return the objects of which symbols or blocks are requested."""
         owners = {owner for owner, _ in self.symbols}
         if self.blocks:
             owners.update([row[0] for row in self.blocks])
         return owners
 
     def add(self, request: Request, fec_id: int) -> None:
-        """Sort in one repair request. An item of another fec_id ends it, as in NRL NORM."""
+        """Add one repair request; only during construction. An item of another fec_id ends it, as in NRL NORM."""
         items, level = request.items, request.level
         step = 2 if request.form == FORM_RANGES else 1
         for place in range(0, len(items) - step + 1, step):
@@ -117,10 +119,10 @@ class RequestedRepairs:
                 self.infos += ((first.object_id, last.object_id),)
 
 
-def requested_repairs(nack: Nack, fec_id: int) -> RequestedRepairs:
-    """The demand of a NACK to a sender that uses `fec_id`; worked out once per message, however many hear it."""
-    if nack.demand is None:
-        nack.demand = RequestedRepairs()
-        for request in nack.requests:
-            nack.demand.add(request, fec_id)
-    return nack.demand
+@lru_cache(maxsize=64)
+def requested_repairs(requests: tuple[Request, ...], fec_id: int) -> RequestedRepairs:
+    """Return what the requests of a NACK to a sender that uses `fec_id` ask for. Not to be modified: many share it."""
+    repairs = RequestedRepairs()
+    for request in requests:
+        repairs.add(request, fec_id)
+    return repairs

@@ -1,4 +1,4 @@
-"""One object on its way in: which part of what was sent is missing, and how it is filled (RFC 5740 5.3)."""
+"""One object being received: which part of what was sent is missing, and how it is filled (RFC 5740 5.3)."""
 
 from bisect import bisect_right
 
@@ -13,11 +13,10 @@ __all__ = ["RxObject"]
 
 
 class RxObject:
-    """Missing symbols of an incomplete object. It holds what is *missing*, so an object without losses costs next to nothing.
+    """The missing symbols of an incomplete object. What was received is not recorded, so an object without losses is small.
 
-    `missing_symbols` maps a block to the mask of its missing source symbols; `missing_blocks` lists sorted ranges [first, last]
-    of blocks of
-    which nothing came at all. Where the sender stands within the object is known to its owner, the remote sender.
+    `missing_symbols` maps a block to the bit mask of its missing source symbols; `missing_blocks` lists sorted ranges [first,
+    last] of blocks of which nothing was received. The position of the sender within the object is part of the `SenderState`.
     Content goes to the sink at once; only parity waits here for its block. A failing sink raises OSError out of any method.
     """
 
@@ -43,28 +42,24 @@ class RxObject:
         self.missing_symbols: BlockBitmaps | None = None
         self.missing_blocks: list[list[int]] | None = None
         self.parity: BlockBitmaps | None = None
-        """Block -> mask of the parity symbols received, bit 0 for the first; of blocks that are still incomplete."""
+        """Block -> bit mask of the parity symbols received, bit 0 for the first; of blocks that are still incomplete."""
         self._stored: dict[tuple[int, int], bytes] | None = None
         self._held = 0
 
     @property
     def has_no_gaps(self) -> bool:
-        """Is nothing missing of what was sent so far?"""
+        """Whether nothing is missing of what was sent so far."""
         return self.missing_symbols is None and not self.missing_blocks and not (self.wants_info and self.info is None)
 
     def parity_of(self, block: int) -> int:
-        """The mask of one block."""
+        """Return the bit mask of the parity symbols received of a block."""
         parity = self.parity
         return 0 if parity is None else parity.get(block, 0)
-
-    def shortage(self, block: int) -> int:
-        """How many symbols more the block needs."""
-        return self.missing(block).bit_count() - self.parity_of(block).bit_count()
 
     # -- what is missing ---------------------------------------------------------------------------------------------
 
     def skip(self, block: int, symbol: int, to_block: int, to_symbol: int) -> None:
-        """Everything from (block, symbol) up to, but without, (to_block, to_symbol) was sent and did not come."""
+        """Record the loss of everything from (block, symbol) up to, but without, (to_block, to_symbol)."""
         if block == to_block:
             if symbol < to_symbol:
                 self.lose(block, (1 << to_symbol) - (1 << symbol))
@@ -82,7 +77,7 @@ class RxObject:
             self.lose(to_block, (1 << to_symbol) - 1)
 
     def lose(self, block: int, mask: int) -> None:
-        """These symbols of a block were sent and did not come."""
+        """Record the loss of source symbols of a block, given as a bit mask."""
         missing_symbols = self.missing_symbols
         if missing_symbols is None:
             missing_symbols = self.missing_symbols = BlockBitmaps()
@@ -91,18 +86,18 @@ class RxObject:
             missing_symbols.add(block, mask)
 
     def missing(self, block: int) -> int:
-        """Mask of the missing source symbols of a block; a block of which nothing came is brought among the gaps first."""
+        """Return the bit mask of the missing source symbols of a block; it moves to `missing_symbols` if it has any."""
         if self.missing_blocks:
-            place = bisect_right(self.missing_blocks, block, key=lambda span: span[0]) - 1
-            if place >= 0 and block <= self.missing_blocks[place][1]:
-                first, last = self.missing_blocks[place]
+            index = bisect_right(self.missing_blocks, block, key=lambda span: span[0]) - 1
+            if index >= 0 and block <= self.missing_blocks[index][1]:
+                first, last = self.missing_blocks[index]
                 rest = [span for span in ([first, block - 1], [block + 1, last]) if span[0] <= span[1]]
-                self.missing_blocks[place : place + 1] = rest
+                self.missing_blocks[index : index + 1] = rest
                 self.lose(block, (1 << self.fti.partition.length(block)) - 1)
         return 0 if self.missing_symbols is None else self.missing_symbols.get(block, 0)
 
     def missing_before(self, block: int, symbol: int) -> bool:
-        """Is anything missing that comes before (block, symbol)? The object's information comes before everything."""
+        """Return whether anything before (block, symbol) is missing; the NORM_INFO comes before everything."""
         if self.wants_info and self.info is None:
             return True
         if self.missing_blocks and self.missing_blocks[0][0] < block:
@@ -114,16 +109,16 @@ class RxObject:
             return True
         return symbol > 0 and bool(missing_symbols.get(block, 0) & (1 << symbol) - 1)
 
-    # -- what comes in -------------------------------------------------------------------------------------------------
+    # -- what is received ----------------------------------------------------------------------------------------------
 
     def write(self, block: int, symbol: int, payload: bytes | None) -> None:
-        """Store a source symbol; None is content that is only accounted for."""
+        """Store a source symbol; `payload` None: content without bytes."""
         if payload is not None:
             partition = self.fti.partition
             self.sink.write((partition.first(block) + symbol) * partition.segment, payload)
 
     def fill(self, block: int, symbol: int, payload: bytes | None) -> bool:
-        """A source symbol that may be missing; True when it was."""
+        """Store a source symbol if it is missing; return whether it was."""
         bit = 1 << symbol
         mask = self.missing(block)
         if not mask & bit:
@@ -139,7 +134,10 @@ class RxObject:
         return True
 
     def fill_parity(self, block: int, number: int, payload: bytes | None, limit: int) -> bool:
-        """Parity symbol `number` of a block that was wholly sent; True when it is of use. Holds at most `limit` bytes."""
+        """Keep parity symbol `number` of a block that was sent completely; return whether it is of use.
+
+        At most `limit` bytes of parity are kept.
+        """
         missing_symbols, parity = self.missing_symbols, self.parity
         mask = missing_symbols.item if missing_symbols is not None and missing_symbols.key == block else self.missing(block)
         have = 0 if parity is None else parity.get(block, 0)
@@ -167,12 +165,12 @@ class RxObject:
         return self._held
 
     def _filled(self, block: int, mask: int, have: int) -> None:
-        """The parity `have` makes up for what the block misses."""
+        """Complete a block: the parity `have` (a bit mask) suffices for the missing symbols `mask`."""
         missing_symbols, parity = self.missing_symbols, self.parity
         assert missing_symbols is not None
         if mask and self._stored is not None:
             self._decode(block, mask, have)
-        # What is emptied goes, for it is most of what a receiver weighs.
+        # Empty mappings are dropped, because they are most of a receiver's memory.
         if missing_symbols.more is None:
             self.missing_symbols = None
         else:

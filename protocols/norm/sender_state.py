@@ -1,433 +1,657 @@
-"""What a receiver knows of one sender: where it stands, what is missing, and how each of its messages changes that."""
+"""All a receiver knows of one sender, and what each message of the sender changes (RFC 5740 5.3).
+
+`SenderState.receive` is the one place where a sender's message is handled; it leads to one method per message (`_on_data`,
+`_on_info`, `_on_flush`, `_on_squelch`, `_on_probe`). What they have in common comes behind them: joining, objects, NACKs, the
+answer to probes, the activity check.
+"""
 
 from functools import lru_cache
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import NamedTuple, TypeAlias
 
-from protocols.events import SenderReset, SenderSilent
-from protocols.fast.contract import Answers, Coordinator, Overheard
-from protocols.machine import Address
+from protocols.events import InfoReceived, ObjectAborted, ObjectOpened, ObjectReceived, SenderReset, SenderSilent
+from protocols.machine import Offer
 from protocols.norm.backoff import NEVER
-from protocols.norm.fast.batch import apply_to_incomplete, overhear
-from protocols.norm.hearing import HANDLERS
 from protocols.norm.messages import (
+    EMPTY_OBJECT,
+    FLAG_FILE,
+    FLAG_INFO,
     FLAG_REPAIR,
+    FLAG_STREAM,
     Ack,
     Command,
     Data,
     Flush,
+    Fti,
     Info,
-    Loss,
     Nack,
-    NormMessage,
     Origin,
-    TransmitPosition,
+    Probe,
+    Squelch,
 )
-from protocols.norm.nack_content import MissingRange, Place, contents_for, needs_before
-from protocols.norm.nack_process import NackProcess
-from protocols.norm.probe_response import ProbeResponse
+from protocols.norm.nack_content import MissingRange, contents_for, is_missing_before
+from protocols.norm.nack_process import Decision, NackProcess
+from protocols.norm.position import START, Point, TransmitPosition
+from protocols.norm.probe_response import NOTHING_HEARD, ProbeResponse
 from protocols.norm.quantise import gsize_value, rtt_seconds
-from protocols.norm.reception import Reception
-from protocols.norm.repair_requests import requested_repairs
+from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
+from protocols.norm.rx_object import RxObject
+from protocols.norm.session import Session
+from protocols.norm.small_dict import SmallDict
 from protocols.serial import ahead
 
-if TYPE_CHECKING:
-    from protocols.machine import Machine
-    from protocols.norm.receiver import NormReceiver
+__all__ = ["Coding", "SenderMessage", "SenderState"]
 
-__all__ = ["SenderState"]
+ACK_CC = 1
+"""The ack_type that answers a probe."""
+SILENT_PERIODS = 20
+"""Activity periods without a message after which a sender counts as silent (RFC 5740 5.3, NRL's robust factor)."""
+NEW_SENDER = 64
+"""Messages up to which a sender counts as new: to receive all of it costs at most as many repairs."""
+UNKNOWN_SEGMENT = 40
+"""Bytes of requests in one NACK while the sender's segment size is unknown, as in NRL NORM."""
 
-JOINED = -1
-"""`SenderState.began` of a receiver that takes part."""
+SenderMessage: TypeAlias = Data | Info | Command
+
+
+class Coding(NamedTuple):
+    """What is known of a sender's coding: fec_id, bytes of a segment, usable parity symbols of a block."""
+
+    fec_id: int
+    segment: int
+    parity: int
+
+
+# Equal for thousands of receivers of a simulation: a lookup costs a tenth of a construction, and they share one object.
+_opened = lru_cache(maxsize=256)(ObjectOpened)
+_received = lru_cache(maxsize=256)(ObjectReceived)
+_offer = lru_cache(maxsize=256)(Offer)
+_coding = lru_cache(maxsize=64)(Coding)
 
 
 @lru_cache(maxsize=8)
 def _later(now: float, period: float) -> float:
-    """The sum: one number for all receivers that need the same, and not one each."""
     return now + period
 
 
-ACK_CC = 1
-"""The ack_type that answers a probe."""
-SILENCES = 20
-"""Activity periods without a word after which a sender counts as silent (RFC 5740 5.3, NRL's robust factor)."""
+class SenderState:
+    """One sender as one receiver sees it.
 
-
-class SenderState(Reception):
-    """One sender as one receiver sees it."""
+    `position` is where the sender is, as far as known: behind the last new symbol received. `objects` holds what is incomplete
+    of everything before it, None for an object of which nothing is known. An object that is not in `objects` is complete,
+    unwanted or given up.
+    """
 
     __slots__ = (
         "_base",
+        "_coding",
         "_idle_at",
-        "_silences",
-        "began",
-        "feedback",
+        "_silent_periods",
+        "duplicates",
+        "first_sequence",
+        "is_complete",
+        "last_heard",
         "lost",
+        "nack_process",
+        "objects",
         "origin",
+        "position",
+        "probe_response",
+        "session",
     )
 
-    def __init__(self, receiver: "NormReceiver", node: int) -> None:
-        super().__init__(receiver, node)
+    def __init__(self, session: Session) -> None:
+        self.session = session
         self.origin: Origin | None = None
-        self.heard = NEVER
-        self.began = 0
-        """The sequence number of the sender's first message, as far as known; `JOINED` once this does not matter any more."""
-        self.lost = 0
+        """Node, instance and advertised timing of the sender; None before its first message."""
+        self.position: TransmitPosition = START
+        self.objects: SmallDict[RxObject | None] = SmallDict()
+        self.is_complete = True
+        """Whether nothing is missing of what was sent."""
+        self.nack_process: NackProcess | None = None
+        self.probe_response: ProbeResponse | None = None
+        self.last_heard = NEVER
+        """When the last message of the sender arrived, seconds."""
+        self.first_sequence: int | None = 0
+        """The sequence number of the sender's first message, as far as known; None once the receiver has joined."""
+        self.lost = self.duplicates = 0
+        """Messages of the sender that did not arrive; content that was of no use."""
         self._base = 0
-        self.feedback: ProbeResponse | None = None
+        self._coding = _coding(5, UNKNOWN_SEGMENT, 0)
         self._idle_at = inf
-        self._silences = 0
+        self._silent_periods = 0
 
     # -- inputs ----------------------------------------------------------------------------------------------------
 
-    def hear(self, message: Data | Info | Command, now: float) -> None:
-        """A message of this sender that is not simply the next symbol."""
+    def receive(self, message: SenderMessage, now: float) -> None:
+        """Process a message of this sender."""
         if message.origin is not self.origin:
-            self._retime(message)
-        self.heard = now
+            self._update_origin(message)
+        self.last_heard = now
         if self._idle_at == inf:
-            self._silences = 0
-            self._idle_at = _later(now, self._period())
-        gap = (message.sequence - self.at.sequence) & 0xFFFF
-        if gap < 0x8000:
-            self.lost += gap
-            sequence = self.at.sequence + gap + 1
-        else:
-            # It came late: it had been counted as lost.
-            self.lost -= self.lost > 0
-            sequence = self.at.sequence
-        handler = HANDLERS.get(type(message))
-        if handler is not None and handler(self, message, sequence, now):
-            return
-        at = self.at
-        self.move(message, (at.object_id, at.block, at.symbol), sequence)
-
-    def advance(self, message: Data | Flush, now: float) -> bool:
-        """A `Data` or `Flush` that has little to say to who stands where its sender stands; False: it takes more than this."""
-        item, key = None, message.object_id
-        if not self.whole:
-            objects = self.objects
-            item = objects.item if objects.key == key else objects.get(key)
-            if item is None and key in objects:
-                return False
-        self.heard = now
-        next_state: TransmitPosition = message.next_state
-        self.at = next_state
-        block = message.block
-        if type(message) is Data:
-            length = message.block_length
-            number, repair = message.symbol - length, message.flags & FLAG_REPAIR
-            if item is None:
-                self.receiver.duplicates += bool(repair or number >= 0)
-            elif repair or number >= 0:
-                self.take(item, message, length, False)
-            cycle = self.cycle
-            if repair and cycle is not None:
-                cycle.rewind(next_state.place, now)
-        else:
-            # A flush goes through the end of its block.
-            block += 1
-        if self.whole:
-            if self.attentive and self.cycle is not None:
-                self.receiver.settle()
-        elif self.check((key, block, 0), now):
-            self.receiver.settle()
-        return True
+            self._silent_periods = 0
+            self._idle_at = _later(now, self._activity_period())
+        sequence = self._count_losses(message.sequence)
+        has_moved = False
+        if isinstance(message, Data):
+            has_moved = self._on_data(message, sequence, now)
+        elif isinstance(message, Info):
+            has_moved = self._on_info(message, sequence, now)
+        elif isinstance(message, Flush):
+            has_moved = self._on_flush(message, sequence, now)
+        elif isinstance(message, Squelch):
+            self._on_squelch(message)
+        elif isinstance(message, Probe):
+            self._on_probe(message, now)
+        if not has_moved:
+            position = self.position
+            self._move(message, (position.object_id, position.block, position.symbol), sequence)
 
     def overhear(self, message: Nack | Ack, now: float) -> bool:
-        """Another receiver's feedback to this sender; True when it changes what this one has to say."""
-        if not self.is_asked(message):
+        """Process another receiver's feedback to this sender; return whether that changes what this one has to send."""
+        if not self.is_addressed(message):
             return False
-        known = feedback = self.feedback
-        if feedback is not None and (message.response_sec or message.response_usec):
-            self.feedback = known = feedback.overheard()
-        hushed = False
-        if self.cycle is not None and type(message) is Nack:
-            hushed = self.cycle.overhear(message.demand or requested_repairs(message, self._fec_id), now)
-        return hushed or known is not feedback
+        response = before = self.probe_response
+        if response is not None and (message.response_sec or message.response_usec):
+            response = self.probe_response = response.overheard()
+        decision = Decision.NOTHING
+        process = self.nack_process
+        if process is not None and isinstance(message, Nack) and process.is_listening(now):
+            decision = process.overhear(self.requested_repairs(message), self.boundary(), self.objects, now)
+            if decision is Decision.SUPPRESS:
+                self.note_suppression(process)
+        return decision is Decision.SUPPRESS or response is not before
 
-    def is_asked(self, message: Nack | Ack) -> bool:
-        """Is the feedback for this sender, as far as known, and not for an earlier instance?"""
+    def is_addressed(self, message: Nack | Ack) -> bool:
+        """Return whether feedback is for this instance of the sender."""
         origin = self.origin
-        return origin is not None and message.sender_id == self.node and message.instance_id == origin.instance_id
+        return origin is not None and message.sender_id == origin.source_id and message.instance_id == origin.instance_id
+
+    def requested_repairs(self, nack: Nack) -> RequestedRepairs:
+        """Return what a NACK to this sender asks for."""
+        return requested_repairs(nack.requests, self._coding.fec_id)
 
     def wake(self, now: float) -> None:
-        """Whatever of NACK, answer and activity check is due."""
-        if self.cycle is not None and self.cycle.due <= now:
-            self.cycle.expire(now)
-        if self.feedback is not None and self.feedback.due <= now:
-            self._send_ack(now)
+        """Do whatever of NACK, probe response and activity check is due."""
+        if self.nack_process is not None and self.nack_process.due <= now:
+            self._expire(self.nack_process, now)
+        if self.probe_response is not None and self.probe_response.due <= now:
+            self._send_ack(self.probe_response, now)
         if self._idle_at <= now:
             self._check_activity(now)
 
-    def settle(self) -> float:
-        """After every input: when `wake` is wanted. Others matter while a NACK or an answer to a probe is due."""
+    def feedback_due(self) -> float:
+        """Return when a NACK or an answer to a probe is due; inf for never."""
         due = inf
-        if self.cycle is not None:
-            due = self.cycle.due
-        if self.feedback is not None and self.feedback.due < due:
-            due = self.feedback.due
-        self.attentive = due < inf
+        if self.nack_process is not None:
+            due = self.nack_process.due
+        if self.probe_response is not None and self.probe_response.due < due:
+            due = self.probe_response.due
+        return due
+
+    def deadline(self) -> float:
+        """Return when `wake` is wanted."""
+        due = self.feedback_due()
         return due if due < self._idle_at else self._idle_at
-
-    def waiting_for(self) -> tuple[int, int] | None:
-        """(object, first incomplete block) when that is all that is missing, and no NACK process is under way."""
-        objects, cycle = self.objects, self.cycle
-        if cycle is not None and self.heard < cycle.holdoff:
-            return None
-        item = objects.item
-        if item is None or item.missing_blocks or item.missing_symbols is None or (item.wants_info and item.info is None):
-            return None
-        return objects.key, item.missing_symbols.key
-
-    @staticmethod
-    def apply_to_incomplete(machines: "list[Machine]", message: Any, now: float, coordinator: Coordinator) -> Answers:
-        """What a message of the sender does to receivers that stand where it stands, but lack something or may speak."""
-        return apply_to_incomplete(machines, message, now, coordinator)
-
-    @staticmethod
-    def overhear_batch(
-        machines: "list[Machine]", message: Any, source: Address, to: Address, now: float, at: TransmitPosition, heard: float
-    ) -> Overheard:
-        """What feedback does to receivers that stand where its sender stands, and may be about to speak themselves."""
-        if type(message) is Nack:
-            return overhear(machines, message, now, at, heard)
-        return Reception.overhear_batch(machines, message, source, to, now, at, heard)
-
-    def advance_over_gap(self, message: Data, now: float) -> bool:
-        """A message after others that were lost: the next where no symbol was, or a first transmission further on in the block.
-
-        False: something else.
-        """
-        at: TransmitPosition = self.at
-        next_state: TransmitPosition | None = message.next_state
-        expects_if_complete: TransmitPosition | None = message.expects_if_complete
-        gap = (message.sequence - at.sequence) & 0xFFFF
-        if next_state is None or message.origin is not self.origin or self._idle_at == inf or gap >= 0x8000:
-            return False
-        block, symbol = message.block, message.symbol
-        if message.expects is None:
-            # Only repairs were lost when it stands, but for them, where its sender stood.
-            if expects_if_complete is None or (at.symbol, at.block, at.object_id) != (
-                expects_if_complete.symbol,
-                expects_if_complete.block,
-                expects_if_complete.object_id,
-            ):
-                return False
-            followed = self.advance(message, now)
-            self.lost += gap if followed else 0
-            return followed
-        # The last symbol of a block moves on to the next.
-        if at.block != block or at.object_id != message.object_id or not at.symbol < symbol < message.block_length - 1:
-            return False
-        key, objects = message.object_id, self.objects
-        item = objects.item if objects.key == key else objects.get(key)
-        if item is None or message.payload is not None:
-            return False
-        self.heard = now
-        self.lost += gap
-        item.lose(block, (1 << symbol) - (1 << at.symbol))
-        self.at = next_state
-        if self.whole:
-            # What comes before this block was all there, so there is nothing to ask for yet.
-            self.whole = False
-        elif not at.symbol and self.check((key, block, 0), now):
-            # Within a block nothing new is to be asked for.
-            self.receiver.settle()
-        return True
-
-    def skip(self, loss: Loss | None) -> None:
-        """Note that a message did not come; of an object that is not wanted no symbol is missing."""
-        self.lost += 1
-        if loss is None:
-            return
-        objects = self.objects
-        key, block, mask = loss
-        item = objects.item if objects.key == key else objects.get(key)
-        if item is not None:
-            self.whole = False
-            item.lose(block, mask)
-
-    @property
-    def synced(self) -> bool:
-        """Has it joined, so that what is missing matters?"""
-        return self.began == JOINED
 
     @property
     def received(self) -> int:
         """Messages of this sender that arrived, by their sequence numbers."""
-        at: TransmitPosition = self.at
-        return at.sequence - self._base - self.lost
+        return self.position.sequence - self._base - self.lost
 
-    # -- the sender's timing ---------------------------------------------------------------------------------------
+    # -- content ---------------------------------------------------------------------------------------------------
 
-    # Looked up in what all receivers share: numbers of their own would weigh 24 bytes a receiver.
+    # A handler is given the message and the sequence number that comes next. It returns whether it has set the position.
 
-    @property
-    def grtt(self) -> float:
-        """Seconds of a round trip through the group, as the sender announced them last; 0 before it was heard."""
-        return rtt_seconds(self.origin.grtt) if self.origin is not None else 0.0
-
-    @property
-    def backoff(self) -> int:
-        """How many GRTT the back-off spreads over."""
-        return self.origin.backoff if self.origin is not None else 0
-
-    @property
-    def gsize(self) -> float:
-        """How many receivers the sender reckons with."""
-        return gsize_value(self.origin.gsize) if self.origin is not None else 1.0
-
-    def _retime(self, message: Data | Info | Command) -> None:
-        known, origin = self.origin, message.origin
-        if known is None or known.instance_id != origin.instance_id:
-            if known is not None:
-                self._reset()
-            # Sequence numbers count from the first message heard; what an earlier instance sent stays counted.
-            sequence = message.next_state.sequence - 1 if message.next_state is not None else message.sequence
-            self._base += sequence - self.at.sequence
-            self.at = TransmitPosition(0, 0, 0, sequence, (0, 0, 0))
-        self.origin = origin
-
-    def _reset(self) -> None:
-        """The sender restarted: what it had not finished will not come any more."""
-        self.give_up(list(self.objects), "the sender restarted")
-        self.receiver.ports.notify(SenderReset(self.node))
-        self.began = 0
-        self.cycle = self.feedback = None
-
-    def _period(self) -> float:
-        return max(1.0, 2 * self.receiver.config.robust * self.grtt)
-
-    def renew_activity(self, heard: float, now: float) -> bool:
-        """Begin the next activity period when the sender was heard last; False when the one that began then is over."""
-        period = self._period()
-        if heard + period <= now:
+    def _on_data(self, message: Data, sequence: int, now: float) -> bool:
+        """NORM_DATA: store a symbol; everything before it in transmission order was sent."""
+        if message.flags & FLAG_STREAM or not self._join_with(message):
             return False
-        self._silences = 0
-        self._idle_at = _later(heard, period)
+        key, block, symbol = message.object_id, message.block, message.symbol
+        is_current = key == self.position.object_id or self._advance_to(key)
+        item = self.objects.get(key) or self._object_of(message)
+        fti = item.fti if item is not None else message.fti
+        if fti is None or not _fits(message, fti):
+            self.session.count("ignored")
+            return False
+        position, length = self.position, fti.partition.length(block)
+        # Source symbols of a block are sent in order, and parity behind them all.
+        is_parity = symbol >= length
+        start = (block + 1, 0) if is_parity else (block, symbol)
+        next_new = (position.block, position.symbol)
+        is_new = is_current and (start > next_new if is_parity else start >= next_new)
+        is_repair = bool(message.flags & FLAG_REPAIR) or not (is_new or (is_parity and start == next_new))
+        tx_point = (key, block, symbol) if is_repair else None
+        if not is_new:
+            self._move(message, (position.object_id, *next_new), sequence, tx_point)
+        else:
+            if start != next_new and item is not None:
+                item.skip(*next_new, *start)
+                self.is_complete = False
+            end = start if is_parity else (block, symbol + 1) if symbol + 1 < length else (block + 1, 0)
+            self._move(message, (key, *end), sequence, tx_point)
+        self.store(item, message, length, is_new)
+        if tx_point is not None:
+            self._rewind(tx_point, now)
+        if not (is_new and next_new[1] and start[0] == next_new[0]):
+            # Within a block there is nothing new to request.
+            self.check((key, block, 0), now)
         return True
 
-    def _check_activity(self, now: float) -> None:
-        if self.renew_activity(self.heard, now):
+    def _on_info(self, message: Info, sequence: int, now: float) -> bool:
+        """NORM_INFO: store the object's out-of-band information; the object has begun."""
+        if message.flags & FLAG_STREAM or not self._join_with(message):
+            return False
+        self._advance_to(message.object_id)
+        item = self._object_of(message)
+        position, start = self.position, (message.object_id, 0, 0)
+        is_repair = bool(message.flags & FLAG_REPAIR)
+        next_new = (position.object_id, position.block, position.symbol)
+        self._move(message, next_new, sequence, start if is_repair else None)
+        if item is not None and item.info is None:
+            item.info = message.payload
+            self.session.ports.notify(InfoReceived(message.origin.source_id, item.object_id, message.payload))
+            self.finish(item)
+        if is_repair:
+            self._rewind(start, now)
+        self.check(start, now)
+        return True
+
+    def _on_flush(self, message: Flush, sequence: int, now: float) -> bool:
+        """CMD(FLUSH): everything through the end of this block was sent."""
+        is_empty = (message.block, message.symbol) == EMPTY_OBJECT.get(message.fec_id)
+        if not self.is_joined and not self._join_new_sender(message, 0 if is_empty else message.block):
+            return False
+        is_current = self._advance_to(message.object_id)
+        if is_empty and message.object_id in self.objects:
+            # Only its NORM_INFO is missing. Asked for an empty object as a whole, libnorm1 crashes.
+            self._open_empty(message.object_id, message.fec_id)
+        position = self.position
+        block, symbol = position.block, position.symbol
+        if is_current and position.object_id in self.objects:
+            end = message.block + 1
+            item = self.objects.get(position.object_id)
+            if is_empty:
+                # The end lies behind the NORM_INFO.
+                end = 1
+            elif item is not None:
+                end = min(end, item.fti.partition.blocks)
+                if end > block:
+                    item.skip(block, symbol, end, 0)
+                    self.is_complete = False
+            if end > block:
+                block, symbol = end, 0
+        self._move(message, (position.object_id, block, symbol), sequence)
+        self.check((message.object_id, message.block + 1, 0), now)
+        return True
+
+    def _on_squelch(self, message: Squelch) -> None:
+        """CMD(SQUELCH): what comes before this object will not be repaired, nor what is listed."""
+        if not self.is_joined:
             return
-        period = self._period()
-        if self.heard >= self._idle_at - period:
-            # It was heard at the very moment of the last check.
-            self._silences = 0
-        self._silences += 1
-        if self._silences >= SILENCES:
-            self._idle_at = inf
-            # A copy, so that the next message takes the slow path and starts the activity check again.
-            self.stand(self.at.object_id, self.at.block, self.at.symbol)
-            self.receiver.ports.notify(SenderSilent(self.node))
-            return
-        self._idle_at = _later(now, period)
-        self.check((self.at.object_id, self.at.block, self.at.symbol), now)
+        if ahead(message.object_id, self.position.object_id) > 0:
+            self._begin_objects(message.object_id)
+        gone = [key for key in self.objects if ahead(key, message.object_id) < 0 or key in message.invalid]
+        self._give_up(gone, "squelched")
 
-    # -- places ----------------------------------------------------------------------------------------------------
+    def _on_probe(self, message: Probe, now: float) -> None:
+        """CMD(CC): note the sender's clock, and answer after a back-off."""
+        if not message.cc_sequence and not self.is_joined:
+            self.first_sequence = message.sequence
+        response = self.probe_response or NOTHING_HEARD
+        rng, group_size = self.session.ports.rng, 1.0 if self.origin is None else gsize_value(self.origin.gsize)
+        self.probe_response = response.probed(message, now, self.grtt, self.backoff, group_size, rng)
 
-    def boundary(self) -> Place:
-        """Up to where a NACK asks: where the sender transmits, but not into a block that parity can repair when it is over."""
-        at: TransmitPosition = self.at
-        object_id, block, symbol = at.place
-        objects = self.objects
-        item = objects.item if objects.key == object_id else objects.get(object_id)
-        return (object_id, block, 0 if item is not None and item.fti.usable else symbol)
+    # -- joining ---------------------------------------------------------------------------------------------------
 
-    def move(self, message: NormMessage, front: Place, sequence: int, place: Place | None = None) -> None:
-        """Stand at this front, the sender transmitting at `place` (None: there too).
+    @property
+    def is_joined(self) -> bool:
+        """Whether the receiver has joined this sender, so that missing content is requested."""
+        return self.first_sequence is None
 
-        In the sender's own `TransmitPosition` when it has the same front, so that the fast path fits again.
+    def _join_with(self, message: Data | Info) -> bool:
+        """Join at the first object whose beginning arrives (NRL's policy CURRENT), or a new sender at its first object."""
+        if self.is_joined:
+            return True
+        part = 0
+        if isinstance(message, Data):
+            part = message.block if message.fti is None else message.fti.partition.first(message.block)
+        if not self._join_new_sender(message, part) and not message.flags & FLAG_REPAIR and not part:
+            self._join(message.object_id, message.fec_id)
+        return self.is_joined
+
+    def _join_new_sender(self, message: Data | Info | Flush, part: int) -> bool:
+        """Join at object 0 if the few messages sent so far can hold no more than this object's `part` and those before it.
+
+        Otherwise a receiver that was there all the time, but lost the one INFO or DATA message it may join at, would never
+        receive a small object. A sender's ids begin at 0, NRL's too; its sequence numbers begin anywhere, but with the first
+        probe. A FLUSH of one block of object 0 alone says as much.
         """
-        # A receiver that has not joined takes no part in what is known of all that stand at the sender's position.
-        # Nor does a message that came late (it leaves the sequence where it was): its position is one that is past.
-        next_state: TransmitPosition | None = (
-            message.next_state if self.began == JOINED and sequence != self.at.sequence else None
-        )
-        object_id, block, symbol = front
-        if next_state is not None:
-            if next_state.symbol == symbol and next_state.block == block and next_state.object_id == object_id:
-                self.at = next_state
-                return
-            sequence = next_state.sequence
-        self.at = TransmitPosition(object_id, block, symbol, sequence, place or front)
+        if self.first_sequence is None:
+            return True
+        sent = (message.sequence - self.first_sequence) & 0xFFFF
+        is_only_object = isinstance(message, Flush) and not message.object_id and not part
+        if is_only_object or message.object_id + part <= sent < NEW_SENDER:
+            self._join(0, message.fec_id)
+        return self.is_joined
 
-    def stand(self, object_id: int, block: int = 0, symbol: int = 0) -> None:
-        """Stand at this front before the message under way has its say."""
-        self.at = TransmitPosition(object_id, block, symbol, self.at.sequence, (object_id, block, symbol))
-
-    def join(self, object_id: int, fec_id: int) -> None:
-        """Begin with this object; what came before it is of no interest. Requests name the code, before any FTI is known."""
-        self.began = JOINED
-        self._fec_id = fec_id
-        self.whole = False
+    def _join(self, object_id: int, fec_id: int) -> None:
+        """Begin with this object and request nothing before it. Requests name the code before any FTI is known."""
+        self.first_sequence = None
+        self._coding = _coding(fec_id, self._coding.segment, self._coding.parity)
+        self.is_complete = False
         self.objects[object_id] = None
-        self.stand(object_id)
+        self._set_next_new(object_id)
 
-    def open_through(self, object_id: int) -> None:
-        """The sender has come to this object: everything before it was sent, and what did not come is missing."""
-        self._finish_current()
-        first = (self.at.object_id + 1) & 0xFFFF
+    # -- position --------------------------------------------------------------------------------------------------
+
+    def _count_losses(self, sequence: int) -> int:
+        """Count the messages lost before this one; return the sequence number that comes next."""
+        expected = self.position.sequence
+        gap = (sequence - expected) & 0xFFFF
+        if gap < 0x8000:
+            self.lost += gap
+            return expected + gap + 1
+        # It is late, and had been counted as lost.
+        self.lost -= self.lost > 0
+        return expected
+
+    def _move(self, message: SenderMessage, next_new: Point, sequence: int, tx_point: Point | None = None) -> None:
+        """Set the position after `message`; `tx_point` None: the sender transmits at the next new symbol."""
+        del message
+        object_id, block, symbol = next_new
+        self.position = TransmitPosition(object_id, block, symbol, sequence, tx_point or next_new)
+
+    def _set_next_new(self, object_id: int, block: int = 0, symbol: int = 0) -> None:
+        """Set the next new symbol while a message is being handled."""
+        self.position = TransmitPosition(object_id, block, symbol, self.position.sequence, (object_id, block, symbol))
+
+    def _advance_to(self, object_id: int) -> bool:
+        """Begin this object if it is a new one; return whether it is the last the sender began."""
+        order = ahead(object_id, self.position.object_id)
+        if order > 0:
+            self._begin_objects(object_id)
+        return order >= 0
+
+    def _begin_objects(self, object_id: int) -> None:
+        """Begin the objects through this one: everything before it was sent, and what did not arrive is missing."""
+        position = self.position
+        item = self.objects.get(position.object_id)
+        if item is not None and position.block < item.fti.partition.blocks:
+            item.skip(position.block, position.symbol, item.fti.partition.blocks, 0)
+        first = (position.object_id + 1) & 0xFFFF
         count = ahead(object_id, first)
-        window = self.receiver.config.window
+        window = self.session.config.window
         if count + len(self.objects) >= window:
-            oldest = [key for key in self.objects if ahead(object_id, key) >= window]
-            self.give_up(oldest, "outside the window")
+            self._give_up([key for key in self.objects if ahead(object_id, key) >= window], "outside the window")
             skipped = max(count - window + 1, 0)
             first, count = (first + skipped) & 0xFFFF, count - skipped
         for step in range(count + 1):
             self.objects[(first + step) & 0xFFFF] = None
-        self.whole = False
-        self.stand(object_id)
+        self.is_complete = False
+        self._set_next_new(object_id)
 
-    def _finish_current(self) -> None:
-        at = self.at
-        item = self.objects.get(at.object_id)
-        if item is not None and at.block < item.fti.partition.blocks:
-            item.skip(at.block, at.symbol, item.fti.partition.blocks, 0)
+    # -- objects ---------------------------------------------------------------------------------------------------
 
-    # -- feedback --------------------------------------------------------------------------------------------------
+    def _object_of(self, message: Data | Info) -> RxObject | None:
+        """Return the object of a message if it is incomplete; its first message opens it."""
+        key, fti = message.object_id, message.fti
+        item = self.objects.get(key)
+        if item is not None or key not in self.objects or fti is None:
+            return item
+        self._coding = _coding(self._coding.fec_id, fti.segment, self._coding.parity)
+        return self._open(key, fti, bool(message.flags & FLAG_FILE), bool(message.flags & FLAG_INFO))
 
-    def check(self, place: Place, now: float) -> bool:
-        """Begin to ask for what is missing before `place`; True when that changes when to be woken."""
-        if self.whole:
+    def _open_empty(self, key: int, fec_id: int) -> None:
+        """Open an object without content: its NORM_INFO is all there is to come. It counts as a file."""
+        if self.objects[key] is None:
+            self._open(key, Fti(fec_id, 0, self._coding.segment, 1, 0), True, True)
+
+    def _open(self, key: int, fti: Fti, is_file: bool, has_info: bool) -> RxObject | None:
+        """Offer an object to the application; None when it is not wanted."""
+        assert self.origin is not None
+        ports, node = self.session.ports, self.origin.source_id
+        ports.notify(_opened(node, key, fti.object_size))
+        sink = ports.accept(_offer(node, key, fti.object_size, is_file))
+        if sink is None:
+            del self.objects[key]
+            self._update_completeness()
+            return None
+        item = self.objects[key] = RxObject(key, fti, sink, has_info)
+        partition, position = fti.partition, self.position
+        if key != position.object_id or position.block >= partition.blocks:
+            item.skip(0, 0, partition.blocks, 0)
+        else:
+            item.skip(0, 0, position.block, position.symbol)
+        self._update_completeness()
+        self._coding = _coding(fti.fec_id, self._coding.segment, fti.usable)
+        return item
+
+    def store(self, item: RxObject | None, message: Data, length: int, is_new: bool) -> None:
+        """Store a symbol of an object, or count it as a duplicate; `length` is the number of the block's source symbols."""
+        if item is None:
+            self.duplicates += not is_new
+            return
+        block, symbol = message.block, message.symbol
+        try:
+            if symbol >= length:
+                is_useful = item.fill_parity(block, symbol - length, message.payload, self.session.config.buffer)
+            elif is_new:
+                item.write(block, symbol, message.payload)
+                is_useful = True
+            else:
+                is_useful = item.fill(block, symbol, message.payload)
+        except OSError as error:
+            self._give_up([item.object_id], f"sink: {error}")
+            return
+        if not is_useful:
+            self.duplicates += 1
+        elif not is_new or self.position.block >= item.fti.partition.blocks:
+            self.finish(item)
+
+    def finish(self, item: RxObject) -> None:
+        """Hand an object over if nothing is missing and nothing is to come."""
+        if not item.has_no_gaps:
+            return
+        position, key = self.position, item.object_id
+        if position.object_id != key or position.block >= item.fti.partition.blocks:
+            try:
+                item.sink.commit(item.info or b"")
+            except OSError as error:
+                self._give_up([key], f"sink: {error}")
+                return
+            assert self.origin is not None
+            del self.objects[key]
+            self.session.objects_received += 1
+            self.session.ports.notify(_received(self.origin.source_id, key, item.fti.object_size, item.info or b""))
+        elif self.objects.more is None:
+            # The only incomplete object, the usual case.
+            self.is_complete, self.nack_process = True, None
+            return
+        self._update_completeness()
+
+    def _update_completeness(self) -> None:
+        """Find out whether anything is missing of what was sent; if not, end the NACK process."""
+        for item in self.objects.values():
+            if item is None or not item.has_no_gaps:
+                self.is_complete = False
+                return
+        self.is_complete = True
+        self.nack_process = None
+
+    def _give_up(self, keys: list[int], reason: str) -> None:
+        """Abort objects that will not be complete."""
+        assert self.origin is not None
+        for key in keys:
+            item = self.objects.pop(key)
+            if item is not None:
+                try:
+                    item.sink.abort()
+                except OSError as error:
+                    reason = f"{reason}; sink: {error}"
+            self.session.count("objects_aborted")
+            self.session.ports.notify(ObjectAborted(self.origin.source_id, key, reason))
+        self._update_completeness()
+
+    # -- NACKs -----------------------------------------------------------------------------------------------------
+
+    def boundary(self) -> Point:
+        """Return the point before which a NACK requests: the transmit point, but not within a block that has parity.
+
+        Parity repairs such a block when it is over.
+        """
+        object_id, block, symbol = self.position.tx_point
+        objects = self.objects
+        item = objects.item if objects.key == object_id else objects.get(object_id)
+        return (object_id, block, 0 if item is not None and item.fti.usable else symbol)
+
+    def check(self, point: Point, now: float) -> bool:
+        """Begin or resume a NACK process if anything is missing before `point`; return whether that changes the deadline."""
+        if self.is_complete:
             return False
-        cycle = self.cycle
-        if cycle is not None:
-            return cycle.check(now, place)
-        if not self.lacks_before(place):
+        process = self.nack_process
+        if process is None:
+            if not is_missing_before(self.objects, point):
+                return False
+            process = self.nack_process = NackProcess()
+            decision = Decision.BEGIN
+        else:
+            decision = process.check(point, self.objects, now)
+        if decision is Decision.BEGIN:
+            self._begin_backoff(process, now)
+        elif decision is Decision.RESUME:
+            self.session.nacks_suppressed -= 1
+            self.session.trace("nack_resumed", "until", process.backoff_end)
+        return decision is not Decision.NOTHING
+
+    def _begin_backoff(self, process: NackProcess, now: float) -> None:
+        assert self.origin is not None
+        rng, has_parity = self.session.ports.rng, self._coding.parity > 0
+        is_waiting = process.begin(now, self.position.tx_point, self.origin, has_parity, rng)
+        self.session.trace("nack_backoff", "until", process.backoff_end)
+        if not is_waiting:
+            self._expire(process, now)
+
+    def _expire(self, process: NackProcess, now: float) -> None:
+        """The back-off is over: request what is missing, unless others did."""
+        tx_point, boundary = self.position.tx_point, self.boundary()
+        decision, missing = process.expire(now, tx_point, boundary, self.objects, self._coding.fec_id)
+        if decision is Decision.REQUEST:
+            self.session.trace("nack_due", "silent_until", process.holdoff_end)
+            self._send_nack(missing, now)
+        elif decision is Decision.SUPPRESS:
+            self.note_suppression(process)
+        elif self.session.ports.trace is not None:
+            self.session.ports.trace("nack_needless", {})
+
+    def note_suppression(self, process: NackProcess) -> None:
+        """Count a NACK that is not sent because others requested the same."""
+        self.session.nacks_suppressed += 1
+        self.session.trace("nack_suppressed", "due", process.backoff_end)
+
+    def _rewind(self, point: Point, now: float) -> None:
+        """Note that the sender repairs at `point`."""
+        if self.nack_process is not None:
+            self.nack_process.rewind(point, now)
+
+    def _send_nack(self, missing: list[MissingRange], now: float) -> None:
+        """Request what is missing, with the echo of the last probe."""
+        origin, session, echo = self.origin, self.session, (0, 0)
+        assert origin is not None
+        if self.probe_response is not None:
+            echo = self.probe_response.echo(now)
+            self.probe_response = self.probe_response.answered(now, self.grtt, self.backoff)
+        for requests in contents_for(missing, self._coding.fec_id, self._coding.segment):
+            session.count("nacks_sent")
+            session.say(Nack(session.node, 0, origin.source_id, origin.instance_id, *echo, requests))
+
+    def _send_ack(self, response: ProbeResponse, now: float) -> None:
+        """Answer the last probe."""
+        origin, session, echo = self.origin, self.session, response.echo(now)
+        assert origin is not None
+        self.probe_response = response.answered(now, self.grtt, self.backoff)
+        session.count("acks_sent")
+        session.say(Ack(session.node, 0, origin.source_id, origin.instance_id, ACK_CC, 0, *echo))
+
+    # -- the sender's timing ---------------------------------------------------------------------------------------
+
+    # Looked up in tables that all receivers share: numbers of their own would take 24 bytes a receiver.
+
+    @property
+    def grtt(self) -> float:
+        """The group round-trip time the sender advertised last, in seconds; 0 before its first message."""
+        return rtt_seconds(self.origin.grtt) if self.origin is not None else 0.0
+
+    @property
+    def backoff(self) -> int:
+        """The sender's back-off factor: the back-off spreads over so many GRTT."""
+        return self.origin.backoff if self.origin is not None else 0
+
+    def _update_origin(self, message: SenderMessage) -> None:
+        """Take over the sender's timing, and begin anew with another instance of it."""
+        known, origin = self.origin, message.origin
+        if known is None or known.instance_id != origin.instance_id:
+            if known is not None:
+                self._reset(known.source_id)
+            # Sequence numbers count from the first message received; what an earlier instance sent stays counted.
+            sequence = self._ordinal(message)
+            self._base += sequence - self.position.sequence
+            self.position = TransmitPosition(0, 0, 0, sequence, (0, 0, 0))
+        self.origin = origin
+
+    def _ordinal(self, message: SenderMessage) -> int:
+        """Return the number from which the messages of an instance are counted; only its low 16 bits matter."""
+        return message.sequence
+
+    def _reset(self, node: int) -> None:
+        """Forget an earlier instance of the sender."""
+        self._give_up(list(self.objects), "the sender restarted")
+        self.session.ports.notify(SenderReset(node))
+        self.first_sequence = 0
+        self.nack_process = self.probe_response = None
+
+    # -- activity --------------------------------------------------------------------------------------------------
+
+    def _activity_period(self) -> float:
+        return max(1.0, 2 * self.session.config.robust * self.grtt)
+
+    def renew_activity(self, last_heard: float, now: float) -> bool:
+        """Begin the activity period that follows the last message; return False when that one is over."""
+        period = self._activity_period()
+        if last_heard + period <= now:
             return False
-        self.cycle = NackProcess(self)
-        self.cycle.begin(now)
+        self._silent_periods = 0
+        self._idle_at = _later(last_heard, period)
         return True
 
-    def rewind(self, place: Place, now: float) -> None:
-        """The sender sent something again, from `place`."""
-        if self.cycle is not None:
-            self.cycle.rewind(place, now)
-
-    def needs_before(self, place: Place) -> list[MissingRange]:
-        """What is missing before `place`."""
-        return needs_before(self.objects, place, self._fec_id)
-
-    def send_nack(self, needs: list[MissingRange], now: float) -> None:
-        """Ask the sender, and tell all others, what is missing."""
-        receiver = self.receiver
+    def _check_activity(self, now: float) -> None:
+        """The activity period is over: if the sender was silent, request what is missing; at last report it."""
+        if self.renew_activity(self.last_heard, now):
+            return
+        position, period = self.position, self._activity_period()
+        if self.last_heard >= self._idle_at - period:
+            # A message arrived at the very moment of the last check.
+            self._silent_periods = 0
+        self._silent_periods += 1
+        next_new = (position.object_id, position.block, position.symbol)
+        if self._silent_periods < SILENT_PERIODS:
+            self._idle_at = _later(now, period)
+            self.check(next_new, now)
+            return
         assert self.origin is not None
-        echo = (0, 0)
-        if self.feedback is not None:
-            echo = self.feedback.echo(now)
-            self.feedback = self.feedback.answered(now, self.grtt, self.backoff)
-        for requests in contents_for(needs, self._fec_id, self._segment):
-            receiver.count("nacks_sent")
-            receiver.say(Nack(receiver.node, 0, self.node, self.origin.instance_id, *echo, requests))
+        self._idle_at = inf
+        self._set_next_new(*next_new)
+        self.session.ports.notify(SenderSilent(self.origin.source_id))
 
-    def _send_ack(self, now: float) -> None:
-        receiver, feedback = self.receiver, self.feedback
-        assert feedback is not None
-        assert self.origin is not None
-        echo = feedback.echo(now)
-        self.feedback = feedback.answered(now, self.grtt, self.backoff)
-        receiver.count("acks_sent")
-        receiver.say(Ack(receiver.node, 0, self.node, self.origin.instance_id, ACK_CC, 0, *echo))
+
+def _fits(message: Data, fti: Fti) -> bool:
+    """Return whether the symbol is one of its object, with the right number of bytes."""
+    if message.fti is not None and message.fti is not fti and message.fti != fti:
+        return False
+    partition = fti.partition
+    if message.block >= partition.blocks:
+        return False
+    length = partition.length(message.block)
+    if message.symbol >= length:
+        return message.symbol - length < fti.parity and message.length == partition.vector(message.block)
+    return message.length == partition.payload(partition.first(message.block) + message.symbol)

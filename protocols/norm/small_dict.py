@@ -1,4 +1,4 @@
-"""What a receiver waits for, by its number: a mapping that weighs a quarter of a dict while there is one, as nearly always."""
+"""A mapping with integer keys that takes a quarter of the memory of a dict while it has one entry."""
 
 from collections.abc import Iterator
 from typing import Generic, TypeVar, cast, overload
@@ -7,16 +7,14 @@ __all__ = ["NONE", "SmallDict"]
 
 T = TypeVar("T")
 NONE = -1
-"""No object or block has this number."""
+"""A key that no object or block has."""
 
 
 class SmallDict(Generic[T]):
-    """Object -> what is missing of it, in the order they were put in, as in a dict.
+    """A mapping in insertion order with the methods that are used; not a `collections.abc` class, which compiles badly.
 
-    As much of a mapping as is used: none of `collections.abc`, which mypyc compiles to something slow.
-
-    Who asks with every message looks at the parts itself: `key` and `item` are the one entry there is, `NONE` and None when
-    there are none or several; `more` holds several, and is None otherwise.
+    Code on the path of every message reads the parts: `key` and `item` are the only entry, `NONE` and None when there are none
+    or several; `more` holds several entries, and is None otherwise.
     """
 
     __slots__ = ("item", "key", "more")
@@ -40,7 +38,7 @@ class SmallDict(Generic[T]):
     def get(self, key: int, default: T) -> T: ...
 
     def get(self, key: int, default: T | None = None) -> T | None:
-        """As of a dict."""
+        """As `dict.get`."""
         if key == self.key:
             return self.item
         return self.more.get(key, default) if self.more is not None else default
@@ -70,7 +68,7 @@ class SmallDict(Generic[T]):
                 self.more = None
 
     def pop(self, key: int) -> T:
-        """As of a dict."""
+        """As `dict.pop`."""
         item = self[key]
         del self[key]
         return item
@@ -85,13 +83,13 @@ class SmallDict(Generic[T]):
         return int(self.key != NONE) if self.more is None else len(self.more)
 
     def items(self) -> list[tuple[int, T]]:
-        """What there is now."""
+        """Return the entries there are now."""
         if self.more is not None:
             return list(self.more.items())
         return [(self.key, self.item)] if self.key != NONE else []
 
     def values(self) -> list[T]:
-        """What there is now."""
+        """Return the values there are now."""
         if self.more is not None:
             return list(self.more.values())
         return [self.item] if self.key != NONE else []

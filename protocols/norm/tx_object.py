@@ -1,4 +1,4 @@
-"""One object on its way out: what is still to be sent for the first time, and what is to be sent again."""
+"""One object being sent: what is new, and what is to be repaired."""
 
 from heapq import heapify, heappop
 
@@ -15,7 +15,7 @@ __all__ = ["TxObject", "check_content"]
 MAX_BLOCKS = {0: 1 << 16, 5: 1 << 24, 129: 1 << 32}
 """Blocks that a payload id can number, by fec_id (RFC 5445, RFC 5510)."""
 MAX_SIZE = (1 << 48) - 1
-"""Bytes of an object that EXT_FTI can tell."""
+"""Bytes of the largest object that EXT_FTI can describe."""
 
 
 def check_content(content: Content, config: NormConfig) -> None:
@@ -31,9 +31,9 @@ def check_content(content: Content, config: NormConfig) -> None:
 class TxObject:
     """An object in the sender's window.
 
-    First transmissions follow the cursor (`block`, `symbol`), with the block's own `auto_parity` symbols behind its source
-    symbols. What receivers ask for gathers in `wanted` and becomes `repairs` when the sender activates it; both map a block
-    to a bit mask of encoding symbol ids.
+    New symbols follow the cursor (`block`, `symbol`); the `auto_parity` symbols of a block come behind its source symbols. What
+    receivers request is aggregated in `wanted` and becomes `repairs` when the sender activates it; both map a block to a bit
+    mask of encoding symbol ids.
     """
 
     __slots__ = (
@@ -50,15 +50,12 @@ class TxObject:
         "block",
         "content",
         "counted",
-        "first",
         "flags",
         "fti",
         "info_due",
         "info_sent",
         "info_wanted",
-        "length",
         "object_id",
-        "packet",
         "partition",
         "repairs",
         "symbol",
@@ -70,16 +67,12 @@ class TxObject:
         self.content = content
         self.fti = Fti(config.fec, content.source.size, config.segment, config.block, config.parity)
         self.partition = self.fti.partition
-        # An empty object has no DATA message: NORM_INFO, even an empty one, is what tells of it.
+        # An empty object has no DATA message, so its NORM_INFO announces it, even if that is empty.
         self.info_due = bool(content.info) or not content.source.size
         self.flags = (FLAG_FILE if content.is_file else 0) | (FLAG_INFO if self.info_due else 0)
         self.bases = (base_of(SOURCE_SYMBOL, source_id, object_id), base_of(PARITY_SYMBOL, source_id, object_id))
         self.counted = content.source.read(0, 0) is None
         self.block = self.symbol = 0
-        self.packet = 0
-        """Bytes of the packet of a full segment, once known."""
-        self.length, self.first = self.partition.length(0), 0
-        """Source symbols of the cursor's block, and the index within the object of its first."""
         self.active_at = 0.0
         self.info_sent = self.info_wanted = False
         self.wanted: dict[int, int] = {}
@@ -88,7 +81,7 @@ class TxObject:
         self._order: list[int] = []
         self._pledged: dict[int, int] = {}
         self._spent: dict[int, int] = {}
-        # Up to which symbol parity of a block was sent again.
+        # By block, one behind the highest symbol sent as a repair.
         self._used: dict[int, int] = {}
         self._parities: dict[tuple[int, int], bytes] = {}
         self._held = b""
@@ -96,44 +89,25 @@ class TxObject:
 
     @property
     def unsent(self) -> bool:
-        """Is anything left to be sent for the first time?"""
+        """Whether anything new is left to be sent."""
         return self.block < self.partition.blocks or (self.info_due and not self.info_sent)
 
     @property
     def repairing(self) -> bool:
-        """Is anything to be sent again?"""
+        """Whether any repair is to be sent."""
         return bool(self.repairs) or (self.info_due and self.info_sent)
 
     def step(self) -> tuple[int, int]:
-        """The next symbol never sent before, as (block, encoding symbol id); moves the cursor behind it."""
+        """Return the next new symbol as (block, encoding symbol id), and move the cursor behind it."""
         block, symbol = self.block, self.symbol
         if symbol + 1 < self.partition.length(block) + self._auto:
             self.symbol = symbol + 1
         else:
             self.block, self.symbol = block + 1, 0
-            self.length, self.first = self.partition.length(block + 1), self.partition.first(block + 1)
         return block, symbol
 
-    def steady(self) -> int:
-        """How many source symbols come one after another from the cursor on, all in blocks of one length.
-
-        The last of the object is none of them, and 0 at its start: there every receiver has something to do.
-        """
-        partition, block, symbol = self.partition, self.block, self.symbol
-        if not (block or symbol):
-            return 0
-        end = block + 1 if self._auto else partition.large_blocks if block < partition.large_blocks else partition.blocks
-        return (end - block) * self.length - symbol - (end == partition.blocks)
-
-    def skip(self, count: int) -> None:
-        """So many of the `steady` symbols were sent."""
-        blocks, self.symbol = divmod(self.symbol + count, self.length + self._auto)
-        if blocks:
-            self.block = block = self.block + blocks
-            self.length, self.first = self.partition.length(block), self.partition.first(block)
-
     def repair_step(self) -> tuple[int, int] | None:
-        """The lowest symbol to be sent again; None while the cursor's own symbols are lower, or when there is none."""
+        """Remove and return the lowest symbol to be repaired; None while new symbols are lower."""
         block = self._order[0]
         mask = self.repairs[block]
         low = mask & -mask
@@ -149,29 +123,14 @@ class TxObject:
             self._used[block] = symbol + 1
         return block, symbol
 
-    def parity_rows(self) -> list[tuple[int, int, int]] | None:
-        """All that is to be sent as repairs, in order, when it is full parity never sent before of finished blocks.
-
-        A row for each block: (block, first symbol, how many). None when there is anything else among it.
-        """
-        rows = []
-        for block in sorted(self.repairs):
-            mask, length = self.repairs[block], self.partition.length(block)
-            first = (mask & -mask).bit_length() - 1
-            row, fresh = mask >> first, max(self._used.get(block, 0), length + self._auto)
-            if first < fresh or row & row + 1 or block >= self.block or self.partition.vector(block) < self.partition.segment:
-                return None
-            rows.append((block, first, row.bit_length()))
-        return None if self.info_due else rows
-
     def parity_identity(self, block: int, symbol: int) -> int:
-        """The identity of a parity symbol; those of one block follow each other."""
+        """Return the identity of a parity symbol; those of one block are consecutive."""
         return self.bases[1] | (block * self.fti.parity + symbol - self.partition.length(block)) & 0xFFFFFFFF
 
     # -- content ---------------------------------------------------------------------------------------------------
 
     def payload(self, block: int, symbol: int) -> tuple[bytes | None, int, int]:
-        """(payload, its length, its identity) of a symbol. Raises OSError when the source fails."""
+        """Return (payload, its length, its identity) of a symbol. Raises OSError when the source fails."""
         partition = self.partition
         length = partition.length(block)
         if symbol >= length:
@@ -202,7 +161,7 @@ class TxObject:
         self._held, self._held_block = data, block
 
     def _parity(self, block: int, number: int) -> bytes:
-        """Parity `number` of the block. All that is due now is computed in one go, and nothing that is not due."""
+        """Return parity symbol `number` of a block; all the parity of the block that is due is encoded at once."""
         if (block, number) not in self._parities:
             length, segment = self.partition.length(block), self.partition.segment
             due = self.repairs.get(block, 0) >> length
@@ -219,17 +178,17 @@ class TxObject:
 
     # -- repair ----------------------------------------------------------------------------------------------------
 
-    def want(self, demand: RequestedRepairs) -> bool:
-        """Note what `demand` asks of this object and was sent already. True when anything was that was not wanted before."""
+    def want(self, requested: RequestedRepairs) -> bool:
+        """Add what is requested of this object and was sent already; return whether any of it was not wanted before."""
         key, news = self.object_id, False
-        if self.info_sent and not self.info_wanted and demand.has_info(key):
+        if self.info_sent and not self.info_wanted and requested.has_info(key):
             self.info_wanted = news = True
-        if demand.objects and demand.has_object(key):
+        if requested.objects and requested.has_object(key):
             news |= self._want_blocks(0, self.block)
-        for owner, first, last in demand.blocks:
+        for owner, first, last in requested.blocks:
             if owner == key:
                 news |= self._want_blocks(first, min(last, self.block))
-        for (owner, block), mask in demand.symbols.items():
+        for (owner, block), mask in requested.symbols.items():
             if owner == key and block <= self.block and block < self.partition.blocks:
                 news |= self._want_symbols(block, mask)
         return news
@@ -243,7 +202,7 @@ class TxObject:
         return news
 
     def _want_symbols(self, block: int, mask: int) -> bool:
-        """Serve a request for symbols as NRL NORM does: parity by count from what was never sent, source symbols by name."""
+        """Add requested symbols as NRL NORM does: parity by count from what was never sent, source symbols by name."""
         length, parity = self.partition.length(block), self.fti.parity
         if mask & (1 << length) - 1:
             self._spent[block] = parity
@@ -260,9 +219,9 @@ class TxObject:
         return news
 
     def _add(self, block: int, mask: int) -> bool:
-        """Want these symbols; True when one of them was not wanted before."""
+        """Add symbols to `wanted`; return whether any of them is new there."""
         if block == self.block:
-            # What the cursor has not passed goes out anyway; parity beyond the automatic one does not.
+            # Symbols behind the cursor will be sent anyway; parity beyond the automatic one will not.
             going = (1 << self.partition.length(block) + self._auto) - (1 << self.symbol)
             mask &= ~going
         wanted = self.wanted.get(block, 0)
@@ -272,7 +231,7 @@ class TxObject:
         return True
 
     def activate(self) -> None:
-        """What was wanted is now to be sent again."""
+        """Make repairs of what was requested."""
         for block, mask in self.wanted.items():
             self.repairs[block] = self.repairs.get(block, 0) | mask
             pledged = self._pledged.pop(block, 0)

@@ -1,4 +1,4 @@
-"""The sender's window: the objects that can be repaired, and those still waiting for a place in it (RFC 5740 5.1)."""
+"""The sender's window: the objects that can be repaired, and those waiting for room in it (RFC 5740 5.1)."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -12,11 +12,11 @@ from protocols.serial import ahead, before
 __all__ = ["IDS", "Window"]
 
 IDS = 0x10000
-"""Object ids count up to here and begin again."""
+"""Number of object ids; after the last they begin again at 0."""
 
 
 class Window:
-    """Objects in the order of their ids. `objects` can be asked for; `backlog` waits until old ones may be forgotten."""
+    """Objects in the order of their ids. `objects` can be repaired; `backlog` waits until old objects can be dropped."""
 
     __slots__ = ("_config", "backlog", "objects", "octets")
 
@@ -27,9 +27,9 @@ class Window:
         self.octets = 0
 
     def admit(self, now: float, rest: float) -> Iterator[tuple[TxObject | None, TxObject | None]]:
-        """Move objects from the backlog into the window while there is room: pairs (purged, admitted), one of them None.
+        """Move objects from the backlog into the window while there is room; yield pairs (purged, admitted), one of them None.
 
-        An object makes room when nothing of it is to be sent and it was neither sent nor asked for during `rest` seconds.
+        An object can be purged when nothing of it is to be sent and it was neither sent nor requested during `rest` seconds.
         """
         while self.backlog:
             if self._has_room(self.backlog[0]):
@@ -44,30 +44,30 @@ class Window:
                 return
 
     def vacancy_at(self, rest: float) -> float:
-        """When the oldest object may make room: inf while it is still being sent."""
+        """Return when the oldest object can be purged; inf while it is being sent."""
         if not self.objects:
             return inf
         oldest = next(iter(self.objects.values()))
         return inf if oldest.unsent or oldest.repairing or oldest.wanted or oldest.info_wanted else oldest.active_at + rest
 
-    def asked(self, demand: RequestedRepairs) -> list[TxObject]:
-        """The objects that the demand names, lowest first."""
-        objects, named = self.objects, demand.owners()
-        if demand.objects or demand.infos:
-            return [item for key, item in objects.items() if key in named or demand.has_info(key)]
+    def asked(self, requested: RequestedRepairs) -> list[TxObject]:
+        """Return the objects that are requested, lowest id first."""
+        objects, named = self.objects, requested.owners()
+        if requested.objects or requested.infos:
+            return [item for key, item in objects.items() if key in named or requested.has_info(key)]
         if len(named) == 1:
-            # Nearly always, and the window may be long.
+            # The usual case, and the window may be long.
             item = objects.get(named.pop())
             return [] if item is None else [item]
         return [item for key, item in objects.items() if key in named]
 
-    def refused(self, demand: RequestedRepairs, next_id: int) -> set[int] | None:
-        """The objects asked for that are gone from amid the window; None when nothing at all is asked for that is gone."""
-        objects, named = self.objects, demand.owners()
-        if not demand.objects and not demand.infos and named <= objects.keys():
+    def refused(self, requested: RequestedRepairs, next_id: int) -> set[int] | None:
+        """Return the requested objects that were dropped from within the window; None if none of the requested were dropped."""
+        objects, named = self.objects, requested.owners()
+        if not requested.objects and not requested.infos and named <= objects.keys():
             return None
         first = next(iter(objects), next_id)
-        ranges = [*demand.objects, *demand.infos, *((owner, owner) for owner in named)]
+        ranges = [*requested.objects, *requested.infos, *((owner, owner) for owner in named)]
         gone: set[int] = set()
         span = (next(reversed(objects), first) - first) % IDS + 1
         if objects and len(objects) < span:
@@ -76,14 +76,14 @@ class Window:
         return gone if gone or any(before(low, first) for low, _ in ranges) else None
 
     def activate(self) -> list[TxObject]:
-        """What was wanted is now to be sent again: the objects with repairs."""
+        """Make repairs of what was requested; return the objects that have any."""
         for item in self.objects.values():
             if item.wanted or item.info_wanted:
                 item.activate()
         return [item for item in self.objects.values() if item.repairing]
 
     def drop(self, object_id: int) -> TxObject:
-        """Forget an object."""
+        """Remove and return an object."""
         item = self.objects.pop(object_id)
         self.octets -= item.partition.size
         return item

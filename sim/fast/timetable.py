@@ -1,89 +1,112 @@
-"""What becomes of packets a sender foresees: when they are at each link and at their end, and who misses them."""
+"""The timetable of packets a sender plans to send: when each is offered to each link, when it arrives, and who loses it."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate, repeat
-from typing import Any
+from typing import NamedTuple
 
 from protocols.fast.lookahead import Burst
-from sim.endpoint import Endpoint, Switch
-from sim.flight import Route
-from sim.link import Fifo, Link, LinkGroup
+from sim.endpoint import Endpoint
+from sim.flight import Hop, Route
+from sim.link import Link, LinkGroup
+from sim.switch import Switch
 from topologies.draws import Losers
 from topologies.losses import GroupLoss
 
-__all__ = ["Timetable", "Segment", "predict_losses", "make_plan", "path_of"]
+__all__ = ["Path", "Segment", "Timetable", "make_timetable", "path_of", "predict_losses"]
 
 MARGIN = 1e-6
-"""Seconds, far more than what rounding makes of sums of times."""
+"""Seconds, far more than the rounding errors of sums of times."""
 
 
-def path_of(route: Route) -> list[Any] | None:
-    """The links from a plain host to one group of leaves, if all are of the simplest kind and lead nowhere else."""
-    links: Sequence[Any] = route.first
-    path: list[Any] = []
-    while len(links) == 1 and type(links[0]) is Link and _is_plain(links[0]) and links[0].sampler is None:
-        path.append(links[0])
-        head = links[0].head
+class Path:
+    """The links from a plain host to one group of hosts: `links`, and behind them the `group`."""
+
+    __slots__ = ("group", "hops", "links")
+
+    def __init__(self, links: list[Link], group: LinkGroup) -> None:
+        self.links = links
+        self.group = group
+        self.hops: list[Link | LinkGroup] = [*links, group]
+
+
+def path_of(route: Route) -> Path | None:
+    """Return the path of a route, if it has lossless plain links without branches to one group of hosts; else None."""
+    hops: Sequence[Hop] = route.first
+    links: list[Link] = []
+    while len(hops) == 1:
+        hop = hops[0]
+        if type(hop) is LinkGroup:
+            return Path(links, hop) if links and _is_simple(hop, route) else None
+        if type(hop) is not Link or not _is_plain(hop) or hop.sampler is not None:
+            return None
+        links.append(hop)
+        head = hop.head
         if type(head) is not Switch:
             return None
-        links = route.links.get(head.name) or head.network.routes.next_links(route, head)
-    if not path or len(links) != 1 or type(links[0]) is not LinkGroup or not _is_plain(links[0]):
-        return None
-    bundle = links[0]
-    simple = type(bundle.head) is Endpoint and type(bundle.sampler) in (GroupLoss, type(None)) and bundle.head is not route.home
-    return [*path, bundle] if simple else None
+        hops = head.next_links(route)
+    return None
 
 
 def _is_plain(link: Link | LinkGroup) -> bool:
-    return type(link.fifo) is Fifo and link.fixed
+    return link.framing is None and link.is_constant
+
+
+def _is_simple(group: LinkGroup, route: Route) -> bool:
+    return (
+        _is_plain(group)
+        and type(group.head) is Endpoint
+        and type(group.sampler) in (GroupLoss, type(None))
+        and group.head is not route.home
+    )
 
 
 class Segment:
-    """One run on its way: `start` is the number of its first packet, `costs` the seconds of each on the ports."""
+    """One burst in flight: `start` is the number of its first packet, `costs` the seconds each packet takes at the queues."""
 
-    __slots__ = ("costs", "order", "run", "start")
+    __slots__ = ("burst", "costs", "order", "start")
 
-    def __init__(self, run: Burst, start: int, order: int, costs: list[float]) -> None:
-        self.run = run
+    def __init__(self, burst: Burst, start: int, order: int, costs: list[float]) -> None:
+        self.burst = burst
         self.start = start
         self.order = order
+        """Order of the first packet (`sim.flight.Flight`)."""
         self.costs = costs
 
 
-class Timetable:
-    """What becomes of packets: `times` when each is offered to each link and when it is there, `costs` the seconds it takes.
+class Timetable(NamedTuple):
+    """The computed part of some bursts."""
 
-    `losers` has those somebody misses, by number, in order.
+    times: list[list[float]]
+    """For each link the times (seconds) at which packets are offered to it, and last the times at which they arrive."""
+    losses: list[tuple[int, Losers]]
+    """The packets that some members lose, as (number, members), ascending."""
+    costs: list[float]
+    """Seconds each packet takes at each queue."""
+
+
+def make_timetable(bursts: Sequence[Burst], path: Path, free_at: list[float], first: int) -> Timetable:
+    """Compute bursts as far as packets find all queues idle, and some member receives each.
+
+    The bursts follow each other and have one size and interval. Packets are numbered from `first`; `free_at` are the times at
+    which the queues of the path become idle.
     """
-
-    __slots__ = ("costs", "losers", "times")
-
-    def __init__(self, times: list[list[float]], losers: list[tuple[int, Losers]], costs: list[float]) -> None:
-        self.times = times
-        self.losers = losers
-        self.costs = costs
-
-
-def make_plan(runs: Sequence[Burst], path: list[Any], free: list[float], first: int) -> Timetable:
-    """As much of the runs as comes to anybody and finds all ports idle; `free` is when each of the `path` is.
-
-    The runs follow each other and are of one size and interval; packets are numbered from `first`.
-    """
-    run = runs[0]
-    count, losers = predict_losses(runs, path[-1].sampler, path[-1].head.count, first)
-    offers = list(accumulate(repeat(run.interval, count - 1), initial=run.begin)) if count else []
-    del offers[bisect_left(offers, run.until) :]
+    burst = bursts[0]
+    sampler = path.group.sampler
+    assert sampler is None or isinstance(sampler, GroupLoss)
+    count, losses = predict_losses(bursts, sampler, path.group.head.count, first)
+    offers = list(accumulate(repeat(burst.interval, count - 1), initial=burst.begin)) if count else []
+    del offers[bisect_left(offers, burst.until) :]
     costs, times = [], [offers]
-    for link, idle in zip(path, free, strict=True):
-        cost, delay = (run.size + link.fifo.overhead) / link.fifo.rate, link.fifo.delay
-        coming = times[-1]
-        if coming and idle <= coming[0] and cost + MARGIN < run.interval:
-            # Each has gone long before the next comes.
-            arrivals = [offer + cost + delay for offer in coming]
+    for link, idle in zip(path.hops, free_at, strict=True):
+        cost, delay = (burst.size + link.overhead) / link.queue.rate, link.delay
+        offered = times[-1]
+        if offered and idle <= offered[0] and cost + MARGIN < burst.interval:
+            # Each packet is sent long before the next is offered.
+            arrivals = [offer + cost + delay for offer in offered]
         else:
             arrivals = []
-            for offer in coming:
+            for offer in offered:
                 if idle > offer:
                     break
                 idle = offer + cost
@@ -94,23 +117,26 @@ def make_plan(runs: Sequence[Burst], path: list[Any], free: list[float], first: 
         count = len(times[-1])
         for column in times:
             del column[count:]
-        losers = [pair for pair in losers if pair[0] < first + count]
-    return Timetable(times, losers, costs)
+        losses = [loss for loss in losses if loss[0] < first + count]
+    return Timetable(times, losses, costs)
 
 
 def predict_losses(
-    runs: Sequence[Burst], sampler: GroupLoss | None, leaves: int, first: int
+    bursts: Sequence[Burst], sampler: GroupLoss | None, members: int, first: int
 ) -> tuple[int, list[tuple[int, Losers]]]:
-    """How many packets of the runs can be told of until one comes to nobody, and those somebody misses, from `first`."""
+    """Predict the losses of bursts whose packets are numbered from `first`.
+
+    Returns (n, losses): n counts packets up to the first that all `members` lose, and losses lists (packet number, members).
+    """
     total = first
-    losers: list[tuple[int, Losers]] = []
-    for run in runs:
-        count, found = (run.count, []) if sampler is None else sampler.predict_losses(run.identity, run.count, total)
-        for end in [at for at, out in found if len(out) == leaves]:
-            # A packet that comes to nobody has no arrival.
-            return end - first, losers + [pair for pair in found if pair[0] < end]
-        losers += found
+    losses: list[tuple[int, Losers]] = []
+    for burst in bursts:
+        count, found = (burst.count, []) if sampler is None else sampler.predict_losses(burst.identity, burst.count, total)
+        for end in [at for at, lost_by in found if len(lost_by) == members]:
+            # A packet that all members lose has no arrival.
+            return end - first, losses + [loss for loss in found if loss[0] < end]
+        losses += found
         total += count
-        if count < run.count:
+        if count < burst.count:
             break
-    return total - first, losers
+    return total - first, losses

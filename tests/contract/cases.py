@@ -8,7 +8,7 @@ from protocols.registry import names, protocol
 from protocols.spec import ProtocolSpec
 from tests.support.toy import TOY
 
-__all__ = ["CASES", "TOY_CASE", "Case"]
+__all__ = ["CASES", "FAST_CASES", "TOY_CASE", "Case"]
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "toy": {"rate": 1e6, "segment": 500, "wait": 0.005, "robust": 8},
@@ -22,13 +22,14 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A protocol and the parameters to run it with. The sender is node 1, receivers are 2, 3, ..."""
+    """A protocol and the parameters to run it with. The sender is node 1, receivers are 2, 3, ... `fast`: its fast machines."""
 
     protocol: ProtocolSpec
     settings: dict[str, Any]
+    fast: bool = False
 
     def __str__(self) -> str:
-        return self.protocol.name
+        return f"{self.protocol.name}-fast" if self.fast else self.protocol.name
 
     def codec(self) -> Codec:
         """A fresh codec."""
@@ -36,12 +37,13 @@ class Case:
 
     def sender(self, ports: Ports, group: Group) -> Sender:
         """The sender of the session."""
-        return self.protocol.make_sender(ports, self.protocol.config(**self.settings), 1, group, 7)
+        return self.protocol.makers(self.fast).make_sender(ports, self.protocol.config(**self.settings), 1, group, 7)
 
     def receiver(self, ports: Ports, group: Group, number: int) -> Machine:
         """Receiver `number`, counted from 1."""
-        return self.protocol.make_receiver(ports, self.protocol.config(**self.settings), 1 + number, group)
+        return self.protocol.makers(self.fast).make_receiver(ports, self.protocol.config(**self.settings), 1 + number, group)
 
 
 TOY_CASE = Case(TOY, SETTINGS["toy"])
 CASES = [TOY_CASE, *(Case(protocol(name), SETTINGS.get(name, {})) for name in names())]
+FAST_CASES = [Case(case.protocol, case.settings, fast=True) for case in CASES if case.protocol.fast is not None]

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from protocols.machine import Message
 from tests.contract import checks
-from tests.contract.cases import CASES, Case
+from tests.contract.cases import CASES, FAST_CASES, Case
 from tests.support.losses import randomly
 from tests.support.toy import ToyData, ToyEnd, ToyNack
 
-pytestmark = [pytest.mark.parametrize("case", CASES, ids=str)]
+pytestmark = [pytest.mark.parametrize("case", [*CASES, *FAST_CASES], ids=str)]
 
 TOY_NOISE: list[Message] = [
     ToyData(1, 0, 3, b"x" * 500, 500, 3),

@@ -5,10 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from emu.frames import Datagram, Reassembly
 from protocols.machine import Codec
 from protocols.norm.messages import FLAG_REPAIR, Data, Fti, Origin
 from protocols.norm.wire.codec import NormCodec
@@ -194,32 +191,6 @@ def test_a_datagram_in_fragments_is_lost_or_delivered_as_one() -> None:
         assert link.received() == second
         (direction,) = link.forwarder.report()["directions"]
         assert (direction["offered"], direction["lost"]) == (2, 1)
-
-
-def test_incomplete_datagrams_are_evicted() -> None:
-    reassembly = Reassembly()
-    for number in range(1000):
-        assert reassembly.take(frames_of(bytes(2000), 1500, number)[0]) == ()
-    # The last fragments are kept, the first are evicted.
-    assert isinstance(reassembly.take(frames_of(bytes(2000), 1500, 999)[1]), Datagram)
-    assert reassembly.take(frames_of(bytes(2000), 1500, 1)[1]) == ()
-
-
-def test_a_datagram_with_a_vlan_tag_is_found() -> None:
-    payload = NumberCodec().encode(NumberMessage(3, 50))
-    assert Reassembly().take(frame_of(payload, vlan=5)) == Datagram(payload, frame_of(payload, vlan=5))
-
-
-def test_padding_is_removed_from_a_datagram() -> None:
-    frame = frame_of(b"n") + bytes(17)
-    assert Reassembly().take(frame) == Datagram(b"n", frame)
-
-
-@given(st.binary(max_size=80), st.sampled_from([b"", b"\x08\x00", b"\x81\x00\x00\x05\x08\x00"]))
-def test_any_frame_is_a_datagram_or_passed_on_or_a_fragment(data: bytes, kind: bytes) -> None:
-    frame = bytes(12) + kind + data
-    found = Reassembly().take(frame)
-    assert found in ((), (frame,)) or (isinstance(found, Datagram) and found.frames == frame)
 
 
 def test_refused_frames_are_counted_and_a_closed_source_is_removed() -> None:

@@ -89,9 +89,9 @@ def test_a_group_is_left_when_the_last_component_leaves_it() -> None:
     composite = CompositeMachine(host)
     components = [component_on(composite, name, [(1.0, 7)], []) for name in ("", "other")]
     components[0][0].stop()
-    assert host.leaf.listens(GROUP, host.place)
+    assert host.endpoint.listens(GROUP, host.member)
     components[1][0].stop()
-    assert not host.leaf.listens(GROUP, host.place)
+    assert not host.endpoint.listens(GROUP, host.member)
     network.run()
     assert [probe.woken for _, probe in components] == [[], []]
 

@@ -34,7 +34,7 @@ class Notes(Watcher):
         """Keep it."""
         self.passages.append(passage)
 
-    def came(self, now: float, passage: Passage, fate: Fate) -> None:
+    def arrived(self, now: float, passage: Passage, fate: Fate) -> None:
         """Keep it."""
         self.late.append((passage, fate))
 
@@ -42,7 +42,7 @@ class Notes(Watcher):
         """Keep it."""
         self.decisions.append((now, host, name, detail))
 
-    def told(self, now: float, host: str, event: Event) -> None:
+    def notified(self, now: float, host: str, event: Event) -> None:
         """Keep it."""
         self.events.append((now, host, event))
 

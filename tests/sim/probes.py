@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from protocols.events import Event, ObjectSent
 from protocols.machine import Address, Group, Machine, Message, Packet, Ports
@@ -94,7 +94,7 @@ def probe_on(
 ) -> Probe:
     """A running probe on the host of this name."""
     host: SimHost = network.host(name)
-    probe = Probe(cast(Ports, host), script)
+    probe = Probe(host, script)
     probe.listen = listen
     host.run(probe, on_event)
     return probe

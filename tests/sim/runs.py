@@ -1,11 +1,11 @@
 """Whole runs of a protocol in the simulator, in as few words as tests need."""
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from experiments.running.content import Accounted
 from protocols.events import Event, FlushCompleted, ObjectReceived
-from protocols.machine import Content, Group, Offer, Ports
+from protocols.machine import Content, Group, Offer
 from protocols.spec import ProtocolSpec
 from sim.network import Network
 from tests.support.content import Bytes, Extent, MemorySink, pattern
@@ -33,13 +33,13 @@ class Session:
         self.flushed = False
         self.received: dict[str, list[ObjectReceived]] = {}
         self.sinks: dict[str, list[MemorySink]] = {}
-        group = Group("239.0.0.1:1")
+        group, makers = Group("239.0.0.1:1"), protocol.makers(fast=engine != "strict")
         for name in topology.hosts[1:]:
             host = self.network.host(name)
-            machine = protocol.make_receiver(cast(Ports, host), config, node_id(topology, name), group)
+            machine = makers.make_receiver(host, config, node_id(topology, name), group)
             host.run(machine, self._listener(name), self._taker(name))
         self.host = self.network.host(topology.hosts[0])
-        self.sender = protocol.make_sender(cast(Ports, self.host), config, 1, group, 7)
+        self.sender = makers.make_sender(self.host, config, 1, group, 7)
         self.host.run(self.sender, self._on_sender_event)
 
     def send(self, size: int) -> None:

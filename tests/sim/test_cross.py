@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from math import inf, sqrt
 from statistics import fmean, pvariance
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -24,9 +24,9 @@ def run(sources: list[Callable[[Ports, int], Machine]], seconds: float, **parts:
     sinks = []
     for number, make in enumerate(sources):
         far, near = network.host(f"y{number + 1}"), network.host(f"x{number + 1}")
-        sinks.append(FlowSink(cast(Ports, far), number, receipts=True))
+        sinks.append(FlowSink(far, number, receipts=True))
         far.run(sinks[-1], lambda event: None)
-        near.run(make(cast(Ports, near), number), lambda event: None)
+        near.run(make(near, number), lambda event: None)
     network.run(until=seconds)
     return sinks
 

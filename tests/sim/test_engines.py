@@ -7,7 +7,7 @@ import pytest
 import simpy
 
 from examples.video_source import play
-from protocols.errors import UsageError
+from protocols.errors import ContractError, UsageError
 from protocols.machine import Message
 from protocols.registry import protocol
 from sim.network import Network
@@ -75,7 +75,7 @@ def test_the_strict_engine_notices_a_forgotten_alarm() -> None:
     probes = {name: probe_on(network, name) for name in network.topology.hosts}
     probes["r1"].on_receive = lambda message, now: setattr(probes["r1"], "deadline", now + 1.0)
     network.host("sender").call(lambda now: probes["sender"].say(1))
-    with pytest.raises(AssertionError, match="r1 did not announce"):
+    with pytest.raises(ContractError, match="r1 did not announce"):
         network.run()
 
 

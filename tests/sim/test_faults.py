@@ -7,7 +7,8 @@ import pytest
 
 from protocols.errors import UsageError
 from sim.faults import Faults, Undo
-from sim.host import IDLE, SimHost
+from sim.host import SimHost
+from sim.idle import IDLE
 from sim.network import Network
 from tests.sim.probes import GROUP, Probe, probe_on
 from topologies.generators import Chain, Star
@@ -212,5 +213,5 @@ def test_noise_fills_links_and_nobody_hears_it() -> None:
 def test_a_host_without_faults_is_what_it_was() -> None:
     scene = Scene()
     scene.faults.step("r1", 1.0)
-    assert list(scene.network.gates) == [scene.network.host("r1").place]
-    assert scene.network.host("r1").machine is scene.network.gates[scene.network.host("r1").place]
+    assert list(scene.network.fabric.fault_shims) == [scene.network.host("r1").place]
+    assert scene.network.host("r1").machine is scene.network.fabric.fault_shims[scene.network.host("r1").place]

@@ -138,12 +138,12 @@ def test_records_of_one_instant_are_hashed_in_order_of_node() -> None:
     one, other, third = Fingerprint(), Fingerprint(), Fingerprint()
     for node in (1, 2):
         one.control(1.0, node, "nack", 10)
-        one.told(1.0, node, ObjectSent(node))
+        one.notified(1.0, node, ObjectSent(node))
     for node in (2, 1):
         other.control(1.0, node, "nack", 10)
-        other.told(1.0, node, ObjectSent(node))
+        other.notified(1.0, node, ObjectSent(node))
     for node in (2, 1):
-        third.told(1.0, node, ObjectSent(node))
+        third.notified(1.0, node, ObjectSent(node))
         third.control(1.0, node, "nack", 10)
     hashes = [known.hexdigest(2.0, [], Traffic()) for known in (one, other, third)]
     assert hashes[0] == hashes[1] != hashes[2]

@@ -1,7 +1,6 @@
 """The host keeps the rules of the contract: order of events, timers, livelock."""
 
 from math import inf
-from typing import cast
 
 import pytest
 from hypothesis import example, given
@@ -9,7 +8,6 @@ from hypothesis import strategies as st
 
 from protocols.errors import LivelockError, UsageError
 from protocols.events import Event, ObjectSent
-from protocols.machine import Ports
 from protocols.rng import key_of
 from sim.network import Network
 from tests.sim.probes import GROUP, Probe, probe_on
@@ -130,7 +128,7 @@ TIMES = st.lists(st.sampled_from([1.0, 2.0, 3.0, 5.0, 8.0]), max_size=3, unique=
 def test_each_of_several_machines_is_woken_when_its_last_plan_says(moves: list[tuple[int, int, list[float]]]) -> None:
     network = star()
     hosts = [network.host(f"r{number}") for number in (1, 2, 3)]
-    planners = [Planner(cast(Ports, host)) for host in hosts]
+    planners = [Planner(host) for host in hosts]
     for host, planner in zip(hosts, planners, strict=True):
         host.run(planner, lambda event: None)
     plans: list[list[float]] = [[], [], []]

@@ -98,7 +98,7 @@ def test_bytes_objects_and_the_strict_engine_leave_the_same_fingerprint(name: st
 def test_links_are_plain_until_something_else_is_asked_of_them() -> None:
     def kinds(**link: Any) -> tuple[type, type]:
         network = Network(star(3, **link), seed=1)
-        return type(network.inlets("r1")[0]), type(network.host("r1").leaf.member_uplink(0))
+        return type(network.inlets("r1")[0]), type(network.host("r1").endpoint.member_uplink(0))
 
     assert kinds(rate=800, delay=1, queue=3, loss={"model": "gilbert-elliott", "burst": 2, "gap": 9}) == (LinkGroup, Link)
     for other in ({"duplicate": 0.1}, {"loss": {"model": "scripted", "drops": []}}, {"queue": {"model": "red"}}):

@@ -1,7 +1,7 @@
-"""Queue, serialisation, propagation: against closed forms and a naive queue."""
+"""Links: queueing, serialisation and propagation, one by one and in groups."""
 
-from collections import deque
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 import networkx as nx
 import pytest
@@ -9,70 +9,52 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocols.machine import Address
-from sim.link import Fifo, LinkGroup
+from sim.flight import Arrivals, Flight, Route
+from sim.link import Link, LinkGroup
 from sim.network import Network
-from tests.sim.probes import GROUP, probe_on
+from tests.sim.probes import GROUP, Note, probe_on
+from topologies.ethernet import wire_bytes
 from topologies.generators import Star
 from topologies.spec import Graph, LinkSpec, NodeSpec, Topology
 
 
-def test_packets_queue_behind_one_another() -> None:
+class Nowhere:
+    """A place that nothing is delivered to."""
+
+    def arrive(self, flight: Flight, lost_by: Sequence[int], now: float) -> None:
+        """Fail: the tests look at times only."""
+        raise AssertionError
+
+
+def arrival_times(spec: LinkSpec, offers: Sequence[tuple[float, int]]) -> list[float | None]:
+    """When packets, offered to a link as (time, size), arrive; None for those dropped."""
+    link, route, found = Link(spec, Nowhere(), 1), Route(cast(Any, None), GROUP, "", ()), []
+    for number, (now, size) in enumerate(offers):
+        arrivals: Arrivals = {}
+        link.carry(Flight(Note(number), None, size, 0, "sender", route, 0), now, arrivals)
+        found.append(next(iter(arrivals), None))
+    return found
+
+
+def test_a_packet_arrives_after_queueing_serialisation_and_propagation() -> None:
     # 1000 + 42 bytes at 10420 bytes per second take 0.1 s.
-    fifo = Fifo(LinkSpec(rate=10_420.0, delay=0.5))
-    assert [fifo.offer(1000, now) for now in (0.0, 0.0, 0.05, 1.0)] == pytest.approx([0.6, 0.7, 0.8, 1.6])
+    times = arrival_times(LinkSpec(rate=10_420.0, delay=0.5), [(now, 1000) for now in (0.0, 0.0, 0.05, 1.0)])
+    assert times == pytest.approx([0.6, 0.7, 0.8, 1.6])
 
 
 def test_a_perfect_link_takes_no_time() -> None:
-    fifo = Fifo(LinkSpec())
-    assert [fifo.offer(1000, now) for now in (0.0, 0.0, 3.0)] == [0.0, 0.0, 3.0]
+    assert arrival_times(LinkSpec(), [(now, 1000) for now in (0.0, 0.0, 3.0)]) == [0.0, 0.0, 3.0]
+
+
+def test_exact_framing_counts_every_byte_on_the_wire() -> None:
+    spec = LinkSpec(rate=1000.0, overhead="ethernet")
+    assert arrival_times(spec, [(0.0, 1), (10.0, 100)]) == pytest.approx([0.084, 10.0 + wire_bytes(100) / 1000])
 
 
 @pytest.mark.parametrize("limit", [0, 1, 3])
-def test_a_full_queue_drops_what_comes_behind_the_one_in_service(limit: int) -> None:
-    fifo = Fifo(LinkSpec(rate=100.0, queue=limit, overhead=0))
-    arrivals = [fifo.offer(100, 0.0) for _ in range(6)]
-    assert arrivals == [1.0 + n if n <= limit else -1.0 for n in range(6)]
-    # At 1.0 the first is gone, and there is room for one more.
-    assert [fifo.offer(100, 1.0) >= 0 for _ in range(2)] == [True, False]
-
-
-def naive(offers: list[tuple[float, int]], rate: float, limit: int) -> list[float]:
-    """Drop-tail as an event loop would do it: walk through time, departure by departure."""
-    waiting: deque[tuple[int, int]] = deque()
-    service: tuple[float, int] | None = None
-    out = [-1.0] * len(offers)
-
-    def advance(now: float) -> None:
-        nonlocal service
-        while service is not None and service[0] <= now:
-            end, which = service
-            out[which] = end
-            service = None
-            if waiting:
-                which, size = waiting.popleft()
-                service = (end + size / rate, which)
-
-    for which, (now, size) in enumerate(offers):
-        advance(now)
-        if service is None:
-            service = (now + size / rate, which)
-        elif len(waiting) < limit:
-            waiting.append((which, size))
-    advance(1e9)
-    return out
-
-
-@given(
-    st.lists(st.tuples(st.sampled_from([0.0, 0.1, 0.5, 1.0, 3.0]), st.integers(1, 400)), max_size=40),
-    st.integers(0, 4),
-)
-def test_the_analytic_queue_does_what_an_event_loop_does(steps: list[tuple[float, int]], limit: int) -> None:
-    now, offers = 0.0, []
-    for gap, size in steps:
-        now += gap
-        offers.append((now, size))
-    fifo = Fifo(LinkSpec(rate=100.0, queue=limit, overhead=0))
-    assert [fifo.offer(size, when) for when, size in offers] == naive(offers, 100.0, limit)
+def test_a_full_queue_drops_packets_behind_the_one_in_transmission(limit: int) -> None:
+    times = arrival_times(LinkSpec(rate=100.0, queue=limit, overhead=0), [(0.0, 100)] * 6)
+    assert times == [1.0 + n if n <= limit else None for n in range(6)]
 
 
 def star(count: int, **link: Any) -> Topology:
@@ -133,18 +115,18 @@ def test_a_counted_group_behaves_as_its_members_would_one_by_one(
 
 def test_members_that_saw_other_traffic_are_equal_again_when_idle() -> None:
     network = Network(star(3, rate=800, delay=0), seed=1)
-    (bundle,) = network.inlets("r1")
-    assert isinstance(bundle, LinkGroup)
+    (group,) = network.inlets("r1")
+    assert isinstance(group, LinkGroup)
     probes = [probe_on(network, name) for name in ("sender", "r1", "r2", "r3")]
     network.host("r2").call(lambda now: probes[2].say(1, 58))
     network.run(1.5)
-    assert list(bundle.separate_links) == [1]
+    assert list(group.separate_queues) == [1]
     network.host("sender").call(lambda now: probes[0].say(2, 58))
     network.run(60.0)
     network.host("sender").call(lambda now: probes[0].say(3, 58))
     assert [len(probe.heard) for probe in probes] == [1, 2, 1, 2]
     network.run(90.0)
-    assert list(bundle.separate_links) == []
+    assert list(group.separate_queues) == []
 
 
 def test_drops_and_losses_are_counted_per_link_and_per_member() -> None:

@@ -13,13 +13,10 @@ from scapy.layers.l2 import Ether
 from scapy.utils import PcapNgReader
 
 from protocols.errors import UsageError
-from protocols.machine import Group
 from protocols.registry import protocol
-from sim.frames import Framer
 from sim.sniffer import Encoder, Sniffer, check_point
 from tests.sim.looks import Notes, watched
 from tests.sim.test_fingerprint import ANY
-from topologies.addressing import endpoint_of_group
 
 NORM = protocol("norm")
 LOSSY = {
@@ -113,25 +110,6 @@ def test_captured_bytes_are_those_that_travelled(tmp_path: Path) -> None:
     assert [bytes(frame[UDP].payload) for frame in frames if frame[IP].src == "10.0.0.1"] == sent
 
 
-def test_frames_are_as_hosts_would_send_them() -> None:
-    framer = Framer(ANY.validate_python(LOSSY).build())
-    for payload in (b"", b"x", bytes(range(256)) * 5):
-        multicast = Ether(framer.frame("sender", Group("all"), payload, 70_000))
-        assert (multicast.src, multicast.dst) == ("02:00:0a:00:00:01", _multicast_mac(endpoint_of_group("all")))
-        assert (multicast[IP].dst, multicast[IP].id, multicast[UDP].dport) == (_host(endpoint_of_group("all")), 4464, 6003)
-        unicast = Ether(framer.frame("r1", "sender", payload, 1))
-        assert (unicast.src, unicast.dst) == ("02:00:0a:00:00:02", "02:00:0a:00:00:01")
-        for made in (multicast, unicast):
-            again = made.copy()
-            del again[IP].chksum, again[UDP].chksum, again[IP].len, again[UDP].len
-            assert bytes(again) == bytes(made)
-
-
-def test_a_group_may_be_named_by_its_endpoint() -> None:
-    framer = Framer(ANY.validate_python(LOSSY).build())
-    assert Ether(framer.frame("sender", Group("239.1.2.3:77"), b"", 1))[UDP].dport == 77
-
-
 @pytest.mark.parametrize("point", ["", "r9", "s2", "sender-r1", "s1-s1", "r", "s1-r"])
 def test_what_is_no_point_of_the_network_is_refused(point: str) -> None:
     with pytest.raises(UsageError, match=r"is no host, switch or link here; .* like sender-s1"):
@@ -149,12 +127,3 @@ def test_an_empty_capture_is_a_valid_file() -> None:
     head: Any = file.getvalue()
     assert head[:4] == b"\x0a\x0d\x0d\x0a"
     assert int.from_bytes(head[4:8], "little") == len(head)
-
-
-def _host(endpoint: str) -> str:
-    return endpoint.partition(":")[0]
-
-
-def _multicast_mac(endpoint: str) -> str:
-    _, b, c, d = map(int, _host(endpoint).split("."))
-    return f"01:00:5e:{b & 127:02x}:{c:02x}:{d:02x}"

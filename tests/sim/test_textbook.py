@@ -1,6 +1,6 @@
 """The simulator against a second one: plain SimPy processes, one per link and packet, on the same keyed losses."""
 
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from benchmarks.textbook import Lose, TextbookStar, nothing
 from experiments.running.program import accounted
 from protocols.events import Event, FlushCompleted
-from protocols.machine import Content, Group, Message, Ports
+from protocols.machine import Content, Group, Message
 from protocols.norm import NormConfig, NormReceiver, NormSender
 from protocols.rng import Rng
 from sim.network import Network
@@ -31,8 +31,8 @@ def play(hosts: list[Any], size: int, over: list[bool]) -> None:
             over.append(True)
 
     for node, host in enumerate(hosts[1:], 2):
-        host.run(NormReceiver(cast(Ports, host), CONFIG, node, GROUP), on_event, accounted)
-    sender = NormSender(cast(Ports, hosts[0]), CONFIG, 1, GROUP, 1)
+        host.run(NormReceiver(host, CONFIG, node, GROUP), on_event, accounted)
+    sender = NormSender(hosts[0], CONFIG, 1, GROUP, 1)
     hosts[0].run(sender, on_event, accounted)
     hosts[0].call(sender.submit, Content(Extent(size), b"", is_file=False))
 

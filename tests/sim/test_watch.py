@@ -134,7 +134,7 @@ def test_decisions_and_events_are_told_with_their_host() -> None:
     notes = Notes()
     session = watched(ANY.validate_python(STAR).build(), NORM, [notes])
     names = Counter(name for _, _, name, _ in notes.decisions)
-    asked = sum(machine["nacks_sent"] > 0 for machine in map(_counts, session.network._hosts[1:]))
+    asked = sum(machine["nacks_sent"] > 0 for machine in map(_counts, session.network.fabric.hosts[1:]))
     assert names["nack_due"] >= asked > 0
     assert {host for _, host, event in notes.events if type(event).__name__ == "ObjectReceived"} == set(session.received)
     assert notes.ended == [session.network.env.now]

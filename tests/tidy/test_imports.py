@@ -1,6 +1,7 @@
 """Imports point down only, protocols stay pure, and nobody else owns our names."""
 
 import ast
+import re
 import sys
 from pathlib import Path
 
@@ -61,6 +62,51 @@ def test_protocols_import_no_clock_no_dice_and_no_outside_world() -> None:
         if name.split(".")[0] in IMPURE
     ]
     assert not wrong, "\n".join(wrong)
+
+
+WING = ("protocols.fast", "sim.fast")
+WING_NAMES = {
+    *("attentive", "burst", "coordinator", "expects", "expects_if_complete", "fan_out", "fast", "fast_state", "lockstep"),
+    *("is_irrelevant_to", "leave_lockstep", "lookahead", "next_state", "plan_bursts", "plans_bursts", "receive_batch"),
+    *("redundant", "wake_in_lockstep"),
+}
+
+
+def is_wing(name: str) -> bool:
+    """Is the dotted name in a `fast` folder of the protocols or the simulator?"""
+    parts = name.split(".")
+    return parts[0] in ("protocols", "sim") and "fast" in parts[1:]
+
+
+def is_host(path: Path) -> bool:
+    """May the file import the wing: is it in it, or a host, which runs fast machines?"""
+    name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    return is_wing(name) or name.startswith("sim.")
+
+
+def test_only_hosts_and_the_wing_import_the_wing() -> None:
+    wrong = [
+        f"{label(path)} imports {name}"
+        for path in modules(*PACKAGES)
+        for name in sorted(imported(path))
+        if is_wing(name) and not is_host(path)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_hosts_import_of_the_protocols_wings_only_what_all_have_in_common() -> None:
+    wrong = [
+        f"{label(path)} imports {name}"
+        for path in modules("sim")
+        for name in sorted(imported(path))
+        if is_wing(name) and not any(lies_in(name, place) for place in WING)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_contract_of_plain_machines_has_none_of_the_wings_names() -> None:
+    words = set(re.findall(r"\w+", (ROOT / "protocols" / "machine.py").read_text()))
+    assert not words & WING_NAMES
 
 
 def is_dissector(path: Path) -> bool:

@@ -1,149 +1,166 @@
-"""What one message does to many receivers that stand together.
+"""The effect of one message on many receivers at the same position.
 
-It is what it does to each of them (`SenderState.advance`, `overhear`), but what depends on the message alone is worked out
-once, and what is nearly always so is asked first: one object is under way, and no whole block is missing.
+It is the effect on each of them (`FastSenderState.advance`, `SenderState.overhear`), but what depends on the message alone is
+computed once, and the usual case is tried first: one object is incomplete, and no whole block of it is missing.
 """
 
 from math import inf
-from typing import TYPE_CHECKING
+from typing import Any
 
-from protocols.fast.contract import Answers, Coordinator, Overheard
-from protocols.norm.backoff import NEVER
-from protocols.norm.messages import Data, Flush, Nack, TransmitPosition
-from protocols.norm.nack_content import Place, is_covered
-from protocols.norm.nack_process import is_before
+from protocols.fast.contract import Applied, Coordinator, Overheard
+from protocols.norm.fast.messages import FastData, FastFlush
+from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
+from protocols.norm.messages import Nack
+from protocols.norm.nack_content import is_covered
+from protocols.norm.nack_process import NackProcess
+from protocols.norm.position import Point, TransmitPosition, is_before
+from protocols.norm.rx_object import RxObject
 
-if TYPE_CHECKING:
-    from protocols.machine import Machine
-    from protocols.norm.sender_state import SenderState
-
-__all__ = ["apply_to_incomplete", "overhear"]
+__all__ = ["apply_to_incomplete", "overhear_nack"]
 
 
-def apply_to_incomplete(machines: "list[Machine]", message: Data | Flush, now: float, coordinator: Coordinator) -> Answers:
-    """`FastState.apply_to_incomplete` for those of a sender."""
+def apply_to_incomplete(machines: list[Any], message: FastData | FastFlush, now: float, coordinator: Coordinator) -> Applied:
+    """`FastMachine.apply_to_incomplete` for the receivers of a sender."""
     redundant = message.redundant
-    if redundant and type(message) is Data:
-        left, attentive, followed, rest = _fill(machines, message, now, coordinator)
+    if redundant and type(message) is FastData:
+        unchanged, attentive, advanced, rest = _apply_content(machines, message, now, coordinator)
     else:
-        left, attentive, followed, rest = _reach(machines, message, now, coordinator)
+        unchanged, attentive, advanced, rest = _apply_progress(machines, message, now, coordinator)
     others = []
     for machine in dict.fromkeys(rest) if rest else ():
-        remote: SenderState = machine.fast_state
-        if remote.advance(message, now):
-            # The crowd counts it, too.
-            remote.redundant -= redundant
-            followed.append(machine)
-        else:
+        state: FastSenderState = machine.fast_state
+        result = state.advance(message, now)
+        if result == OTHER:
             others.append(machine)
-    return left, attentive, followed, others
+            continue
+        if result == RESCHEDULE:
+            machine.settle()
+        # The coordinator counts it, too.
+        state.duplicates -= redundant
+        advanced.append(machine)
+    return unchanged, attentive, advanced, others
 
 
-def _reach(machines: "list[Machine]", message: Data | Flush, now: float, coordinator: Coordinator) -> Answers:
-    """The first symbol of a block, or a flush: there may be something to ask for. Last come those of whom less is known."""
-    answers: Answers = [], [], [], []
-    left, attentive, followed, rest = answers
+def _apply_progress(machines: list[Any], message: FastData | FastFlush, now: float, coordinator: Coordinator) -> Applied:
+    """Apply the first symbol of a block, or a flush: a NACK process may begin. Receivers in an unusual state come last."""
+    unchanged: list[Any] = []
+    attentive: list[Any] = []
+    advanced: list[Any] = []
+    rest: list[Any] = []
     key, _, reach, _ = message.effect()
     next_state = message.next_state
     for machine in machines:
-        remote: SenderState = machine.fast_state
-        if remote.coordinator is not coordinator or remote.at is next_state:
+        state: FastSenderState = machine.fast_state
+        if state.coordinator is not coordinator or state.position is next_state:
             continue
-        objects, cycle = remote.objects, remote.cycle
+        objects, process = state.objects, state.nack_process
         if objects.key != key or objects.item is None:
             rest.append(machine)
-        elif cycle is not None and now < cycle.holdoff and (cycle.covered is None or cycle.rests(reach, now)):
-            left.append(machine)
+        elif process is not None and _is_idle(process, reach, now):
+            unchanged.append(machine)
         else:
-            remote.at, remote.heard = next_state, now
-            if remote.check(reach, now) if cycle is None else cycle.check(now, reach):
-                remote.receiver.settle()
-            (attentive if remote.attentive else followed).append(machine)
-    return answers
+            state.position, state.last_heard = next_state, now
+            if state.check(reach, now):
+                machine.settle()
+            (attentive if state.attentive else advanced).append(machine)
+    return unchanged, attentive, advanced, rest
 
 
-def _fill(machines: "list[Machine]", message: Data, now: float, coordinator: Coordinator) -> Answers:
-    """A repair or parity, of counted content. Last come those of whom less is known."""
-    answers: Answers = [], [], [], []
-    left, attentive, followed, rest = answers
-    key, block, reach, back = message.effect()
-    next_state, number, seen, backwards = message.next_state, message.symbol - message.block_length, None, False
+def _apply_content(machines: list[Any], message: FastData, now: float, coordinator: Coordinator) -> Applied:
+    """Apply a repair or parity of content without bytes. Receivers in an unusual state come last."""
+    unchanged: list[Any] = []
+    attentive: list[Any] = []
+    advanced: list[Any] = []
+    rest: list[Any] = []
+    key, block, reach, rewound = message.effect()
+    next_state = message.next_state
+    noted, is_rewind = None, False
     for machine in machines:
-        remote: SenderState = machine.fast_state
-        if remote.coordinator is not coordinator or remote.at is next_state:
+        state: FastSenderState = machine.fast_state
+        if state.coordinator is not coordinator or state.position is next_state:
             continue
-        objects, cycle = remote.objects, remote.cycle
+        objects, process = state.objects, state.nack_process
         item = objects.item
         if objects.key != key or item is None or item.missing_blocks:
             rest.append(machine)
             continue
-        missing_symbols = item.missing_symbols
-        fills = missing_symbols is not None and (
-            missing_symbols.key == block or (missing_symbols.more is not None and block in missing_symbols.more)
-        )
-        resting, expiry = False, NEVER
-        if cycle is not None:
-            if cycle.noted is not seen:
-                seen = cycle.noted
-                backwards = back is not None and (back < seen if seen[0] == key else is_before(back, seen))
-            if backwards and back is not None:
-                cycle.rewind(back, now)
-            expiry = cycle.expiry
-            resting = now < cycle.holdoff and (cycle.covered is None or cycle.rests(reach, now))
-            if resting and not fills:
-                left.append(machine)
+        missing = item.missing_symbols
+        fills = missing is not None and (missing.key == block or (missing.more is not None and block in missing.more))
+        is_idle = False
+        if process is not None:
+            if process.noted is not noted:
+                noted = process.noted
+                is_rewind = rewound is not None and (rewound < noted if noted[0] == key else is_before(rewound, noted))
+            if is_rewind and rewound is not None:
+                process.rewind(rewound, now)
+            is_idle = _is_idle(process, reach, now)
+            if is_idle and not fills:
+                unchanged.append(machine)
                 continue
-        remote.at, remote.heard = next_state, now
-        if fills and (item.fill_parity(block, number, None, 0) if number >= 0 else item.fill(block, message.symbol, None)):
-            # It was of use, but the crowd counts it as spare.
-            remote.redundant -= 1
-            missing_symbols = item.missing_symbols
-            if missing_symbols is None:
-                remote.complete(item)
-        if remote.whole or not (
-            resting or (missing_symbols is not None and missing_symbols.key >= block and not item.wants_info and now >= expiry)
-        ):
-            _look_again(remote, reach, now)
-        if remote.attentive or not remote.whole:
-            (attentive if remote.attentive else followed).append(machine)
-    return answers
+        state.position, state.last_heard = next_state, now
+        is_settled = not _fill(state, item, message, fills) and (is_idle or _is_waiting(item, process, block, now))
+        if not is_settled and (state.attentive if state.is_complete else state.check(reach, now)):
+            machine.settle()
+        if state.attentive or not state.is_complete:
+            (attentive if state.attentive else advanced).append(machine)
+    return unchanged, attentive, advanced, rest
 
 
-def _look_again(remote: "SenderState", reach: Place, now: float) -> None:
-    """After a repair: there may be nothing to ask for any more, or something that comes before."""
-    if remote.attentive if remote.whole else remote.check(reach, now):
-        remote.receiver.settle()
+def _is_idle(process: NackProcess, reach: Point, now: float) -> bool:
+    """Return whether `NackProcess.check` would return NOTHING. False when in doubt."""
+    return now < process.holdoff_end and (process.suppressed_to is None or process.is_idle_before(reach, now))
 
 
-def overhear(machines: "list[Machine]", nack: Nack, now: float, at: TransmitPosition, heard: float) -> Overheard:
-    """`FastState.overhear_batch` of another receiver's NACK by those of a sender: they may be about to ask for the same."""
-    answers: Overheard = [], []
-    attentive, others = answers
-    echoes = bool(nack.response_sec or nack.response_usec)
-    demand = origin = fti = None
-    place, key = at.place, at.place[0]
+def _fill(state: FastSenderState, item: RxObject, message: FastData, fills: bool) -> bool:
+    """Store the symbol if its block `fills`; return whether the receiver is complete."""
+    if fills:
+        number = message.symbol - message.block_length
+        block, symbol = message.block, message.symbol
+        if item.fill_parity(block, number, None, 0) if number >= 0 else item.fill(block, symbol, None):
+            # It was of use, but the coordinator counts it as a duplicate.
+            state.duplicates -= 1
+            if item.missing_symbols is None:
+                state.finish(item)
+    return state.is_complete
+
+
+def _is_waiting(item: RxObject, process: NackProcess | None, block: int, now: float) -> bool:
+    """Return whether nothing is missing before `block`, and no back-off is under way."""
+    missing = item.missing_symbols
+    is_first = missing is not None and missing.key >= block and not item.wants_info
+    return is_first and (process is None or now >= process.backoff_end)
+
+
+def overhear_nack(machines: list[Any], nack: Nack, now: float, position: TransmitPosition, last_heard: float) -> Overheard:
+    """`FastMachine.overhear_batch` of a NACK to the sender, which its other receivers may be about to send, too."""
+    attentive: list[Any] = []
+    others: list[Any] = []
+    has_echo = bool(nack.response_sec or nack.response_usec)
+    requested = origin = fti = None
+    boundary, key = position.tx_point, position.tx_point[0]
     for machine in machines:
-        remote: SenderState = machine.fast_state
-        cycle, feedback, objects = remote.cycle, remote.feedback, remote.objects
+        state: FastSenderState = machine.fast_state
+        process, response, objects = state.nack_process, state.probe_response, state.objects
         item = objects.item
         if (
-            (demand is None or remote.origin is not origin or objects.key != key)
-            or (cycle is None or item is None)
-            or (echoes and feedback is not None and feedback.due < inf)
+            (requested is None or state.origin is not origin or objects.key != key)
+            or (process is None or item is None)
+            or (has_echo and response is not None and response.due < inf)
         ):
-            remote.at, remote.heard = at, heard
-            remote.receiver.overhear(nack, now)
-            if remote.is_asked(nack):
-                demand, origin = nack.demand, remote.origin
-        elif now < cycle.expiry and cycle.covered is None:
-            # As `NackProcess.overhear`; nearly all have heard the same before.
-            asked = cycle.asked = demand if cycle.asked is None else cycle.asked.merged(demand)
+            state.position, state.last_heard = position, last_heard
+            machine.overhear(nack, now)
+            if state.is_addressed(nack):
+                requested, origin = state.requested_repairs(nack), state.origin
+        elif process.is_listening(now):
+            # As `SenderState.overhear`; nearly all have overheard the same before.
+            overheard = process.note(requested)
             if item.fti is not fti:
-                remote.at, fti = at, item.fti
-                place = remote.boundary()
-            if is_covered(objects, place, asked):
-                remote.at, remote.heard = at, heard
-                cycle.fall_quiet(place)
-                remote.receiver.settle()
-        (attentive if remote.attentive else others).append(machine)
-    return answers
+                state.position, fti = position, item.fti
+                boundary = state.boundary()
+            if is_covered(objects, boundary, overheard):
+                state.position, state.last_heard = position, last_heard
+                process.suppress(boundary)
+                state.note_suppression(process)
+                machine.settle()
+        (attentive if state.attentive else others).append(machine)
+    return attentive, others

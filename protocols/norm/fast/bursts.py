@@ -1,26 +1,44 @@
-"""What a sender can promise beforehand: repairs by parity, then the next symbols of counted content, block after block."""
+"""The bursts of a NORM sender: repairs by parity, then the next new symbols of content without bytes, block after block."""
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from protocols.fast.lookahead import Burst
-from protocols.norm.messages import FLAG_REPAIR, Data, Loss, Origin, TransmitPosition
-from protocols.norm.tx_object import TxObject
+from protocols.machine import Group
+from protocols.norm.fast.messages import FastData, Loss
+from protocols.norm.fast.tx_object import FastTxObject
+from protocols.norm.messages import FLAG_REPAIR, Data, Origin
+from protocols.norm.position import Point, TransmitPosition
 
-if TYPE_CHECKING:
-    from protocols.machine import Group
-    from protocols.norm.sender import NormSender
+__all__ = ["BurstSender", "NewSymbols", "Repairs", "Start", "Symbols", "plan_bursts"]
 
-__all__ = ["Flow", "Repairs", "Start", "Symbols", "plan_bursts"]
+
+class BurstSender(Protocol):
+    """The sender of bursts, as they see it."""
+
+    def burst_taken(self, burst: Burst, deadline: float) -> None:
+        """Note that the host carries a burst, whose next message would be due at `deadline`."""
+
+    def commit(self, burst: "Symbols", sent: int, count: int, last: float, clear: float) -> None:
+        """Update the sender as if it had sent `count` more messages, `sent` of the burst by now."""
+
+    def commit_new(self, count: int) -> None:
+        """Count so many new symbols of a burst."""
+
+    def commit_repairs(self, item: FastTxObject, count: int) -> None:
+        """Count so many repairs of an object in a burst."""
+
+    def burst_ended(self) -> None:
+        """Drop what was planned and not sent."""
 
 
 class Start:
-    """Where a promise begins: the position there, how many messages were made before, and when the first is due."""
+    """Where a burst begins: the position, the number of messages made before, and when the first is due (seconds)."""
 
     __slots__ = ("begin", "interval", "ordinal", "origin", "position", "to")
 
     def __init__(
-        self, position: TransmitPosition, ordinal: int, begin: float, interval: float, origin: Origin, to: "Group"
+        self, position: TransmitPosition, ordinal: int, begin: float, interval: float, origin: Origin, to: Group
     ) -> None:
         self.position = position
         self.ordinal = ordinal
@@ -29,102 +47,102 @@ class Start:
         self.origin = origin
         self.to = to
 
-    def move(self, run: "Symbols") -> None:
-        """To behind this run."""
-        self.position = run.position(run.count)
-        self.ordinal += run.count
-        for _ in range(run.count):
+    def move(self, burst: "Symbols") -> None:
+        """Move behind a burst."""
+        self.position = burst.position(burst.count)
+        self.ordinal += burst.count
+        for _ in range(burst.count):
             self.begin += self.interval
 
 
 class Symbols(Burst):
-    """Symbols of one object, of which `sender` is told how many were sent."""
+    """Symbols of one object."""
 
-    __slots__ = ("_noted", "_ordinal", "_positions", "_sender", "item", "key", "origin")
+    __slots__ = ("_committed", "_ordinal", "_positions", "_sender", "item", "key", "origin")
 
-    def __init__(self, sender: "NormSender", item: TxObject, start: Start, count: int, identity: int) -> None:
+    def __init__(self, sender: BurstSender, item: FastTxObject, start: Start, count: int, identity: int) -> None:
         super().__init__(start.begin, start.interval, count, identity, Data.kind, item.packet, start.to)
         self._sender = sender
         self.item = item
         self.key = item.object_id
         self.origin = start.origin
         self._ordinal = start.ordinal
-        self._noted = 0
+        self._committed = 0
         self._positions: dict[int, TransmitPosition] = {0: start.position}
 
     @abstractmethod
-    def place(self, number: int) -> tuple[int, int, int]:
-        """Object, block and symbol of one of them."""
+    def point(self, number: int) -> Point:
+        """Return object, block and symbol of message `number`."""
 
     @abstractmethod
-    def settle(self, count: int) -> None:
-        """So many more were sent: they are not to be sent any more."""
+    def remove(self, count: int) -> None:
+        """Remove the next `count` messages from what is to be sent."""
 
     def take(self, count: int, deadline: float) -> None:
-        """The host carries so many."""
+        """Note that the host carries the first `count` messages."""
         self.count = count
-        self._sender.bursts_taken(self, deadline)
+        self._sender.burst_taken(self, deadline)
 
-    def note(self, sent: int, last: float, clear: float) -> None:
-        """So many are sent by now."""
-        count = sent - self._noted
+    def commit(self, sent: int, last: float, clear: float) -> None:
+        """Commit the first `sent` messages."""
+        count = sent - self._committed
         if count:
-            self._noted = sent
-            self.settle(count)
-            self._sender.advance(self, sent, count, last, clear)
+            self._committed = sent
+            self.remove(count)
+            self._sender.commit(self, sent, count, last, clear)
 
     def end(self) -> None:
-        """These are all."""
-        self._sender.bursts_ended()
+        """Drop the messages that are not committed."""
+        self._sender.burst_ended()
 
 
-class Flow(Symbols):
-    """Symbols of blocks of one length, from the cursor of `item` on."""
+class NewSymbols(Symbols):
+    """New symbols of blocks of one length, from the cursor of `item` on."""
 
     __slots__ = ("_block", "_first", "_length")
 
-    def __init__(self, sender: "NormSender", item: TxObject, start: Start, count: int) -> None:
+    def __init__(self, sender: BurstSender, item: FastTxObject, start: Start, count: int) -> None:
         super().__init__(sender, item, start, count, item.bases[0] | (item.first + item.symbol) & 0xFFFFFFFF)
-        # The item's cursor moves on while the last of them are still under way.
+        # The item's cursor moves on while the last of them are still in flight.
         self._block, self._length, self._first = item.block, item.length, item.symbol
 
-    def place(self, number: int) -> tuple[int, int, int]:
-        """Object, block and symbol of one of them."""
+    def point(self, number: int) -> Point:
+        """Return object, block and symbol of message `number`."""
         blocks, symbol = divmod(self._first + number, self._length)
         return self.key, self._block + blocks, symbol
 
     def position(self, number: int) -> TransmitPosition:
-        """Where who heard `number` of them stands: always the same object."""
+        """Return the position of a receiver after `number` messages: always the same object."""
         known = self._positions.get(number)
         if known is None:
-            key, block, symbol = place = self.place(number)
-            known = self._positions[number] = TransmitPosition(key, block, symbol, self._ordinal + number, place)
+            key, block, symbol = point = self.point(number)
+            known = self._positions[number] = TransmitPosition(key, block, symbol, self._ordinal + number, point)
         return known
 
     def next_visible(self, number: int) -> int:
-        """The first symbol of the next block: who lacks something of the block before begins to ask for it."""
+        """Return the first symbol of the next block: with it incomplete receivers begin a NACK process."""
         return number + -(self._first + number) % self._length
 
     def is_deferrable(self, number: int) -> bool:
-        """All but the first of a block: who misses the last begins to ask with the next, as all who lack something do."""
+        """Return whether it is not the first symbol of a block, which begins the NACK process of incomplete receivers."""
         return (self._first + number) % self._length > 0
 
     def loss(self, number: int) -> Loss:
-        """The symbol is missing."""
+        """Return the missing symbol."""
         blocks, symbol = divmod(self._first + number, self._length)
         return self.key, self._block + blocks, 1 << symbol
 
     def reveals_loss_of(self, other: Burst) -> bool:
-        """All that comes before a fresh symbol was sent."""
+        """Return True: everything before a new symbol was sent."""
         del other
         return True
 
-    def message(self, number: int) -> Data:
-        """One of them, counted from 0."""
+    def message(self, number: int) -> FastData:
+        """Return message `number`, counted from 0."""
         item, fti = self.item, self.item.fti
-        key, block, symbol = self.place(number)
+        key, block, symbol = self.point(number)
         before, next_state = self.position(number), self.position(number + 1)
-        return Data(
+        message = FastData(
             self.origin,
             self._ordinal + number & 0xFFFF,
             item.flags,
@@ -137,62 +155,61 @@ class Flow(Symbols):
             None,
             fti.segment,
             self.identity + number,
-            (),
-            before if symbol else None,
-            before,
-            next_state,
         )
+        message.expects = before if symbol else None
+        message.expects_if_complete, message.next_state = before, next_state
+        return message
 
-    def settle(self, count: int) -> None:
-        """The cursor moves behind them."""
+    def remove(self, count: int) -> None:
+        """Move the cursor behind them."""
         self.item.skip(count)
-        self._sender.flowed(count)
+        self._sender.commit_new(count)
 
 
 class Repairs(Symbols):
-    """Parity symbols of one block, one after another, that were asked for; who lacks something has to hear each."""
+    """Requested parity symbols of one block, one after another; each concerns the incomplete receivers."""
 
     __slots__ = ("_block", "_first")
 
-    def __init__(self, sender: "NormSender", item: TxObject, start: Start, block: int, first: int, count: int) -> None:
+    def __init__(self, sender: BurstSender, item: FastTxObject, start: Start, block: int, first: int, count: int) -> None:
         super().__init__(sender, item, start, count, item.parity_identity(block, first))
         self._block, self._first = block, first
 
-    def place(self, number: int) -> tuple[int, int, int]:
-        """Object, block and symbol of one of them."""
+    def point(self, number: int) -> Point:
+        """Return object, block and symbol of message `number`."""
         return self.key, self._block, self._first + number
 
     def position(self, number: int) -> TransmitPosition:
-        """Where who heard `number` of them stands: no symbol further, but the sender went back."""
+        """Return the position of a receiver after `number` messages: the same next new symbol, another transmit point."""
         known = self._positions.get(number)
         if known is None:
-            front = self._positions[0]
-            place = self.place(number - 1)
-            known = TransmitPosition(front.object_id, front.block, front.symbol, self._ordinal + number, place)
+            first = self._positions[0]
+            point = self.point(number - 1)
+            known = TransmitPosition(first.object_id, first.block, first.symbol, self._ordinal + number, point)
             self._positions[number] = known
         return known
 
     def next_visible(self, number: int) -> int:
-        """Each."""
+        """Return `number`: each concerns the incomplete receivers."""
         return number
 
     def is_deferrable(self, number: int) -> bool:
-        """All are: who misses one is not even short of anything."""
+        """Return True: a receiver that loses a repair is not missing anything new."""
         del number
         return True
 
     def loss(self, number: int) -> None:
-        """None but that it was lost."""
+        """Return None: nothing but the number of losses changes."""
 
     def reveals_loss_of(self, other: Burst) -> bool:
-        """A repair leaves open how far the sender has come with what is new."""
+        """Return whether the other burst has repairs, too: a repair does not tell which new symbols were sent."""
         return isinstance(other, Repairs)
 
-    def message(self, number: int) -> Data:
-        """One of them, counted from 0."""
+    def message(self, number: int) -> FastData:
+        """Return message `number`, counted from 0."""
         item, fti = self.item, self.item.fti
         before, next_state = self.position(number), self.position(number + 1)
-        return Data(
+        message = FastData(
             self.origin,
             self._ordinal + number & 0xFFFF,
             item.flags | FLAG_REPAIR,
@@ -205,38 +222,39 @@ class Repairs(Symbols):
             None,
             fti.segment,
             self.identity + number,
-            (),
-            None,
-            before,
-            next_state,
         )
+        message.expects = None
+        message.expects_if_complete, message.next_state = before, next_state
+        return message
 
-    def settle(self, count: int) -> None:
-        """They are not asked for any more."""
+    def remove(self, count: int) -> None:
+        """Remove them from the object's repairs."""
         for _ in range(count):
             self.item.repair_step()
-        self._sender.repaired(self.item, count)
+        self._sender.commit_repairs(self.item, count)
 
 
-def plan_bursts(sender: "NormSender", item: TxObject, repairs: list[TxObject], start: Start, until: float) -> list[Burst]:
-    """What is sent before `until`: the repairs of at most one object, and then the symbols of `item` from its cursor on.
+def plan_bursts(
+    sender: BurstSender, item: FastTxObject, repairs: list[FastTxObject], start: Start, until: float
+) -> list[Burst]:
+    """Return what is sent before `until`: the repairs of at most one object, then the symbols of `item` from its cursor on.
 
     Nothing when there are other repairs.
     """
-    runs: list[Burst] = []
+    bursts: list[Burst] = []
     for other in repairs:
         rows = other.parity_rows() if len(repairs) == 1 and other.packet == item.packet else None
         if rows is None:
             return []
         for row in rows:
-            again = Repairs(sender, other, start, *row)
-            runs.append(again)
-            start.move(again)
-    # By a few more than the division says, which is not exact.
+            burst = Repairs(sender, other, start, *row)
+            bursts.append(burst)
+            start.move(burst)
+    # A few more than the quotient, which is not exact.
     count = min(item.steady(), int((until - start.begin) / start.interval) + 2)
     if item.info_due or count <= 0:
         return []
-    runs.append(Flow(sender, item, start, count))
-    for run in runs:
-        run.until = until
-    return runs
+    bursts.append(NewSymbols(sender, item, start, count))
+    for each in bursts:
+        each.until = until
+    return bursts

@@ -30,15 +30,16 @@ from protocols.norm.wire.schemes import Schemes
 __all__ = ["NormCodec", "size_of"]
 
 _FLAVOURS = {layout.flavour: layout for layout in COMMANDS.values()}
-_LAYOUTS: dict[type[Message], Layout[Any]] = dict(FEEDBACK.values())
-_LAYOUTS.update(COMMANDS)
-_SIZES: dict[type[Message], Callable[[Any], int]] = {kind: layout.size for kind, layout in _LAYOUTS.items()}
-_SIZES.update({Data: content_size, Info: content_size})
+# By `kind`, which subclasses of the message types have in common with them.
+_LAYOUTS: dict[str, Layout[Any]] = {message.kind: layout for message, layout in FEEDBACK.values()}
+_LAYOUTS.update({message.kind: layout for message, layout in COMMANDS.items()})
+_SIZES: dict[str, Callable[[Any], int]] = {kind: layout.size for kind, layout in _LAYOUTS.items()}
+_SIZES.update({Data.kind: content_size, Info.kind: content_size})
 
 
 def size_of(message: NormMessage) -> int:
     """Bytes of UDP payload of a message: `len(encode(message))`, also where content is only accounted for."""
-    return _SIZES[type(message)](message)
+    return _SIZES[message.kind](message)
 
 
 class NormCodec:
@@ -47,9 +48,9 @@ class NormCodec:
     def __init__(self) -> None:
         self._schemes = Schemes()
         self._content = ContentWire(self._schemes)
-        self._writers: dict[type[Message], Callable[[Any], bytes]] = {
-            Data: self._content.write_data,
-            Info: self._content.write_info,
+        self._writers: dict[str, Callable[[Any], bytes]] = {
+            Data.kind: self._content.write_data,
+            Info.kind: self._content.write_info,
         }
         self._readers: dict[int, Callable[[bytes, int], NormMessage]] = {
             VERSION << 4 | TYPE_INFO: self._read_info,
@@ -61,10 +62,10 @@ class NormCodec:
     def encode(self, message: Message) -> bytes:
         """The UDP payload; UsageError for a message that does not fit the wire."""
         try:
-            write = self._writers.get(type(message))
+            write = self._writers.get(message.kind)
             if write is not None:
                 return write(message)
-            return _LAYOUTS[type(message)].write(message, self._schemes)
+            return _LAYOUTS[message.kind].write(message, self._schemes)
         except StructError as error:
             raise UsageError(f"{message} does not fit the wire: {error}") from error
 

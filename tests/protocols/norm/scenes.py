@@ -168,7 +168,7 @@ class Listener:
 
     def demands(self) -> list[RequestedRepairs]:
         """What the NACKs asked for."""
-        return [requested_repairs(nack, 5) for nack in self.nacks]
+        return [requested_repairs(nack.requests, 5) for nack in self.nacks]
 
     def told(self, kind: type[E]) -> list[E]:
         """The events of this kind."""
@@ -192,10 +192,10 @@ class Listener:
 class Talker:
     """A NORM sender, node 1, whose packets are kept with their times."""
 
-    def __init__(self, instance: int = 7, **settings: Any) -> None:
+    def __init__(self, instance: int = 7, kind: type[NormSender] = NormSender, **settings: Any) -> None:
         self.config = quick(**settings)
         self.host = FakeHost("sender")
-        self.machine = NormSender(self.host, self.config, 1, GROUP, instance)
+        self.machine = kind(self.host, self.config, 1, GROUP, instance)
         self.said: list[tuple[float, int, Any]] = []
         """(time, size, message) of everything it sent."""
         self.host.on_send = lambda packet: self.said.append((self.host.now, packet.size, packet.message))

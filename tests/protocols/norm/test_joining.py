@@ -94,7 +94,7 @@ def test_a_request_names_the_senders_code_before_any_content_came(fec: int, pari
     voice.whole(0)
     listener.hear(voice.flush(0))
     listener.at_expiry()
-    assert requested_repairs(listener.nacks[0], fec).objects == ((0, 0),)
+    assert requested_repairs(listener.nacks[0].requests, fec).objects == ((0, 0),)
 
 
 @pytest.mark.parametrize("sequence", [LATE, 0x10000 - 3])

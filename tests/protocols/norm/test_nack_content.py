@@ -18,7 +18,8 @@ from protocols.norm.messages import (
     Nack,
     Request,
 )
-from protocols.norm.nack_content import MissingRange, Place, contents_for, is_covered, needs_before
+from protocols.norm.nack_content import MissingRange, contents_for, is_covered, missing_before
+from protocols.norm.position import Point
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.rx_object import RxObject
 from protocols.norm.small_dict import SmallDict
@@ -27,7 +28,7 @@ from protocols.norm.wire.codec import size_of
 from tests.protocols.norm.scenes import quick, symbols
 from tests.support.content import Extent, MemorySink
 
-END: Place = (100, 0, 0)
+END: Point = (100, 0, 0)
 
 
 def item(object_id: int = 0, blocks: int = 3, *, block: int = 30, parity: int = 8, wants_info: bool = False) -> RxObject:
@@ -48,12 +49,12 @@ def pending(objects: Mapping[int, RxObject | None]) -> SmallDict[RxObject | None
     return found
 
 
-def asked(objects: Mapping[int, RxObject | None], place: Place = END) -> RequestedRepairs:
-    nacks = contents_for(needs_before(pending(objects), place, 5), 5, 10_000)
-    return requested_repairs(Nack(9, 0, 1, 7, 0, 0, tuple(request for requests in nacks for request in requests)), 5)
+def asked(objects: Mapping[int, RxObject | None], place: Point = END) -> RequestedRepairs:
+    nacks = contents_for(missing_before(pending(objects), place, 5), 5, 10_000)
+    return requested_repairs(tuple(request for requests in nacks for request in requests), 5)
 
 
-def covered(objects: Mapping[int, RxObject | None], place: Place, demand: RequestedRepairs) -> bool:
+def covered(objects: Mapping[int, RxObject | None], place: Point, demand: RequestedRepairs) -> bool:
     return is_covered(pending(objects), place, demand)
 
 
@@ -64,7 +65,7 @@ def by_name(*rows: tuple[int, int, int], fec: int = 5) -> list[MissingRange]:
         found = objects.setdefault(key, item(key, block + 1, parity=0))
         assert found is not None
         found.lose(block, mask)
-    return needs_before(pending(objects), END, fec)
+    return missing_before(pending(objects), END, fec)
 
 
 def requests(needs: list[MissingRange], segment: int = 10_000) -> list[tuple[Request, ...]]:
@@ -76,7 +77,7 @@ def requests(needs: list[MissingRange], segment: int = 10_000) -> list[tuple[Req
 
 def test_five_lost_symbols_ask_for_the_first_five_of_parity() -> None:
     # NRL's example: block 30, e = 5 -> RANGES SEGMENT 30..34.
-    ((request,),) = contents_for(needs_before(pending({0: lose(item(), 0, 3, 4, 9, 20, 29)}), END, 5), 5, 1400)
+    ((request,),) = contents_for(missing_before(pending({0: lose(item(), 0, 3, 4, 9, 20, 29)}), END, 5), 5, 1400)
     assert (request.form, request.level) == (FORM_RANGES, LEVEL_SEGMENT)
     assert [(each.block, each.symbol) for each in request.items] == [(0, 30), (0, 34)]
 
@@ -133,7 +134,7 @@ def test_of_a_block_under_way_only_what_parity_cannot_bring_is_asked_for() -> No
 
 def test_needs_are_asked_for_oldest_first_across_the_end_of_the_numbers() -> None:
     objects: dict[int, RxObject | None] = {0: None, 65535: None, 65534: None, 65533: lose(item(65533), 0, 1)}
-    needs = needs_before(pending(objects), (1, 0, 0), 5)
+    needs = missing_before(pending(objects), (1, 0, 0), 5)
     assert [(need.first.object_id, need.last.object_id) for need in needs] == [(65533, 65533), (65534, 0)]
     assert asked(objects, (1, 0, 0)).objects == ((65534, 0),)
 
@@ -151,7 +152,7 @@ def test_runs_of_three_become_ranges_and_shorter_ones_items() -> None:
 def test_levels_do_not_share_a_request() -> None:
     found = item(1, wants_info=True)
     found.skip(2, 0, 3, 0)
-    ((one, two, three),) = requests(needs_before(pending({0: None, 1: found}), END, 5))
+    ((one, two, three),) = requests(missing_before(pending({0: None, 1: found}), END, 5))
     assert [one.level, two.level, three.level] == [LEVEL_OBJECT, LEVEL_INFO, LEVEL_BLOCK]
 
 
@@ -176,7 +177,7 @@ def test_every_nack_fits_its_segment_and_nothing_is_lost_but_the_tail(
     if len(nacks) < 4:
         whole = RequestedRepairs()
         for nack in nacks:
-            whole = whole.merged(requested_repairs(nack, fec))
+            whole = whole.merged(requested_repairs(nack.requests, fec))
         assert whole.symbols == {(i, block): mask for i, (block, mask) in enumerate(rows)}
 
 
@@ -258,7 +259,7 @@ def test_a_request_is_answered_whole_however_many_answers_were_lost_before(
     source, objects = sent_source(parity), receiver(mine, parity)
     for mask in (*lost, 0):
         serve(source, asked(objects), (objects, mask))
-    assert not needs_before(pending(objects), END, 5)
+    assert not missing_before(pending(objects), END, 5)
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
@@ -273,4 +274,4 @@ def test_who_is_silent_because_others_asked_gets_everything(
     demand = asked(others)
     silent = covered(objects, END, demand)
     serve(source, demand, (objects, 0))
-    assert not silent or not needs_before(pending(objects), END, 5)
+    assert not silent or not missing_before(pending(objects), END, 5)

@@ -60,7 +60,7 @@ def test_of_an_object_whose_flush_says_it_is_empty_only_the_information_is_asked
     voice.info()
     listener.hear(Flush(voice.origin, 1, fec, 0, *EMPTY_OBJECT[fec]))
     listener.at_expiry()
-    demand = requested_repairs(listener.nacks[0], fec)
+    demand = requested_repairs(listener.nacks[0].requests, fec)
     assert (demand.infos, demand.objects) == (((0, 0),), ())
     voice.sequence = 2
     listener.hear(voice.info(flags=FLAG_REPAIR))

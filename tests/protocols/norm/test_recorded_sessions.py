@@ -137,7 +137,7 @@ def implied(capture: str) -> set[tuple[int, int, int]]:
     """
     moment, nack = first_nack(capture)
     coding = ftis(capture)
-    demand = requested_repairs(nack, next(iter(coding.values())).fec_id)
+    demand = requested_repairs(nack.requests, next(iter(coding.values())).fec_id)
     heard = [message for when, message in spoken(capture) if when < moment and isinstance(message, Data)]
     lost = set()
     for (object_id, block), mask in demand.symbols.items():
@@ -146,9 +146,9 @@ def implied(capture: str) -> set[tuple[int, int, int]]:
             data.symbol for data in heard if (data.object_id, data.block) == (object_id, block) and data.symbol >= length
         }
         short = (mask >> length).bit_count()
-        redundant = sum(not mask >> symbol & 1 for symbol in unasked)
+        spare = sum(not mask >> symbol & 1 for symbol in unasked)
         lost |= {(object_id, block, symbol) for symbol in range(mask.bit_length()) if mask >> symbol & 1}
-        lost |= {(object_id, block, symbol) for symbol in range(short + redundant if short else 0)}
+        lost |= {(object_id, block, symbol) for symbol in range(short + spare if short else 0)}
     for first, last in demand.objects:
         for object_id in range(first, last + 1):
             partition = coding[object_id].partition
@@ -182,7 +182,7 @@ COMPARABLE = [capture for capture in NACKED if capture not in NOT_COMPARABLE]
 
 def test_a_loss_that_is_known_is_asked_for_as_nrl_does() -> None:
     theirs, ours = asked_like(LOST_AT_SENDER, set())
-    assert requested_repairs(ours, 5).symbols == requested_repairs(theirs, 5).symbols
+    assert requested_repairs(ours.requests, 5).symbols == requested_repairs(theirs.requests, 5).symbols
     assert (ours.sender_id, ours.instance_id) == (theirs.sender_id, theirs.instance_id)
 
 
@@ -194,7 +194,7 @@ def test_many_captures_have_nacks_to_compare_with() -> None:
 def test_an_equal_loss_is_asked_for_as_nrl_does(capture: str) -> None:
     theirs, ours = asked_like(capture, implied(capture))
     fec_id = next(iter(ftis(capture).values())).fec_id
-    wanted, found = requested_repairs(theirs, fec_id), requested_repairs(ours, fec_id)
+    wanted, found = requested_repairs(theirs.requests, fec_id), requested_repairs(ours.requests, fec_id)
     assert found.symbols == wanted.symbols
     assert (found.blocks, expand(found.objects), found.infos) == (wanted.blocks, expand(wanted.objects), wanted.infos)
     # The same runs in the same forms; NRL begins a new request with every block.
@@ -241,7 +241,7 @@ def test_what_nrl_asks_for_is_sent(capture: str, place: int) -> None:
     requests = [replace(r, items=tuple(replace(item, fec_id=fec) for item in r.items)) for r in nack.requests]
     talker.nack(*requests)
     talker.until(talker.now + 10.0)
-    check_repairs(requested_repairs(replace(nack, requests=tuple(requests)), fec), talker, first)
+    check_repairs(requested_repairs(tuple(requests), fec), talker, first)
 
 
 def check_repairs(demand: RequestedRepairs, talker: Talker, first: int) -> None:

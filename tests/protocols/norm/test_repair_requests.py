@@ -19,7 +19,7 @@ from tests.protocols.norm.scenes import items, ranges, symbols
 
 
 def demand(*requests: Request, fec: int = 5) -> RequestedRepairs:
-    return requested_repairs(Nack(9, 0, 1, 7, 0, 0, requests), fec)
+    return requested_repairs(requests, fec)
 
 
 def test_items_name_single_symbols_and_ranges_all_between() -> None:
@@ -95,4 +95,4 @@ def test_two_demands_together_ask_for_what_either_does() -> None:
 
 def test_a_demand_is_worked_out_once_however_many_hear_it() -> None:
     nack = Nack(9, 0, 1, 7, 0, 0, (items((0, 0, 1)),))
-    assert requested_repairs(nack, 5) is requested_repairs(nack, 5)
+    assert requested_repairs(nack.requests, 5) is requested_repairs(nack.requests, 5)

@@ -105,7 +105,7 @@ def test_content_that_is_only_counted_is_done_by_the_same_count() -> None:
     for number in range(2):
         item.fill_parity(0, number, None, 0)
     assert not item.has_no_gaps
-    assert item.shortage(0) == 1
+    assert item.missing(0).bit_count() - item.parity_of(0).bit_count() == 1
     item.fill_parity(0, 2, None, 0)
     assert item.has_no_gaps
 

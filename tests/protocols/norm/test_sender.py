@@ -334,5 +334,5 @@ def test_feedback_for_others_or_for_an_earlier_start_is_not_heard() -> None:
     talker.nack(items((0, 0, 8)), sender=2, echo=1)
     talker.nack(items((0, 0, 8)), instance=6, echo=1)
     talker.until(0.6)
-    next_state = talker.machine.counts()
-    assert (next_state["nacks_received"], len(talker.of(Data)), talker.machine.grtt) == (0, *before[1:])
+    after = talker.machine.counts()
+    assert (after["nacks_received"], len(talker.of(Data)), talker.machine.grtt) == (0, *before[1:])

@@ -7,7 +7,7 @@ import pytest
 from protocols.fec import encode
 from protocols.machine import Content
 from protocols.norm import tx_object as outgoing
-from protocols.norm.messages import LEVEL_BLOCK, LEVEL_INFO, LEVEL_OBJECT, Nack, Request
+from protocols.norm.messages import LEVEL_BLOCK, LEVEL_INFO, LEVEL_OBJECT, Request
 from protocols.norm.repair_requests import requested_repairs
 from protocols.norm.tx_object import TxObject
 from tests.protocols.norm.scenes import items, quick, ranges
@@ -28,7 +28,7 @@ def sent(item: TxObject) -> list[tuple[int, int]]:
 
 def repairs(item: TxObject, *requests: Request) -> list[tuple[int, int]]:
     """What is sent for one NACK."""
-    item.want(requested_repairs(Nack(9, 0, 1, 7, 0, 0, requests), item.fti.fec_id))
+    item.want(requested_repairs(requests, item.fti.fec_id))
     item.activate()
     steps: list[tuple[int, int]] = []
     while item.repairs:
@@ -51,26 +51,6 @@ def test_blocks_and_symbols_go_out_in_order() -> None:
 
 def test_automatic_parity_goes_out_behind_its_block() -> None:
     assert sent(make(1600, auto_parity=2)) == [(b, s) for b in range(2) for s in range(10)]
-
-
-@pytest.mark.parametrize(("size", "settings"), [(2400, {}), (2050, {}), (1900, {}), (1600, {"auto_parity": 2}), (90, {})])
-def test_steady_symbols_can_be_skipped_as_if_each_had_been_sent(size: int, settings: dict[str, Any]) -> None:
-    begin = 0
-    while True:
-        one, other = make(size, **settings), make(size, **settings)
-        for _ in range(begin):
-            one.step()
-            other.step()
-        if not one.unsent:
-            break
-        count = one.steady()
-        steps = [one.step() for _ in range(count)]
-        other.skip(max(count, 0))
-        assert (other.block, other.symbol, other.length, other.first) == (one.block, one.symbol, one.length, one.first)
-        assert one.unsent, "the last is not steady"
-        assert (0, 0) not in steps
-        assert all(symbol < one.partition.length(block) == one.partition.length(steps[0][0]) for block, symbol in steps)
-        begin += 1
 
 
 def test_an_empty_object_has_no_symbols_but_information() -> None:
@@ -97,7 +77,7 @@ def test_the_largest_count_of_several_requests_is_served() -> None:
     other = make()
     sent(other)
     for request in (parity(1, 0, 0), parity(1, 0, 2), parity(1, 0, 1)):
-        other.want(requested_repairs(Nack(9, 0, 1, 7, 0, 0, (request,)), 5))
+        other.want(requested_repairs((request,), 5))
     assert repairs(other) == [(1, 8), (1, 9), (1, 10)]
 
 
@@ -137,9 +117,9 @@ def test_an_object_is_sent_again_whole() -> None:
 
 def test_information_is_sent_again_when_asked_for_after_it_was_sent() -> None:
     item = make(info=b"name")
-    assert not item.want(requested_repairs(Nack(9, 0, 1, 7, 0, 0, (items((0,), level=LEVEL_INFO),)), 5))
+    assert not item.want(requested_repairs((items((0,), level=LEVEL_INFO),), 5))
     item.info_due, item.info_sent = False, True
-    assert item.want(requested_repairs(Nack(9, 0, 1, 7, 0, 0, (items((0,), level=LEVEL_INFO),)), 5))
+    assert item.want(requested_repairs((items((0,), level=LEVEL_INFO),), 5))
     item.activate()
     assert item.info_due
     assert item.repairing
@@ -148,7 +128,7 @@ def test_information_is_sent_again_when_asked_for_after_it_was_sent() -> None:
 def test_the_same_request_twice_wants_nothing_new() -> None:
     item = make()
     sent(item)
-    demand = requested_repairs(Nack(9, 0, 1, 7, 0, 0, (parity(1, 0, 1),)), 5)
+    demand = requested_repairs((parity(1, 0, 1),), 5)
     assert item.want(demand)
     assert not item.want(demand)
 
@@ -180,7 +160,7 @@ def test_parity_of_a_block_under_way_waits_for_the_rest_of_the_block() -> None:
     item = make()
     for _ in range(11):
         item.step()
-    item.want(requested_repairs(Nack(9, 0, 1, 7, 0, 0, (parity(1, 0, 0),)), 5))
+    item.want(requested_repairs((parity(1, 0, 0),), 5))
     item.activate()
     assert item.repair_step() is None
     while item.block == 1:
@@ -191,7 +171,7 @@ def test_parity_of_a_block_under_way_waits_for_the_rest_of_the_block() -> None:
 def test_repairs_go_out_lowest_first_even_when_they_were_asked_for_late() -> None:
     item = make()
     sent(item)
-    item.want(requested_repairs(Nack(9, 0, 1, 7, 0, 0, (items((0, 2, 1), (0, 2, 2)),)), 5))
+    item.want(requested_repairs((items((0, 2, 1), (0, 2, 2)),), 5))
     item.activate()
     assert item.repair_step() == (2, 1)
     assert repairs(item, items((0, 0, 5))) == [(0, 5), (2, 2)]
@@ -250,7 +230,7 @@ def test_parity_is_computed_only_when_it_is_sent_and_once_for_what_is_due(monkey
     for step in sent(item):
         item.payload(*step)
     assert calls == []
-    item.want(requested_repairs(Nack(9, 0, 1, 7, 0, 0, (parity(1, 0, 2),)), 5))
+    item.want(requested_repairs((parity(1, 0, 2),), 5))
     item.activate()
     while item.repairs:
         item.payload(*(item.repair_step() or (-1, -1)))

@@ -1,25 +1,27 @@
-"""What a NORM sender promises is what it then sends."""
+"""The bursts a NORM sender plans are what it then sends."""
 
 from typing import Any
 
 import pytest
 
 from protocols.fast.lookahead import Burst
+from protocols.norm.fast import FastNormSender
+from protocols.norm.fast.messages import FastData
 from protocols.norm.messages import Data
 from tests.protocols.norm.scenes import Talker, items, ranges
 
 
 class BurstCarrier:
-    """Carries a run, of which so many were sent, and keeps what it is told."""
+    """Carries a burst of which so many messages were sent, and keeps the calls."""
 
-    def __init__(self, run: Burst, sent: int) -> None:
-        self.run, self.sent = run, sent
+    def __init__(self, burst: Burst, sent: int) -> None:
+        self.burst, self.sent = burst, sent
         self.shortened: list[float] = []
 
     def report(self) -> None:
         """As many as it was made with."""
-        last = self.run.begin + (self.sent - 1) * self.run.interval
-        self.run.note(self.sent, last, last + self.run.interval)
+        last = self.burst.begin + (self.sent - 1) * self.burst.interval
+        self.burst.commit(self.sent, last, last + self.burst.interval)
 
     def shorten(self, until: float) -> None:
         """Keep it."""
@@ -28,87 +30,93 @@ class BurstCarrier:
 
 def talker(size: int = 9_600, **settings: Any) -> Talker:
     """A sender with counted content that has sent its first symbols."""
-    made = Talker(**{"probing": "passive", **settings})
+    made = Talker(kind=FastNormSender, **{"probing": "passive", **settings})
     made.submit(size, counted=True)
     made.until(0.01, lambda: len(made.of(Data)) == 3)
     return made
 
 
-def promised(runs: list[Burst]) -> list[tuple[float, Data]]:
+def plan(made: Talker) -> list[Burst]:
+    """The bursts the sender plans now."""
+    assert isinstance(made.machine, FastNormSender)
+    return made.machine.plan_bursts()
+
+
+def planned(bursts: list[Burst]) -> list[tuple[float, FastData]]:
     """When each message is due."""
-    rows, begin = [], runs[0].begin
-    for run in runs:
-        assert run.begin == begin
-        for number in range(run.count):
-            message = run.message(number)
-            assert isinstance(message, Data)
-            assert message.expects_if_complete is run.position(number)
-            assert message.expects is (None if run.next_visible(number) == number else message.expects_if_complete)
-            assert message.next_state is run.position(number + 1)
-            assert message.identity == run.identity + number
-            if begin < run.until:
+    rows, begin = [], bursts[0].begin
+    for burst in bursts:
+        assert burst.begin == begin
+        for number in range(burst.count):
+            message = burst.message(number)
+            assert isinstance(message, FastData)
+            assert message.expects_if_complete is burst.position(number)
+            assert message.expects is (None if burst.next_visible(number) == number else message.expects_if_complete)
+            assert message.next_state is burst.position(number + 1)
+            assert message.identity == burst.identity + number
+            if begin < burst.until:
                 rows.append((begin, message))
-            begin += run.interval
+            begin += burst.interval
     return rows
 
 
-def sent(made: Talker, since: int) -> list[tuple[float, Data]]:
+def sent(made: Talker, since: int) -> list[tuple[float, FastData]]:
     """The DATA messages sent after so many of all messages."""
-    return [(when, message) for when, _, message in made.said[since:] if isinstance(message, Data)]
+    return [(when, message) for when, _, message in made.said[since:] if isinstance(message, FastData)]
 
 
 def assert_kept(made: Talker) -> list[Burst]:
-    """Nobody carries what is promised, so the sender does it itself."""
-    runs, since = made.machine.plan_bursts(), len(made.said)
-    rows = promised(runs)
+    """No host carries what is planned, so the sender sends it itself."""
+    bursts, since = plan(made), len(made.said)
+    rows = planned(bursts)
     made.until(rows[-1][0])
     told = sent(made, since)
     assert told == rows
     assert [message.next_state for _, message in told] == [message.next_state for _, message in rows]
     assert [message.expects is None for _, message in told] == [message.expects is None for _, message in rows]
-    return runs
+    return bursts
 
 
 @pytest.mark.parametrize("settings", [{}, {"auto_parity": 2}, {"block": 3}, {"block": 16}], ids=str)
-def test_the_symbols_of_many_blocks_are_promised_as_they_are_sent(settings: dict[str, int]) -> None:
-    (run,) = assert_kept(talker(**settings))
-    assert run.count == (5 if "auto_parity" in settings else 92)
+def test_the_symbols_of_many_blocks_are_planned_as_they_are_sent(settings: dict[str, int]) -> None:
+    (burst,) = assert_kept(talker(**settings))
+    assert burst.count == (5 if "auto_parity" in settings else 92)
 
 
 def test_repairs_by_parity_come_before_the_symbols_that_follow() -> None:
     made = talker(grtt=0.002, backoff=1)
     made.until(0.1, lambda: len(made.of(Data)) == 20)
     made.nack(ranges((0, 0, 8), (0, 0, 9)), items((0, 1, 8)))
-    made.until(1.0, lambda: made.machine.deadline > made.now and len(made.machine.plan_bursts()) > 1)
-    runs = assert_kept(made)
-    assert [run.count for run in runs[:-1]] == [2, 1]
+    made.until(1.0, lambda: made.machine.deadline > made.now and len(plan(made)) > 1)
+    bursts = assert_kept(made)
+    assert [burst.count for burst in bursts[:-1]] == [2, 1]
 
 
-def test_nothing_is_promised_while_source_symbols_are_asked_for() -> None:
+def test_nothing_is_planned_while_source_symbols_are_asked_for() -> None:
     made = talker(grtt=0.002, backoff=1)
     made.until(0.1, lambda: len(made.of(Data)) == 12)
-    assert made.machine.plan_bursts()
+    assert plan(made)
     before = len(made.of(Data))
     made.nack(items((0, 0, 3)))
-    made.until(1.0, lambda: not made.machine.plan_bursts())
+    made.until(1.0, lambda: not plan(made))
     made.until(1.0, lambda: any(data.repair for data in made.of(Data)[before:]))
     assert made.symbols()[-1] == (0, 0, 3)
 
 
-def test_a_nack_leaves_what_is_promised_until_the_repairs() -> None:
+def test_a_nack_leaves_what_is_planned_until_the_repairs() -> None:
     made = talker(grtt=0.002, backoff=1)
-    (run,) = made.machine.plan_bursts()
-    carrier = BurstCarrier(run, 20)
-    run.carrier = carrier
-    run.take(run.count, run.begin + run.count * run.interval)
-    assert made.machine.deadline > made.now + 80 * run.interval
-    now = run.begin + 19.5 * run.interval
+    (burst,) = plan(made)
+    carrier = BurstCarrier(burst, 20)
+    burst.carrier = carrier
+    burst.take(burst.count, burst.begin + burst.count * burst.interval)
+    assert made.machine.deadline > made.now + 80 * burst.interval
+    now = burst.begin + 19.5 * burst.interval
     made.nack(items((0, 1, 8)), now=now)
     (until,) = carrier.shortened
-    assert now < until == run.until < run.begin + run.count * run.interval
+    assert now < until == burst.until < burst.begin + burst.count * burst.interval
     # Asked for the same again it has nothing to change.
     made.nack(items((0, 1, 8)), now=now)
     assert carrier.shortened == [until]
-    run.end()
-    assert made.machine.plan_bursts()[0].identity == run.identity + 20
+    burst.end()
+    assert plan(made)[0].identity == burst.identity + 20
     assert made.machine.counts()["data_sent"] == 23

@@ -1,4 +1,4 @@
-"""Ethernet frames around a UDP payload, with checksums, as emulated hosts would send them."""
+"""Building Ethernet frames around a UDP payload, with checksums, as emulated hosts send them."""
 
 import struct
 import sys
@@ -7,32 +7,32 @@ from ipaddress import IPv4Address
 
 from protocols.machine import Address, Group
 from topologies.addressing import endpoint_of_group, host_address
+from topologies.frames.ipv4 import IPV4, UDP
 from topologies.spec import Topology
 
 __all__ = ["PORT", "Framer", "frame"]
 
 PORT = 6003
-"""The UDP port of every host, and of a group whose name says no other."""
+"""The UDP port of every host, and of a group whose name contains no other."""
 TTL = 64
 _IPV4 = struct.Struct("!BBHHHBBHII")
 _UDP = struct.Struct("!HHHH")
-_UDP_NUMBER = 17
 
 
 def frame(source: tuple[IPv4Address, int], to: tuple[IPv4Address, int], payload: bytes, number: int) -> bytes:
-    """The frame of one datagram between (address, port) pairs; `number` becomes the IPv4 identification (modulo 2**16).
+    """Return the frame of one datagram between (address, port) pairs; `number` is its IPv4 identification (modulo 2**16).
 
-    Without FCS, and not cut at any MTU. A host's MAC is 02:00 and its address, as in emulation; a group's is that of RFC 1112.
+    Without FCS, and not fragmented. A host's MAC is 02:00 and its address, as in emulation; a group's is that of RFC 1112.
     """
     near, far = int(source[0]), int(to[0])
     length = 8 + len(payload)
     udp = _UDP.pack(source[1], to[1], length, 0)
-    pseudo = struct.pack("!IIHH", near, far, _UDP_NUMBER, length)
+    pseudo = struct.pack("!IIHH", near, far, UDP, length)
     # A sum of zero is sent as all ones, since zero means "no checksum" (RFC 768).
     total = _checksum(pseudo + udp + payload) or 0xFFFF
-    ip = _IPV4.pack(0x45, 0, 20 + length, number & 0xFFFF, 0, TTL, _UDP_NUMBER, 0, near, far)
+    ip = _IPV4.pack(0x45, 0, 20 + length, number & 0xFFFF, 0, TTL, UDP, 0, near, far)
     ip = ip[:10] + struct.pack("!H", _checksum(ip)) + ip[12:]
-    return _mac(to[0]) + _mac(source[0]) + b"\x08\x00" + ip + udp[:6] + struct.pack("!H", total) + payload
+    return _mac(to[0]) + _mac(source[0]) + IPV4.to_bytes(2) + ip + udp[:6] + struct.pack("!H", total) + payload
 
 
 def _mac(address: IPv4Address) -> bytes:
@@ -42,23 +42,23 @@ def _mac(address: IPv4Address) -> bytes:
 
 
 def _checksum(data: bytes) -> int:
-    """The Internet checksum (RFC 1071)."""
+    """Return the Internet checksum (RFC 1071)."""
     total = sum(array("H", data + bytes(len(data) & 1)))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
-    # The sum does not care about byte order; the machine's own is put right at the end.
+    # The sum does not depend on byte order, so only the result is converted from the machine's own.
     return ~int.from_bytes(total.to_bytes(2, sys.byteorder), "big") & 0xFFFF
 
 
 class Framer:
-    """Frames for the hosts of a topology."""
+    """Builds the frames that hosts of a topology send."""
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
         self._known: dict[Address, tuple[IPv4Address, int]] = {}
 
     def endpoint(self, address: Address) -> tuple[IPv4Address, int]:
-        """(IPv4 address, port) of a host's name or a group."""
+        """Return the (IPv4 address, port) of a host's name or a group."""
         found = self._known.get(address)
         if found is None:
             found = self._known[address] = self._find(address)
@@ -72,7 +72,7 @@ class Framer:
         return IPv4Address(host), int(port)
 
     def frame(self, source: Address, to: Address, payload: bytes, number: int) -> bytes:
-        """The frame from one of the topology's addresses to another."""
+        """Return the frame from one of the topology's addresses to another."""
         return frame(self.endpoint(source), self.endpoint(to), payload, number)
 
 

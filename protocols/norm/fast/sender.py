@@ -1,0 +1,148 @@
+"""The NORM sender that plans bursts: it lists beforehand what it will send if no feedback arrives."""
+
+from math import inf
+from typing import cast
+
+from protocols.fast.contract import FastMachine, OwnState
+from protocols.fast.lookahead import Burst
+from protocols.machine import Content, Group, Ports
+from protocols.norm.config import NormConfig
+from protocols.norm.fast.bursts import Start, Symbols, plan_bursts
+from protocols.norm.fast.message_factory import FastMessageFactory
+from protocols.norm.fast.tx_object import FastTxObject
+from protocols.norm.message_factory import MessageFactory
+from protocols.norm.messages import Origin
+from protocols.norm.repair_requests import RequestedRepairs
+from protocols.norm.sender import NormSender
+from protocols.norm.tx_object import TxObject
+from protocols.norm.wire.codec import size_of
+
+__all__ = ["FastNormSender"]
+
+
+class FastNormSender(NormSender, FastMachine):
+    """A `NormSender` whose messages are linked, and whose next messages a host can ask for."""
+
+    plans_bursts = True
+
+    __slots__ = ("_burst", "_linked", "fast_state")
+
+    _linked: FastMessageFactory
+
+    def __init__(self, ports: Ports, config: NormConfig, node: int, group: Group, instance: int = 1) -> None:
+        super().__init__(ports, config, node, group, instance)
+        self.fast_state = OwnState()
+        self._burst: Burst | None = None
+
+    def _make_factory(self, origin: Origin) -> MessageFactory:
+        self._linked = FastMessageFactory(self._config, origin)
+        return self._linked
+
+    def _make_object(self, object_id: int, content: Content) -> TxObject:
+        return FastTxObject(object_id, content, self._config, self._linked.origin.source_id)
+
+    def counts(self) -> dict[str, int]:
+        """Return the counters of messages sent and received."""
+        self.leave_lockstep()
+        return super().counts()
+
+    # -- planning --------------------------------------------------------------------------------------------------
+
+    def plan_bursts(self) -> list[Burst]:
+        """Return the pending repairs and the rest of the object, when that is simple and nothing else is due before."""
+        factory, clear = self._linked, self._clear
+        if not self._unsent or self._squelch is not None or self._full or self._window.backlog or self.ports.trace is not None:
+            return []
+        item, until = cast(FastTxObject, self._unsent[0]), min(self._probe_at, self._aggregate_at)
+        if not item.counted or not item.packet or self.deadline != clear or not clear < until < inf:
+            return []
+        if factory.position is None or factory.last_origin is not factory.origin:
+            return []
+        start = Start(factory.position, factory.ordinal, clear, item.packet / self._config.rate, factory.origin, self._group)
+        return plan_bursts(self, item, cast("list[FastTxObject]", self._repairs), start, until)
+
+    def burst_taken(self, burst: Burst, deadline: float) -> None:
+        """Note that the host carries a burst, whose next message would be due at `deadline`."""
+        self._burst = burst
+        # As `_schedule`: a probe that is due waits until the rate allows it, and so does what comes after the probe.
+        self._due(deadline if self._probe_at <= self._aggregate_at else min(deadline, self._aggregate_at))
+
+    def commit(self, burst: Symbols, sent: int, count: int, last: float, clear: float) -> None:
+        """Update the sender as if it had sent `count` more messages, `sent` of the burst by now.
+
+        The last was sent at `last` seconds; the next is due at `clear`.
+        """
+        factory = self._linked
+        burst.item.active_at = max(burst.item.active_at, last)
+        self._flushes, self._flush_at = 0, inf
+        self._busy = True
+        factory.ordinal += count
+        factory.position, factory.tx_point = burst.position(sent), burst.point(sent - 1)
+        self._clear = clear
+
+    def commit_new(self, count: int) -> None:
+        """Count so many new symbols of a burst."""
+        self._data_sent += count
+
+    def commit_repairs(self, item: FastTxObject, count: int) -> None:
+        """Count so many repairs of an object in a burst."""
+        self._repairs_sent += count
+        if not item.repairing:
+            self._repairs.pop(0)
+
+    def burst_ended(self) -> None:
+        """Drop what was planned and not sent; the host asks again."""
+        self._burst = None
+        self._schedule()
+
+    # -- hooks of the plain sender ---------------------------------------------------------------------------------
+
+    def _settle_feedback(self) -> None:
+        """After feedback: a burst ends before the repairs begin."""
+        burst = self._burst
+        if burst is None or burst.carrier is None:
+            self._schedule()
+        elif self._aggregate_at < burst.until:
+            burst.until = self._aggregate_at
+            burst.carrier.shorten(burst.until)
+
+    def _catch_up(self, requested: RequestedRepairs | None) -> None:
+        """Commit what was sent of a burst, if requests may concern it."""
+        burst = self._burst
+        if burst is not None and burst.carrier is not None:
+            unsent = self._unsent
+            if requested is None or (unsent and requested.reaches(unsent[0].object_id, unsent[0].block)):
+                burst.carrier.report()
+
+    def _invalidate(self) -> None:
+        """End the burst."""
+        self.leave_lockstep()
+
+    def _send_next(self, now: float) -> bool:
+        """Send what comes next; in the middle of a block of content without bytes by a shorter way."""
+        factory = self._linked
+        if self._probe_at > now and self._sends_only_new() and self._is_in_block(item := cast(FastTxObject, self._unsent[0])):
+            # As `_next`, with fewer conditions.
+            item.active_at = now
+            self._flushes, self._flush_at = 0, inf
+            self._data_sent += 1
+            self._busy = True
+            message = factory.middle(item)
+            if not item.packet:
+                item.packet = size_of(message)
+            self._send(message, item.packet)
+            return True
+        if not super()._send_next(now):
+            return False
+        factory.last_origin = factory.origin
+        return True
+
+    def _sends_only_new(self) -> bool:
+        """Return whether there is new content to send, and nothing before it."""
+        factory = self._linked
+        return factory.last_origin is factory.origin and bool(self._unsent) and not self._repairs and self._squelch is None
+
+    def _is_in_block(self, item: FastTxObject) -> bool:
+        """Return whether the next symbol is in the middle of a block of content without bytes."""
+        is_inside = item.counted and 0 < item.symbol < item.length - 1 and not item.info_due
+        return is_inside and self._linked.position is not None and self._probe_at < inf

@@ -1,0 +1,178 @@
+"""A sender as one fast receiver sees it: the shared positions of its messages are followed where that is all there is to do."""
+
+from math import inf
+
+from protocols.fast.contract import Coordinator, FastMessage, FastState
+from protocols.norm.fast.messages import FastData, FastFlush, Loss
+from protocols.norm.messages import FLAG_REPAIR, Nack
+from protocols.norm.position import Point, TransmitPosition
+from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
+from protocols.norm.sender_state import SenderMessage, SenderState
+from protocols.norm.session import Session
+
+__all__ = ["ADVANCED", "OTHER", "RESCHEDULE", "FastSenderState"]
+
+OTHER, ADVANCED, RESCHEDULE = 0, 1, 2
+"""Results of a short cut: the message takes more than it; done; done, and the deadline may have changed."""
+
+
+class _Overheard:
+    """What the NACK overheard last asks for. Thousands of receivers overhear one."""
+
+    __slots__ = ("fec_id", "nack", "repairs")
+
+    def __init__(self) -> None:
+        self.nack: Nack | None = None
+        self.fec_id = 0
+        self.repairs = RequestedRepairs()
+
+
+_OVERHEARD = _Overheard()
+
+
+class FastSenderState(SenderState, FastState):
+    """One sender as one receiver sees it; `position` is the sender's own object wherever that is equal."""
+
+    __slots__ = ("attentive", "coordinator")
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.attentive = False
+        self.coordinator: Coordinator | None = None
+
+    def advance(self, message: FastData | FastFlush, now: float) -> int:
+        """Process a message with `expects_if_complete` at this position.
+
+        Returns OTHER, ADVANCED or RESCHEDULE.
+        """
+        item, key = None, message.object_id
+        if not self.is_complete:
+            objects = self.objects
+            item = objects.item if objects.key == key else objects.get(key)
+            if item is None and key in objects:
+                return OTHER
+        self.last_heard = now
+        next_state: TransmitPosition = message.next_state
+        self.position = next_state
+        block = message.block
+        if type(message) is FastData:
+            length = message.block_length
+            number, repair = message.symbol - length, message.flags & FLAG_REPAIR
+            if item is None:
+                self.duplicates += bool(repair or number >= 0)
+            elif repair or number >= 0:
+                self.store(item, message, length, False)
+            process = self.nack_process
+            if repair and process is not None:
+                process.rewind(next_state.tx_point, now)
+        else:
+            # A flush goes through the end of its block.
+            block += 1
+        if self.is_complete:
+            return RESCHEDULE if self.attentive and self.nack_process is not None else ADVANCED
+        return RESCHEDULE if self.check((key, block, 0), now) else ADVANCED
+
+    def advance_over_gap(self, message: FastData, now: float) -> int:
+        """Process a message that follows lost ones: only repairs were lost, or it is a new symbol further on in the block.
+
+        Returns OTHER, ADVANCED or RESCHEDULE.
+        """
+        position = self.position
+        gap = (message.sequence - position.sequence) & 0xFFFF
+        if message.next_state is None or message.origin is not self.origin or self._idle_at == inf or gap >= 0x8000:
+            return OTHER
+        if message.expects is None:
+            return self._advance_over_repairs(message, gap, now)
+        block, symbol = message.block, message.symbol
+        # The last symbol of a block moves on to the next.
+        if position.block != block or position.object_id != message.object_id:
+            return OTHER
+        if not position.symbol < symbol < message.block_length - 1:
+            return OTHER
+        key, objects = message.object_id, self.objects
+        item = objects.item if objects.key == key else objects.get(key)
+        if item is None or message.payload is not None:
+            return OTHER
+        self.last_heard = now
+        self.lost += gap
+        item.lose(block, (1 << symbol) - (1 << position.symbol))
+        self.position = message.next_state
+        if self.is_complete:
+            # Everything before this block arrived, so there is nothing to request yet.
+            self.is_complete = False
+        elif not position.symbol and self.check((key, block, 0), now):
+            # Within a block there is nothing new to request.
+            return RESCHEDULE
+        return ADVANCED
+
+    def _advance_over_repairs(self, message: FastData, gap: int, now: float) -> int:
+        """Process a message after `gap` lost ones if these were repairs, as they are if the next new symbol is the sender's."""
+        position = self.position
+        expected: TransmitPosition | None = message.expects_if_complete
+        if expected is None or (position.symbol, position.block, position.object_id) != (
+            expected.symbol,
+            expected.block,
+            expected.object_id,
+        ):
+            return OTHER
+        result = self.advance(message, now)
+        self.lost += gap if result else 0
+        return result
+
+    def skip(self, loss: Loss | None) -> None:
+        """Record the loss of a message of a burst; an object that is not wanted misses nothing."""
+        self.lost += 1
+        if loss is None:
+            return
+        objects = self.objects
+        key, block, mask = loss
+        item = objects.item if objects.key == key else objects.get(key)
+        if item is not None:
+            self.is_complete = False
+            item.lose(block, mask)
+
+    def waiting_for(self) -> tuple[int, int] | None:
+        """Return (object, first incomplete block) if that is all that is missing and no NACK process is under way."""
+        objects, process = self.objects, self.nack_process
+        if process is not None and self.last_heard < process.holdoff_end:
+            return None
+        item = objects.item
+        if item is None or item.missing_blocks or item.missing_symbols is None or (item.wants_info and item.info is None):
+            return None
+        return objects.key, item.missing_symbols.key
+
+    def requested_repairs(self, nack: Nack) -> RequestedRepairs:
+        """Return what a NACK to this sender asks for; looked up once per message."""
+        known, fec_id = _OVERHEARD, self._coding.fec_id
+        if known.nack is not nack or known.fec_id != fec_id:
+            known.nack, known.fec_id, known.repairs = nack, fec_id, requested_repairs(nack.requests, fec_id)
+        return known.repairs
+
+    def settle(self) -> float:
+        """Update `attentive`, and return when `wake` is wanted."""
+        due = self.feedback_due()
+        self.attentive = due < inf
+        return due if due < self._idle_at else self._idle_at
+
+    # -- hooks of the plain state ----------------------------------------------------------------------------------
+
+    def _move(self, message: SenderMessage, next_new: Point, sequence: int, tx_point: Point | None = None) -> None:
+        """Set the position after `message`: the sender's own where the next new symbol is the same."""
+        # A receiver that has not joined is not in the state of those at the sender's position. Nor is a late message's
+        # position, which leaves the sequence number where it was, that of the sender now.
+        if self.first_sequence is None and sequence != self.position.sequence and isinstance(message, FastMessage):
+            following: TransmitPosition | None = message.next_state
+            if following is not None:
+                if (following.object_id, following.block, following.symbol) == next_new:
+                    self.position = following
+                    return
+                sequence = following.sequence
+        object_id, block, symbol = next_new
+        self.position = TransmitPosition(object_id, block, symbol, sequence, tx_point or next_new)
+
+    def _ordinal(self, message: SenderMessage) -> int:
+        """Return the sender's count of messages where it is known, so that positions can be shared."""
+        if isinstance(message, FastMessage) and message.next_state is not None:
+            following: TransmitPosition = message.next_state
+            return following.sequence - 1
+        return message.sequence

@@ -1,0 +1,38 @@
+"""Points in the order of transmission, and the position of a sender in it."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from protocols.serial import ahead
+
+__all__ = ["START", "Point", "TransmitPosition", "is_before"]
+
+Point: TypeAlias = tuple[int, int, int]
+"""(object id, block, symbol). As a bound it stands for everything before it in transmission order."""
+
+
+def is_before(a: Point, b: Point) -> bool:
+    """Return whether `a` comes before `b` in transmission order; object ids are serial numbers."""
+    if a[0] == b[0]:
+        return a < b
+    return ahead(a[0], b[0]) < 0
+
+
+@dataclass(slots=True)
+class TransmitPosition:
+    """The position of a sender after a message, as far as known. Not modified once made.
+
+    `object_id`, `block`, `symbol` name the next new source symbol; behind the last of an object `block` is the number of its
+    blocks. `sequence` is the next sequence number. `tx_point` is where the sender transmits: the next new symbol too, or the
+    repair it sent last.
+    """
+
+    object_id: int
+    block: int
+    symbol: int
+    sequence: int
+    tx_point: tuple[int, int, int]
+
+
+START = TransmitPosition(0, 0, 0, 0, (0, 0, 0))
+"""The position before the first message."""

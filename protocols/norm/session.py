@@ -1,0 +1,42 @@
+"""What a receiver and its sender states share."""
+
+from protocols.machine import Group, Packet, Ports
+from protocols.norm.config import NormConfig
+from protocols.norm.messages import Ack, Nack
+from protocols.norm.wire.codec import size_of
+
+__all__ = ["Session"]
+
+
+class Session:
+    """One node's membership in a session: ports, parameters and counters. `node` is its 32-bit id."""
+
+    __slots__ = ("_counts", "config", "group", "nacks_suppressed", "node", "objects_received", "ports")
+
+    def __init__(self, ports: Ports, config: NormConfig, node: int, group: Group) -> None:
+        self.ports = ports
+        self.config = config
+        self.node = node
+        self.group = group
+        self.nacks_suppressed = self.objects_received = 0
+        # The counters few receivers of a large group need.
+        self._counts: dict[str, int] | None = None
+
+    def count(self, name: str) -> None:
+        """Add one to the counter `name`."""
+        if self._counts is None:
+            self._counts = {}
+        self._counts[name] = self._counts.get(name, 0) + 1
+
+    def counted(self, name: str) -> int:
+        """Return the counter `name`."""
+        return 0 if self._counts is None else self._counts.get(name, 0)
+
+    def say(self, message: Nack | Ack) -> None:
+        """Send feedback to the group."""
+        self.ports.send(Packet(message, size_of(message), self.group))
+
+    def trace(self, name: str, key: str, value: float) -> None:
+        """Report a decision to whoever watches."""
+        if self.ports.trace is not None:
+            self.ports.trace(name, {key: value})

@@ -1,0 +1,78 @@
+"""The hooks at which an engine may replace the handling of single packets by shortcuts with equal results.
+
+The simulator calls an `Accelerator` wherever the fast engine can avoid a call for each packet and machine. The strict engine
+has `NoAccelerator`, which makes the plain calls at each hook; the fast engine's accelerator is in `sim.fast`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from mypy_extensions import trait
+
+from protocols.machine import Machine
+from sim.flight import Flight, Hop, Route
+from sim.group_members import GroupMembers
+from sim.timers import KernelHost
+
+__all__ = ["Accelerator", "NoAccelerator", "Reservation", "deliver_each"]
+
+# Base classes and no protocols: the compiled build calls methods of known classes at a third of the cost.
+
+
+@trait
+class Reservation(ABC):
+    """Packets in flight over a link that were scheduled on it ahead of time, instead of being offered one by one."""
+
+    @abstractmethod
+    def before_offer(self, link: Hop, flight: Flight) -> None:
+        """Another packet is offered to the link: bring the link up to date, or cancel what is affected."""
+
+
+class Accelerator(ABC):
+    """Base of the hooks; the methods without an implementation are those every engine needs."""
+
+    @abstractmethod
+    def deliver(self, members: GroupMembers, flight: Flight, lost_by: Sequence[int], now: float) -> None:
+        """Deliver a packet to the machines of a group, except those at the indices `lost_by`, which ascend."""
+
+    @abstractmethod
+    def wake(self, host: KernelHost, now: float) -> None:
+        """Handle the deadline of a host's machine, which has come."""
+
+    def before_input(self, machine: Machine) -> None:
+        """Bring a machine up to date before an input that goes to it alone."""
+
+    def route_changed(self, route: Route) -> None:
+        """The links of a route are about to be computed anew."""
+
+    def catch_up(self) -> None:
+        """Bring the counters of links, traffic and deliveries up to date."""
+
+    def stop_lookahead(self) -> None:
+        """Forward every packet one by one from now on, those scheduled ahead included: links are about to change."""
+
+
+class NoAccelerator(Accelerator):
+    """The null object: every machine receives every packet by a call of its own."""
+
+    def deliver(self, members: GroupMembers, flight: Flight, lost_by: Sequence[int], now: float) -> None:
+        """See `Accelerator`."""
+        machines = members.machines
+        assert machines is not None, "the members are packed before a delivery"
+        deliver_each(machines, flight, lost_by, now)
+
+    def wake(self, host: KernelHost, now: float) -> None:
+        """See `Accelerator`."""
+        host.machine.wake(now)
+
+
+def deliver_each(machines: list[Machine], flight: Flight, lost_by: Sequence[int], now: float) -> None:
+    """Call `receive` of all machines but those at the ascending indices `lost_by`."""
+    message, source, to = flight.message, flight.source, flight.route.to
+    begin = 0
+    for position in lost_by:
+        for machine in machines[begin:position]:
+            machine.receive(message, source, to, now)
+        begin = position + 1
+    for machine in machines[begin:] if begin else machines:
+        machine.receive(message, source, to, now)

@@ -1,0 +1,55 @@
+"""What all hosts, links and switches of one network share."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from protocols.machine import Codec, Message
+from protocols.traffic import Traffic
+from sim.acceleration import Accelerator
+from sim.fault_shim import FaultShim
+from sim.fingerprint import Fingerprint
+from sim.forwarding import Forwarding
+from sim.kernel import Kernel
+from sim.membership import Membership
+from sim.routes import Routes
+from sim.stats import Observer
+from sim.timers import KernelHost
+from topologies.spec import Topology
+
+__all__ = ["Fabric", "OnDelivery"]
+
+OnDelivery: TypeAlias = Callable[[float, str, Message], None]
+"""Called with the time (seconds), the receiving host and the message just before a machine receives it."""
+
+
+class Fabric:
+    """The parts of a network that its hosts, links and switches work with, and the counters they share."""
+
+    def __init__(
+        self, topology: Topology, seed: int, kernel: Kernel, forwarding: Forwarding, accelerator: Accelerator, routes: Routes
+    ) -> None:
+        self.topology = topology
+        self.seed = seed
+        self.kernel = kernel
+        self.timers = kernel.timers
+        self.forwarding = forwarding
+        self.accelerator = accelerator
+        self.routes = routes
+        self.membership = Membership(topology, kernel, routes)
+        self.hosts: list[KernelHost | None] = kernel.hosts
+        """The hosts made so far, by place."""
+        self.fault_shims: dict[int, FaultShim] = {}
+        """The fault shims of hosts with faults, by place."""
+        self.observers: list[Observer] = []
+        """Called for every packet sent."""
+        self.codec: Codec | None = None
+        """Encodes and decodes every packet once, where one is set."""
+        self.on_delivery: OnDelivery | None = None
+        """Called for every delivery; only in the strict engine."""
+        self.fingerprinter = Fingerprint()
+        self.traffic = Traffic()
+        self.packets, self.octets = self.traffic.packets, self.traffic.octets
+        self.delivered = 0
+        """Packets delivered to machines, as far as they are brought up to date (`Accelerator.catch_up`)."""
+        self.serial = 0
+        """Number of the packet sent last."""

@@ -1,0 +1,95 @@
+"""The fast engine's accelerator: lockstep groups of receivers, and packets scheduled ahead for senders that plan bursts."""
+
+from collections.abc import Sequence
+
+from protocols.fast.lockstep import LockstepGroup, has_fast_machines
+from protocols.machine import Machine
+from sim.acceleration import Accelerator, deliver_each
+from sim.fast.lookahead import Lookahead
+from sim.fast.machines import begins_chain, fast_machine
+from sim.fast.timetable import path_of
+from sim.flight import Flight, Route
+from sim.group_members import GroupMembers
+from sim.host import SimHost
+from sim.timers import KernelHost
+
+__all__ = ["LockstepAccelerator"]
+
+LOCKSTEP_MINIMUM = 4
+"""The smallest number of machines that is worth a lockstep group."""
+
+
+class LockstepAccelerator(Accelerator):
+    """See `sim.acceleration`. Without `look_ahead` every packet is sent and forwarded one by one."""
+
+    def __init__(self, *, look_ahead: bool) -> None:
+        self._look_ahead = look_ahead
+        # None for routes on which packets can't be scheduled ahead.
+        self._lookaheads: dict[Route, Lookahead | None] = {}
+        self._active: list[Lookahead] = []
+
+    def deliver(self, members: GroupMembers, flight: Flight, lost_by: Sequence[int], now: float) -> None:
+        """See `Accelerator`; a lockstep group is made at the first message of a chain."""
+        lockstep = members.lockstep
+        if lockstep is None:
+            machines = members.machines
+            assert machines is not None, "the members are packed before a delivery"
+            if len(machines) < LOCKSTEP_MINIMUM or not begins_chain(flight.message) or not has_fast_machines(machines):
+                deliver_each(machines, flight, lost_by, now)
+                return
+            lockstep = members.lockstep = LockstepGroup(machines)
+        assert isinstance(lockstep, LockstepGroup)
+        lockstep.tell(flight.message, flight.source, flight.route.to, now, lost_by)
+
+    def wake(self, host: KernelHost, now: float) -> None:
+        """See `Accelerator`; the machine may go on with a burst it planned, or plan another one."""
+        machine = fast_machine(host.machine)
+        if machine is None:
+            host.machine.wake(now)
+            return
+        if machine.fast_state.coordinator is not None:
+            machine.wake_in_lockstep(now)
+        if machine.plans_bursts:
+            self._plan(host)
+        if machine.deadline <= now:
+            machine.wake(now)
+            if machine.plans_bursts:
+                self._plan(host)
+
+    def before_input(self, machine: Machine) -> None:
+        """See `Accelerator`."""
+        found = fast_machine(machine)
+        if found is not None:
+            found.leave_lockstep()
+
+    def route_changed(self, route: Route) -> None:
+        """See `Accelerator`."""
+        lookahead = self._lookaheads.pop(route, None)
+        if lookahead is not None:
+            lookahead.unfold()
+
+    def catch_up(self) -> None:
+        """See `Accelerator`."""
+        for lookahead in self._active:
+            lookahead.catch_up()
+
+    def stop_lookahead(self) -> None:
+        """See `Accelerator`."""
+        self._look_ahead = False
+        for lookahead in list(self._active):
+            lookahead.unfold()
+
+    def _plan(self, host: KernelHost) -> None:
+        """Schedule what the host's machine plans to send, if it can be on the route that the host used last."""
+        assert isinstance(host, SimHost)
+        route = host.endpoint.route
+        if route is None or not self._look_ahead:
+            return
+        if route not in self._lookaheads:
+            path = path_of(route) if type(host) is SimHost else None
+            self._lookaheads[route] = None if path is None else Lookahead(host, route, path, self._active, self._plan)
+        lookahead = self._lookaheads[route]
+        if lookahead is not None:
+            machine = fast_machine(host.machine)
+            assert machine is not None
+            lookahead.plan(machine)

@@ -1,0 +1,24 @@
+"""Which machines and messages take part in the fast engine's shortcuts: the only place that looks at their types."""
+
+from typing import Any
+
+from protocols.fast.contract import FastMachine, FastMessage
+from protocols.machine import Message
+
+__all__ = ["begins_chain", "fast_machine"]
+
+_known: dict[type, bool] = {}
+
+
+def fast_machine(machine: Any) -> FastMachine | None:
+    """Return the machine if it is a fast one, else None; the check, which is slow, is made once for each class."""
+    kind = type(machine)
+    known = _known.get(kind)
+    if known is None:
+        known = _known[kind] = issubclass(kind, FastMachine)
+    return machine if known else None
+
+
+def begins_chain(message: Message) -> bool:
+    """Whether the message determines the next state of its receivers, which may then be advanced together."""
+    return isinstance(message, FastMessage) and message.next_state is not None

@@ -1,0 +1,212 @@
+"""The timers of all machines, behind one event of SimPy's queue."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from mypy_extensions import mypyc_attr
+
+from protocols.errors import LivelockError
+from protocols.machine import Machine
+from protocols.rng import Rng
+from sim.idle import IDLE
+from sim.occurrence import TIMER, Occurrence
+
+if TYPE_CHECKING:
+    from sim.kernel import Kernel
+
+__all__ = ["KernelHost", "Timers"]
+
+_BULK = 32
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class KernelHost(Rng, ABC):
+    """A host as the kernel knows it: the machine it runs, and the wake-ups entered for it.
+
+    The host is its own stream of random numbers, because a separate object would cost 56 bytes for each host.
+    """
+
+    __slots__ = ("armed", "machine", "parked", "place")
+
+    def __init__(self, key: int, place: int) -> None:
+        super().__init__(key)
+        self.place = place
+        """In `Topology.hosts`."""
+        self.machine: Machine = IDLE
+        self.armed = inf
+        """When the pending wake-up comes (seconds)."""
+        self.parked = inf
+        """A later time with an entry of this host, left from before an earlier wake-up was requested."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """As in `Topology.hosts`."""
+
+    @abstractmethod
+    def arm(self, when: float) -> None:
+        """Wake the machine at this simulated time, unless an earlier wake-up is pending."""
+
+    @abstractmethod
+    def drain(self) -> None:
+        """Deliver all pending events to the application."""
+
+
+class Timers:
+    """Wakes machines at their deadlines, by a heap of times with the hosts to be woken at each.
+
+    The pending wake-up of a host is the entry at its `armed`. Hosts with the same wake-up time share an entry: thousands of
+    receivers check for a silent sender at once. Entries are cancelled lazily: an earlier deadline leaves the old entry stale,
+    and a later one is found when the old entry is reached. Stale entries at the front are removed before the event in SimPy's
+    queue is posted, in bulk when there are many.
+
+    `expire(host, now)` is called for a machine whose deadline has come. LivelockError when its deadline is still not later than
+    `now` afterwards.
+    """
+
+    def __init__(self, kernel: "Kernel", hosts: list[KernelHost | None], expire: Callable[[KernelHost, float], None]) -> None:
+        self._kernel = kernel
+        self._env = kernel.env
+        self._hosts = hosts
+        self._expire = expire
+        # A heap of times, and the places of the hosts to be woken then: a list when there are several.
+        self._times: list[float] = []
+        self._places: dict[float, int | list[int]] = {}
+        self._tick_at = inf
+        self._callbacks = (self._on_tick,)
+        self._tick = Occurrence(self._callbacks, None)
+        self.requests: list[tuple[float, int]] = []
+        """Wake-ups requested since the last `flush`, as (time in seconds, place)."""
+
+    def flush(self) -> None:
+        """Enter the requested wake-ups, and post an event for the first one."""
+        times, requests = self._times, self.requests
+        new = [when for when, place in requests if self._enter(when, place)]
+        if len(new) > _BULK and len(new) > len(times) >> 3:
+            times.extend(new)
+            heapify(times)
+        else:
+            for when in new:
+                heappush(times, when)
+        requests.clear()
+        if times and times[0] < self._tick_at:
+            self._post_first()
+
+    def _enter(self, when: float, place: int) -> bool:
+        """Add a host to the entry of a time; True when the entry is new."""
+        there = self._places.get(when)
+        if there is None:
+            self._places[when] = place
+            return True
+        if type(there) is list:
+            there.append(place)
+        else:
+            self._places[when] = [there, place]  # type: ignore[list-item]
+        return False
+
+    def _post_first(self) -> None:
+        """Post an event for the first valid entry, unless an earlier one is posted."""
+        when = self._first()
+        if when < self._tick_at:
+            self._post_tick(when)
+
+    def _is_valid(self, when: float, place: int) -> bool:
+        """Whether the host is still to be woken then; if its deadline moved later, it is entered at that time instead."""
+        host = self._hosts[place]
+        assert host is not None
+        if host.parked == when:
+            # This entry may be removed now.
+            host.parked = inf
+        if host.armed != when:
+            return False
+        # Not a `Machine` to the compiler: a fault shim computes its deadline.
+        machine: Any = host.machine
+        later: float = machine.deadline
+        if later <= when:
+            return True
+        self._move(host, later)
+        return False
+
+    def _move(self, host: KernelHost, later: float) -> None:
+        """Set the pending wake-up of a host to this time, for which it may have an entry already."""
+        host.armed = later
+        if later != host.parked and later < inf and self._enter(later, host.place):
+            heappush(self._times, later)
+
+    def _is_stale(self, when: float) -> bool:
+        """Whether no host is to be woken then. Removes stale hosts from the end of the entry."""
+        there = self._places[when]
+        if type(there) is not list:
+            return not self._is_valid(when, there)  # type: ignore[arg-type]
+        while there:
+            if self._is_valid(when, there[-1]):
+                return False
+            there.pop()
+        return True
+
+    def _first(self) -> float:
+        """Return the time of the first valid entry; removes stale ones before it, and all stale ones when these are many."""
+        times, places = self._times, self._places
+        for _ in range(_BULK):
+            if not times:
+                return inf
+            when = times[0]
+            there = places[when]
+            # As `_is_stale` for an entry of one host, which nearly all are, without a call.
+            if self._is_valid(when, there) if type(there) is int else not self._is_stale(when):
+                return when
+            # A host whose deadline moved later has an entry further back now.
+            heappop(times)
+            del places[when]
+        for when in list(places):
+            if self._is_stale(when):
+                del places[when]
+        times[:] = places
+        heapify(times)
+        return times[0] if times else inf
+
+    def _post_tick(self, when: float) -> None:
+        tick = self._tick
+        if self._tick_at < inf:
+            # The tick in SimPy's queue is too late; it stays there and is ignored.
+            tick = self._tick = Occurrence(self._callbacks, None)
+        else:
+            tick.callbacks = self._callbacks
+        self._tick_at = when
+        env = self._env
+        now = env._now
+        heappush(env._queue, (when if when > now else now, TIMER, next(env._eid), tick))  # type: ignore[misc]
+
+    def _on_tick(self, tick: Occurrence) -> None:
+        if tick is not self._tick:
+            return
+        self._tick_at = inf
+        kernel, now, times = self._kernel, self._env._now, self._times
+        kernel.busy = True
+        while times and times[0] <= now:
+            when = heappop(times)
+            there = self._places.pop(when)
+            for place in sorted(there) if type(there) is list else (there,):
+                self._wake(place, when, now)  # type: ignore[arg-type]
+        kernel.settle_inputs()
+        if times and self._tick_at == inf:
+            self._post_first()
+
+    def _wake(self, place: int, when: float, now: float) -> None:
+        host = self._hosts[place]
+        assert host is not None
+        if host.armed != when:
+            return
+        machine: Any = host.machine
+        host.armed = inf
+        later: float = machine.deadline
+        if later <= now:
+            self._expire(host, now)
+            later = machine.deadline
+            if later <= now:
+                raise LivelockError(f"{host.name} asks at {now!r} to be woken at {later!r}")
+        if later < host.armed:
+            self._move(host, later)

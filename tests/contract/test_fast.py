@@ -1,0 +1,57 @@
+"""The fast machines of every protocol that has any, in the simulator, which moves many of them at once."""
+
+import pytest
+
+from protocols.fast.contract import FastMachine
+from protocols.machine import Machine
+from tests.contract import checks
+from tests.contract.cases import CASES, FAST_CASES, Case
+from tests.contract.worlds import WORLDS
+from tests.sim.runs import Session
+from topologies.generators import Star
+
+worlds = pytest.mark.parametrize("world", ["simpy", "simpy-bytes"])
+cases = pytest.mark.parametrize("case", FAST_CASES, ids=str)
+
+
+@worlds
+@cases
+@pytest.mark.parametrize("loss", [0.0, 0.1])
+def test_content_arrives_equal_and_once(case: Case, world: str, loss: float) -> None:
+    checks.arrives(case, WORLDS[world], loss)
+
+
+@worlds
+@cases
+def test_an_application_may_act_inside_an_event(case: Case, world: str) -> None:
+    checks.answers_after_events(case, WORLDS[world])
+
+
+def run(case: Case, engine: str, *, wire: bool = False) -> Session:
+    """Two objects sent to receivers enough to be moved together, over lossy links."""
+    link = {"rate": "100Mbit", "delay": "5ms", "down": {"loss": 0.05}}
+    star = Star.model_validate({"kind": "star", "receivers": 8, "link": link})
+    session = Session(star.build(), case.protocol, case.protocol.config(**case.settings), wire=wire, engine=engine)
+    session.send(50_000)
+    session.send(20_000)
+    return session.run()
+
+
+@pytest.mark.parametrize("wire", [False, True], ids=["objects", "bytes"])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_fast_engine_is_equal_to_plain_machines_in_the_strict_one(case: Case, wire: bool) -> None:
+    fast, strict = run(case, "fast", wire=wire), run(case, "strict", wire=wire)
+    assert fast.network.fingerprint() == strict.network.fingerprint()
+    assert isinstance(fast.sender, FastMachine) == (case.protocol.fast is not None)
+    assert not isinstance(strict.sender, FastMachine)
+
+
+@cases
+def test_fast_machines_derive_from_the_plain_ones(case: Case) -> None:
+    plain, fast = case.protocol.makers(), case.protocol.makers(fast=True)
+    for derived, base in zip(fast, plain, strict=True):
+        assert isinstance(derived, type)
+        assert isinstance(base, type)
+        assert issubclass(derived, base)
+        assert issubclass(derived, FastMachine)
+        assert issubclass(derived, Machine)

@@ -1,0 +1,1 @@
+"""Ethernet frames with UDP over IP: building them, parsing them, and the reassembly of IPv4 fragments."""
