@@ -88,7 +88,7 @@ def test_a_call_names_the_extra_it_needs(tmp_path: Path) -> None:
 
 def test_the_doctor_lists_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(extras, "find_spec", lambda name: None)
-    monkeypatch.setattr(doctor, "examine", list)
+    monkeypatch.setattr(doctor, "list_capabilities", list)
     assert invoke(["doctor", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert {extra["name"]: extra["missing"] for extra in told["extras"]} == {

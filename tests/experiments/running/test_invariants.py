@@ -102,7 +102,7 @@ def test_a_machine_that_keeps_too_much_is_noticed() -> None:
     found.weigh("r1", machine, 1.0)
     assert rules(found) == []
     assert set(machine.held()) == {"pending objects", "bytes of parity"}
-    object.__setattr__(machine.config, "window", -1)  # type: ignore[attr-defined]
+    object.__setattr__(machine.session.config, "window", -1)  # type: ignore[attr-defined]
     found.weigh("r1", machine, 1.0)
     assert rules(found) == ["memory"]
 
