@@ -1,4 +1,4 @@
-"""What a receiver is missing, as repair requests (RFC 5740 4.3.1), and whether others have requested it already."""
+"""Missing content as repair requests (RFC 5740 4.3.1), and whether the requests of others cover it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -13,11 +13,11 @@ from protocols.norm.rx_object import RxObject
 from protocols.norm.small_dict import SmallDict
 from protocols.rng import Rng
 
-__all__ = ["Decision", "NackProcess"]
+__all__ = ["BEGIN", "NOTHING", "RESUME", "SUPPRESS", "Decision", "NackProcess"]
 
 
 class Decision(Enum):
-    """What a receiver is to do after an input of its NACK process."""
+    """Results of the inputs of a NACK process: what the receiver does next."""
 
     NOTHING = "nothing"
     BEGIN = "begin a back-off"
@@ -25,6 +25,10 @@ class Decision(Enum):
     SUPPRESS = "send no NACK, because others requested everything"
     REQUEST = "send a NACK"
     NEEDLESS = "send no NACK, because nothing is missing any more"
+
+
+NOTHING, BEGIN, RESUME, SUPPRESS = Decision.NOTHING, Decision.BEGIN, Decision.RESUME, Decision.SUPPRESS
+# To look a member up in its class takes longer than most inputs.
 
 
 class NackProcess:
@@ -43,7 +47,7 @@ class NackProcess:
         self.backoff_end = NEVER
         self.holdoff_end = NEVER
         self.overheard: RequestedRepairs | None = None
-        """What other receivers have requested during the back-off."""
+        """The repairs other receivers have requested during the back-off."""
         self.suppressed_to: Point | None = None
         """Others have requested everything before this point; None while the process is not suppressed."""
         self.due = inf
@@ -57,16 +61,16 @@ class NackProcess:
     def check(self, point: Point, objects: SmallDict[RxObject | None], now: float) -> Decision:
         """Look for missing content before `point`: BEGIN, RESUME or NOTHING. A back-off or hold-off is not begun anew."""
         if now >= self.backoff_end:
-            return Decision.NOTHING if now < self.holdoff_end or not is_missing_before(objects, point) else Decision.BEGIN
+            return NOTHING if now < self.holdoff_end or not is_missing_before(objects, point) else BEGIN
         suppressed_to = self.suppressed_to
         if suppressed_to is None or not is_before(suppressed_to, point):
-            return Decision.NOTHING
+            return NOTHING
         self.suppressed_to = point
         if self._is_covered(point, objects):
-            return Decision.NOTHING
+            return NOTHING
         self.suppressed_to = None
         self.due = self.backoff_end
-        return Decision.RESUME
+        return RESUME
 
     def begin(self, now: float, tx_point: Point, origin: Origin, has_parity: bool, rng: Rng) -> bool:
         """Begin a back-off with the sender's timing; return whether it takes any time. If not, `expire` is to be called."""
@@ -91,29 +95,20 @@ class NackProcess:
         if not missing:
             self.holdoff_end = now
             return Decision.NEEDLESS, missing
-        return (Decision.SUPPRESS if self._is_covered(boundary, objects) else Decision.REQUEST), missing
+        return (SUPPRESS if self._is_covered(boundary, objects) else Decision.REQUEST), missing
 
     def overhear(
         self, requested: RequestedRepairs, boundary: Point, objects: SmallDict[RxObject | None], now: float
     ) -> Decision:
         """Note what another receiver requested: SUPPRESS when nothing before `boundary` is left to request, else NOTHING."""
-        if not self.is_listening(now):
-            return Decision.NOTHING
-        overheard = self.note(requested)
+        if now >= self.backoff_end or self.suppressed_to is not None:
+            return NOTHING
+        known = self.overheard
+        overheard = self.overheard = requested if known is None else known.merged(requested)
         if not is_covered(objects, boundary, overheard):
-            return Decision.NOTHING
+            return NOTHING
         self.suppress(boundary)
-        return Decision.SUPPRESS
-
-    def is_listening(self, now: float) -> bool:
-        """Return whether requests of other receivers matter: in a back-off that is not suppressed."""
-        return now < self.backoff_end and self.suppressed_to is None
-
-    def note(self, requested: RequestedRepairs) -> RequestedRepairs:
-        """Add what another receiver requested, and return all that was requested during this back-off."""
-        overheard = self.overheard
-        merged = self.overheard = requested if overheard is None else overheard.merged(requested)
-        return merged
+        return SUPPRESS
 
     def suppress(self, boundary: Point) -> None:
         """Wait for nothing: others have requested everything before `boundary`."""

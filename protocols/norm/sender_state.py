@@ -30,7 +30,7 @@ from protocols.norm.messages import (
     Squelch,
 )
 from protocols.norm.nack_content import MissingRange, contents_for, is_missing_before
-from protocols.norm.nack_process import Decision, NackProcess
+from protocols.norm.nack_process import BEGIN, NOTHING, RESUME, SUPPRESS, Decision, NackProcess
 from protocols.norm.position import START, Point, TransmitPosition
 from protocols.norm.probe_response import NOTHING_HEARD, ProbeResponse
 from protocols.norm.quantise import gsize_value, rtt_seconds
@@ -55,7 +55,7 @@ SenderMessage: TypeAlias = Data | Info | Command
 
 
 class Coding(NamedTuple):
-    """What is known of a sender's coding: fec_id, bytes of a segment, usable parity symbols of a block."""
+    """The known parameters of a sender's coding: fec_id, bytes of a segment, usable parity symbols of a block."""
 
     fec_id: int
     segment: int
@@ -154,13 +154,13 @@ class SenderState:
         response = before = self.probe_response
         if response is not None and (message.response_sec or message.response_usec):
             response = self.probe_response = response.overheard()
-        decision = Decision.NOTHING
+        decision = NOTHING
         process = self.nack_process
-        if process is not None and isinstance(message, Nack) and process.is_listening(now):
+        if process is not None and now < process.backoff_end and isinstance(message, Nack):
             decision = process.overhear(self.requested_repairs(message), self.boundary(), self.objects, now)
-            if decision is Decision.SUPPRESS:
+            if decision is SUPPRESS:
                 self.note_suppression(process)
-        return decision is Decision.SUPPRESS or response is not before
+        return decision is SUPPRESS or response is not before
 
     def is_addressed(self, message: Nack | Ack) -> bool:
         """Return whether feedback is for this instance of the sender."""
@@ -514,21 +514,23 @@ class SenderState:
             if not is_missing_before(self.objects, point):
                 return False
             process = self.nack_process = NackProcess()
-            decision = Decision.BEGIN
+            decision = BEGIN
         else:
             decision = process.check(point, self.objects, now)
-        if decision is Decision.BEGIN:
+        if decision is BEGIN:
             self._begin_backoff(process, now)
-        elif decision is Decision.RESUME:
+        elif decision is RESUME:
             self.session.nacks_suppressed -= 1
-            self.session.trace("nack_resumed", "until", process.backoff_end)
-        return decision is not Decision.NOTHING
+            if self.session.ports.trace is not None:
+                self.session.ports.trace("nack_resumed", {"until": process.backoff_end})
+        return decision is not NOTHING
 
     def _begin_backoff(self, process: NackProcess, now: float) -> None:
         assert self.origin is not None
         rng, has_parity = self.session.ports.rng, self._coding.parity > 0
         is_waiting = process.begin(now, self.position.tx_point, self.origin, has_parity, rng)
-        self.session.trace("nack_backoff", "until", process.backoff_end)
+        if self.session.ports.trace is not None:
+            self.session.ports.trace("nack_backoff", {"until": process.backoff_end})
         if not is_waiting:
             self._expire(process, now)
 
@@ -537,9 +539,10 @@ class SenderState:
         tx_point, boundary = self.position.tx_point, self.boundary()
         decision, missing = process.expire(now, tx_point, boundary, self.objects, self._coding.fec_id)
         if decision is Decision.REQUEST:
-            self.session.trace("nack_due", "silent_until", process.holdoff_end)
+            if self.session.ports.trace is not None:
+                self.session.ports.trace("nack_due", {"silent_until": process.holdoff_end})
             self._send_nack(missing, now)
-        elif decision is Decision.SUPPRESS:
+        elif decision is SUPPRESS:
             self.note_suppression(process)
         elif self.session.ports.trace is not None:
             self.session.ports.trace("nack_needless", {})
@@ -547,7 +550,8 @@ class SenderState:
     def note_suppression(self, process: NackProcess) -> None:
         """Count a NACK that is not sent because others requested the same."""
         self.session.nacks_suppressed += 1
-        self.session.trace("nack_suppressed", "due", process.backoff_end)
+        if self.session.ports.trace is not None:
+            self.session.ports.trace("nack_suppressed", {"due": process.backoff_end})
 
     def _rewind(self, point: Point, now: float) -> None:
         """Note that the sender repairs at `point`."""

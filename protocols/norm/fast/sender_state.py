@@ -1,4 +1,4 @@
-"""A sender as one fast receiver sees it: the shared positions of its messages are followed where that is all there is to do."""
+"""A sender as one fast receiver sees it: messages that only advance the position are processed by short cuts."""
 
 from math import inf
 
@@ -17,7 +17,7 @@ OTHER, ADVANCED, RESCHEDULE = 0, 1, 2
 
 
 class _Overheard:
-    """What the NACK overheard last asks for. Thousands of receivers overhear one."""
+    """The requested repairs of the NACK overheard last, which thousands of receivers overhear."""
 
     __slots__ = ("fec_id", "nack", "repairs")
 
@@ -150,7 +150,11 @@ class FastSenderState(SenderState, FastState):
 
     def settle(self) -> float:
         """Update `attentive`, and return when `wake` is wanted."""
-        due = self.feedback_due()
+        # As `feedback_due`, without a call.
+        process, response = self.nack_process, self.probe_response
+        due = inf if process is None else process.due
+        if response is not None and response.due < due:
+            due = response.due
         self.attentive = due < inf
         return due if due < self._idle_at else self._idle_at
 

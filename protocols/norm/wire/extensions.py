@@ -25,7 +25,7 @@ _RATE = Struct(">xH")
 
 
 def unpack_extensions(data: bytes, at: int, end: int) -> tuple[Extension, ...]:
-    """The extensions between two offsets, which must be filled exactly."""
+    """Return the extensions between two offsets, which they must fill exactly."""
     found = []
     while at < end:
         het = data[at]
@@ -42,7 +42,7 @@ def unpack_extensions(data: bytes, at: int, end: int) -> tuple[Extension, ...]:
 
 
 def pack_extensions(extensions: tuple[Extension, ...]) -> bytes:
-    """The extensions as bytes. Their content must fill whole words: there is no place for its length on the wire."""
+    """Return the extensions as bytes. Their content must fill whole words: there is no place for its length on the wire."""
     parts = []
     for extension in extensions:
         het, content = extension.het, extension.content
@@ -55,12 +55,12 @@ def pack_extensions(extensions: tuple[Extension, ...]) -> bytes:
 
 
 def extensions_size(extensions: tuple[Extension, ...]) -> int:
-    """Bytes of `pack_extensions` without packing."""
+    """Return the length of `pack_extensions` without packing."""
     return sum(len(extension.content) + (1 if extension.het >= _FIXED_SIZE else 2) for extension in extensions)
 
 
 def take(extensions: tuple[Extension, ...], het: int) -> tuple[bytes | None, tuple[Extension, ...]]:
-    """The content of the first extension of a kind, None when there is none, and all others."""
+    """Return the content of the first extension of a kind (None when there is none) and all other extensions."""
     for index, extension in enumerate(extensions):
         if extension.het == het:
             return extension.content, extensions[:index] + extensions[index + 1 :]
@@ -68,14 +68,14 @@ def take(extensions: tuple[Extension, ...], het: int) -> tuple[bytes | None, tup
 
 
 def pack_cc(cc: CcFeedback | None) -> bytes:
-    """EXT_CC, or nothing."""
+    """Return EXT_CC, or nothing without feedback."""
     if cc is None:
         return b""
     return bytes((HET_CC, CC_SIZE // 4)) + _CC.pack(cc.sequence, cc.flags, cc.rtt, cc.loss, cc.rate, cc.loss_low)
 
 
 def unpack_cc(extensions: tuple[Extension, ...]) -> tuple[CcFeedback | None, tuple[Extension, ...]]:
-    """The feedback in EXT_CC, None without it, and all other extensions."""
+    """Return the feedback in EXT_CC (None without it) and all other extensions."""
     content, others = take(extensions, HET_CC)
     if content is None:
         return None, others
@@ -85,11 +85,11 @@ def unpack_cc(extensions: tuple[Extension, ...]) -> tuple[CcFeedback | None, tup
 
 
 def pack_rate(rate: int | None) -> bytes:
-    """EXT_RATE, or nothing."""
+    """Return EXT_RATE, or nothing without a rate."""
     return b"" if rate is None else bytes((HET_RATE,)) + _RATE.pack(rate)
 
 
 def unpack_rate(extensions: tuple[Extension, ...]) -> tuple[int | None, tuple[Extension, ...]]:
-    """The rate code in EXT_RATE, None without it, and all other extensions."""
+    """Return the rate code in EXT_RATE (None without it) and all other extensions."""
     content, others = take(extensions, HET_RATE)
     return (None if content is None else int(_RATE.unpack(content)[0])), others
