@@ -6,17 +6,21 @@ from experiments.inspection.dissector_check import differences, dissected
 from experiments.inspection.findings import FindingLog
 from experiments.inspection.norm_reader import CapturedMessage
 from protocols.errors import UnsupportedError
+from protocols.norm.messages import Data, Info
 
 __all__ = ["CrossCheck"]
 
-_EVERY, _MOST, _MOST_BYTES = 1000, 50, 100_000
+_EVERY, _MOST, _MOST_LISTED = 1000, 50, 6_000
 
 
 class CrossCheck:
-    """Check the first message of each kind and every thousandth, at most 50 and 100 kB; none without scapy."""
+    """Check the first message of each kind and every thousandth, at most 50; none without scapy.
+
+    Of messages without content at most 6 kB are checked, because scapy takes a millisecond for each entry of a list.
+    """
 
     def __init__(self, findings: FindingLog) -> None:
-        self.checked = self.disagree = self._octets = 0
+        self.checked = self.disagree = self._listed = 0
         self.missing = ""
         self._findings = findings
         self._kinds: set[str] = set()
@@ -28,10 +32,11 @@ class CrossCheck:
         self._count += 1
         if message is None or (message.kind in self._kinds and self._count % _EVERY):
             return
-        if self.missing or self.checked >= _MOST or self._octets + len(data) > _MOST_BYTES:
+        listed = 0 if isinstance(message, Data | Info) else len(data)
+        if self.missing or self.checked >= _MOST or self._listed + listed > _MOST_LISTED:
             return
         self._kinds.add(message.kind)
-        self._octets += len(data)
+        self._listed += listed
         try:
             layer = dissected(data, element_bits)
         except UnsupportedError as error:
