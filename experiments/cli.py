@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
+from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from experiments.output.safe_text import printable
 from protocols.errors import McastlabError, UnsupportedError, UsageError
 
 __all__ = ["COMMANDS", "app", "invoke", "main"]
@@ -70,6 +72,8 @@ app = typer.Typer(name="mcastlab", cls=_Commands, no_args_is_help=True, pretty_e
 for _name, (_, _line) in COMMANDS.items():
     app.command(_name, help=_line)(_listed)
 
+LONGEST_WORD = 300
+"""Characters of an error message without a space, as of a path or a value."""
 REFUSED: type[Exception] = typer.BadParameter.mro()[2]
 """ClickException: typer brings its own click in some versions, so there is no one place to import it from."""
 
@@ -120,10 +124,16 @@ def _lacking(error: ModuleNotFoundError) -> str:
 def _fail(text: str, code: int) -> int:
     if text:
         # Without any arguments the help was shown, and there is nothing to add.
-        typer.echo(f"mcastlab: {' '.join(text.split())}", err=True)
+        words = (printable(word) for word in text.split())
+        line = " ".join(word if len(word) <= LONGEST_WORD else f"{word[:LONGEST_WORD]}..." for word in words)
+        typer.echo(f"mcastlab: {line}", err=True)
     return code
 
 
 def main() -> None:
     """Run the command line of this process."""
+    for stream in (sys.stdout, sys.stderr):
+        # A name from the network may have characters that this terminal does not.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(invoke(sys.argv[1:]))

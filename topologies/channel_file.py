@@ -6,6 +6,8 @@ from typing import Any
 import yaml
 
 from protocols.errors import ConfigError
+from topologies.input_file import read_text
+from topologies.strict_yaml import parse_yaml
 
 __all__ = ["read_channel", "write_channel"]
 
@@ -15,7 +17,7 @@ def read_channel(file: object) -> dict[str, Any]:
     if not isinstance(file, str):
         raise ConfigError(f"file {file!r} is not the name of a channel file")
     try:
-        data = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
+        data = parse_yaml(read_text(Path(file)))
     except OSError as error:
         raise ConfigError(f"file {file} can't be read ({error.strerror})") from error
     except (UnicodeDecodeError, yaml.YAMLError) as error:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_val
 
 from protocols.errors import ConfigError
 from topologies.choice import PLAIN_OR_MODEL
+from topologies.input_file import read_text
 from topologies.units import Duration, format_duration, parse_duration
 
 __all__ = ["AnyDelay", "DelayModel", "NormalDelay", "ParetoDelay", "TraceDelay", "UniformDelay", "longer"]
@@ -119,7 +120,7 @@ class TraceDelay(_Delay):
         if not isinstance(data, dict) or "file" not in data:
             return data
         try:
-            lines = Path(str(data["file"])).read_text(encoding="utf-8").split("\n")
+            lines = read_text(Path(str(data["file"]))).split("\n")
             samples = [parse_duration(line) for line in lines if line.strip()]
         except (OSError, UnicodeDecodeError, ConfigError) as error:
             raise ValueError(f"file {data['file']} is not a list of delays ({error})") from error

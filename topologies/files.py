@@ -13,6 +13,7 @@ import yaml
 
 from protocols.errors import ConfigError, UsageError
 from topologies.inline import NODE_LIMIT
+from topologies.input_file import read_text
 from topologies.strict_yaml import parse_yaml
 
 __all__ = ["FORMATS", "read_topology"]
@@ -29,11 +30,13 @@ def read_topology(path: Path) -> dict[str, Any]:
     if reader is None:
         raise ConfigError(f"{path}: {path.suffix!r} is not a known file type; allowed are {', '.join(FORMATS)}")
     try:
-        data = reader(path.read_text(encoding="utf-8"))
+        data = reader(read_text(path))
     except OSError as error:
         raise UsageError(f"{path}: can't be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: is not UTF-8 text (byte {error.start})") from error
+    except RecursionError as error:
+        raise ConfigError(f"{path}: is nested too deeply") from error
     except (yaml.YAMLError, nx.NetworkXError, SyntaxError, TypeError, ValueError, ConfigError) as error:
         raise ConfigError(f"{path}: {' '.join(str(error).split())}") from error
     return {"kind": "graph", **data}

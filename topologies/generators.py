@@ -13,6 +13,7 @@ from topologies.blueprint import SENDER, SWITCH_LIMIT, Blueprint, leaves, start
 from topologies.generators_random import TransitStub, Waxman
 from topologies.generators_wide import Dumbbell, Wan
 from topologies.inline import Inline
+from topologies.node_models import HOST_LIMIT
 from topologies.spec import Graph, LinkAttributes, NodeSpec, connect
 
 __all__ = ["AnyTopology", "Chain", "Dumbbell", "Inline", "Lan", "Star", "TransitStub", "Tree", "Wan", "Waxman"]
@@ -22,7 +23,7 @@ class Lan(Blueprint):
     """A LAN: hosts `sender` and `r1` to `rN` on switch `s1`, with equal links. `down` is the direction from switch to host."""
 
     kind: Literal["lan"] = "lan"
-    receivers: int = Field(ge=1, strict=True, description="Number of receivers.")
+    receivers: int = Field(ge=1, le=HOST_LIMIT, strict=True, description="Number of receivers.")
     link: LinkAttributes = Field(default_factory=LinkAttributes, description="The link of each host.")
 
     def graph(self) -> Graph:
@@ -37,7 +38,7 @@ class Star(Blueprint):
     """A star: `sender` on switch `s1` by a trunk, receivers `r1` to `rN` by a link each."""
 
     kind: Literal["star"] = "star"
-    receivers: int = Field(ge=1, strict=True, description="Number of receivers.")
+    receivers: int = Field(ge=1, le=HOST_LIMIT, strict=True, description="Number of receivers.")
     trunk: LinkAttributes = Field(
         default_factory=LinkAttributes, description="The link of the sender, on the path to all receivers."
     )
@@ -56,7 +57,7 @@ class Chain(Blueprint):
 
     kind: Literal["chain"] = "chain"
     switches: int = Field(ge=1, le=SWITCH_LIMIT, strict=True, description="Number of switches in the chain.")
-    receivers: int = Field(default=1, ge=1, strict=True, description="Number of receivers on each switch.")
+    receivers: int = Field(default=1, ge=1, le=HOST_LIMIT, strict=True, description="Number of receivers on each switch.")
     trunk: LinkAttributes = Field(
         default_factory=LinkAttributes, description="The links between switches, and from the sender to the first."
     )
@@ -82,8 +83,10 @@ class Tree(Blueprint):
 
     kind: Literal["tree"] = "tree"
     depth: int = Field(ge=1, le=20, strict=True, description="Number of levels of switches.")
-    fanout: int = Field(default=2, ge=1, strict=True, description="Number of switches below each switch.")
-    receivers: int = Field(default=1, ge=1, strict=True, description="Number of receivers on each switch of the last level.")
+    fanout: int = Field(default=2, ge=1, le=SWITCH_LIMIT, strict=True, description="Number of switches below each switch.")
+    receivers: int = Field(
+        default=1, ge=1, le=HOST_LIMIT, strict=True, description="Number of receivers on each switch of the last level."
+    )
     trunk: LinkAttributes = Field(
         default_factory=LinkAttributes, description="The links between switches, and from the sender to the root."
     )

@@ -14,6 +14,7 @@ from protocols.errors import ConfigError
 from protocols.rng import Rng, key_of
 from topologies.blueprint import SENDER, SWITCH_LIMIT, Blueprint, leaves
 from topologies.delays import longer
+from topologies.node_models import HOST_LIMIT
 from topologies.spec import Graph, LinkAttributes, NodeSpec, connect
 from topologies.units import Duration, Fraction
 
@@ -68,7 +69,7 @@ class Waxman(Blueprint):
 
     kind: Literal["waxman"] = "waxman"
     switches: int = Field(ge=1, le=1000, strict=True, description="Number of switches.")
-    receivers: int = Field(default=1, ge=1, strict=True, description="Number of receivers on each switch.")
+    receivers: int = Field(default=1, ge=1, le=HOST_LIMIT, strict=True, description="Number of receivers on each switch.")
     alpha: Fraction = Field(default=0.3, gt=0.0, description="Waxman's alpha: the larger, the more long links.")
     beta: Fraction = Field(default=0.6, gt=0.0, description="Waxman's beta: the larger, the more links.")
     span: Duration = Field(
@@ -107,7 +108,7 @@ class TransitStub(Blueprint):
     transit: int = Field(default=4, ge=1, le=1000, strict=True, description="Number of transit routers.")
     stubs: int = Field(default=3, ge=1, le=1000, strict=True, description="Number of stub domains per transit router.")
     size: int = Field(default=3, ge=1, le=1000, strict=True, description="Number of switches in a stub domain.")
-    receivers: int = Field(default=1, ge=1, strict=True, description="Number of receivers on each stub switch.")
+    receivers: int = Field(default=1, ge=1, le=HOST_LIMIT, strict=True, description="Number of receivers on each stub switch.")
     alpha: Fraction = Field(default=0.4, gt=0.0, description="As in waxman, for transit and stub domains.")
     beta: Fraction = Field(default=0.6, gt=0.0, description="As in waxman, for transit and stub domains.")
     seed: int = Field(default=1, ge=0, lt=2**64, strict=True, description="Seed of the random topology.")

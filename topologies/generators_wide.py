@@ -6,7 +6,7 @@ import networkx as nx
 from pydantic import Field, field_serializer
 
 from topologies.blueprint import SENDER, SWITCH_LIMIT, Blueprint, leaves, node_spec, start
-from topologies.node_models import NodeAttributes
+from topologies.node_models import HOST_LIMIT, NodeAttributes
 from topologies.spec import Graph, LinkAttributes, NodeSpec, connect
 
 __all__ = ["Dumbbell", "Wan"]
@@ -22,7 +22,7 @@ class Wan(Blueprint):
 
     kind: Literal["wan"] = "wan"
     sites: int = Field(ge=1, le=SWITCH_LIMIT, strict=True, description="Number of sites with receivers.")
-    receivers: int = Field(default=1, ge=1, strict=True, description="Number of receivers at each site.")
+    receivers: int = Field(default=1, ge=1, le=HOST_LIMIT, strict=True, description="Number of receivers at each site.")
     lan: LinkAttributes = Field(default_factory=LinkAttributes, description="The links within a site.")
     wan: LinkAttributes = Field(default_factory=LinkAttributes, description="The line of each site to the core.")
     router: NodeAttributes = Field(default_factory=NodeAttributes, description="The router of each site.")
@@ -66,7 +66,7 @@ class Dumbbell(Blueprint):
     """
 
     kind: Literal["dumbbell"] = "dumbbell"
-    receivers: int = Field(ge=1, strict=True, description="Number of receivers.")
+    receivers: int = Field(ge=1, le=HOST_LIMIT, strict=True, description="Number of receivers.")
     pairs: int = Field(
         default=1, ge=0, le=SWITCH_LIMIT, strict=True, description="Number of hosts for cross traffic on each side."
     )

@@ -41,7 +41,7 @@ class Inline(Blueprint):
     nodes: Annotated[dict[str, NodeAttributes], BeforeValidator(_not_endless)] = Field(
         min_length=1, description="Every node by name, with its attributes."
     )
-    links: tuple[Edge, ...] = Field(description="Every link.")
+    links: tuple[Edge, ...] = Field(fail_fast=True, description="Every link.")
 
     def graph(self) -> Graph:
         """Return the graph. ConfigError for a link to an unknown node, or one that is given twice."""

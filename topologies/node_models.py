@@ -13,6 +13,9 @@ from topologies.units import Duration, Rate, Size
 
 __all__ = ["HostModel", "Kind", "Model", "NodeAttributes", "RouterModel", "SwitchModel"]
 
+HOST_LIMIT = 2_000_000
+"""Most hosts of a topology. A host takes about a kilobyte in a run."""
+
 Kind: TypeAlias = Literal["host", "switch", "router"]
 Packets: TypeAlias = Annotated[int, Field(strict=True, ge=0)]
 
@@ -87,7 +90,7 @@ class NodeAttributes(HostModel, SwitchModel, RouterModel):
     kind: Kind | None = Field(
         default=None, description="host, switch or router. Default: switch for a node with more than one link, else host."
     )
-    count: Annotated[int, Field(strict=True, ge=1)] | None = Field(
+    count: Annotated[int, Field(strict=True, ge=1, le=HOST_LIMIT)] | None = Field(
         default=None, description="Number of equal hosts this node stands for, each with its own link."
     )
     bystander: bool | None = Field(

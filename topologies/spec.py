@@ -20,7 +20,7 @@ from topologies.channels import Channel, Loss, Perfect
 from topologies.delays import AnyDelay, DelayModel
 from topologies.ethernet import Framing
 from topologies.multicast import Multicast, check_multicast
-from topologies.node_models import HostModel, Kind, Model, RouterModel, SwitchModel
+from topologies.node_models import HOST_LIMIT, HostModel, Kind, Model, RouterModel, SwitchModel
 from topologies.queues import AnyQueue, Discipline
 from topologies.units import Fraction, Rate, Size
 
@@ -172,6 +172,8 @@ class Topology:
         for name in self.host_nodes:
             self._base[name] = total
             total += self.size(name)
+        if total > HOST_LIMIT:
+            raise ConfigError(f"topology: {total} hosts, and {HOST_LIMIT} is the limit")
         self._check_names()
 
     @cached_property

@@ -52,6 +52,7 @@ _SIZES = {
     "GiB": Exact(2**30),
     "TiB": Exact(2**40),
 }
+_LONGEST = 100
 _FRACTIONS = {"%": Exact(1, 100)}
 _NUMBER = r"[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]{1,2})?|\.[0-9]+(?:[eE][-+]?[0-9]{1,2})?"
 _SHAPE = re.compile(rf"\s*({_NUMBER})\s*([A-Za-z%]*)\s*")
@@ -64,7 +65,7 @@ def _exact(value: object, units: dict[str, Exact], noun: str, like: str) -> Exac
         if not 0 <= value < 1e99:
             raise ConfigError(wrong)
         return Exact(value)
-    match = _SHAPE.fullmatch(value) if isinstance(value, str) else None
+    match = _SHAPE.fullmatch(value) if isinstance(value, str) and len(value) <= _LONGEST else None
     if match is None or (match[2] and match[2] not in units):
         raise ConfigError(wrong)
     return Exact(match[1]) * (units[match[2]] if match[2] else 1)

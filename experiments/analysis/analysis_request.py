@@ -13,6 +13,7 @@ from experiments.analysis.point_scenarios import PointScenarios
 from experiments.analysis.quantile_bands import quantile_bands
 from experiments.analysis.runs import Runs, open_runs, pick
 from experiments.analysis.summary import EXACT_UP_TO, summarise
+from experiments.output.safe_text import csv_cell
 from protocols.errors import UsageError
 
 __all__ = ["HEADLINES", "AnalysisRequest", "AnalysisResult", "analyse", "write_csv"]
@@ -124,6 +125,6 @@ def write_csv(rows: Sequence[dict[str, Any]], path: Path) -> None:
         with path.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(rows[0]) if rows else [])
             writer.writeheader()
-            writer.writerows(rows)
+            writer.writerows({key: csv_cell(value) for key, value in row.items()} for row in rows)
     except OSError as error:
         raise UsageError(f"--csv: value {str(path)!r} is not allowed; a file that can be written ({error.strerror})") from error

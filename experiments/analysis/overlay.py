@@ -8,6 +8,7 @@ from experiments.analysis.formulas import FORMULAS, Formula
 from experiments.analysis.point_scenarios import PointScenarios
 from experiments.analysis.runs import Runs
 from experiments.analysis.summary import GroupSummary, summarise
+from experiments.scenario.suggestion import one_of
 from protocols.errors import UsageError
 
 __all__ = ["MOST_STANDARD_ERRORS", "FormulaRequest", "Prediction", "overlay", "parse_formula", "predict"]
@@ -52,7 +53,7 @@ def parse_formula(text: str) -> FormulaRequest:
     """Parse `NAME` or `NAME:argument=value,...`; UsageError for an unknown name or argument."""
     name, _, rest = text.partition(":")
     if name not in FORMULAS:
-        raise UsageError(f"--theory: value {name!r} is not allowed; one of {', '.join(FORMULAS)}")
+        raise UsageError(f"--theory: value {name!r} is not allowed; {one_of(name, FORMULAS)}")
     given: dict[str, float | str] = {}
     for item in filter(None, rest.split(",")):
         key, equals, value = item.partition("=")

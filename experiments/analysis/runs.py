@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.analysis.derived import with_derived
+from experiments.scenario.suggestion import one_of
 from experiments.sweep.store.datasets import runs
 from experiments.sweep.store.invocations import latest_version, read_invocations
 from protocols.errors import UsageError
@@ -39,7 +40,7 @@ def pick(option: str, written: str, known: Sequence[str]) -> str:
     ends = [name for name in known if name.endswith("." + written)]
     if len(ends) == 1:
         return ends[0]
-    what = f"it is ambiguous: {', '.join(ends)}" if ends else f"one of {', '.join(known) or 'none'}"
+    what = f"it is ambiguous: {', '.join(ends)}" if ends else one_of(written, known)
     raise UsageError(f"{option}: value {written!r} is not allowed; {what}")
 
 

@@ -1,5 +1,6 @@
 """Read frames from pcap and pcapng files without a capture library."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from struct import Struct, unpack_from
 from struct import error as StructError
 
 from protocols.errors import ConfigError, UsageError
+from topologies.input_file import open_input
 
 __all__ = ["CaptureFile", "Frame", "is_capture"]
 
@@ -122,8 +124,8 @@ class CaptureFile:
 @contextmanager
 def _mapped(path: Path) -> Iterator[mmap]:
     try:
-        with path.open("rb") as file:
-            if not path.stat().st_size:
+        with open(open_input(path), "rb") as file:
+            if not os.fstat(file.fileno()).st_size:
                 raise ConfigError(f"{path}: is empty")
             with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
                 yield data

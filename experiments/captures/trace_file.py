@@ -3,15 +3,18 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from protocols.errors import UsageError
 from sim.tracer import FORMAT
+from topologies.input_file import open_input
 
 __all__ = ["LostCopy", "Trace", "TraceEvent", "TracedPacket", "read_trace"]
 
 NAME = "trace.jsonl"
+_LONGEST = 1_000_000
 
 
 @dataclass(slots=True)
@@ -61,7 +64,7 @@ class Trace:
     @property
     def hosts(self) -> list[str]:
         """The traced hosts in topology order."""
-        return list(self.about["hosts"])
+        return [str(name) for name in self.about["hosts"]]
 
     @property
     def senders(self) -> list[str]:
@@ -73,15 +76,17 @@ def read_trace(run: Path) -> Trace:
     """Read the trace in a run's folder or a file; UsageError if there is no valid trace."""
     path = run / NAME if run.is_dir() else run
     try:
-        with path.open(encoding="utf-8") as file:
-            return _gathered(_rows(file, path))
+        with open(open_input(path), encoding="utf-8") as file:
+            return _gathered(_rows(iter(lambda: file.readline(_LONGEST), ""), path))
     except FileNotFoundError as error:
         raise UsageError(
             f"{path}: there is no trace; record one: mcastlab run SCENARIO.yaml --out RUN --set trace=true"
         ) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: can't be read ({error})") from error
-    except (KeyError, TypeError) as error:
+    except OSError as error:
+        raise UsageError(f"{path}: can't be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: is not UTF-8 text (byte {error.start})") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(f"{path}: is no whole trace of this version ({FORMAT})") from error
 
 
@@ -89,8 +94,9 @@ def _rows(lines: Iterator[str], path: Path) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(lines, 1):
         try:
             row = json.loads(line)
-        except ValueError as error:
-            raise UsageError(f"{path}: line {number} is not JSON") from error
+        except (ValueError, RecursionError) as error:
+            what = "is not JSON" if len(line) < _LONGEST else f"has more than {_LONGEST:,} characters"
+            raise UsageError(f"{path}: line {number} {what}") from error
         if number == 1 and (not isinstance(row, dict) or row.get("format") != FORMAT):
             raise UsageError(f"{path}: is not a trace; its first line has no format {FORMAT!r}")
         yield row
@@ -100,10 +106,12 @@ def _gathered(rows: Iterator[dict[str, Any]]) -> Trace:
     trace = Trace(next(rows, {"hosts": None}))
     len(trace.hosts)
     for row in rows:
-        time, node, name, data = row["time"], row["node"], row["name"], row["data"]
+        time, node, name, data = float(row["time"]), str(row["node"]), row["name"], dict(row["data"])
+        if not isfinite(time):
+            raise ValueError("time is not finite")
         trace.end = time
         if name == "packet_sent":
-            shown = (data["kind"], data.get("brief", ""), data.get("repair", False), data["to"])
+            shown = str(data["kind"]), str(data.get("brief", "")), bool(data.get("repair", False)), str(data["to"])
             trace.packets[data["packet"]] = TracedPacket(data["packet"], time, node, *shown)
         elif name in ("packet_received", "packet_dropped"):
             # The sender of this packet is not traced.
@@ -113,7 +121,7 @@ def _gathered(rows: Iterator[dict[str, Any]]) -> Trace:
             if name == "packet_received":
                 packet.received[node] = time
             else:
-                packet.missed.append(LostCopy(time, node, data["link"], data["reason"]))
+                packet.missed.append(LostCopy(time, node, str(data["link"]), str(data["reason"])))
         elif name != "end":
             trace.decisions.append(TraceEvent(time, node, name, data))
     return trace

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from experiments.captures.datagrams import is_capture, read_capture
 from protocols.errors import ConfigError, UsageError
+from topologies.input_file import read_bytes
 
 __all__ = ["LossRecord", "read_record"]
 
@@ -12,6 +13,8 @@ __all__ = ["LossRecord", "read_record"]
 _SENDER_KINDS = (1, 2, 3)
 _VERSION = 1
 _SHORTEST = 12
+_LARGEST = 4_000_000_000
+_MOST_PACKETS = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ def read_record(path: Path, source: int | None = None) -> LossRecord:
     or ConfigError for an unreadable or invalid file.
     """
     try:
-        data = path.read_bytes()
+        data = read_bytes(path, _LARGEST)
     except OSError as error:
         raise UsageError(f"{path}: can't be read ({error.strerror})") from error
     record = _captured(path, source) if is_capture(data) else _written(path, data, source)
@@ -62,13 +65,14 @@ class _Stream:
         self.packets = 0
         self._first = self._latest = 0
 
-    def add(self, sequence: int) -> None:
-        """Record a received sequence number."""
+    def add(self, sequence: int) -> int:
+        """Record a received sequence number; return how many numbers it adds to the stream."""
+        known = len(self.received)
         self.packets += 1
         if not self.received:
             self._first = self._latest = sequence
             self.received.append(1)
-            return
+            return 1
         ahead = (sequence - self._latest) & 0xFFFF
         place = len(self.received) - 1 + (ahead if ahead < 0x8000 else ahead - 0x10000)
         if ahead < 0x8000:
@@ -76,16 +80,20 @@ class _Stream:
             self._latest = sequence
         if place >= 0:
             self.received[place] = 1
+        return len(self.received) - known
 
 
 def _captured(path: Path, source: int | None) -> LossRecord:
     streams: dict[tuple[int, int, str], _Stream] = {}
+    total = 0
     for datagram in read_capture(path):
         data = datagram.payload
         if len(data) < _SHORTEST or data[0] >> 4 != _VERSION or data[0] & 15 not in _SENDER_KINDS:
             continue
         key = int.from_bytes(data[4:8]), int.from_bytes(data[8:10]), datagram.source
-        streams.setdefault(key, _Stream()).add(int.from_bytes(data[2:4]))
+        total += streams.setdefault(key, _Stream()).add(int.from_bytes(data[2:4]))
+        if total > _MOST_PACKETS:
+            raise ConfigError(f"{path}: its sequence numbers span more than {_MOST_PACKETS:,} packets, which is the limit")
     found = {key: stream for key, stream in streams.items() if source in (None, key[0])}
     if not found:
         known = ", ".join(dict.fromkeys(str(node) for node, _, _ in streams)) or "none"

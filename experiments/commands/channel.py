@@ -19,8 +19,10 @@ from experiments.scenario.validation_errors import complaint
 from protocols.errors import ConfigError, UsageError
 from topologies.channel_file import write_channel
 from topologies.channels import Channel, Loss
+from topologies.input_file import read_text
 from topologies.netem import Netem, netem_of
 from topologies.spec import LinkSpec
+from topologies.strict_yaml import parse_yaml
 
 __all__ = ["channel", "fit", "show"]
 
@@ -149,7 +151,7 @@ def _rows(what: str, device: str) -> Iterator[tuple[str, Netem]]:
 
 def _mapping(path: Path) -> dict[str, Any]:
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        data = parse_yaml(read_text(path))
     except (OSError, UnicodeDecodeError, yaml.YAMLError):
         return {}
     return data if isinstance(data, dict) else {}
@@ -157,7 +159,7 @@ def _mapping(path: Path) -> dict[str, Any]:
 
 def _parsed(text: str) -> Any:
     try:
-        return yaml.safe_load(text)
+        return parse_yaml(text)
     except yaml.YAMLError as error:
         raise ConfigError(
             f"channel: {text!r} is neither a file nor a channel like 1% or {{model: bernoulli, p: 1%}}"

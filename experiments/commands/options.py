@@ -1,5 +1,6 @@
 """Options that several commands share, and how their values become parameters."""
 
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -8,9 +9,11 @@ import typer
 from experiments.scenario.protocol_choice import ProtocolChoice
 from protocols.errors import ConfigError, UsageError
 
-__all__ = ["Group", "Iface", "Json", "Master", "NodeId", "Remote", "ScenarioFile", "check_node", "norm_config"]
+__all__ = ["Group", "Iface", "Json", "Master", "NodeId", "Remote", "ScenarioFile", "check_node", "norm_config", "seconds"]
 
 HIGHEST_NODE = 0xFFFFFFFE
+LONGEST = 1e9
+"""Seconds, 31 years."""
 
 Group: TypeAlias = Annotated[str, typer.Option("--group", help="Multicast address and port.", metavar="ADDR:PORT")]
 Iface: TypeAlias = Annotated[
@@ -36,6 +39,15 @@ def check_node(node: int | None) -> None:
     """0 and 2**32 - 1 have a meaning of their own in NORM."""
     if node is not None and not 0 < node <= HIGHEST_NODE:
         raise UsageError(f"--node: value {node!r} is not allowed; a whole number from 1 to {HIGHEST_NODE}")
+
+
+def seconds(option: str, value: float | None) -> float:
+    """Return the seconds of an option that takes a number of them; infinity if it was not given."""
+    if value is None:
+        return inf
+    if not 0 <= value <= LONGEST:
+        raise UsageError(f"{option}: value {value!r} is not allowed; seconds, from 0 to {LONGEST:.0f}")
+    return value
 
 
 def norm_config(**given: Any) -> Any:

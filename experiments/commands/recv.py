@@ -3,13 +3,12 @@
 import os
 import secrets
 import time
-from math import inf
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from experiments.commands.options import HIGHEST_NODE, Group, Iface, Json, NodeId, check_node, norm_config
+from experiments.commands.options import HIGHEST_NODE, Group, Iface, Json, NodeId, check_node, norm_config, seconds
 from experiments.output.transfer_reporter import TransferReporter, TransferStatus, file_row, summary
 from experiments.running.files import Folder, Stored
 from experiments.running.live import Live, live
@@ -32,8 +31,8 @@ def recv(
     node: NodeId = None,
     count: Annotated[int | None, typer.Option(help="End after so many files.", min=1, metavar="N")] = None,
     timeout: Annotated[
-        float, typer.Option(help="End after so many seconds.  (default: never)", min=0, metavar="S", show_default=False)
-    ] = inf,
+        float | None, typer.Option(help="End after so many seconds.  (default: never)", metavar="S", show_default=False)
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files of the same name.")] = False,
     as_json: Json = False,
 ) -> int:
@@ -43,11 +42,12 @@ def recv(
     Exit code 0: everything asked for arrived; 1: not; 130: interrupted.
     """
     check_node(node)
+    longest = seconds("--timeout", timeout)
     norm = protocol("norm")
     with live(norm.codec(), group, iface, 1, secrets.randbits(64)) as session:
         own = node or _own_node(session)
         place = Node(norm, norm_config(), own, machine.Group(group))
-        return _Receiving(session, place, directory, force=force, count=count, as_json=as_json).run(timeout)
+        return _Receiving(session, place, directory, force=force, count=count, as_json=as_json).run(longest)
 
 
 def _own_node(session: Live) -> int:

@@ -11,6 +11,7 @@ import typer
 from experiments.commands.options import Json, Master, Remote
 from experiments.output import tables
 from experiments.output.extras import need
+from experiments.scenario.suggestion import one_of
 from protocols.errors import UsageError
 
 __all__ = ["report_command"]
@@ -77,7 +78,7 @@ def report_command(
         written.append(target)
     known = {figure.name: figure for figure in contents.figures}
     if only is not None and only not in known:
-        raise UsageError(f"--only: value {only!r} is not allowed; one of {', '.join(known)}")
+        raise UsageError(f"--only: value {only!r} is not allowed; {one_of(only, known)}")
     if figures or only:
         with tables.working("drawing figures"):
             written += save([known[only]] if only else contents.figures, folder / "figures")

@@ -9,6 +9,8 @@ from rich.table import Table
 
 from experiments.commands.options import Json
 from experiments.output import tables
+from experiments.output.safe_text import csv_cell
+from experiments.scenario.suggestion import one_of
 from protocols.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,7 +31,10 @@ def results_command(
     version: Annotated[
         str | None, typer.Option(help="Another version of the code than the last.", metavar="V", show_default=False)
     ] = None,
-    csv: Annotated[Path | None, typer.Option(help="Into a CSV file.", metavar="FILE", show_default=False)] = None,
+    csv: Annotated[
+        Path | None,
+        typer.Option(help="Into a CSV file; text like a formula gets an apostrophe.", metavar="FILE", show_default=False),
+    ] = None,
     compact: Annotated[bool, typer.Option("--compact", help="First put the sweep's many files together to few.")] = False,
     master: Annotated[str, typer.Option(help="Where Spark runs.", metavar="MASTER")] = "local[*]",
     as_json: Json = False,
@@ -47,7 +52,7 @@ def results_command(
     from experiments.sweep.store.query import DATASETS, rows
 
     if dataset not in DATASETS:
-        raise UsageError(f"--dataset: value {dataset!r} is not allowed; one of {', '.join(DATASETS)}")
+        raise UsageError(f"--dataset: value {dataset!r} is not allowed; {one_of(dataset, DATASETS)}")
     wanted = version or latest_version(folder)
     with tables.working(f"reading {folder}"):
         spark = session(master, folder / "spark.log")
@@ -70,7 +75,7 @@ def _give(found: "DataFrame", csv: Path | None, as_json: bool) -> int:
     frame: Any = found.toPandas()
     if csv is not None:
         try:
-            frame.to_csv(csv, index=False)
+            frame.map(csv_cell).to_csv(csv, index=False)
         except OSError as error:
             raise UsageError(f"--csv: value {str(csv)!r} is not allowed; it can't be written ({error.strerror})") from error
         typer.echo(f"{csv}: {len(frame)} rows", err=True)

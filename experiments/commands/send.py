@@ -3,16 +3,15 @@
 import os
 import secrets
 import time
-from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from experiments.commands.options import Group, Iface, Json, NodeId, check_node, norm_config
+from experiments.commands.options import Group, Iface, Json, NodeId, check_node, norm_config, seconds
 from experiments.output.transfer_reporter import TransferReporter, TransferStatus, file_row, summary
 from experiments.running.files import FileSource, Hasher
-from experiments.running.live import Live, live
+from experiments.running.live import FINISHED, Live, live
 from experiments.running.program import Job, Node, SenderProgram
 from protocols import machine
 from protocols.machine import Content, Event
@@ -20,6 +19,8 @@ from protocols.registry import protocol
 from topologies.units import format_duration, format_rate, format_size
 
 __all__ = ["send"]
+
+UNKNOWN_DIGEST = "(not hashed in time)"
 
 
 def send(
@@ -42,8 +43,8 @@ def send(
     robust: Annotated[int, typer.Option(help="How often the end is announced.", metavar="N")] = 20,
     ttl: Annotated[int, typer.Option(help="Routers the packets may pass, plus one.", min=0, max=255, metavar="N")] = 1,
     timeout: Annotated[
-        float, typer.Option(help="Give up after so many seconds.  (default: never)", metavar="S", show_default=False)
-    ] = inf,
+        float | None, typer.Option(help="Give up after so many seconds.  (default: never)", metavar="S", show_default=False)
+    ] = None,
     as_json: Json = False,
 ) -> int:
     """Send files to a multicast group by NORM, until no receiver requests repairs any more.
@@ -63,12 +64,13 @@ def send(
         robust=robust,
     )
     check_node(node)
+    longest = seconds("--timeout", timeout)
     sources = [FileSource(path) for path in files]
     norm = protocol("norm")
     with live(norm.codec(), group, iface, ttl, secrets.randbits(64)) as session:
         instance = secrets.randbelow(0xFFFF) + 1
         place = Node(norm, config, node or session.address_number, machine.Group(group), instance)
-        return _Sending(session, place, sources, as_json).run(timeout)
+        return _Sending(session, place, sources, as_json).run(longest)
 
 
 class _Sending:
@@ -81,16 +83,16 @@ class _Sending:
         self.says = TransferReporter("sending", as_json, self._measure)
 
     def run(self, timeout: float) -> int:
-        hasher = Hasher()
+        begin, hasher = time.monotonic(), Hasher()
         digests = [hasher.hash(os.open(source.path, os.O_RDONLY | os.O_CLOEXEC)) for source in self.sources]
         with self.says:
             self.session.every(0.2, self.says.tick)
             ending = self.session.play(self.program, timeout)
-        rows = [
-            file_row(source.path.name, source.size, digest.result())
-            for source, digest in zip(self.sources, digests, strict=True)
-        ]
+        if ending.word != FINISHED:
+            hasher.stop()
+        found = hasher.results(digests, timeout - (time.monotonic() - begin))
         hasher.close()
+        rows = [file_row(source.path.name, source.size, digest) for source, digest in zip(self.sources, found, strict=True)]
         ok = self.program.finished() and not self.program.failures
         self._conclude(ok, ending.word, rows, ending.seconds)
         return 130 if ending.interrupted else int(not ok)
@@ -117,7 +119,7 @@ class _Sending:
             self.says.object("summary", **last)
             return
         for row in rows:
-            self.says.line(f"{row['sha256']}  {row['name']}  {format_size(row['size'])}")
+            self.says.line(f"{row['sha256'] or UNKNOWN_DIGEST}  {row['name']}  {format_size(row['size'])}")
         for failure in self.program.failures:
             self.says.line(f"failed: {failure}")
         what = f"{last['objects']} files, {format_size(last['bytes'])}"

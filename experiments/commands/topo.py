@@ -1,5 +1,6 @@
 """`mcastlab topo`: the network of a scenario as a drawing, or in the words of another emulator."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -38,22 +39,60 @@ def topo(
     """
     if not (svg or mininet or core or kathara):
         raise UsageError("topo: nothing to write; name --svg FILE, --mininet FILE.py, --core FILE.xml or --kathara DIR")
+    _check_outputs({"--svg": svg, "--mininet": mininet, "--core": core, "--kathara": kathara})
     wanted = load(scenario, sets or ())
     topology = wanted.build_topology()
+    drawing, exports = None, list[tuple[str, dict[Path, str], list[str]]]()
     if svg is not None:
         traffic = None if run is None else read_measured_traffic(run, topology)
         title = wanted.name if run is None else f"{wanted.name}: loss and load of a run"
-        write_drawing(svg, draw_topology(topology, title, traffic).svg())
+        drawing = draw_topology(topology, title, traffic).svg()
     if mininet is not None:
         text, missing = mininet_script(topology, wanted.name, str(mininet))
-        _export("--mininet", {mininet: text}, missing)
+        exports.append(("--mininet", {mininet: text}, missing))
     if core is not None:
         text, missing = core_xml(topology, wanted.name)
-        _export("--core", {core: text}, missing)
+        exports.append(("--core", {core: text}, missing))
     if kathara is not None:
         files, missing = kathara_lab(topology, wanted.name)
-        _export("--kathara", {kathara / name: text for name, text in files.items()}, missing)
+        exports.append(("--kathara", {kathara / name: text for name, text in files.items()}, missing))
+    if svg is not None and drawing is not None:
+        write_drawing(svg, drawing)
+    for option, contents, missing in exports:
+        _export(option, contents, missing)
     return 0
+
+
+def _check_outputs(outputs: dict[str, Path | None]) -> None:
+    """Raise UsageError if two outputs are the same, or one could not be written; nothing is written yet."""
+    named: dict[Path, str] = {}
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        refused = f"{option}: value {str(path)!r} is not allowed; "
+        other = named.setdefault(path.absolute(), option)
+        if other != option:
+            raise UsageError(f"{refused}{other} writes there")
+        try:
+            problem = _problem(path, option)
+        except OSError as error:
+            problem = str(error.strerror)
+        if problem:
+            raise UsageError(f"{refused}it can't be written ({problem})")
+
+
+def _problem(path: Path, option: str) -> str:
+    """Return why an output can't be written at `path`; "" if it can, as far as is known before."""
+    if option == "--svg" and not path.parent.is_dir():
+        return f"there is no folder {path.parent}"
+    if path.exists():
+        if path.is_dir() != (option == "--kathara"):
+            return "is a folder" if path.is_dir() else "not a folder"
+        return "" if os.access(path, os.W_OK) else "no permission"
+    parent = next(parent for parent in path.absolute().parents if parent.exists())
+    if not parent.is_dir():
+        return f"{parent} is not a folder"
+    return "" if os.access(parent, os.W_OK | os.X_OK) else f"no permission in {parent}"
 
 
 def _export(option: str, files: dict[Path, str], missing: list[str]) -> None:

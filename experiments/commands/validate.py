@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["validate_command"]
 
+MOST_EFFORT = 1000
+
 
 def validate_command(
     *,
@@ -39,6 +41,8 @@ def validate_command(
     Until all is measured, --out keeps what is so far in FILE.part.
     Exit code 0: all agree; 1: some differ; 2: bad input; 130: interrupted.
     """
+    if not 0 < effort <= MOST_EFFORT:
+        raise UsageError(f"--effort: value {effort!r} is not allowed; more than 0, at most {MOST_EFFORT}")
     # The simulator is loaded here alone: it takes longer than other commands should take to start.
     from experiments.validation.families import select, validate
     from experiments.validation.measurement_log import MeasurementLog

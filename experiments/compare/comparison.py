@@ -10,6 +10,7 @@ from experiments.running.run import run
 from experiments.scenario.protocol_choice import ProtocolChoice
 from experiments.scenario.protocol_modules import find_protocol, protocol_names, resolve
 from experiments.scenario.scenario import Scenario
+from experiments.scenario.suggestion import one_of
 from protocols.errors import UsageError
 
 __all__ = ["METRICS", "Comparison", "collate", "compare", "variants"]
@@ -59,7 +60,7 @@ def variants(
         raise UsageError(f"--protocols: value {','.join(protocols)!r} is not allowed; at least two, all different")
     for name in special:
         if name not in wanted:
-            raise UsageError(f"--with: value {name!r} is not allowed; one of {', '.join(wanted)}")
+            raise UsageError(f"--with: value {name!r} is not allowed; {one_of(name, wanted)}")
     return {name: _variant(scenario.protocol, name, module, special.get(name, {})) for name, module in wanted.items()}
 
 

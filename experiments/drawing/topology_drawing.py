@@ -10,6 +10,7 @@ from experiments.drawing.svg import Drawing
 from experiments.drawing.topology_layout import Places, place_nodes
 from protocols.errors import ConfigError, UsageError
 from topologies.channels import Perfect
+from topologies.input_file import read_text
 from topologies.spec import LinkSpec, Topology
 from topologies.units import format_duration, format_rate
 
@@ -17,6 +18,7 @@ __all__ = ["MOST_NODES", "MeasuredTraffic", "draw_topology", "read_measured_traf
 
 MOST_NODES = 400
 _MOST_LABELS = 40
+_LARGEST_RESULT = 100_000_000
 _MOST_MEMBERS = 12
 _MARGIN_X, _MARGIN_Y = 70.0, 84.0
 _GAP = 4.0
@@ -37,12 +39,12 @@ def read_measured_traffic(run: Path, topology: Topology) -> MeasuredTraffic:
     """Read the traffic of a run's folder; UsageError if there is no result, or one of another topology."""
     path = run / "result.json" if run.is_dir() else run
     try:
-        result = json.loads(path.read_text(encoding="utf-8"))
+        result = json.loads(read_text(path, _LARGEST_RESULT))
         rows = [row for row in result["metrics"]["impairments"] if "offered" in row]
         receivers = {row["name"]: float(row["loss"]) for row in result["receivers"]}
     except OSError as error:
         raise UsageError(f"--run: {path} can't be read ({error.strerror}); mcastlab run SCENARIO.yaml --out RUN") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise UsageError(f"--run: {path} is not a result of a run") from error
     names = {f"{near}-{far}": (near, far) for near, far, _ in topology.links}
     strange = [row["link"] for row in rows if row["link"] not in names]

@@ -75,9 +75,7 @@ class BlockRequest:
         return self.object.has_missing(self.block, self.sources)
 
 
-def block_requests(
-    requested: RequestedRepairs, objects: dict[int, ObjectView], budget: DetailBudget
-) -> Iterator[BlockRequest]:
+def block_requests(requested: RequestedRepairs, objects: dict[int, ObjectView], budget: DetailBudget) -> Iterator[BlockRequest]:
     """Yield the requested blocks of known objects, as many as the budget of work allows."""
     for request in _block_requests(requested, objects, budget):
         if not budget.work(1):

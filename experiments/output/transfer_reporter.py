@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
 
+from experiments.output.safe_text import printable
 from protocols.machine import Event
 
 __all__ = ["TransferReporter", "TransferStatus", "file_row", "summary"]
@@ -66,11 +67,11 @@ class TransferReporter:
         print(json.dumps({"event": event, **values}), flush=True)  # noqa: T201 this is the command's output
 
     def line(self, text: str) -> None:
-        """Write one text line on stdout, unless in JSON mode."""
+        """Write one text line on stdout with control characters escaped, unless in JSON mode."""
         if not self.as_json:
             going_on = self._bar.live.is_started
             self._bar.stop()
-            print(text, flush=True)  # noqa: T201 this is the command's output
+            print(printable(text), flush=True)  # noqa: T201 this is the command's output
             if going_on:
                 self._bar.start()
 
@@ -90,8 +91,8 @@ def _plain(event: Event) -> dict[str, Any]:
     return {key: value.decode(errors="replace") if isinstance(value, bytes) else value for key, value in values.items()}
 
 
-def file_row(name: str, size: int, sha256: str) -> dict[str, Any]:
-    """Return the entry of a file in the summary."""
+def file_row(name: str, size: int, sha256: str | None) -> dict[str, Any]:
+    """Return the entry of a file in the summary; `sha256` is None if there was no time to hash it."""
     return {"name": name, "size": size, "sha256": sha256}
 
 

@@ -7,12 +7,14 @@ replace anything, and hashed in a thread of its own.
 import os
 import secrets
 import tempfile
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import count
+from math import inf
 from pathlib import Path
+from threading import Event
 
 from experiments.running.names import safe_name
 from protocols.errors import UsageError
@@ -60,25 +62,44 @@ class Hasher:
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, "sha256")
+        self._stopped = Event()
 
     def hash(self, fd: int) -> "Future[str]":
         """The digest of a whole open file; the file is closed afterwards."""
-        return self._pool.submit(_sha256_and_close, fd)
+        return self._pool.submit(self._sha256_and_close, fd)
+
+    def stop(self) -> None:
+        """Give up hashing now; digests that are not ready raise CancelledError."""
+        self._stopped.set()
+
+    def results(self, digests: "Sequence[Future[str]]", seconds: float) -> list[str | None]:
+        """Wait at most so many seconds for digests; None for those that are not ready then."""
+        if seconds < inf:
+            wait(digests, max(seconds, 0.0))
+            self.stop()
+        found: list[str | None] = []
+        for digest in digests:
+            try:
+                found.append(digest.result())
+            except CancelledError:
+                found.append(None)
+        return found
 
     def close(self) -> None:
         """Wait for what was begun."""
         self._pool.shutdown()
 
-
-def _sha256_and_close(fd: int) -> str:
-    total, offset = sha256(), 0
-    try:
-        while piece := os.pread(fd, READ, offset):
-            total.update(piece)
-            offset += len(piece)
-    finally:
-        os.close(fd)
-    return total.hexdigest()
+    def _sha256_and_close(self, fd: int) -> str:
+        total, offset = sha256(), 0
+        try:
+            while piece := os.pread(fd, READ, offset):
+                if self._stopped.is_set():
+                    raise CancelledError
+                total.update(piece)
+                offset += len(piece)
+        finally:
+            os.close(fd)
+        return total.hexdigest()
 
 
 class _Spool:

@@ -15,8 +15,10 @@ from protocols.hosting import PortsHost
 from protocols.machine import Codec
 from protocols.rng import Rng
 
-__all__ = ["Ending", "Live", "Player", "live"]
+__all__ = ["FINISHED", "Ending", "Live", "Player", "live"]
 
+FINISHED = "finished"
+"""Word of an ending that the program itself decided."""
 BROADCAST = 0xFFFFFFFF
 
 
@@ -56,7 +58,7 @@ class Live:
         """The interface's IPv4 address as a number: where node ids come from."""
         return int(IPv4Address(self.host.address))
 
-    def stop(self, word: str = "finished") -> None:
+    def stop(self, word: str = FINISHED) -> None:
         """End `play`; the first word counts."""
         self._word = self._word or word
         self.loop.stop()

@@ -6,16 +6,20 @@ from typing import Any
 
 import yaml
 
+from experiments.scenario.validation_errors import shown
 from protocols.errors import ConfigError, UsageError
-from topologies.strict_yaml import parse_yaml
+from topologies.input_file import read_text
+from topologies.strict_yaml import DEPTH_LIMIT, parse_yaml
 
 __all__ = ["override", "put", "read_yaml"]
+
+_LONGEST_INDEX = 9
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file; a fault is one line with file, line and column."""
     try:
-        data = parse_yaml(path.read_text(encoding="utf-8"))
+        data = parse_yaml(read_text(path))
     except OSError as error:
         raise UsageError(f"{path}: can't be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
@@ -39,11 +43,13 @@ def override(data: dict[str, Any], sets: Iterable[str]) -> None:
         path, equals, text = item.partition("=")
         keys = path.split(".")
         if not equals or not all(keys):
-            raise UsageError(f"--set: {item!r} is not allowed; it reads key.path=value, like topology.link.loss=5%")
+            raise UsageError(f"--set: {shown(item)} is not allowed; it reads key.path=value, like topology.link.loss=5%")
+        if len(keys) > DEPTH_LIMIT:
+            raise UsageError(f"--set: {shown(item)} is not allowed; a path has at most {DEPTH_LIMIT} keys")
         try:
             value = parse_yaml(text)
         except yaml.YAMLError as error:
-            raise UsageError(f"--set: {item!r} is not allowed; the value is not YAML ({_where(error)})") from error
+            raise UsageError(f"--set: {shown(item)} is not allowed; the value is not YAML ({_where(error)})") from error
         put(data, keys, value, item)
 
 
@@ -59,8 +65,9 @@ def put(data: Any, keys: list[str], value: object, item: str) -> None:
 
 
 def _index(data: object, key: str, item: str) -> int:
+    refused = f"--set: {shown(item)} is not allowed; "
     if not isinstance(data, list):
-        raise UsageError(f"--set: {item!r} is not allowed; above {key!r} stands the value {data!r}, which has no keys")
-    if not key.isdecimal() or int(key) >= len(data):
-        raise UsageError(f"--set: {item!r} is not allowed; {key!r} is not one of the list's items 0 to {len(data) - 1}")
+        raise UsageError(f"{refused}above {shown(key)} stands the value {shown(data)}, which has no keys")
+    if not key.isdecimal() or len(key) > _LONGEST_INDEX or int(key) >= len(data):
+        raise UsageError(f"{refused}{shown(key)} is not one of the list's items 0 to {len(data) - 1}")
     return int(key)

@@ -9,6 +9,8 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from experiments.scenario.protocol_modules import ProtocolModule, find_protocol, protocol_names
+from experiments.scenario.suggestion import did_you_mean, one_of
+from experiments.scenario.validation_errors import shown
 from protocols.errors import ConfigError
 from protocols.settings import Setting, setting_of
 from protocols.spec import ProtocolSpec
@@ -52,15 +54,16 @@ class ProtocolChoice:
             return value
         named = isinstance(value, dict) and any(isinstance(value.get(key), str) for key in ("name", "module"))
         if not isinstance(value, dict) or not named:
-            shown = value.get("name") if isinstance(value, dict) else value
+            found = value.get("name") if isinstance(value, dict) else value
             key = "protocol.name" if isinstance(value, dict) else "protocol"
             allowed = ", ".join(protocol_names())
-            raise ConfigError(f"{key}: value {shown!r} is not allowed; it names a protocol: {allowed}; or a module")
+            raise ConfigError(f"{key}: value {shown(found)} is not allowed; it names a protocol: {allowed}; or a module")
         given = {key: item for key, item in value.items() if key not in ("name", "module")}
         if value.get("module"):
             return cls._of_module(value["module"], value.get("name"), given)
-        if value["name"] not in protocol_names():
-            raise ConfigError(f"protocol.name: value {value['name']!r} is not allowed; one of {', '.join(protocol_names())}")
+        names = protocol_names()
+        if value["name"] not in names:
+            raise ConfigError(f"protocol.name: value {shown(value['name'])} is not allowed; {one_of(value['name'], names)}")
         return cls.of(value["name"], given)
 
     @classmethod
@@ -79,8 +82,8 @@ class ProtocolChoice:
         known = {item.name: setting_of(item) for item in fields(kind)}
         for key, item in given.items():
             if key not in known:
-                allowed = ", ".join(("name", *known))
-                raise ConfigError(f"protocol.{key}: value {item!r} is not allowed; unknown key, known here: {allowed}")
+                allowed = ", ".join(("name", *known)) + did_you_mean(key, known)
+                raise ConfigError(f"protocol.{key}: value {shown(item)} is not allowed; unknown key, known here: {allowed}")
         read = {key: _read(key, item, known[key]) for key, item in given.items()}
         try:
             return cls(name, kind(**read), module)

@@ -15,6 +15,7 @@ from protocols import registry
 from protocols.errors import ConfigError
 from protocols.settings import Setting
 from protocols.spec import ProtocolSpec
+from topologies.input_file import read_bytes
 
 __all__ = ["GROUP", "ProtocolModule", "find_protocol", "protocol_names", "provide", "resolve", "resolve_in", "source_of"]
 
@@ -89,7 +90,7 @@ def _read(reference: str) -> bytes:
     if reference in _provided:
         return _provided[reference]
     try:
-        return Path(reference).read_bytes()
+        return read_bytes(Path(reference))
     except OSError as error:
         raise ConfigError(f"protocol.module: value {reference!r} is not allowed; can't be read ({error.strerror})") from error
 

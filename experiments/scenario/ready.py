@@ -4,11 +4,13 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+from experiments.scenario.validation_errors import shown
 from protocols.errors import UsageError
 
 __all__ = ["FOLDER", "ReadyScenario", "find_scenario", "ready_scenarios"]
 
 FOLDER = Path(__file__).parents[1] / "scenarios"
+LONGEST_NAME = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +44,17 @@ def find_scenario(wanted: Path | str, folder: Path = Path()) -> Path:
     UsageError with the nearest names when there is neither. A path with a suffix is returned whether or not it exists.
     """
     path = folder / wanted
-    if path.is_file() or path.suffix:
-        return path
+    try:
+        if path.is_file() or path.suffix:
+            return path
+        if path.exists():
+            raise UsageError(f"{path}: can't be read ({'is a folder' if path.is_dir() else 'not a regular file'})")
+    except OSError as error:
+        raise UsageError(f"scenario: value {shown(str(path))} is not allowed; {error.strerror}") from error
     ready = ready_scenarios()
     name = Path(wanted).as_posix()
     if name in ready:
         return ready[name].path
-    near = get_close_matches(name, ready, 3, 0.5)
+    near = get_close_matches(name, ready, 3, 0.5) if len(name) <= LONGEST_NAME else []
     hint = f"near: {', '.join(near)}" if near else "mcastlab scenarios lists them"
-    raise UsageError(f"scenario: value {name!r} is not allowed; neither a file nor a ready one ({hint})")
+    raise UsageError(f"scenario: value {shown(name)} is not allowed; neither a file nor a ready one ({hint})")

@@ -48,13 +48,15 @@ class Scenario(BaseModel):
     topology: AnyTopology = Field(description="hosts, switches and links; or {file: net.yaml}")
     protocol: ProtocolChoice = Field(description="protocol by its name, or {module: mine.py}, and its parameters")
     workload: Workloads = Field(description="what is sent: one workload or a list")
-    traffic: tuple[AnyTraffic, ...] = Field(default=(), description="cross traffic beside the session; simulator only")
-    receivers: tuple[Attendance, ...] = Field(default=(), description="receivers that join late or leave early")
+    traffic: tuple[AnyTraffic, ...] = Field(
+        default=(), fail_fast=True, description="cross traffic beside the session; simulator only"
+    )
+    receivers: tuple[Attendance, ...] = Field(default=(), fail_fast=True, description="receivers that join late or leave early")
     nodes: dict[str, NodeChoice] = Field(
         default_factory=dict, description="what runs on hosts: others' programs beside our own; emulation only"
     )
     duration: Duration = Field(default=60.0, gt=0.0, description="the run ends then at the latest")
-    faults: tuple[Fault, ...] = Field(default=(), description="what goes wrong, and when")
+    faults: tuple[Fault, ...] = Field(default=(), fail_fast=True, description="what goes wrong, and when")
     wire: Literal["objects", "bytes"] = Field(
         default="objects", description="simulator: hand message objects on, or encode and decode them at each link"
     )
@@ -176,6 +178,8 @@ def read(path: Path | str, sets: Iterable[str] = (), seed: int | None = None) ->
     """The plain values of a scenario file or a ready scenario, with replacements as for `load`."""
     path = find_scenario(path)
     data = read_yaml(path)
+    if "scenario" in data and "topology" not in data:
+        raise ConfigError(f"{path}: is a sweep and no scenario; run it with: mcastlab sweep {path}")
     override(data, sets)
     complete(data, path)
     if seed is not None:

@@ -7,9 +7,10 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from experiments.scenario.suggestion import did_you_mean
 from protocols.errors import ConfigError
 
-__all__ = ["complaint", "validated"]
+__all__ = ["complaint", "shown", "validated"]
 
 LONGEST_VALUE = 80
 Model = TypeVar("Model", bound=BaseModel)
@@ -42,9 +43,15 @@ def complaint(error: ValidationError, data: object, schema: Mapping[str, Any]) -
         tagged = ".".join((*path, context["discriminator"].strip("'")))
         if kind == "union_tag_not_found":
             return f"{tagged}: is missing; one of {_keys(schema, data, path)}"
-        return f"{tagged}: value {context['tag']!r} is not allowed; one of {context['expected_tags']}"
-    known = kind == "extra_forbidden" and f"unknown key, known here: {_keys(schema, data, path[:-1])}"
-    return f"{'.'.join(path) or 'scenario'}: value {_shown(item['input'])} is not allowed; {known or _allowed(item)}"
+        tags = str(context["expected_tags"])
+        near = did_you_mean(context["tag"], re.findall("'([^']*)'", tags))
+        return f"{tagged}: value {shown(context['tag'])} is not allowed; one of {tags}{near}"
+    allowed = _unknown_key(path[-1], _keys(schema, data, path[:-1])) if kind == "extra_forbidden" else _allowed(item)
+    return f"{'.'.join(path) or 'scenario'}: value {shown(item['input'])} is not allowed; {allowed}"
+
+
+def _unknown_key(key: str, known: str) -> str:
+    return f"unknown key, known here: {known}{did_you_mean(key, known.split(', '))}"
 
 
 def _path(item: ErrorDetails, data: object) -> tuple[str, ...]:
@@ -60,7 +67,8 @@ def _path(item: ErrorDetails, data: object) -> tuple[str, ...]:
     return tuple(path)
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """Return the value as Python writes it, shortened."""
     text = repr(value)
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 3] + "..."
 

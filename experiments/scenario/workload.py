@@ -5,7 +5,7 @@ A new kind of workload is one more class here and one more member of `AnyWorkloa
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field
 
 from topologies.units import Duration, Size
 
@@ -57,6 +57,7 @@ def _listed(value: Any) -> Any:
 
 Workloads: TypeAlias = Annotated[
     tuple[AnyWorkload, ...],
+    FailFast(),
     BeforeValidator(_listed, json_schema_input_type=AnyWorkload | tuple[AnyWorkload, ...]),
     Field(min_length=1),
 ]

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from experiments.scenario.suggestion import one_of
 from experiments.sweep.spec.quantities import Value, number_of
 from protocols.errors import ConfigError
 
@@ -59,7 +60,7 @@ class Condition:
     def _check(self, node: ast.expr) -> None:
         if isinstance(node, (ast.Name, ast.Attribute)):
             if ast.unparse(node) not in self._names:
-                raise self._wrong(f"{ast.unparse(node)!r} is not an axis; one of {', '.join(self._names)}")
+                raise self._wrong(f"{ast.unparse(node)!r} is not an axis; {one_of(ast.unparse(node), self._names)}")
             return
         if not self._known(node):
             raise self._wrong(f"{ast.unparse(node)!r} is not supported; comparisons, and, or, not, in, + - * / are")

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from experiments.scenario.files import read_yaml
+from experiments.scenario.suggestion import one_of
 from experiments.scenario.validation_errors import validated
 from experiments.sweep.spec.conditions import Condition
 from experiments.sweep.spec.metrics import METRICS
@@ -91,7 +92,7 @@ class Axis(_Strict):
 
 def _metric(name: str) -> str:
     if name not in METRICS:
-        raise ValueError(f"no such metric; one of {', '.join(METRICS)}")
+        raise ValueError(f"no such metric; {one_of(name, METRICS)}")
     return name
 
 
@@ -223,7 +224,10 @@ class Sweep(_Strict):
 
 def load_sweep(path: Path) -> Sweep:
     """Read a sweep from a YAML file; ConfigError is one line with file, key, value and what is allowed."""
-    return validated(Sweep, read_yaml(path), path, sweep_schema)
+    data = read_yaml(path)
+    if "topology" in data and "scenario" not in data:
+        raise ConfigError(f"{path}: is a scenario and no sweep; run it with: mcastlab run {path}")
+    return validated(Sweep, data, path, sweep_schema)
 
 
 @cache
