@@ -35,7 +35,8 @@ def complaint(error: ValidationError, data: object, schema: Mapping[str, Any]) -
     `schema` is the JSON Schema of what was validated; it knows the keys allowed beside an unknown one.
     """
     found = [(_path(item, data), item) for item in error.errors(include_url=False)]
-    path, item = max(found, key=lambda pair: len(pair[0]))
+    # A key that is missing may be there with a typo, so an unknown one goes first.
+    path, item = max(found, key=lambda pair: (len(pair[0]), pair[1]["type"] == "extra_forbidden"))
     kind, context = item["type"], item.get("ctx", {})
     if kind == "missing":
         return f"{'.'.join(path)}: is missing; it has no default"

@@ -248,7 +248,7 @@ def test_items_of_a_list_are_replaced_by_number(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("name: [", "line 1, column 8: expected the node content, but found '<stream end>'"),
+        ("name: [", "line 2, column 1: did not find expected node content"),
         ("name: a\nname: b\n", "line 2, column 1: key 'name' appears twice"),
         ("- a\n", "a scenario is a mapping of keys to values, this is list"),
         ("", "a scenario is a mapping of keys to values, this is NoneType"),
@@ -277,7 +277,7 @@ def test_a_file_that_is_not_there_or_not_text_is_one_line(tmp_path: Path) -> Non
         ("topology.kind", "it reads key.path=value"),
         ("=5", "it reads key.path=value"),
         ("name.x=5", "above 'x' stands the value 'x', which has no keys"),
-        ("name=[", r"the value is not YAML \(line 1"),
+        ("name=[", r"the value is not YAML \(line 2"),
     ],
 )
 def test_a_bad_replacement_is_one_line(item: str, why: str) -> None:

@@ -1,0 +1,256 @@
+"""Bad files, options and names: one line that says what is wrong, exit code 2, and little time and memory."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiments.analysis.analysis_request import write_csv
+from experiments.cli import invoke
+from experiments.output.safe_text import csv_cell, printable
+from topologies.strict_yaml import VALUE_LIMIT
+
+SCENARIO = """name: x
+topology: {kind: lan, receivers: 2}
+protocol: {name: norm, rate: 10Mbit}
+workload: {kind: file, size: 10kB}
+"""
+SWEEP = "name: s\nscenario: ok.yaml\naxes: {seed: [1, 2]}\n"
+DIGITS = "9" * 6000
+LONGEST_LINE = 700
+MOST_SECONDS, MOST_MEGABYTES = 3.0, 200
+
+
+def bomb(levels: int, *, merged: bool = False) -> str:
+    """A scenario of a few lines whose aliases stand for ten times as many values on each level."""
+    lines = ["compare:", "  a0: &a0 {x: 1}"]
+    for level in range(1, levels):
+        below = [f"*a{level - 1}"] * 10
+        entries = f"<<: [{', '.join(below)}]" if merged else ", ".join(f"k{n}: {alias}" for n, alias in enumerate(below))
+        lines.append(f"  a{level}: &a{level} {{{entries}}}")
+    return SCENARIO + "\n".join(lines)
+
+
+HOSTILE_FILES = {
+    "aliases": (bomb(9), f"more than {VALUE_LIMIT:,} values, aliases included"),
+    "merge keys": (bomb(9, merged=True), f"more than {VALUE_LIMIT:,} values, aliases included"),
+    "an alias in itself": (SCENARIO + "faults: &a [*a]\n", "alias 'a' stands for a value it is part of"),
+    "many values": (SCENARIO + "faults: [" + "1," * VALUE_LIMIT + "]\n", f"more than {VALUE_LIMIT:,} values"),
+    "many faults": (
+        SCENARIO + "faults: [" + "1," * 190_000 + "]\n",
+        "faults.0: value 1 is not allowed; it should be a map",
+    ),
+    "a thousand million receivers": (
+        SCENARIO.replace("receivers: 2", "receivers: 1000000000"),
+        "topology.receivers: value 1000000000 is not allowed; it should be less than or equal to 2000000",
+    ),
+    "receivers as text": (SCENARIO.replace("receivers: 2", "receivers: 1e9"), "topology.receivers: value '1e9' is not allowed"),
+    "receivers on many switches": (
+        SCENARIO.replace("kind: lan, receivers: 2", "kind: chain, switches: 1000, receivers: 1000000"),
+        "1000000001 hosts, and 2000000 is the limit",
+    ),
+    "a key that is a list": (SCENARIO + "? [a, b]\n: 1\n", "line 5, column 3: a key is a list or a mapping"),
+    "a key that is a mapping": (SCENARIO + "faults: {{a: 1}: 2}\n", "line 5, column 10: a key is a list or a mapping"),
+    "a key that is a number": (SCENARIO + "compare: {1: {seed: 2}}\n", "compare.1: value 1 is not allowed"),
+    "lists in lists": (SCENARIO + "faults: " + "[" * 2000 + "]" * 2000, "nested more than 64 deep"),
+    "mappings in mappings": ("".join(" " * n + "a:\n" for n in range(2000)), "nested more than 64 deep"),
+    "an impossible date": (SCENARIO + "duration: 2020-13-45\n", "duration: value '2020-13-45' is not allowed"),
+    "a date": (SCENARIO + "duration: 2020-10-10\n", "duration: value '2020-10-10' is not allowed"),
+    "digits": (SCENARIO + f"seed: {DIGITS}\n", "line 5, column 7: 9999"),
+    "digits after 0x": (SCENARIO + f"seed: 0x{DIGITS}\n", "has 6002 digits, at most 100 are allowed"),
+    "digits in a duration": (SCENARIO + f"duration: '{DIGITS}'\n", "it is not a duration"),
+    "no digits": (SCENARIO + "seed: 0b_\n", "line 5, column 7: 0b_ is not allowed; it is no int"),
+    "a tag": (SCENARIO + "seed: !!int x\n", "line 5, column 7: x is not allowed; it is no int"),
+    "not a number": (SCENARIO + "duration: .nan\n", "duration: value nan is not allowed"),
+    "infinity": (SCENARIO + "duration: .inf\n", "duration: value inf is not allowed"),
+    "control characters": (SCENARIO + '"a\\e[31m": 1\n', "a\\x1b[31m: value 1 is not allowed"),
+    "a long key": (SCENARIO + "a" * 900 + ": 1\n", "aaa... value 1 is not allowed; unknown key"),
+    "an unknown key": (SCENARIO + "durration: 5\n", "unknown key, known here: name, seed"),
+    "a key with a typo": (SCENARIO + "durration: 5\n", "; did you mean 'duration'?"),
+    "a deep key with a typo": (SCENARIO.replace("receivers: 2", "recievers: 2"), "; did you mean 'receivers'?"),
+    "a setting with a typo": (
+        SCENARIO.replace("rate:", "ratte:"),
+        "; did you mean 'rate'?",
+    ),
+    "a protocol with a typo": (SCENARIO.replace("norm", "nrom"), "one of a, n1, n2, norm, srm; did you mean 'norm'?"),
+    "a topology with a typo": (SCENARIO.replace("lan", "lann"), "; did you mean 'lan'?"),
+    "a sweep": (SWEEP, "bad.yaml: is a sweep and no scenario; run it with: mcastlab sweep bad.yaml"),
+}
+GROUP = "239.1.1.1:6003"
+BAD_OPTIONS = {
+    "a deep path": (["run", "ok.yaml", "--set", ".".join(["a"] * 3000) + "=1"], "a path has at most 64 keys"),
+    "digits": (["run", "ok.yaml", "--set", f"seed={DIGITS}"], "has 6000 digits"),
+    "an index of digits": (
+        ["run", "ok.yaml", "--set", "capture=[a]", "--set", f"capture.{DIGITS}=1"],
+        "is not one of the list's items 0 to 0",
+    ),
+    "nesting": (["run", "ok.yaml", "--set", "faults=" + "[" * 2000], "nested more than 64 deep"),
+    "a complex key": (["run", "ok.yaml", "--set", "protocol={[a]: 1}"], "a key is a list or a mapping"),
+    "a device as scenario": (["run", "/dev/zero"], "/dev/zero: can't be read (not a regular file)"),
+    "a pipe as scenario": (["run", "pipe"], "pipe: can't be read (not a regular file)"),
+    "a pipe with a suffix": (["run", "pipe.yaml"], "pipe.yaml: can't be read (not a regular file)"),
+    "a folder as scenario": (["run", "."], "can't be read (is a folder)"),
+    "a long name": (["run", "a" * 5000], "File name too long"),
+    "a scenario with a typo": (["run", "lan-fil"], "near: lan-file"),
+    "a device as capture": (["inspect", "/dev/zero"], "/dev/zero: can't be read (not a regular file)"),
+    "a pipe as capture": (["inspect", "pipe"], "pipe: can't be read (not a regular file)"),
+    "a device as trace": (["ladder", "/dev/zero", "--svg", "x.svg"], "/dev/zero: can't be read (not a regular file)"),
+    "a pipe as trace": (["ladder", "pipe", "--svg", "x.svg"], "pipe: can't be read (not a regular file)"),
+    "a device as record": (["channel", "fit", "/dev/zero"], "/dev/zero: can't be read (not a regular file)"),
+    "a device as network": (["run", "ok.yaml", "--set", "topology={file: /dev/zero}"], "/dev/zero"),
+    "a pipe to send": (["send", "pipe", "--group", GROUP], "pipe: is not a file"),
+    "nan seconds to send": (["send", "ok.yaml", "--group", GROUP, "--timeout", "nan"], "--timeout: value nan"),
+    "negative seconds to send": (["send", "ok.yaml", "--group", GROUP, "--timeout", "-1"], "--timeout: value -1.0"),
+    "endless seconds to send": (["send", "ok.yaml", "--group", GROUP, "--timeout", "inf"], "--timeout: value inf"),
+    "nan seconds to receive": (
+        ["recv", "--dir", "in", "--group", GROUP, "--timeout", "nan"],
+        "--timeout: value nan",
+    ),
+    "negative seconds to receive": (["recv", "--dir", "in", "--group", GROUP, "--timeout", "-1"], "--timeout"),
+    "nan effort": (["validate", "--effort", "nan"], "--effort: value nan is not allowed; more than 0"),
+    "negative effort": (["validate", "--effort", "-1"], "--effort: value -1.0 is not allowed; more than 0"),
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with a scenario `ok.yaml` and two pipes that nobody writes to."""
+    monkeypatch.chdir(tmp_path)
+    Path("ok.yaml").write_text(SCENARIO, encoding="utf-8")
+    for name in ("pipe", "pipe.yaml"):
+        os.mkfifo(name)
+    return tmp_path
+
+
+def refused(arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Run a command that exits with 2 and one short line on stderr."""
+    assert invoke(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert expected in err
+    assert err.count("\n") == 1
+    assert err[:-1].isprintable()
+    assert len(err) <= LONGEST_LINE
+
+
+@pytest.mark.parametrize(("text", "expected"), HOSTILE_FILES.values(), ids=HOSTILE_FILES)
+def test_a_hostile_scenario_is_refused_in_one_line(text: str, expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("bad.yaml").write_text(text, encoding="utf-8")
+    refused(["run", "bad.yaml"], expected, capsys)
+
+
+@pytest.mark.parametrize(("arguments", "expected"), BAD_OPTIONS.values(), ids=BAD_OPTIONS)
+def test_a_bad_option_is_refused_in_one_line(arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+    refused(arguments, expected, capsys)
+
+
+def test_a_scenario_given_to_sweep_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    refused(["sweep", "ok.yaml"], "ok.yaml: is a scenario and no sweep; run it with: mcastlab run ok.yaml", capsys)
+
+
+@pytest.mark.parametrize("given", ["/dev/zero", "pipe"])
+def test_a_device_or_pipe_given_to_sweep_is_refused(given: str, capsys: pytest.CaptureFixture[str]) -> None:
+    refused(["sweep", given], f"{given}: can't be read (not a regular file)", capsys)
+
+
+def test_a_metric_with_a_typo_gets_the_nearest_one(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("sweep.yaml").write_text(SWEEP + "until: {metric: completion_tme, width: 0.1}\n", encoding="utf-8")
+    assert invoke(["sweep", "sweep.yaml"]) == 2
+    assert "; did you mean 'completion_time'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["aliases", "merge keys", "many values", "many faults", "a thousand million receivers"])
+def test_a_hostile_file_costs_little_time_and_memory(name: str) -> None:
+    Path("bad.yaml").write_text(HOSTILE_FILES[name][0], encoding="utf-8")
+    seconds, megabytes = cost(["run", "bad.yaml"])
+    assert seconds < MOST_SECONDS
+    assert megabytes < MOST_MEGABYTES
+
+
+MEASURED = """
+import resource, sys, time
+resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31))
+from experiments.cli import invoke
+invoke(sys.argv[1:])
+peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(time.process_time(), int(peak.split()[1]) / 1000)
+"""
+
+
+def cost(arguments: list[str]) -> tuple[float, float]:
+    """Run a command in a process of its own; returns its processor time in seconds and its peak memory in MB."""
+    done = subprocess.run([sys.executable, "-c", MEASURED, *arguments], capture_output=True, text=True, check=True, timeout=60)
+    seconds, megabytes = done.stdout.split()[-2:]
+    return float(seconds), float(megabytes)
+
+
+# -- traces ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("[" * 5000, "line 2 is not JSON"),
+        ("x" * 1_000_001, "line 2 has more than 1,000,000 characters"),
+        ('{"time": "soon", "node": "r1", "name": "end", "data": {}}', "is no whole trace"),
+        ('{"time": NaN, "node": "r1", "name": "end", "data": {}}', "is no whole trace"),
+        ("[1]", "is no whole trace"),
+        ('{"time": 1, "node": "r1", "name": "packet_sent", "data": {"packet": []}}', "is no whole trace"),
+    ],
+)
+def test_a_hostile_trace_is_refused(line: str, expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from sim.tracer import FORMAT
+
+    head = json.dumps({"format": FORMAT, "hosts": ["sender"]})
+    Path("trace.jsonl").write_text(f"{head}\n{line}\n", encoding="utf-8")
+    refused(["ladder", "trace.jsonl", "--svg", "x.svg"], expected, capsys)
+
+
+# -- outputs -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--svg", "a.svg", "--core", "ok.yaml/x.xml"], "--core: value 'ok.yaml/x.xml' is not allowed"),
+        (["--svg", "a.svg", "--mininet", "."], "--mininet: value '.' is not allowed; it can't be written (is a folder)"),
+        (["--svg", "a.svg", "--kathara", "ok.yaml"], "--kathara: value 'ok.yaml' is not allowed; it can't be written (not a"),
+        (["--mininet", "a.py", "--svg", "none/a.svg"], "--svg: value 'none/a.svg' is not allowed; it can't be written (there"),
+        (["--svg", "a.svg", "--core", "a.svg"], "--core: value 'a.svg' is not allowed; --svg writes there"),
+    ],
+)
+def test_topo_writes_nothing_if_one_output_cannot_be_written(
+    options: list[str], expected: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(folder.iterdir())
+    refused(["topo", "ok.yaml", *options], expected, capsys)
+    assert sorted(folder.iterdir()) == before
+
+
+def test_formulas_in_csv_are_text_and_can_be_restored() -> None:
+    texts = ["=cmd|' /C calc'!A0", "+1", "-1", "@x", "\tx", "'quoted", "plain", "2=3", ""]
+    write_csv([{"name": text, "count": -1} for text in texts], Path("out.csv"))
+    with Path("out.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["count"] for row in rows] == ["-1"] * len(texts)
+    assert not any(row["name"].startswith(("=", "+", "-", "@", "\t")) for row in rows)
+    assert [row["name"].removeprefix("'") for row in rows] == texts
+    assert [csv_cell(value) for value in (-1.5, None, True)] == [-1.5, None, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("photo 1.jpg", "photo 1.jpg"),
+        ("Grüße.txt", "Grüße.txt"),
+        ("a\nb\x1b[31m", "a\\nb\\x1b[31m"),
+        ("\u202egpj.exe", "\\u202egpj.exe"),
+        ("\udcff", "\\udcff"),
+    ],
+)
+def test_characters_that_a_terminal_obeys_are_escaped(text: str, shown: str) -> None:
+    assert printable(text) == shown
