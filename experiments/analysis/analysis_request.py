@@ -13,7 +13,7 @@ from experiments.analysis.point_scenarios import PointScenarios
 from experiments.analysis.quantile_bands import quantile_bands
 from experiments.analysis.runs import Runs, open_runs, pick
 from experiments.analysis.summary import EXACT_UP_TO, summarise
-from experiments.output.safe_text import csv_cell
+from experiments.output.safe_text import csv_row
 from protocols.errors import UsageError
 
 __all__ = ["HEADLINES", "AnalysisRequest", "AnalysisResult", "analyse", "write_csv"]
@@ -123,8 +123,8 @@ def write_csv(rows: Sequence[dict[str, Any]], path: Path) -> None:
     """Write the rows to one CSV file; UsageError if it cannot be written."""
     try:
         with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(rows[0]) if rows else [])
+            writer = csv.DictWriter(file, list(csv_row(rows[0])) if rows else [])
             writer.writeheader()
-            writer.writerows({key: csv_cell(value) for key, value in row.items()} for row in rows)
+            writer.writerows(map(csv_row, rows))
     except OSError as error:
         raise UsageError(f"--csv: value {str(path)!r} is not allowed; a file that can be written ({error.strerror})") from error

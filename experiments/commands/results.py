@@ -75,7 +75,7 @@ def _give(found: "DataFrame", csv: Path | None, as_json: bool) -> int:
     frame: Any = found.toPandas()
     if csv is not None:
         try:
-            frame.map(csv_cell).to_csv(csv, index=False)
+            frame.map(csv_cell).rename(columns=csv_cell).to_csv(csv, index=False)
         except OSError as error:
             raise UsageError(f"--csv: value {str(csv)!r} is not allowed; it can't be written ({error.strerror})") from error
         typer.echo(f"{csv}: {len(frame)} rows", err=True)

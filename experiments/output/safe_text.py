@@ -1,8 +1,9 @@
 """Text from files and networks, made safe to print on a terminal and to open in a spreadsheet."""
 
+from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["csv_cell", "printable"]
+__all__ = ["csv_cell", "csv_row", "printable"]
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "'")
 
@@ -20,3 +21,8 @@ def csv_cell(value: Any) -> Any:
     So does text that begins with an apostrophe: removing one leading apostrophe restores every text. Numbers are unchanged.
     """
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
+def csv_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of a CSV file with `csv_cell` applied to its values and to its columns."""
+    return {csv_cell(name): csv_cell(value) for name, value in row.items()}

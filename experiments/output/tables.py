@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from experiments.output.safe_text import csv_cell
+from experiments.output.safe_text import csv_row
 from experiments.running.result import Result, Row
 from experiments.scenario.scenario import Scenario
 from protocols.errors import UsageError
@@ -52,7 +52,7 @@ def write(result: Result, scenario: Scenario, folder: Path) -> None:
     with (folder / "receivers.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, [item.name for item in fields(Row)])
         writer.writeheader()
-        writer.writerows({key: csv_cell(value) for key, value in asdict(row).items()} for row in result.receivers)
+        writer.writerows(csv_row(asdict(row)) for row in result.receivers)
 
 
 def _seconds(value: float | None) -> str:

@@ -167,3 +167,32 @@ def test_a_sender_without_receivers_is_done_when_the_flush_is(tmp_path: Path, st
     assert hashlib.sha256(b"content").hexdigest() in out
     assert "sent: 1 files, 7B" in out
     assert err == ""
+
+
+def test_the_time_is_over_for_the_digest_too(tmp_path: Path, start: Start) -> None:
+    with (tmp_path / "huge").open("wb") as file:
+        file.truncate(5 << 30)
+    begin = time.monotonic()
+    sender = start("send", tmp_path / "huge", "--timeout", "0.3", "--json")
+    last = events(sender)[-1]
+    # Hashing 5 GiB takes more than ten seconds.
+    assert time.monotonic() - begin < 8
+    assert (sender.returncode, last["ok"]) == (1, False)
+    assert last["files"] == [{"name": "huge", "size": 5 << 30, "sha256": None}]
+
+
+def test_any_name_is_shown_on_a_terminal_that_knows_ascii_alone(
+    tmp_path: Path, start: Start, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    monkeypatch.setenv("LC_ALL", "C")
+    name = "Grüße\n\x1b[31m"
+    (tmp_path / name).write_bytes(b"x")
+    receiver = listening(start, group, "--dir", tmp_path / "got", "--count", "1", "--timeout", "20")
+    sender = start("send", tmp_path / name, *QUICK)
+    for process in (sender, receiver):
+        out, err = process.communicate(timeout=30)
+        assert (process.returncode, err) == (0, "")
+        assert "Gr\\xfc\\xdfe" in out
+        assert out.isascii()
+        assert "\x1b" not in out
