@@ -30,7 +30,7 @@ from protocols.norm.quantise import gsize_code, rtt_code, rtt_seconds
 from protocols.norm.receiver import NormReceiver
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.sender import NormSender
-from protocols.norm.wire.codec import size_of
+from protocols.norm.wire.sizes import size_of
 from tests.support.content import Bytes, Extent, MemorySink, pattern
 from tests.support.fake_host import FakeHost
 

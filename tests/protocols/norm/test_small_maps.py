@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from protocols.norm.messages import Fti
 from protocols.norm.rx_object import RxObject
-from protocols.norm.small_dict import SmallDict
+from protocols.norm.small_maps import SmallDict
 from tests.support.content import MemorySink
 
 ITEMS = [None, *(RxObject(number, Fti(5, 1000, 100, 4, 2), MemorySink(1000), False) for number in range(2))]
