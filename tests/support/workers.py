@@ -26,7 +26,6 @@ SHARED = {
 
 DIVIDED = (
     "tests/tidy/test_commands.py",
-    "tests/emu/test_interop_nrl.py",
     "tests/emu/test_user_mode_kernel.py",
     "tests/sim/test_fingerprint.py",
 )
