@@ -138,7 +138,8 @@ class Lookahead(InFlight, Pending, Reservation):
         host, now = self.host, self._kernel.env._now
         machine = fast_machine(host.machine)
         if machine is not None and machine.plans_bursts:
-            due = machine.deadline
+            # Not of `machine`: mypyc does not read a float attribute of a trait.
+            due = host.machine.deadline
             if due > now and machine.fast_state.coordinator is not self:
                 self._plan_next(host)
         if self._passed[-1] < self._end:
