@@ -1,8 +1,8 @@
-# make setup, demo, test, test-long, coverage, lint, validate, twin, clean. Another Python: make setup PYTHON=python3.12
+# make setup, demo, test, test-long, coverage, lint, docs, validate, twin, clean. Another Python: make setup PYTHON=python3.12
 PYTHON ?=
 BIN := .venv/bin
 
-.PHONY: setup demo test test-long coverage sweeps lint format validate twin test-netem compiled clean
+.PHONY: setup demo test test-long coverage sweeps lint format docs validate twin test-netem compiled clean
 .DEFAULT_GOAL := setup
 
 setup: # .venv with the mcastlab command, and as root the system packages; quick when all is there
@@ -19,6 +19,9 @@ lint: setup # style and types
 format: setup # rewrite the code in the project's format
 	@$(BIN)/python -m ruff format --quiet
 	@$(BIN)/python -m ruff check --quiet --fix
+
+docs: setup # the documentation site, into build/site; open build/site/index.html
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 # Several processes where there is pytest-xdist; tests/conftest.py says how many.
 PARALLEL = $$($(BIN)/python -c 'import xdist' 2>/dev/null && printf %s '-n auto')

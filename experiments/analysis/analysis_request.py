@@ -62,59 +62,59 @@ class AnalysisResult:
         return {**head, "rows": self.rows}
 
 
-def analyse(session: Any, folder: Path, question: AnalysisRequest) -> AnalysisResult:
+def analyse(session: Any, folder: Path, request: AnalysisRequest) -> AnalysisResult:
     """Compute the request from the results in a folder; UsageError names the option whose value matches nothing there."""
-    runs = open_runs(session, folder, question.version)
-    if question.series:
-        about, rows = _series(session, folder, runs, question)
+    runs = open_runs(session, folder, request.version)
+    if request.series:
+        about, rows = _series(session, folder, runs, request)
     else:
         kinds: dict[str, Callable[..., tuple[str, list[dict[str, Any]]]]] = {"compare": _compare, "theory": _theory}
-        chosen = next((kinds[name] for name in kinds if getattr(question, name)), _effects if question.effects else _groups)
-        about, rows = chosen(runs, question, folder)
+        chosen = next((kinds[name] for name in kinds if getattr(request, name)), _effects if request.effects else _groups)
+        about, rows = chosen(runs, request, folder)
     return AnalysisResult(about, runs.count, runs.count - runs.ok.count(), runs.version, rows)
 
 
-def _metrics(runs: Runs, question: AnalysisRequest) -> tuple[str, ...]:
-    if question.metrics:
-        return runs.chosen_metrics(question.metrics)
+def _metrics(runs: Runs, request: AnalysisRequest) -> tuple[str, ...]:
+    if request.metrics:
+        return runs.chosen_metrics(request.metrics)
     return tuple(name for name in HEADLINES if name in runs.metrics) or runs.metrics
 
 
-def _groups(runs: Runs, question: AnalysisRequest, folder: Path) -> tuple[str, list[dict[str, Any]]]:
+def _groups(runs: Runs, request: AnalysisRequest, folder: Path) -> tuple[str, list[dict[str, Any]]]:
     del folder
-    by = runs.chosen_axes(question.by) or runs.axes
-    exact = runs.count <= EXACT_UP_TO if question.exact is None else question.exact
-    found = summarise(runs, by, _metrics(runs, question), exact=exact, confidence=question.confidence)
-    about = f"{question.confidence:.0%} confidence intervals: low, high Student's t; boot_low, boot_high percentile bootstrap"
+    by = runs.chosen_axes(request.by) or runs.axes
+    exact = runs.count <= EXACT_UP_TO if request.exact is None else request.exact
+    found = summarise(runs, by, _metrics(runs, request), exact=exact, confidence=request.confidence)
+    about = f"{request.confidence:.0%} confidence intervals: low, high Student's t; boot_low, boot_high percentile bootstrap"
     return f"{about}; {'exact' if exact else 'approximate'} percentiles", [group.plain() for group in found]
 
 
-def _compare(runs: Runs, question: AnalysisRequest, folder: Path) -> tuple[str, list[dict[str, Any]]]:
+def _compare(runs: Runs, request: AnalysisRequest, folder: Path) -> tuple[str, list[dict[str, Any]]]:
     del folder
-    said, _, base = str(question.compare).partition("=")
-    axis = pick("--compare", said, runs.axes)
-    by = runs.chosen_axes(question.by)
-    found = compare_variants(runs, axis, _metrics(runs, question), by, base or None, question.confidence)
+    axis_name, _, base = str(request.compare).partition("=")
+    axis = pick("--compare", axis_name, runs.axes)
+    by = runs.chosen_axes(request.by)
+    found = compare_variants(runs, axis, _metrics(runs, request), by, base or None, request.confidence)
     about = "paired differences to the base on equal seeds; lower, higher: fractions of pairs; clear: the interval excludes 0"
     return about, [gap.plain() for gap in found]
 
 
-def _effects(runs: Runs, question: AnalysisRequest, folder: Path) -> tuple[str, list[dict[str, Any]]]:
+def _effects(runs: Runs, request: AnalysisRequest, folder: Path) -> tuple[str, list[dict[str, Any]]]:
     del folder
-    found = effects(runs, _metrics(runs, question), runs.chosen_axes(question.by) or None)
+    found = effects(runs, _metrics(runs, request), runs.chosen_axes(request.by) or None)
     return "variance decomposition, and Spearman rank correlation", [row for each in found for row in each.rows()]
 
 
-def _theory(runs: Runs, question: AnalysisRequest, folder: Path) -> tuple[str, list[dict[str, Any]]]:
+def _theory(runs: Runs, request: AnalysisRequest, folder: Path) -> tuple[str, list[dict[str, Any]]]:
     points = PointScenarios(folder)
-    found = [row.plain() for text in question.theory for row in overlay(runs, parse_formula(text), points)]
+    found = [row.plain() for text in request.theory for row in overlay(runs, parse_formula(text), points)]
     agreeing = sum(row["holds"] for row in found)
     return f"theory holds at {agreeing} of {len(found)} points; residual in standard errors of the mean", found
 
 
-def _series(session: Any, folder: Path, runs: Runs, question: AnalysisRequest) -> tuple[str, list[dict[str, Any]]]:
-    names = [] if list(question.series) == ["all"] else list(question.series)
-    found = quantile_bands(session, folder, runs, runs.chosen_axes(question.by), names)
+def _series(session: Any, folder: Path, runs: Runs, request: AnalysisRequest) -> tuple[str, list[dict[str, Any]]]:
+    names = [] if list(request.series) == ["all"] else list(request.series)
+    found = quantile_bands(session, folder, runs, runs.chosen_axes(request.by), names)
     return "quantiles over runs at each time", [row for band in found for row in band.rows()]
 
 

@@ -21,7 +21,7 @@ __all__ = ["CHUNKS", "bootstrap", "interval"]
 
 CHUNKS = 1024
 """Largest group whose runs are collected individually; larger groups are collected as this many chunks."""
-AT_ONCE = 1 << 22
+BATCH_VALUES = 1 << 22
 """Values in one matrix product; more groups are processed in batches."""
 
 Floats = npt.NDArray[np.float64]
@@ -49,7 +49,7 @@ def _intervals(sums: Floats, counts: Floats, confidence: float, resamples: int) 
     return low, high
 
 
-Parts = dict[tuple[Any, ...], tuple[Floats, Floats]]
+ChunkSums = dict[tuple[Any, ...], tuple[Floats, Floats]]
 """Sums and counts of chunks by (metric, *keys)."""
 
 
@@ -58,11 +58,11 @@ def bootstrap(
 ) -> dict[tuple[Any, ...], tuple[float, float]]:
     """Return bootstrap intervals by (metric, *keys) for the groups in `rows`; groups with a single value have none."""
     largest = max((row[f"{metric_column(metric)}.n"] for row in rows for metric in metrics), default=0)
-    parts = _chunked(runs, by, metrics) if largest > CHUNKS else _whole(runs, by, metrics)
+    parts = _chunk_sums(runs, by, metrics) if largest > CHUNKS else _all_values(runs, by, metrics)
     return dict(_solve(parts, confidence, resamples))
 
 
-def _whole(runs: Runs, by: Sequence[str], metrics: Sequence[str]) -> Parts:
+def _all_values(runs: Runs, by: Sequence[str], metrics: Sequence[str]) -> ChunkSums:
     """Collect every value of every group, sorted, so that the result does not depend on storage order."""
     keys, columns = [axis_column(name) for name in by], [metric_column(metric) for metric in metrics]
     groups: dict[tuple[Any, ...], list[float]] = defaultdict(list)
@@ -73,7 +73,7 @@ def _whole(runs: Runs, by: Sequence[str], metrics: Sequence[str]) -> Parts:
     return {key: (np.sort(np.asarray(values)), np.ones(len(values))) for key, values in groups.items()}
 
 
-def _chunked(runs: Runs, by: Sequence[str], metrics: Sequence[str]) -> Parts:
+def _chunk_sums(runs: Runs, by: Sequence[str], metrics: Sequence[str]) -> ChunkSums:
     from pyspark.sql import functions as f
 
     keys, columns = [axis_column(name) for name in by], [metric_column(metric) for metric in metrics]
@@ -93,14 +93,14 @@ def _columns(parts: list[tuple[int, float, int]]) -> tuple[Floats, Floats]:
     return np.asarray([total for _, total, _ in parts]), np.asarray([count for _, _, count in parts], dtype=np.float64)
 
 
-def _solve(groups: Parts, confidence: float, resamples: int) -> list[tuple[tuple[Any, ...], tuple[float, float]]]:
+def _solve(groups: ChunkSums, confidence: float, resamples: int) -> list[tuple[tuple[Any, ...], tuple[float, float]]]:
     alike: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
     for key, (sums, _) in groups.items():
         if len(sums) > 1:
             alike[len(sums)].append(key)
     found = []
     for keys in alike.values():
-        step = max(1, AT_ONCE // resamples)
+        step = max(1, BATCH_VALUES // resamples)
         for begin in range(0, len(keys), step):
             some = keys[begin : begin + step]
             sums, counts = (np.stack([groups[key][side] for key in some]) for side in (0, 1))

@@ -60,16 +60,16 @@ def effects(runs: Runs, metrics: Sequence[str], axes: Sequence[str] | None = Non
     """Decompose the variance of each metric that varied; empty if no axis did. Takes three passes over the runs in total."""
     names = list(runs.axes if axes is None else axes)
     known = without_nan(runs.ok, metrics)
-    varied, spreads = _spreads(known, names, metrics)
+    varied, spreads = _moments(known, names, metrics)
     if not varied:
         return []
     spreads = {metric: spread for metric, spread in spreads.items() if spread[1]}
     points = _points(known, list(spreads), _labels(known, varied))
     correlations = _correlations(known, list(spreads), list(varied), runs.count)
-    return [_divide(metric, spread, points, varied, correlations) for metric, spread in spreads.items()]
+    return [_decompose(metric, spread, points, varied, correlations) for metric, spread in spreads.items()]
 
 
-def _spreads(
+def _moments(
     known: Any, names: Sequence[str], metrics: Sequence[str]
 ) -> tuple[dict[str, int], dict[str, tuple[int, float | None]]]:
     """Return the number of values of each axis that has several, and (count, population variance) of each metric."""
@@ -83,7 +83,7 @@ def _spreads(
     return varied, dict(zip(metrics, zip(counts, variances, strict=True), strict=True))
 
 
-def _divide(
+def _decompose(
     metric: str,
     spread: tuple[int, float | None],
     points: list[Any],
@@ -116,10 +116,10 @@ def _labels(known: Any, varied: Mapping[str, int]) -> list[Any]:
     at = [n / BINS for n in range(1, BINS)]
     edges = known.agg(*(f.percentile_approx(axis_column(name), at, 1000) for name in many)).first() if many else ()
     cut = dict(zip(many, edges, strict=True))
-    return [_place(axis_column(name), cut[name]) if name in cut else f.col(axis_column(name)) for name in varied]
+    return [_bin(axis_column(name), cut[name]) if name in cut else f.col(axis_column(name)) for name in varied]
 
 
-def _place(column: str, edges: Sequence[float]) -> Any:
+def _bin(column: str, edges: Sequence[float]) -> Any:
     """Return the column of the index of the quantile group a value is in."""
     from pyspark.sql import functions as f
 
@@ -161,9 +161,9 @@ def _correlations(known: Any, metrics: Sequence[str], names: Sequence[str], coun
     rows = known.select(*(f.col(name).cast("double") for name in columns)).toPandas().to_numpy(dtype=np.float64)
     found = {}
     for place, metric in enumerate(metrics):
-        there = rows[~np.isnan(rows[:, place])]
+        known_rows = rows[~np.isnan(rows[:, place])]
         for other, name in enumerate(names, len(metrics)):
-            value = rank_correlation(there[:, other], there[:, place])
+            value = rank_correlation(known_rows[:, other], known_rows[:, place])
             if value is not None:
                 found[metric, name] = value
     return found

@@ -10,7 +10,7 @@ from experiments.analysis.runs import Runs
 from experiments.analysis.summary import GroupSummary, summarise
 from protocols.errors import UsageError
 
-__all__ = ["MOST_STANDARD_ERRORS", "FormulaRequest", "Prediction", "expect", "overlay", "parse_formula"]
+__all__ = ["MOST_STANDARD_ERRORS", "FormulaRequest", "Prediction", "overlay", "parse_formula", "predict"]
 
 MOST_STANDARD_ERRORS = 4.0
 """Largest residual, in standard errors, at which theory holds."""
@@ -84,10 +84,10 @@ def overlay(runs: Runs, theory: FormulaRequest, points: PointScenarios, known: S
     groups = [group for group in known if group.metric == formula.metric] or summarise(
         runs, runs.axes, [formula.metric], percentiles=(50,), resamples=0
     )
-    found = [made for group in groups if (made := _beside(theory, group, points.at(group.keys))) is not None]
+    found = [made for group in groups if (made := _compare(theory, group, points.at(group.keys))) is not None]
     if not found:
         point = points.at(groups[0].keys) if groups else {}
-        missing = [name for name in formula.needs if _find(theory, name, point) is None]
+        missing = [name for name in formula.needs if _argument(theory, name, point) is None]
         raise UsageError(
             f"--theory: value {theory.name!r} is not allowed; "
             + (
@@ -99,8 +99,8 @@ def overlay(runs: Runs, theory: FormulaRequest, points: PointScenarios, known: S
     return found
 
 
-def _beside(theory: FormulaRequest, group: GroupSummary, point: Mapping[str, Any]) -> Prediction | None:
-    value = expect(theory, point)
+def _compare(theory: FormulaRequest, group: GroupSummary, point: Mapping[str, Any]) -> Prediction | None:
+    value = predict(theory, point)
     if value is None:
         return None
     gap = group.mean - value
@@ -112,11 +112,11 @@ def _beside(theory: FormulaRequest, group: GroupSummary, point: Mapping[str, Any
     return Prediction(group.keys, theory.name, group.metric, value, group.mean, group.count, residual, holds)
 
 
-def expect(theory: FormulaRequest, point: Mapping[str, Any]) -> float | None:
+def predict(theory: FormulaRequest, point: Mapping[str, Any]) -> float | None:
     """Evaluate the formula for a scenario as flat keys; None if it does not apply or an argument is unknown."""
     if not theory.formula.applies(point):
         return None
-    arguments = {name: _find(theory, name, point) for name in theory.formula.needs}
+    arguments = {name: _argument(theory, name, point) for name in theory.formula.needs}
     if any(value is None for value in arguments.values()):
         return None
     try:
@@ -125,7 +125,7 @@ def expect(theory: FormulaRequest, point: Mapping[str, Any]) -> float | None:
         return None
 
 
-def _find(theory: FormulaRequest, name: str, point: Mapping[str, Any]) -> float | None:
+def _argument(theory: FormulaRequest, name: str, point: Mapping[str, Any]) -> float | None:
     """Return an argument as the user gave it, else from the scenario; None if unknown."""
     given = theory.given.get(name)
     if isinstance(given, float):

@@ -10,7 +10,7 @@ from protocols.errors import UsageError
 
 __all__ = ["VariantDifference", "compare_variants", "variants_of"]
 
-HELD = "_held_"
+BASE_PREFIX = "_held_"
 """Prefix of the columns of the base run of a pair."""
 
 
@@ -94,16 +94,16 @@ def _pairs(runs: Runs, axis: str, metrics: Sequence[str], base: Any) -> Any:
         same.append(CASE)
     ok = runs.ok
     left = ok.where(f.col(column) != f.lit(base)).alias("ours")
-    held = [f.col(name).alias(HELD + name) for name in (*same, *map(metric_column, metrics))]
-    right = ok.where(f.col(column) == f.lit(base)).select(*held)
-    on = [left[name].eqNullSafe(right[HELD + name]) for name in same]
+    base_columns = [f.col(name).alias(BASE_PREFIX + name) for name in (*same, *map(metric_column, metrics))]
+    right = ok.where(f.col(column) == f.lit(base)).select(*base_columns)
+    on = [left[name].eqNullSafe(right[BASE_PREFIX + name]) for name in same]
     return left.join(right, on)
 
 
 def _aggregates(column: str) -> list[Any]:
     from pyspark.sql import functions as f
 
-    gap = f.col(column) - f.col(HELD + column)
+    gap = f.col(column) - f.col(BASE_PREFIX + column)
     gap = f.when(~f.isnan(gap), gap)
     shares = {"lower": f.avg((gap < 0).cast("double")), "higher": f.avg((gap > 0).cast("double"))}
     found = {"n": f.count(gap), "mean": f.avg(gap), "sd": f.stddev_samp(gap), **shares}

@@ -18,9 +18,9 @@ POINTS = 100
 """Default number of time bins."""
 ACCURACY = 1000
 """The rank of an approximate percentile is off by at most 1/ACCURACY of the group's size."""
-FUZZ = 1e-6
+TOLERANCE = 1e-6
 """Tolerance as a fraction of a bin; times are sums of intervals and carry rounding errors."""
-RUNNING = ("objects_received", "receivers_complete")
+CUMULATIVE = ("objects_received", "receivers_complete")
 """Cumulative quantities, by the first word of the name; of all others rows of value 0 are omitted."""
 
 
@@ -73,7 +73,7 @@ def quantile_bands(
     if end is None:
         raise UsageError(f"--series: value {', '.join(names)!r} is not allowed; the sweep kept no such time series")
     each = ceil(end / step / points)
-    bins = ceil(end / (step * each) - FUZZ)
+    bins = ceil(end / (step * each) - TOLERANCE)
     grid = members.withColumn("name", f.explode(f.lit(there[0]))).withColumn(
         "_bin", f.explode(f.sequence(f.lit(0), f.lit(bins - 1)))
     )
@@ -81,7 +81,7 @@ def quantile_bands(
     at = ", ".join(str(rank / 100) for rank in quantiles)
     call = f.expr(f"percentile_approx(_value, array({at}), {ACCURACY})").alias("_at")
     rows = filled.groupBy(*keys, "name", "_bin").agg(call, f.count("*").alias("_n")).collect()
-    return _together(rows, by, quantiles, step * each)
+    return _collate(rows, by, quantiles, step * each)
 
 
 def _filled(grid: Any, series: Any, width: float, each: int) -> Any:
@@ -89,16 +89,16 @@ def _filled(grid: Any, series: Any, width: float, each: int) -> Any:
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
-    running = f.split("name", " ")[0].isin(list(RUNNING))
+    cumulative = f.split("name", " ")[0].isin(list(CUMULATIVE))
     # A row carries the end of its interval.
-    place = f.greatest(f.ceil(f.col("t") / width - FUZZ) - 1, f.lit(0)).cast("int").alias("_bin")
+    place = f.greatest(f.ceil(f.col("t") / width - TOLERANCE) - 1, f.lit(0)).cast("int").alias("_bin")
     known = series.groupBy("run_id", "name", place).agg(f.sum("value").alias("_sum"), f.max("value").alias("_most"))
     before = Window.partitionBy("run_id", "name").orderBy("_bin")
-    value = f.when(running, f.last("_most", ignorenulls=True).over(before)).otherwise(f.col("_sum") / each)
+    value = f.when(cumulative, f.last("_most", ignorenulls=True).over(before)).otherwise(f.col("_sum") / each)
     return grid.join(known, ["run_id", "name", "_bin"], "left").withColumn("_value", f.coalesce(value, f.lit(0.0)))
 
 
-def _together(rows: Sequence[Any], by: Sequence[str], quantiles: Sequence[int], width: float) -> list[QuantileBand]:
+def _collate(rows: Sequence[Any], by: Sequence[str], quantiles: Sequence[int], width: float) -> list[QuantileBand]:
     groups: dict[tuple[Any, ...], list[tuple[int, list[float], int]]] = {}
     for *key, place, at, count in rows:
         groups.setdefault(tuple(key), []).append((place, at, count))

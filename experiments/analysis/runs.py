@@ -32,15 +32,15 @@ def metric_column(name: str) -> str:
     return METRIC + name.replace(".", "__")
 
 
-def pick(option: str, said: str, known: Sequence[str]) -> str:
-    """Return the one of `known` dotted names that `said` is, or is an unambiguous suffix of; UsageError otherwise."""
-    if said in known:
-        return said
-    ends = [name for name in known if name.endswith("." + said)]
+def pick(option: str, written: str, known: Sequence[str]) -> str:
+    """Return the one of `known` dotted names that `written` is, or is an unambiguous suffix of; UsageError otherwise."""
+    if written in known:
+        return written
+    ends = [name for name in known if name.endswith("." + written)]
     if len(ends) == 1:
         return ends[0]
     what = f"it is ambiguous: {', '.join(ends)}" if ends else f"one of {', '.join(known) or 'none'}"
-    raise UsageError(f"{option}: value {said!r} is not allowed; {what}")
+    raise UsageError(f"{option}: value {written!r} is not allowed; {what}")
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,15 @@ class Runs:
 
         return self.frame.where(f.col("status") == "ok")
 
-    def chosen_axes(self, said: Iterable[str], option: str = "--by") -> tuple[str, ...]:
+    def chosen_axes(self, written: Iterable[str], option: str = "--by") -> tuple[str, ...]:
         """Resolve axis names written by the user to full names."""
-        return tuple(dict.fromkeys(pick(option, name.strip(), self.axes) for name in said if name.strip()))
+        return tuple(dict.fromkeys(pick(option, name.strip(), self.axes) for name in written if name.strip()))
 
-    def chosen_metrics(self, said: Iterable[str], option: str = "--metric") -> tuple[str, ...]:
+    def chosen_metrics(self, written: Iterable[str], option: str = "--metric") -> tuple[str, ...]:
         """Resolve metric names written by the user to full names; all metrics if there are none."""
-        return tuple(dict.fromkeys(pick(option, name.strip(), self.metrics) for name in said if name.strip())) or self.metrics
+        return (
+            tuple(dict.fromkeys(pick(option, name.strip(), self.metrics) for name in written if name.strip())) or self.metrics
+        )
 
 
 def open_runs(session: Any, folder: Path, version: str | None = None) -> Runs:

@@ -1,1 +1,1 @@
-"""From records of losses to channels."""
+"""Estimation of channel models from records of losses."""

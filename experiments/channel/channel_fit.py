@@ -1,4 +1,4 @@
-"""From a record of losses to channels: estimates with 95 % confidence intervals, and how well they fit."""
+"""Fit channel models to a record of losses, with 95 % confidence intervals and goodness-of-fit tests."""
 
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -21,7 +21,7 @@ _LEAST_EXPECTED = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A value with the limits of its 95 % confidence interval; None where the record does not tell them."""
+    """An estimate with its 95 % confidence interval; None where the record does not determine it."""
 
     value: float
     low: float | None
@@ -30,10 +30,10 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class ModelFit:
-    """A model with its parameters. A smaller `bic` is a better trade for the number of parameters.
+    """A fitted model; a smaller `bic` (Bayesian information criterion) is better.
 
-    `burst_p` and `gap_p` are chi-squared probabilities of runs of lost and of passed packets as uneven as these, if the model
-    is right: a small one speaks against it; None: there are too few runs.
+    `burst_p` and `gap_p` are p-values of chi-squared tests on the lengths of loss bursts and gaps; a small one rejects the
+    model. None: too few runs for a test.
     """
 
     model: str
@@ -52,7 +52,7 @@ class ModelFit:
 
 @dataclass(frozen=True, slots=True)
 class FitReport:
-    """What a record says: counts, the models that were tried, and the one that fits best (least BIC)."""
+    """Statistics of a record, and the models fitted to it."""
 
     packets: int
     lost: int
@@ -64,17 +64,17 @@ class FitReport:
 
     @property
     def best(self) -> ModelFit:
-        """The fit with the least BIC."""
+        """The fit with the smallest BIC."""
         return min(self.fits, key=lambda fit: fit.bic)
 
     def plain(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         head = {name: getattr(self, name) for name in ("packets", "lost", "bursts", "mean_burst", "mean_gap")}
         return head | {"best": self.best.model, "fits": [asdict(fit) for fit in self.fits]}
 
 
 def wilson(hits: int, trials: int) -> Estimate:
-    """A share with its Wilson score interval."""
+    """Return a proportion with its Wilson score interval."""
     if not trials:
         return Estimate(0.0, None, None)
     share, z2 = hits / trials, _Z * _Z
@@ -84,7 +84,10 @@ def wilson(hits: int, trials: int) -> Estimate:
 
 
 def chi2_survival(value: float, freedom: int) -> float:
-    """P(chi-squared with `freedom` degrees > value): the upper incomplete gamma function, by series or continued fraction."""
+    """Return P(chi-squared with `freedom` degrees > value): the regularised upper incomplete gamma function.
+
+    Computed by its series, or by a continued fraction in the tail.
+    """
     a, x = freedom / 2, value / 2
     if x <= 0:
         return 1.0
@@ -112,14 +115,17 @@ def chi2_survival(value: float, freedom: int) -> float:
 
 
 def fit_channels(fates: list[bool]) -> FitReport:
-    """Fit Bernoulli, the two-parameter Gilbert chain, and where runs are many the four-parameter Gilbert-Elliott chain."""
+    """Fit Bernoulli, the two-parameter Gilbert chain and, with enough bursts, the four-parameter Gilbert-Elliott chain.
+
+    `fates` are true for lost packets.
+    """
     recorded = Recorded.of(fates)
     runs = list(recorded.runs)
     count, lost = len(fates), sum(fates)
     bursts, gaps = runs[1::2], [length for length in runs[::2] if length]
     fits = [_fit("bernoulli", {"p": wilson(lost, count)}, runs)]
     if lost and lost < count:
-        # The last packet has no successor.
+        # The last packet has no transition.
         after_good = count - lost - (not fates[-1])
         after_bad = lost - fates[-1]
         enters = len(bursts) - fates[0]
@@ -149,6 +155,7 @@ def _elliott(runs: list[int], p: float, r: float) -> ModelFit:
 
 
 def _on_logits(value: float, sd: float) -> Estimate:
+    """Return an estimate whose interval is symmetric on the logit scale with standard error `sd`."""
     if sd > 50:
         return Estimate(value, None, None)
     odds = value / (1 - value)
@@ -157,7 +164,7 @@ def _on_logits(value: float, sd: float) -> Estimate:
 
 
 def _chain_of(parameters: dict[str, Estimate]) -> Quads:
-    """Any of the models as a chain of two states."""
+    """Return any of the models as a two-state chain (p, r, loss_bad, loss_good)."""
     value = {name: estimate.value for name, estimate in parameters.items()}
     if "r" not in value:
         return (value["p"], 1 - value["p"], 1.0, 0.0)
@@ -168,7 +175,7 @@ def _fit(model: str, parameters: dict[str, Estimate], runs: list[int], likelihoo
     chain = _chain_of(parameters)
     if likelihood is None:
         likelihood = _seen_likelihood(runs, chain)
-    # The first and the last run are cut off by the ends of the record.
+    # The first and the last run are censored by the ends of the record.
     whole = [length for length in runs if length]
     lost = [length for n, length in enumerate(runs) if n % 2 and 0 < n < len(runs) - 1 and not (n == 1 and runs[0] == 0)]
     passed = [length for n, length in enumerate(runs) if n % 2 == 0 and 0 < n < len(runs) - 1]
@@ -186,7 +193,7 @@ def _fit(model: str, parameters: dict[str, Estimate], runs: list[int], likelihoo
 
 
 def _seen_likelihood(runs: list[int], chain: Quads) -> float:
-    """Of a chain whose states are the fates themselves."""
+    """Return the log-likelihood of a chain whose states are the observed fates."""
     p, r = chain[0], chain[1]
     sizes = {(0, 1): p, (0, 0): 1 - p, (1, 0): r, (1, 1): 1 - r}
     fate_runs = [(n & 1, length) for n, length in enumerate(runs) if length]
@@ -201,7 +208,7 @@ def _seen_likelihood(runs: list[int], chain: Quads) -> float:
 
 
 def _chi2(lengths: list[int], fate: int, chain: Quads, free: int) -> float | None:
-    """Chi-squared probability of these lengths of runs, in bins of at least five expected."""
+    """Return the chi-squared p-value of lengths of runs, in bins of at least five expected; None for too few runs."""
     if len(lengths) < _FEWEST_RUNS:
         return None
     start, matrices = emissions(*chain)

@@ -1,7 +1,7 @@
-"""Maximum likelihood of the Gilbert-Elliott chain with four parameters, whose states nobody sees.
+"""Maximum likelihood estimation of the four-parameter Gilbert-Elliott chain, a hidden Markov model.
 
-The likelihood of a record is a product of 2 x 2 matrices, one for each run of equal fates, multiplied pairwise as a tree with
-numpy; the maximum is found by the simplex of Nelder and Mead on the logits of the parameters.
+The likelihood of a record is a product of 2 x 2 matrices, one power per run of equal fates, multiplied pairwise as a tree with
+numpy. The maximum is found by the Nelder-Mead simplex method on the logits of the parameters.
 """
 
 from collections.abc import Callable
@@ -16,14 +16,14 @@ __all__ = ["ChainEstimate", "emissions", "fit_chain", "log_likelihood"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Runs: TypeAlias = list[int]
-"""Lengths of runs of passed, lost, passed ... packets; the first may be 0."""
+"""Lengths of alternating runs of passed and lost packets, beginning with passed ones; the first may be 0."""
 
 _FAR = 12.0
 
 
 @dataclass(frozen=True, slots=True)
 class ChainEstimate:
-    """Estimates of p, r, loss_bad, loss_good; standard errors of their logits, None where the record does not tell."""
+    """Estimates of p, r, loss_bad, loss_good, and standard errors of their logits; None where not determined."""
 
     values: tuple[float, float, float, float]
     errors: tuple[float, ...] | None
@@ -35,7 +35,10 @@ def _unit(logits: Floats) -> Floats:
 
 
 def emissions(p: float, r: float, loss_bad: float, loss_good: float) -> tuple[Floats, tuple[Floats, Floats]]:
-    """Stationary distribution (good, bad), and for passed and lost packets the matrix diag(P(fate | state)) @ transitions."""
+    """Return the stationary distribution and, per fate (passed, lost), the matrix diag(P(fate | state)) @ transitions.
+
+    States are ordered (good, bad).
+    """
     moves = np.array([[1 - p, p], [r, 1 - r]])
     lost = np.array([loss_good, loss_bad])
     return np.array([r, p]) / (p + r), ((1 - lost)[:, None] * moves, lost[:, None] * moves)
@@ -47,7 +50,7 @@ def _scaled(matrices: Floats, logs: Floats) -> tuple[Floats, Floats]:
 
 
 def _powers(matrix: Floats, exponents: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """The matrix to each power, as scaled matrices and logarithms of their scales."""
+    """Return powers of a matrix as scaled matrices and logarithms of their scales."""
     result, logs = np.tile(np.eye(2), (len(exponents), 1, 1)), np.zeros(len(exponents))
     base, base_log = _scaled(matrix[None], np.zeros(1))
     left = exponents.copy()
@@ -60,7 +63,7 @@ def _powers(matrix: Floats, exponents: npt.NDArray[np.int64]) -> tuple[Floats, F
 
 
 def log_likelihood(runs: Runs, parameters: tuple[float, float, float, float]) -> float:
-    """Of a record under p, r, loss_bad, loss_good."""
+    """Return the log-likelihood of a record under (p, r, loss_bad, loss_good)."""
     start, matrices = emissions(*parameters)
     lengths = np.array(runs, np.int64)
     factors, logs = np.empty((len(lengths), 2, 2)), np.empty(len(lengths))
@@ -76,7 +79,7 @@ def log_likelihood(runs: Runs, parameters: tuple[float, float, float, float]) ->
 
 
 def _simplex(function: Callable[[Floats], float], start: Floats, steps: int = 400, width: float = 1e-5) -> tuple[Floats, float]:
-    """The minimum near `start`, by Nelder and Mead with their usual coefficients."""
+    """Minimise a function from `start` by the Nelder-Mead method with standard coefficients."""
     points = [start, *(start + step for step in 0.7 * np.eye(len(start)))]
     found = sorted(((function(point), n, point) for n, point in enumerate(points)), key=lambda item: item[:2])
     serials = count(len(found))
@@ -105,7 +108,7 @@ def _simplex(function: Callable[[Floats], float], start: Floats, steps: int = 40
 
 
 def _errors(function: Callable[[Floats], float], at: Floats) -> tuple[float, ...] | None:
-    """Standard errors from the curvature of the log-likelihood."""
+    """Return standard errors from the observed information; None if it is not positive definite."""
     size, step = len(at), 0.05
     shifts = step * np.eye(size)
     curvature = np.empty((size, size))
@@ -121,7 +124,7 @@ def _errors(function: Callable[[Floats], float], at: Floats) -> tuple[float, ...
 
 
 def fit_chain(runs: Runs, p: float, r: float) -> ChainEstimate:
-    """The most likely chain; `p` and `r` of the two-parameter chain are where the search begins."""
+    """Return the maximum likelihood chain; `p` and `r` of the two-parameter chain start the search."""
 
     def against(logits: Floats) -> float:
         return -log_likelihood(runs, tuple(_unit(logits).tolist()))
@@ -133,7 +136,7 @@ def fit_chain(runs: Runs, p: float, r: float) -> ChainEstimate:
     found = _unit(logits)
     errors = _errors(against, logits)
     if found[2] < found[3]:
-        # The same chain with the names of its states exchanged.
+        # Swap the labels of the states; the chain is the same.
         found = found[[1, 0, 3, 2]]
         errors = None if errors is None else (errors[1], errors[0], errors[3], errors[2])
     return ChainEstimate((float(found[0]), float(found[1]), float(found[2]), float(found[3])), errors, -least)

@@ -1,4 +1,4 @@
-"""Which packets were lost, read from a capture of NORM traffic or from a text of 0 and 1."""
+"""Read a record of losses from a capture of NORM traffic, or from a text of 0 and 1."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,17 +16,18 @@ _SHORTEST = 12
 
 @dataclass(frozen=True, slots=True)
 class LossRecord:
-    """The fates of packets in order, true where lost, and where they were read."""
+    """Fates of packets in order, true for lost ones, and the description of their source."""
 
     fates: list[bool]
     origin: str
 
 
 def read_record(path: Path, source: int | None = None) -> LossRecord:
-    """The record in a file. Of several NORM senders in a capture the one with most packets, or the one called `source`.
+    """Read the record in a file; of several NORM senders the one with most packets, or the one with id `source`.
 
-    In a capture the packets between the first and the last that came are counted, by sequence number; one that comes late or
-    twice came. A text holds 0 (came) and 1 (lost); white space and what follows # are passed over.
+    In a capture, packets between the first and the last received one are counted by sequence number; late and duplicate packets
+    count as received. A text has 0 for received and 1 for lost; white space and comments from # are ignored. Raises UsageError
+    or ConfigError for an unreadable or invalid file.
     """
     try:
         data = path.read_bytes()
@@ -34,47 +35,47 @@ def read_record(path: Path, source: int | None = None) -> LossRecord:
         raise UsageError(f"{path}: can't be read ({error.strerror})") from error
     record = _captured(path, source) if is_capture(data) else _written(path, data, source)
     if len(record.fates) < 2:
-        raise ConfigError(f"{path}: {len(record.fates)} packets are too few to say anything")
+        raise ConfigError(f"{path}: {len(record.fates)} packets are too few for an estimate")
     return record
 
 
 def _written(path: Path, data: bytes, source: int | None) -> LossRecord:
     if source is not None:
-        raise UsageError(f"--source: {path} is a text and knows no senders")
+        raise UsageError(f"--source: {path} is a text without senders")
     fates: list[bool] = []
     for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
         digits = "".join(line.partition("#")[0].split())
         wrong = digits.strip("01")
         if wrong:
             raise ConfigError(
-                f"{path}: line {number}: {wrong[0]!r} is not allowed; a trace is 0 (came) and 1 (lost), or a capture"
+                f"{path}: line {number}: {wrong[0]!r} is not allowed; a trace is 0 (received) and 1 (lost), or a capture"
             )
         fates.extend(digit == "1" for digit in digits)
     return LossRecord(fates, f"trace {path.name}")
 
 
 class _Stream:
-    """The sequence numbers of one instance of one sender."""
+    """Sequence numbers of one instance of one sender."""
 
     def __init__(self) -> None:
-        self.came = bytearray()
+        self.received = bytearray()
         self.packets = 0
         self._first = self._latest = 0
 
-    def heard(self, sequence: int) -> None:
-        """A packet came."""
+    def add(self, sequence: int) -> None:
+        """Record a received sequence number."""
         self.packets += 1
-        if not self.came:
+        if not self.received:
             self._first = self._latest = sequence
-            self.came.append(1)
+            self.received.append(1)
             return
         ahead = (sequence - self._latest) & 0xFFFF
-        place = len(self.came) - 1 + (ahead if ahead < 0x8000 else ahead - 0x10000)
+        place = len(self.received) - 1 + (ahead if ahead < 0x8000 else ahead - 0x10000)
         if ahead < 0x8000:
-            self.came.extend(bytes(ahead))
+            self.received.extend(bytes(ahead))
             self._latest = sequence
         if place >= 0:
-            self.came[place] = 1
+            self.received[place] = 1
 
 
 def _captured(path: Path, source: int | None) -> LossRecord:
@@ -84,11 +85,11 @@ def _captured(path: Path, source: int | None) -> LossRecord:
         if len(data) < _SHORTEST or data[0] >> 4 != _VERSION or data[0] & 15 not in _SENDER_KINDS:
             continue
         key = int.from_bytes(data[4:8]), int.from_bytes(data[8:10]), datagram.source
-        streams.setdefault(key, _Stream()).heard(int.from_bytes(data[2:4]))
+        streams.setdefault(key, _Stream()).add(int.from_bytes(data[2:4]))
     found = {key: stream for key, stream in streams.items() if source in (None, key[0])}
     if not found:
-        known = ", ".join(dict.fromkeys(str(node) for node, _, _ in streams)) or "nobody"
-        raise ConfigError(f"{path}: holds no NORM packets of {'any sender' if source is None else source}; it knows {known}")
+        known = ", ".join(dict.fromkeys(str(node) for node, _, _ in streams)) or "none"
+        raise ConfigError(f"{path}: holds no NORM packets of {'any sender' if source is None else source}; senders: {known}")
     node, instance, address = max(found, key=lambda key: found[key].packets)
-    fates = [not came for came in found[node, instance, address].came]
+    fates = [not received for received in found[node, instance, address].received]
     return LossRecord(fates, f"capture {path.name}, sender {node} at {address}, instance {instance}")

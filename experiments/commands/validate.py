@@ -50,23 +50,23 @@ def validate_command(
     if resume and out is None:
         raise UsageError("--resume: nothing to go on with without --out")
     file = reference or REFERENCES
-    entries = select(read_references(file), family or ())
-    journal = None if out is None else MeasurementLog(out, effort, file, resume=resume)
+    references = select(read_references(file), family or ())
+    log = None if out is None else MeasurementLog(out, effort, file, resume=resume)
     measure = partial(validate, effort=effort, jobs=jobs or os.cpu_count() or 1)
-    verdicts: list[ReferenceCheck] = []
-    for found in measure(entries) if journal is None else journal.through(entries, measure):
-        verdicts += found
+    checks: list[ReferenceCheck] = []
+    for found in measure(references) if log is None else log.through(references, measure):
+        checks += found
         if not as_json:
             _show(found)
-    if journal is not None:
-        journal.finish(validation_page(verdicts, effort))
+    if log is not None:
+        log.finish(validation_page(checks, effort))
     if as_json:
-        typer.echo(json.dumps([asdict(verdict) for verdict in verdicts]))
-    return 0 if all(verdict.good for verdict in verdicts) else 1
+        typer.echo(json.dumps([asdict(check) for check in checks]))
+    return 0 if all(check.good for check in checks) else 1
 
 
-def _show(verdicts: "list[ReferenceCheck]") -> None:
-    for verdict in verdicts:
-        mark = "agrees " if verdict.good else "DIFFERS"
-        numbers = f"{verdict.reference:.6g} measured {verdict.measured:.6g} +- {verdict.error:.2g}"
-        typer.echo(f"{mark} {verdict.id} {verdict.name}: {numbers} (allowed {verdict.allowed:.2g})")
+def _show(checks: "list[ReferenceCheck]") -> None:
+    for check in checks:
+        mark = "agrees " if check.good else "DIFFERS"
+        numbers = f"{check.reference:.6g} measured {check.measured:.6g} +- {check.error:.2g}"
+        typer.echo(f"{mark} {check.id} {check.name}: {numbers} (allowed {check.allowed:.2g})")

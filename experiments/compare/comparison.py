@@ -39,11 +39,11 @@ class Comparison:
 
     def plain(self) -> dict[str, Any]:
         """Return plain values for JSON; an infinite end of an interval is None."""
-        told = asdict(self)
-        for row in told["differences"].values():
+        plain = asdict(self)
+        for row in plain["differences"].values():
             for gap in row.values():
                 gap.update({end: None for end in ("low", "high") if abs(gap[end]) == float("inf")})
-        return told
+        return plain
 
 
 def variants(

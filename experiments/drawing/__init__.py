@@ -1,1 +1,1 @@
-"""Pictures of runs and topologies, as SVG."""
+"""SVG drawings of runs and topologies."""

@@ -1,4 +1,4 @@
-"""The sequence diagram of a run: lifelines of hosts, packets as lines from one to the others, time downwards."""
+"""Draw the sequence diagram of a run: a lifeline per host, a line per packet, time running downwards."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -14,7 +14,7 @@ __all__ = ["draw_ladder"]
 _LEFT, _RIGHT, _TOP, _BOTTOM = 178.0, 90.0, 84.0, 64.0
 _COLUMN = 122.0
 _TRANSIT = 26.0
-"""Height of the median way from host to host."""
+"""Height in pixels of the median transit time between hosts."""
 _LARGEST_STEP, _LABEL_STEP, _FOLD_STEP = 54.0, 15.0, 30.0
 _COLOURS = {"data": "blue", "info": "violet", "nack": "orange", "ack": "violet", "cc": "grey", "flush": "teal"}
 _OTHERS = ("teal", "violet", "grey", "blue")
@@ -23,7 +23,7 @@ _TOLD = ("object_received", "object_aborted")
 
 
 def _held_back(cut: LadderExcerpt) -> list[tuple[TraceEvent, float]]:
-    """Suppressed requests, each with the time it was due, but for those that became necessary again before."""
+    """Return suppressed requests with the time each was due, except those resumed before that."""
     found = []
     for place, each in enumerate(cut.decisions):
         if each.name != "nack_suppressed":
@@ -36,7 +36,7 @@ def _held_back(cut: LadderExcerpt) -> list[tuple[TraceEvent, float]]:
 
 
 class _Scale:
-    """Time to height: in order, but long waits are short and labels keep their distance."""
+    """Map time to height: monotonic, with long gaps shortened and labels kept apart."""
 
     def __init__(self, cut: LadderExcerpt) -> None:
         times = {cut.begin, cut.end} | {each.time for each in cut.decisions}
@@ -108,7 +108,7 @@ class _Ladder:
                 yield item
 
     def _median_transits(self) -> dict[tuple[str, str], float]:
-        """How long packets usually take from host to host."""
+        """Return the median transit time of packets by (source, destination)."""
         found: dict[tuple[str, str], list[float]] = {}
         for packet in self._packets():
             for host, when in packet.received.items():
@@ -120,7 +120,7 @@ class _Ladder:
 
     def draw(self) -> Drawing:
         self._frame()
-        self._waits()
+        self._backoffs()
         self._held_back()
         for item in self.cut.shown:
             if isinstance(item, FoldedPackets):
@@ -161,7 +161,7 @@ class _Ladder:
             self.drawing.text_at(x + 8, y - 7, self._label(packet), colour=colour, bold=True)
 
     def _side(self, packet: TracedPacket, columns: list[str], note: str) -> None:
-        """The line from the packet's node outwards over one side, through all columns it reaches or fails to reach."""
+        """Draw the packet's line to one side of its source, through all columns it reaches or is lost on the way to."""
         drawing, colour = self.drawing, self.colour(packet)
         x, y = self.x[packet.node], self.scale(packet.time)
         lost = {each.node: each for each in packet.missed}
@@ -185,14 +185,14 @@ class _Ladder:
                 drawing.cross(bx, by, note=f"{lost[name].reason} on {lost[name].link}")
 
     def _arrival(self, packet: TracedPacket, name: str) -> float:
-        """When a copy came, or would have come, as they usually do."""
+        """Return when a copy arrived, or, for a lost copy, when it would have arrived by the median transit time."""
         came = packet.received.get(name)
         return packet.time + self.transits.get((packet.node, name), self.transit) if came is None else came
 
     def _fold(self, fold: FoldedPackets) -> None:
         first, last = fold.packets[0], fold.packets[-1]
         missed = sum(bool(packet.missed) for packet in fold.packets)
-        losses = f", {missed} of them lost somewhere" if missed else ""
+        losses = f", {missed} of them lost on some link" if missed else ""
         what = f"{len(fold.packets)} more {'repairs' if first.repair else first.kind}{losses}"
         y = self.scale(last.time) - 11
         left = min(self.x.values())
@@ -202,8 +202,8 @@ class _Ladder:
             self.drawing.dot(x, y + step, 1.7, self.colour(first))
         self.drawing.text_at(left + 12, y, what, colour="soft", italic=True)
 
-    def _waits(self) -> None:
-        """Back-offs as bars on the lifelines, until they end or the drawing does."""
+    def _backoffs(self) -> None:
+        """Draw back-offs as bars on the lifelines."""
         since: dict[str, float] = {}
         for decision in self.cut.decisions:
             if decision.name in ("nack_backoff", "nack_resumed"):
@@ -214,12 +214,12 @@ class _Ladder:
             self._bar(node, time, self.cut.end)
 
     def _held_back(self) -> None:
-        """What would have been asked, had others not."""
+        """Draw the requests that were suppressed as dashed lines."""
         for decision, due in _held_back(self.cut):
             x, end = self.x[decision.node], self.scale(min(due, self.cut.end))
             self.drawing.line([(x, self.scale(decision.time)), (x, end)], "orange", 1.6, dash="2 5", layer=0)
             if due <= self.cut.end:
-                note = f"{decision.node} would have asked at {due:.6f} s"
+                note = f"{decision.node}: suppressed NACK was due at {due:.6f} s"
                 far, low = x - _COLUMN * 0.45, end + _TRANSIT * 0.2
                 self.drawing.line([(x, end), (far, low)], "orange", 1.6, dash="5 4", note=note)
                 self.drawing.arrowhead(far - 6, low + 0.6, -_COLUMN, _TRANSIT * 0.45, "orange", 6)
@@ -235,13 +235,15 @@ class _Ladder:
             rounding=3.5,
             opacity=0.4,
             layer=0,
-            note=f"{node} waits {format_duration(round(end - begin, 6))} before it asks",
+            note=f"{node}: back-off of {format_duration(round(end - begin, 6))}",
         )
 
     def _decision(self, decision: TraceEvent) -> None:
         x, y, drawing = self.x[decision.node], self.scale(decision.time), self.drawing
         if decision.name == "nack_suppressed":
-            drawing.dot(x, y, 3.4, "ground", ring="orange", note=f"{decision.node}: others asked for all it lacks")
+            drawing.dot(
+                x, y, 3.4, "ground", ring="orange", note=f"{decision.node}: NACK suppressed, others requested all it misses"
+            )
         elif decision.name in _TOLD:
             good = decision.name == "object_received"
             drawing.dot(x, y, 5, "green" if good else "red", ring="ground", note=f"{decision.node}: {decision.name}")
@@ -249,7 +251,7 @@ class _Ladder:
             drawing.text_at(x + 9, y + 8, word, size=10.5, colour="green" if good else "red", bold=True)
 
     def _axis(self) -> None:
-        """A time beside every label that stands clear of the one before, and marks where waiting is cut short."""
+        """Draw time labels that do not overlap, and marks where gaps are shortened."""
         last = -100.0
         for item in self.cut.shown:
             y = self.scale(item.time)
@@ -288,5 +290,5 @@ class _Ladder:
 
 
 def draw_ladder(cut: LadderExcerpt, title: str) -> Drawing:
-    """The sequence diagram of a part of a trace."""
+    """Draw the sequence diagram of an excerpt of a trace."""
     return _Ladder(cut, title).draw()

@@ -1,4 +1,4 @@
-"""Which part of a trace a ladder shows: the time, the hosts, and the packets; long quiet runs are folded into one."""
+"""Select the excerpt of a trace that a sequence diagram shows: time span, hosts and packets; long loss-free runs are folded."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -19,13 +19,13 @@ _SHORTEST_FOLD = 4
 
 @dataclass(frozen=True, slots=True)
 class FoldedPackets:
-    """Packets of one host and kind in a row, shown as one."""
+    """Consecutive packets of one host and kind, shown as one item."""
 
     packets: tuple[TracedPacket, ...]
 
     @property
     def time(self) -> float:
-        """When the first was sent."""
+        """Time in seconds of the first packet."""
         return self.packets[0].time
 
 
@@ -34,7 +34,7 @@ LadderItem: TypeAlias = TracedPacket | FoldedPackets
 
 @dataclass(frozen=True, slots=True)
 class LadderExcerpt:
-    """What a ladder shows; `hosts` from left to right, the senders first."""
+    """Contents of a sequence diagram; `hosts` from left to right, the senders first."""
 
     begin: float
     end: float
@@ -44,9 +44,9 @@ class LadderExcerpt:
 
 
 def cut(trace: Trace, hosts: Sequence[str] = (), begin: float | None = None, end: float | None = None) -> LadderExcerpt:
-    """The part that is asked for; what is left open is chosen: a first loss to its repair, and the hosts it concerns.
+    """Return the requested excerpt; by default from the first loss to its repair, with the hosts involved.
 
-    UsageError for a host that is not there and for a time with too many messages; an end that is chosen is chosen earlier.
+    Raises UsageError for an unknown host, or a requested time span with too many messages; a default span is shortened instead.
     """
     unknown = [name for name in hosts if name not in trace.hosts]
     if unknown:
@@ -64,7 +64,7 @@ def cut(trace: Trace, hosts: Sequence[str] = (), begin: float | None = None, end
     if len(shown) > MOST_SHOWN:
         if given:
             raise UsageError(
-                f"--to: {len(shown)} messages are too many for a drawing ({MOST_SHOWN}); choose a shorter time or fewer hosts"
+                f"--to: {len(shown)} messages exceed the limit of a drawing ({MOST_SHOWN}); choose less time or fewer hosts"
             )
         shown = shown[:MOST_SHOWN]
         end = shown[-1].time
@@ -73,7 +73,10 @@ def cut(trace: Trace, hosts: Sequence[str] = (), begin: float | None = None, end
 
 
 def _window(trace: Trace) -> tuple[float, float]:
-    """From shortly before the first loss that is asked for and repaired, to shortly after its repair; else the beginning."""
+    """Return the time span around the first repaired loss, from shortly before it to shortly after its repair.
+
+    Without a repaired loss it is the beginning of the run.
+    """
     packets = list(trace.packets.values())
     repair = next((place for place, packet in enumerate(packets) if packet.repair), None)
     lost = next((place for place, packet in enumerate(packets) if packet.missed), None)
@@ -89,7 +92,7 @@ def _window(trace: Trace) -> tuple[float, float]:
 
 
 def _hosts(trace: Trace, packets: Sequence[TracedPacket], decisions: Sequence[TraceEvent]) -> tuple[str, ...]:
-    """The senders, and the receivers to whom most happens."""
+    """Return the senders, and the receivers with most losses and decisions."""
     news = Counter(missed.node for packet in packets for missed in packet.missed)
     news.update(decision.node for decision in decisions)
     news.update({packet.node: 3 for packet in packets})
@@ -101,9 +104,9 @@ def _hosts(trace: Trace, packets: Sequence[TracedPacket], decisions: Sequence[Tr
 
 
 def folded(packets: Sequence[TracedPacket], unseen: frozenset[str] = frozenset()) -> tuple[LadderItem, ...]:
-    """Fold what is quiet, and if it is still too much, also packets with losses, all but so many of the first.
+    """Fold runs without loss, and if still too many, lossy runs as well, except the first few losses.
 
-    `unseen` are hosts whose losses are no reason to show a packet.
+    Losses at the `unseen` hosts do not keep a packet from being folded.
     """
     for kept in (inf, 12, 6, 3, 1, 0):
         shown = _fold(packets, unseen, kept)
@@ -113,7 +116,7 @@ def folded(packets: Sequence[TracedPacket], unseen: frozenset[str] = frozenset()
 
 
 def _fold(packets: Sequence[TracedPacket], unseen: frozenset[str], kept: float) -> list[LadderItem]:
-    """`unseen` are hosts the drawing leaves out; what is lost on the way to a switch concerns all."""
+    """Fold packets, keeping the first `kept` lossy ones; losses on the way to a switch affect all hosts."""
     shown: list[LadderItem] = []
     row: list[TracedPacket] = []
     for packet in packets:
@@ -132,7 +135,7 @@ def _fold(packets: Sequence[TracedPacket], unseen: frozenset[str], kept: float) 
 
 
 def _closed(row: list[TracedPacket]) -> list[LadderItem]:
-    """The first and the last stay as they are."""
+    """Fold a run of packets except its first and last."""
     if len(row) < _SHORTEST_FOLD:
         return list(row)
     return [row[0], FoldedPackets(tuple(row[1:-1])), row[-1]]

@@ -1,4 +1,4 @@
-"""Drawings as SVG text that reads well on light and on dark ground."""
+"""Write SVG drawings that adapt to light and dark backgrounds."""
 
 from collections.abc import Iterable
 from html import escape
@@ -53,7 +53,7 @@ def _rules(colours: dict[str, str]) -> str:
     return "\n".join([*fills, f".halo{{stroke:{colours['ground']}}}"])
 
 
-# Classes and not variables, which some viewers do not know.
+# Classes instead of CSS variables, which some viewers do not support.
 _STYLE = f"""
 text {{ font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif }}
 .halo {{ paint-order: stroke; stroke-width: 3px; stroke-linejoin: round }}
@@ -65,7 +65,10 @@ text {{ font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-s
 
 
 class Drawing:
-    """Collects shapes; `text()` is the file. Colours are names of the style: ground ink soft faint band blue green ..."""
+    """A drawing composed of shapes in three layers.
+
+    Colours are names of the style: ground ink soft faint band blue green ...
+    """
 
     def __init__(self, title: str) -> None:
         self.title = title
@@ -83,7 +86,7 @@ class Drawing:
         halo: bool = False,
         **attributes: object,
     ) -> None:
-        """One shape; `paint` is (fill, stroke)."""
+        """Add one shape; `paint` is (fill, stroke)."""
         fill, stroke = paint
         classes = [f"f-{fill}" if fill else "", f"s-{stroke}" if stroke else "", "halo" if halo else ""]
         attributes = {"class": " ".join(filter(None, classes)) or None, "fill": None if fill else "none"} | attributes
@@ -103,7 +106,7 @@ class Drawing:
         layer: int = 1,
         note: str = "",
     ) -> None:
-        """An open line through points."""
+        """Draw an open polyline."""
         path = "M" + " L".join(f"{_value(x)} {_value(y)}" for x, y in points)
         pen: dict[str, Any] = {"stroke_width": width, "stroke_dasharray": dash, "opacity": opacity, "stroke_linecap": "round"}
         self._add(layer, "path", d=path, paint=(None, colour), note=note, stroke_linejoin="round", **pen)
@@ -122,23 +125,23 @@ class Drawing:
         layer: int = 0,
         note: str = "",
     ) -> None:
-        """A filled rectangle, with a border of another colour."""
+        """Draw a filled rectangle with an optional border colour."""
         where: dict[str, Any] = {"x": x, "y": y, "width": width, "height": height, "rx": rounding or None, "opacity": opacity}
         self._add(layer, "rect", paint=(colour, ring), note=note, **where)
 
     def dot(
         self, x: float, y: float, radius: float, colour: str, *, ring: str | None = None, layer: int = 2, note: str = ""
     ) -> None:
-        """A filled circle, with a ring of another colour."""
+        """Draw a filled circle with an optional border colour."""
         self._add(layer, "circle", paint=(colour, ring), note=note, cx=x, cy=y, r=radius, stroke_width=2 if ring else None)
 
     def cross(self, x: float, y: float, colour: str = "red", size: float = 4.5, note: str = "") -> None:
-        """What is lost."""
+        """Draw a cross, the symbol of a loss."""
         path = f"M{_value(x - size)} {_value(y - size)} l{2 * size} {2 * size} m0 {-2 * size} l{-2 * size} {2 * size}"
         self._add(2, "path", d=path, paint=(None, colour), note=note, stroke_width=2.4, stroke_linecap="round")
 
     def arrowhead(self, x: float, y: float, dx: float, dy: float, colour: str, size: float = 7) -> None:
-        """A triangle that ends at (x, y) and comes from direction (dx, dy)."""
+        """Draw a triangle with its tip at (x, y), pointing in direction (dx, dy)."""
         length = (dx * dx + dy * dy) ** 0.5 or 1.0
         ux, uy = dx / length * size, dy / length * size
         corners = [(x, y), (x - ux - uy * 0.45, y - uy + ux * 0.45), (x - ux + uy * 0.45, y - uy - ux * 0.45)]
@@ -157,7 +160,7 @@ class Drawing:
         halo: bool = True,
         italic: bool = False,
     ) -> None:
-        """Words, `y` being their middle."""
+        """Draw text vertically centred at `y`."""
         style: dict[str, Any] = {"font_weight": 600 if bold else None, "font_style": "italic" if italic else None}
         where: dict[str, Any] = {
             "x": x,
@@ -168,7 +171,7 @@ class Drawing:
         self._add(2, "text", text, paint=(colour, None), halo=halo, **where, **style)
 
     def svg(self) -> str:
-        """The whole file."""
+        """Return the SVG document."""
         width, height = _value(self.width), _value(self.height)
         head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '

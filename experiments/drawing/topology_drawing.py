@@ -1,4 +1,4 @@
-"""A topology as a drawing: what its links are, or what a run did to them."""
+"""Draw a topology with its link parameters, or with the traffic a run measured."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -27,14 +27,14 @@ _NAMES = ("no loss", "up to 0.5%", "to 2%", "to 5%", "to 10%", "more")
 
 @dataclass(frozen=True, slots=True)
 class MeasuredTraffic:
-    """What a run did: per direction of a link (offered, missed) in packets, and the loss each receiver saw."""
+    """Traffic of a run: (offered, missed) packets per link direction, and the loss fraction of each receiver."""
 
     links: Mapping[tuple[str, str], tuple[int, int]]
     receivers: Mapping[str, float]
 
 
 def read_measured_traffic(run: Path, topology: Topology) -> MeasuredTraffic:
-    """From a run's folder; UsageError when there is no result, or one of another topology."""
+    """Read the traffic of a run's folder; UsageError if there is no result, or one of another topology."""
     path = run / "result.json" if run.is_dir() else run
     try:
         result = json.loads(path.read_text(encoding="utf-8"))
@@ -43,20 +43,20 @@ def read_measured_traffic(run: Path, topology: Topology) -> MeasuredTraffic:
     except OSError as error:
         raise UsageError(f"--run: {path} can't be read ({error.strerror}); mcastlab run SCENARIO.yaml --out RUN") from error
     except (ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"--run: {path} is no result of a run") from error
+        raise UsageError(f"--run: {path} is not a result of a run") from error
     names = {f"{near}-{far}": (near, far) for near, far, _ in topology.links}
     strange = [row["link"] for row in rows if row["link"] not in names]
     if strange:
-        raise UsageError(f"--run: {path} is of another topology; it has a link {strange[0]}")
+        raise UsageError(f"--run: {path} belongs to another topology; it has a link {strange[0]}")
     links = {names[row["link"]]: (row["offered"], row["dropped"] + row["lost"] + row.get("corrupt", 0)) for row in rows}
     return MeasuredTraffic(links, receivers)
 
 
 def draw_topology(topology: Topology, title: str, traffic: MeasuredTraffic | None = None) -> Drawing:
-    """Both directions of every link: colour says what is lost, width what is carried; with a run, of that run."""
+    """Draw both directions of every link: colour shows loss, width shows packets carried; ConfigError above MOST_NODES."""
     nodes = len(topology.graph)
     if nodes > MOST_NODES:
-        raise ConfigError(f"topology: {nodes} nodes are too many for a drawing; {MOST_NODES} is the limit")
+        raise ConfigError(f"topology: {nodes} nodes exceed the limit of a drawing, {MOST_NODES}")
     return _Map(topology, title, traffic).draw()
 
 
@@ -89,14 +89,14 @@ class _Map:
     def _link(self, near: str, far: str, spec: LinkSpec) -> None:
         (ax, ay), (bx, by) = self.places[near], self.places[far]
         length = hypot(bx - ax, by - ay) or 1.0
-        # Each direction keeps to its right.
+        # Offset each direction to its right.
         dx, dy = -(by - ay) / length * _GAP, (bx - ax) / length * _GAP
         loss, width, words = self._look(near, far, spec)
         note = f"{near} to {far}: {words}"
         points = [(ax + dx, ay + dy), (bx + dx, by + dy)]
         self.drawing.line(points, _colour(loss), width, layer=0, note=note)
         if self.labelled and words and (self.traffic is None or loss > 0):
-            # On its own side, a little nearer to where it leads.
+            # On its own side, slightly towards the far end.
             aside = 1 + (width / 2 + 6) / _GAP
             x, y = ax + (bx - ax) * 0.55 + dx * aside, ay + (by - ay) * 0.55 + dy * aside
             steep = abs(by - ay) > abs(bx - ax)
@@ -104,18 +104,18 @@ class _Map:
             self.drawing.text_at(x, y, words, size=9.5, colour="soft", anchor=anchor)
 
     def _look(self, near: str, far: str, spec: LinkSpec) -> tuple[float, float, str]:
-        """(loss, width, words) of one direction."""
+        """Return (loss fraction, line width, label) of one direction."""
         if self.traffic is None:
             return spec.loss.rate, 2.4, _described(spec)
         offered, missed = self.traffic.links.get((near, far), (0, 0))
         if not offered:
-            return 0.0, 1.0, "nothing counted"
+            return 0.0, 1.0, "no packets"
         share = missed / offered
         width = _THIN + (_THICK - _THIN) * (offered / self._members(near, far)) / self._most()
         return share, width, f"{share:.2%} of {offered}" if missed else f"{offered} packets"
 
     def _members(self, near: str, far: str) -> int:
-        """How many links of a group's members this one stands for."""
+        """Return how many member links of a counted group this link stands for."""
         return max(self.topology.node(name).count or 1 for name in (near, far))
 
     def _most(self) -> float:
@@ -123,7 +123,7 @@ class _Map:
         return max(offered / self._members(*link) for link, (offered, _) in self.traffic.links.items())
 
     def _fan(self, name: str) -> tuple[int, float]:
-        """How many members are drawn each, and how wide they are."""
+        """Return how many members are drawn individually, and their width in pixels."""
         count = self.topology.node(name).count or 1
         return (count, 0.0) if count == 1 else (min(count, _MOST_MEMBERS), 17.0 * min(count, _MOST_MEMBERS) + 30)
 
@@ -150,7 +150,7 @@ class _Map:
 
     def _told(self, host: str) -> str:
         loss = None if self.traffic is None else self.traffic.receivers.get(host)
-        return host if loss is None else f"{host}: missed {loss:.2%}"
+        return host if loss is None else f"{host}: lost {loss:.2%}"
 
     def _legend(self) -> None:
         drawing, x, y = self.drawing, 24.0, self.drawing.height - 24
@@ -158,7 +158,7 @@ class _Map:
             drawing.line([(x, y), (x + 18, y)], f"loss{step}", 4)
             drawing.text_at(x + 25, y, name, halo=False)
             x += 42 + 6.4 * len(name)
-        what = "width: packets carried; traffic keeps right" if self.traffic else "configured loss; traffic keeps right"
+        what = "width: packets carried; each direction on its right" if self.traffic else "loss; each direction on its right"
         drawing.text_at(x + 4, y, what, colour="soft", italic=True, halo=False)
         drawing.width = max(drawing.width, x + 260)
 

@@ -1,4 +1,4 @@
-"""Where the nodes of a topology stand in a drawing: trees from left to right, other graphs as springs would have it."""
+"""Place the nodes of a topology: trees from left to right, other graphs by a spring layout."""
 
 from math import cos, pi, sin
 
@@ -14,7 +14,7 @@ _SPRINGS = 300
 
 
 def place_nodes(topology: Topology) -> Places:
-    """Coordinates of every graph node, from (0, 0) to the right and down."""
+    """Return the coordinates of every graph node, from (0, 0) rightwards and downwards."""
     graph: nx.Graph[str] = nx.Graph()
     graph.add_nodes_from(topology.graph)
     graph.add_edges_from((near, far) for near, far, _ in topology.links)
@@ -24,7 +24,7 @@ def place_nodes(topology: Topology) -> Places:
 
 
 def _tree(topology: Topology, graph: "nx.Graph[str]") -> Places:
-    """Leaves one below the other, each inner node beside the middle of what is behind it."""
+    """Place leaves below one another, and each inner node beside the middle of its subtree."""
     root = topology.host_nodes[0]
     below = {near: list(far) for near, far in nx.bfs_successors(graph, root)}
     depth = nx.single_source_shortest_path_length(graph, root)
@@ -36,7 +36,7 @@ def _tree(topology: Topology, graph: "nx.Graph[str]") -> Places:
 
 
 def _springs(graph: "nx.Graph[str]") -> Places:
-    """The first guess is a circle, so that the result is always the same."""
+    """Run a spring layout from a circle, so that the result is deterministic."""
     names = list(graph)
     circle = {name: (cos(2 * pi * n / len(names)), sin(2 * pi * n / len(names))) for n, name in enumerate(names)}
     found = nx.spring_layout(graph, pos=circle, iterations=_SPRINGS, k=1.6 / len(names) ** 0.5, seed=1)

@@ -1,1 +1,1 @@
-"""What a capture of NORM traffic tells: who sent what, who missed and asked, what repaired it, and what was wrong."""
+"""Analysis of NORM traffic in capture files: senders, receivers, objects, losses, repair rounds, and protocol violations."""

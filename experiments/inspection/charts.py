@@ -1,4 +1,4 @@
-"""Drawings of an inspection: packets over time by kind, and the sequence diagram around the first request."""
+"""Drawings of an inspection: message counts over time by kind, and the sequence diagram around the first NACK."""
 
 from experiments.drawing.ladder import draw_ladder
 from experiments.drawing.svg import Drawing
@@ -13,7 +13,7 @@ _COLOURS = {"data": "blue", "parity": "teal", "repair": "green", "info": "violet
 
 
 def timeline_svg(timeline: IntervalCounts) -> str:
-    """One row of bars per kind of message, each by its own largest; the mouse over a bar tells its packets and bytes."""
+    """Draw one row of bars per kind of message, scaled to its own maximum; tooltips show packets and bytes."""
     drawing = Drawing(f"packets per {format_duration(timeline.interval)}")
     drawing.width = _LEFT + _WIDTH + _RIGHT
     drawing.height = _TOP + _ROW * len(timeline.packets) + 34
@@ -41,8 +41,8 @@ def _bars(drawing: Drawing, timeline: IntervalCounts, kind: str, bottom: float) 
 
 
 def ladder_svg(found: Inspection) -> str:
-    """What led to the first request, and what came of it; "" when no message was found."""
-    cut = found.window.cut()
+    """Draw the sequence diagram around the first NACK; "" without messages."""
+    cut = found.excerpt.cut()
     if cut is None:
         return ""
     return draw_ladder(cut, f"{found.path.name}: {cut.begin:.3f} s to {cut.end:.3f} s").svg()

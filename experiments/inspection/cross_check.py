@@ -1,4 +1,4 @@
-"""A second opinion on some of the messages: scapy dissects them, and codec and scapy have to agree."""
+"""Cross-check a sample of the messages: codec and scapy must agree."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ _EVERY, _MOST = 1000, 50
 
 
 class CrossCheck:
-    """The first message of each kind and then every thousandth, at most 50; nothing where scapy is missing."""
+    """Check the first message of each kind and every thousandth, at most 50; none without scapy."""
 
     def __init__(self, findings: FindingLog) -> None:
         self.checked = self.disagree = 0
@@ -22,9 +22,9 @@ class CrossCheck:
         self._kinds: set[str] = set()
         self._count = 0
 
-    def offer(self, heard: CapturedMessage, element_bits: int, time: float) -> None:
-        """A message was decoded; it may be one of the sample."""
-        message, data = heard.message, heard.datagram.payload
+    def offer(self, captured: CapturedMessage, element_bits: int, time: float) -> None:
+        """Check a decoded message if it is in the sample."""
+        message, data = captured.message, captured.datagram.payload
         self._count += 1
         if message is None or (message.kind in self._kinds and self._count % _EVERY):
             return
@@ -40,8 +40,8 @@ class CrossCheck:
         found = differences(message, layer)
         if found:
             self.disagree += 1
-            self._findings.add("two-decodings", heard.datagram.number, time, f"{message.kind}: {'; '.join(found)}")
+            self._findings.add("two-decodings", captured.datagram.number, time, f"{message.kind}: {'; '.join(found)}")
 
     def plain(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return {"checked": self.checked, "disagree": self.disagree} | ({"missing": self.missing} if self.missing else {})

@@ -1,4 +1,4 @@
-"""One frame of a capture taken apart by scapy, from the link layer to the last field of the NORM message."""
+"""Dissect one captured frame with scapy, from the link layer to the last field of the NORM message."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -21,15 +21,15 @@ _LINKS: dict[int, type[Packet]] = {
 
 
 def frame_layers(data: bytes, link: int, messages: Iterable[tuple[bytes, int]]) -> list[dict[str, Any]]:
-    """The layers of a frame, each with its fields as {name, value, shown}.
+    """Return the layers of a frame, each with its fields as {name, value, shown}.
 
-    `messages` are the NORM messages it carries, each with m of fec_id 2. They are given apart, since of a datagram that came in
-    fragments the frame holds the last only.
+    `messages` are the NORM messages it carries, each with m of FEC id 2. They are passed separately, because a frame that
+    completes a fragmented datagram holds only its last fragment.
     """
     layers = []
     for layer in _layers(_Frame(link.to_bytes(2) + data).payload):
         layers.append(_layer(layer))
-        # Dissectors of other protocols are not asked what UDP carries.
+        # Do not let dissectors of other protocols interpret the UDP payload.
         if isinstance(layer, inet.UDP):
             break
     for message, element_bits in messages:
@@ -38,7 +38,7 @@ def frame_layers(data: bytes, link: int, messages: Iterable[tuple[bytes, int]]) 
 
 
 class _Frame(Packet):
-    """Around a frame: scapy shows bytes that no layer can read only where they are the payload of something."""
+    """Pseudo-layer around a frame, because scapy shows undissected bytes only as the payload of a layer."""
 
     fields_desc = [ShortField("link", 1)]
 

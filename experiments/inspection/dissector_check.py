@@ -1,4 +1,4 @@
-"""Does scapy see in a packet what the codec sees? Every field of a message, compared with the independent dissector."""
+"""Compare every field of a message as decoded by the codec with the independent scapy dissector."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from protocols.norm.messages import CcFeedback, CcNode, Fti, Item, NormMessage
 
 __all__ = ["MISSING", "differences", "dissected"]
 
-MISSING = "scapy is missing here; it comes with: pip install 'mcastlab[inspect]'"
+MISSING = "scapy is not installed; get it: pip install 'mcastlab[inspect]'"
 
 _SMALL_BLOCK, _GENERAL = 129, 2
 _HETS = {"fti": 64, "cc": 3, "rate": 128}
@@ -27,7 +27,6 @@ _KINDS = {
     "NormAck": "ack",
     "NormReport": "report",
 }
-# The codec's names of numbers, and the dissector's.
 _NUMBERS = {
     "sequence": "sequence",
     "source_id": "source_id",
@@ -47,10 +46,14 @@ _NUMBERS = {
     "ack_type": "ack_type",
     "ack_id": "ack_id",
 }
+"""Integer fields: the codec's name and the dissector's."""
 
 
 def dissected(data: bytes, element_bits: int = 16) -> Any:
-    """The scapy layer of a UDP payload. UnsupportedError where scapy is missing; scapy's own errors for what is no NORM."""
+    """Dissect a UDP payload with scapy.
+
+    `element_bits` is m of FEC id 2. Raises UnsupportedError without scapy, and scapy's own errors for invalid NORM.
+    """
     try:
         from protocols.norm.dissector.layers import Norm
     except ImportError as error:
@@ -59,30 +62,30 @@ def dissected(data: bytes, element_bits: int = 16) -> Any:
 
 
 def differences(message: NormMessage, layer: Any) -> list[str]:
-    """Where codec and scapy disagree, as `field: the codec's value, scapy's value`; empty when they agree in everything."""
-    said = _said(message)
-    seen = _seen(layer, said)
-    return [f"{name}: {value!r}, {seen[name]!r}" for name, value in said.items() if seen[name] != value]
+    """Return the fields that differ, as `field: codec value, scapy value`; empty if there are none."""
+    decoded = _decoded(message)
+    seen = _seen(layer, decoded)
+    return [f"{name}: {value!r}, {seen[name]!r}" for name, value in decoded.items() if seen[name] != value]
 
 
 # -- the codec's view --------------------------------------------------------------------------------------------------
 
 
-def _said(message: Any) -> dict[str, object]:
-    said: dict[str, object] = {"kind": message.kind}
-    said |= {name: getattr(message, name) for name in _NUMBERS if hasattr(message, name)}
+def _decoded(message: Any) -> dict[str, object]:
+    decoded: dict[str, object] = {"kind": message.kind}
+    decoded |= {name: getattr(message, name) for name in _NUMBERS if hasattr(message, name)}
     if hasattr(message, "origin"):
-        said |= {name: getattr(message.origin, name) for name in _ORIGIN}
+        decoded |= {name: getattr(message.origin, name) for name in _ORIGIN}
     if getattr(message, "fec_id", None) == _SMALL_BLOCK and hasattr(message, "block_length"):
-        said["block_length"] = message.block_length
-    said |= {name: _list(getattr(message, name)) for name in ("acking", "invalid", "nodes") if hasattr(message, name)}
+        decoded["block_length"] = message.block_length
+    decoded |= {name: _list(getattr(message, name)) for name in ("acking", "invalid", "nodes") if hasattr(message, name)}
     if hasattr(message, "requests"):
-        said["requests"] = [(each.form, each.level, [_item(item) for item in each.items]) for each in message.requests]
+        decoded["requests"] = [(each.form, each.level, [_item(item) for item in each.items]) for each in message.requests]
     if hasattr(message, "payload") or hasattr(message, "content"):
-        said["payload"] = message.payload if hasattr(message, "payload") else message.content
-    said |= {name: _shared(getattr(message, name)) for name in _HETS if hasattr(message, name)}
-    said["extensions"] = [(each.het, each.content) for each in getattr(message, "extensions", ())]
-    return said
+        decoded["payload"] = message.payload if hasattr(message, "payload") else message.content
+    decoded |= {name: _shared(getattr(message, name)) for name in _HETS if hasattr(message, name)}
+    decoded["extensions"] = [(each.het, each.content) for each in getattr(message, "extensions", ())]
+    return decoded
 
 
 def _list(entries: Iterable[int | CcNode]) -> list[object]:
@@ -105,7 +108,7 @@ def _shared(part: Fti | CcFeedback | int | None) -> object:
 
 
 def _seen(layer: Any, wanted: Iterable[str]) -> dict[str, object]:
-    """What the dissector shows under the codec's names; None for what it does not have."""
+    """Return the dissector's values under the codec's names; None for absent fields."""
     fields = layer.fields
     seen: dict[str, object] = {name: _number(fields, theirs) for name, theirs in _NUMBERS.items()}
     seen |= {name: _number(fields, name) for name in _ORIGIN}
@@ -135,7 +138,7 @@ def _seen_item(item: Any) -> tuple[int, ...]:
 
 
 def _seen_extensions(extensions: Iterable[Any], wanted: frozenset[str]) -> dict[str, object]:
-    """The first of each kind that the message gives a meaning to, and all others as bytes."""
+    """Return the first extension of each kind the message interprets, and all others as bytes."""
     seen: dict[str, object] = dict.fromkeys(_HETS)
     others = []
     for extension in extensions:

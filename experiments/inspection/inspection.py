@@ -1,4 +1,4 @@
-"""From a capture file to everything it tells."""
+"""Analyse a capture file: sessions, statistics of the file, scapy cross-check, and an excerpt for a sequence diagram."""
 
 from pathlib import Path
 from typing import Any
@@ -14,32 +14,32 @@ __all__ = ["Inspection", "inspect_capture"]
 
 
 class Inspection:
-    """The sessions of a capture, how much of the file they are, and a window of messages around the first request."""
+    """Analysis of one capture: its sessions, file statistics, and the messages around the first NACK."""
 
     def __init__(self, path: Path, port: int | None = None) -> None:
         self.path = path
         self.capture = Capture(path)
         self.reading = NormReader(self.capture, port)
         self.session = SessionAnalysis(self.reading.begin, self.reading.end)
-        self.sample = CrossCheck(self.session.findings)
-        self.window = RequestExcerpt()
+        self.cross_check = CrossCheck(self.session.findings)
+        self.excerpt = RequestExcerpt()
 
     def run(self) -> None:
-        """Go through the capture."""
-        for heard in self.reading:
-            kind = self.session.hear(heard)
-            if heard.message is None:
+        """Process every message of the capture."""
+        for captured in self.reading:
+            kind = self.session.add(captured)
+            if captured.message is None:
                 continue
-            time = heard.datagram.time - self.session.begin
-            if len(heard.datagram.payload) == heard.datagram.size:
-                self.sample.offer(heard, self._element_bits(heard), time)
+            time = captured.datagram.time - self.session.begin
+            if len(captured.datagram.payload) == captured.datagram.size:
+                self.cross_check.offer(captured, self._element_bits(captured), time)
             if kind:
-                self.window.hear(heard, kind, time)
+                self.excerpt.add(captured, kind, time)
         self.session.close()
 
-    def _element_bits(self, heard: CapturedMessage) -> int:
-        """m of fec_id 2, as the sender of a message, or the one it is for, was heard to use it."""
-        message = heard.message
+    def _element_bits(self, captured: CapturedMessage) -> int:
+        """Return m of FEC id 2 of the sender of a message, or of the sender a NACK is addressed to; 16 if unknown."""
+        message = captured.message
         key = None
         if isinstance(message, Data | Info | Command):
             key = message.origin.source_id, message.origin.instance_id
@@ -50,11 +50,11 @@ class Inspection:
 
     @property
     def violated(self) -> bool:
-        """Did anything break the protocol?"""
+        """Whether the capture has a protocol violation."""
         return bool(self.session.findings.violations)
 
     def plain(self) -> dict[str, Any]:
-        """Plain values for JSON; times are seconds since `start`, which is seconds since 1970."""
+        """Return plain values for JSON; times are seconds since `start`, a Unix timestamp."""
         capture, reading, session = self.capture, self.reading, self.session
         return {
             "file": str(self.path),
@@ -73,12 +73,12 @@ class Inspection:
             "start": session.begin,
             "duration": round(reading.end - reading.begin, 6),
             **session.plain(),
-            "scapy": self.sample.plain(),
+            "scapy": self.cross_check.plain(),
         }
 
 
 def inspect_capture(path: Path, port: int | None = None) -> Inspection:
-    """Read a capture and say what is in it. UsageError and ConfigError for a file that holds no NORM."""
+    """Analyse a capture; UsageError or ConfigError if it holds no NORM messages."""
     inspection = Inspection(path, port)
     inspection.run()
     return inspection

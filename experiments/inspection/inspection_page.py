@@ -1,4 +1,4 @@
-"""The inspection of a capture as one HTML page that needs nothing else."""
+"""Render the inspection of a capture as one self-contained HTML page."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
@@ -32,7 +32,7 @@ _ROUND = ("packet", "time", "askers", "suppressed", "silent", "segments", "repai
 
 
 def inspection_page(found: Inspection) -> str:
-    """The page: text, tables, packets over time, and a sequence diagram."""
+    """Render the page: summary, findings, tables, message counts over time, and a sequence diagram."""
     plain = found.plain()
     name = escape(found.path.name)
     parts = [
@@ -79,13 +79,13 @@ def _sender(sender: Mapping[str, Any]) -> Iterable[str]:
     if sender["objects"]:
         yield "<p>Objects</p>" + _table(_OBJECT, sender["objects"])
     if sender["rounds"]:
-        yield "<p>Rounds of requests, each until the first request after a repair</p>" + _table(_ROUND, sender["rounds"])
+        yield "<p>Repair rounds, each until the first request after a repair</p>" + _table(_ROUND, sender["rounds"])
 
 
 def _receivers(rows: Sequence[Mapping[str, Any]]) -> Iterable[str]:
     if rows:
         named = [dict(row) | {"node": node_name(row["node"]), "loss": _share(row["loss"])} for row in rows]
-        yield "<h2>Receivers, as far as they speak</h2>" + _table(("node", "addresses", *_RECEIVER), named)
+        yield "<h2>Receivers that send feedback</h2>" + _table(("node", "addresses", *_RECEIVER), named)
 
 
 def _share(loss: float | None) -> str | None:
@@ -101,7 +101,7 @@ def _ladder(found: Inspection) -> Iterable[str]:
     drawing = ladder_svg(found)
     if drawing:
         yield "<h2>Around the first request</h2>"
-        where = "The column in the middle is where the capture was made; times are those at which messages came by."
+        where = "The column in the middle is the capture point; times are capture times."
         yield f'<p class="soft">{where}</p>'
         yield f'<div class="figure">{drawing}</div>'
 
@@ -112,7 +112,7 @@ def _facts(facts: Mapping[str, Any]) -> str:
 
 
 def _table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], beyond: int = 0) -> str:
-    """The first rows; `beyond` counts those that are not even listed."""
+    """Render the first rows; `beyond` counts rows missing from `rows`."""
     head = "".join(f"<th>{escape(_words(name))}</th>" for name in columns)
     body = "".join(f"<tr>{''.join(_cell(row[name]) for name in columns)}</tr>" for row in rows[:_ROWS])
     left = max(len(rows) - _ROWS, 0) + beyond

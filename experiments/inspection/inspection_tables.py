@@ -1,4 +1,4 @@
-"""The inspection of a capture as tables in the terminal."""
+"""Print the inspection of a capture as tables on the terminal."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ _BARS = " ▁▂▃▄▅▆▇█"
 
 
 def show(found: Inspection) -> None:
-    """Print everything, long lists cut; `--json` and `--html` have them whole."""
+    """Print everything with long lists cut; `--json` and `--html` have complete lists."""
     console = Console()
     console = console if console.is_terminal else Console(width=140)
     for line in overview(found):
@@ -33,12 +33,12 @@ def show(found: Inspection) -> None:
     _receivers(console, found)
     _requests(console, found)
     _timeline(console, found)
-    _story(console, found)
+    _excerpt(console, found)
     _findings(console, found)
 
 
 def overview(found: Inspection) -> Iterator[str]:
-    """Lines about the file as a whole."""
+    """Yield lines about the file as a whole."""
     plain, session = found.plain(), found.session
     yield (
         f"{found.path}: {session.messages} NORM messages, {session.octets} bytes, in {plain['duration']:.6g} s "
@@ -48,22 +48,25 @@ def overview(found: Inspection) -> Iterator[str]:
         "frames without UDP": plain["other_frames"],
         "other datagrams": plain["other_datagrams"],
         "copies at further interfaces": plain["copies"],
-        "datagrams cut by the capture": plain["cut"],
-        "datagrams of which the capture kept too little": plain["unreadable"],
-        "batches that offload had not cut": plain["batches"],
-        "fragments without their rest": plain["unfinished_fragments"],
+        "truncated datagrams": plain["cut"],
+        "datagrams truncated too short to decode": plain["unreadable"],
+        "batches captured before segmentation offload": plain["batches"],
+        "fragments of incomplete datagrams": plain["unfinished_fragments"],
     }
     beside = [f"{count} {what}" for what, count in others.items() if count]
     if beside:
-        yield "beside them: " + ", ".join(beside)
+        yield "also: " + ", ".join(beside)
     if found.capture.file.flaw:
-        yield f"{found.capture.file.flaw}; what is before it was read"
-    sample = plain["scapy"]
-    yield sample.get("missing") or f"{sample['checked']} messages checked with scapy, {sample['disagree']} disagree"
+        yield f"{found.capture.file.flaw}; everything before it was read"
+    cross_check = plain["scapy"]
+    yield (
+        cross_check.get("missing")
+        or f"{cross_check['checked']} messages checked with scapy, {cross_check['disagree']} disagree"
+    )
 
 
 def _moment(time: float) -> str:
-    """When, by a clock; a file may say any number of seconds."""
+    """Format a time as date and time; out-of-range timestamps as seconds."""
     if not 0 <= time < _NO_DATE:
         return f"{time:.6g} s"
     return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -75,7 +78,7 @@ def _sender(console: Console, sender: SenderView) -> None:
     console.print(
         f"sender {node_name(sender.source_id)}, instance {sender.instance}, {', '.join(sender.addresses)} to "
         f"{', '.join(sender.targets)}: {plain['first']:.3f} s to {plain['last']:.3f} s, {_rate(plain['rate_bps'])} "
-        f"(says {_rate(plain['says_rate_bps'])}), GRTT {format_duration(plain['grtt'][0])} to "
+        f"(advertised {_rate(plain['says_rate_bps'])}), GRTT {format_duration(plain['grtt'][0])} to "
         f"{format_duration(plain['grtt'][1])}, back-off {plain['backoff']}, group size {plain['group_size']:g}",
         markup=False,
         highlight=False,
@@ -84,10 +87,10 @@ def _sender(console: Console, sender: SenderView) -> None:
     kinds = ", ".join(f"{kind} {count}" for kind, count in plain["packets"].items())
     console.print(f"  packets: {kinds}; {plain['missing']} missing, {plain['late']} late", markup=False, highlight=False)
     repairs = plain["repairs"]
-    ratio = "" if repairs["per_segment_asked"] is None else f", {repairs['per_segment_asked']:.3g} per segment asked for"
+    ratio = "" if repairs["per_segment_asked"] is None else f", {repairs['per_segment_asked']:.3g} per requested segment"
     console.print(
-        f"  repairs: {repairs['packets']} for {repairs['segments_asked']} segments asked for{ratio}; {repairs['unneeded']} "
-        f"that no request here explains; {repairs['refused']} segments refused by SQUELCH, {repairs['open']} never sent",
+        f"  repairs: {repairs['packets']} for {repairs['segments_asked']} requested segments{ratio}; {repairs['unneeded']} "
+        f"without a captured request; {repairs['refused']} segments refused by SQUELCH, {repairs['open']} never repaired",
         markup=False,
         highlight=False,
         soft_wrap=True,
@@ -140,11 +143,11 @@ def _object(view: ObjectView) -> Iterator[str]:
 def _receivers(console: Console, found: Inspection) -> None:
     rows = found.session.plain()["receivers"]
     if not rows:
-        console.print("\nnobody sends feedback here")
+        console.print("\nno receiver sends feedback")
         return
-    table = Table(title=f"{len(rows)} receivers, as far as they speak", title_justify="left")
-    for name in ("receiver", "NACKs", "ACKs", "asked", "lost at least", "of all", "covered", "suppressed", "silent", "says"):
-        table.add_column(name, justify="left" if name in ("receiver", "says") else "right")
+    table = Table(title=f"{len(rows)} receivers that send feedback", title_justify="left")
+    for name in ("receiver", "NACKs", "ACKs", "requested", "lost (min.)", "loss", "covered", "suppressed", "silent", "reports"):
+        table.add_column(name, justify="left" if name in ("receiver", "reports") else "right")
     for row in rows[:_RECEIVERS]:
         says = row["says"]
         table.add_row(
@@ -165,8 +168,8 @@ def _requests(console: Console, found: Inspection) -> None:
     if not rows:
         return
     table = Table(title="requests", title_justify="left")
-    for name in ("packet", "time", "receiver", "asks for", "symbols", "not asked for before"):
-        table.add_column(name, justify="left" if name == "asks for" else "right")
+    for name in ("packet", "time", "receiver", "requests", "symbols", "new"):
+        table.add_column(name, justify="left" if name == "requests" else "right")
     for row in rows[:_REQUESTS]:
         table.add_row(
             str(row.packet),
@@ -185,15 +188,15 @@ def _timeline(console: Console, found: Inspection) -> None:
     timeline = found.session.timeline
     if not timeline.packets:
         return
-    console.print(f"\npackets per {format_duration(timeline.interval)}, each kind by its own largest", highlight=False)
+    console.print(f"\npackets per {format_duration(timeline.interval)}, each kind scaled to its maximum", highlight=False)
     for kind, counts in timeline.packets.items():
         most = max(counts)
         bars = "".join(_BARS[-(-count * (len(_BARS) - 1) // most)] for count in counts)
         console.print(f"  {kind:12}{bars}  up to {most}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _story(console: Console, found: Inspection) -> None:
-    cut = found.window.cut()
+def _excerpt(console: Console, found: Inspection) -> None:
+    cut = found.excerpt.cut()
     if cut is None:
         return
     console.print()

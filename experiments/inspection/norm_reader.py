@@ -1,4 +1,4 @@
-"""Which datagrams of a capture are NORM, each once, and what they say."""
+"""Select the NORM datagrams of a capture, remove copies, and decode them."""
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ _PORTS_NAMED = 8
 
 @dataclass(frozen=True, slots=True)
 class CapturedMessage:
-    """A datagram and the message in it, or why there is none."""
+    """A datagram and its decoded message, or the reason it has none."""
 
     datagram: Datagram
     message: NormMessage | None
@@ -29,7 +29,7 @@ class CapturedMessage:
 
 
 def looks_like_norm(data: bytes, size: int) -> bool:
-    """Could these bytes, of `size` before the capture cut them, be a NORM message? Cheap, and wrong for few other protocols."""
+    """Return whether bytes of an original `size` may be a NORM message, by a cheap check of the header."""
     if len(data) < 8 or data[0] >> 4 != _VERSION:
         return False
     base = _BASES.get(data[0] & 15)
@@ -37,35 +37,35 @@ def looks_like_norm(data: bytes, size: int) -> bool:
 
 
 class NormReader:
-    """The NORM messages of a capture: with `port` those to it and what answers them, else those that look like NORM."""
+    """The NORM messages of a capture: with `port` those to it and their replies, else those that look like NORM."""
 
     def __init__(self, capture: Capture, port: int | None = None) -> None:
         self.capture = capture
         self.begin = self.end = 0.0
         self.foreign = self.copies = self.cut = self.batches = 0
-        """Other datagrams, messages seen before at another interface, datagrams the capture cut, those of several messages."""
+        """Other datagrams, copies seen at another interface, truncated datagrams, and datagrams of several messages."""
         self.targets: list[str] = []
         self._chosen = self._survey(port)
         self._recent: OrderedDict[int, tuple[int, ...]] = OrderedDict()
 
     def _survey(self, port: int | None) -> frozenset[tuple[str, int]]:
-        """A first pass: where NORM goes, and from when to when."""
+        """First pass: determine the destinations of NORM traffic, and its first and last time."""
         alike: Counter[tuple[str, int]] = Counter()
         total: Counter[tuple[str, int]] = Counter()
-        speakers: set[tuple[str, int]] = set()
+        replying: set[tuple[str, int]] = set()
         spans: dict[tuple[str, int], tuple[float, float]] = {}
         for datagram in self.capture:
             key = datagram.target, datagram.port
             total[key] += 1
             alike[key] += looks_like_norm(datagram.payload, datagram.size)
             if datagram.port == port:
-                speakers.add((datagram.source, datagram.sport))
+                replying.add((datagram.source, datagram.sport))
             low, high = spans.get(key, (inf, -inf))
             spans[key] = min(low, datagram.time), max(high, datagram.time)
         if port is None:
             chosen = [key for key in total if alike[key] * 2 > total[key]]
         else:
-            chosen = [key for key in total if key[1] == port or key in speakers]
+            chosen = [key for key in total if key[1] == port or key in replying]
         if not any(alike[key] for key in chosen):
             raise ConfigError(f"{self.capture.file.path}: {self._nothing(port, total)}")
         self.begin, self.end = min(spans[key][0] for key in chosen), max(spans[key][1] for key in chosen)
@@ -82,7 +82,7 @@ class NormReader:
         return f"holds no NORM messages{where} among {count} UDP datagrams" + (f" to ports {seen}" if ports else "") + flaw
 
     def __iter__(self) -> Iterator[CapturedMessage]:
-        """Every NORM datagram in order."""
+        """Yield every NORM message in order."""
         codec = NormCodec()
         self.copies = self.cut = self.batches = 0
         self._recent.clear()
@@ -109,7 +109,7 @@ class NormReader:
                 yield CapturedMessage(item, None, str(problem))
 
     def _is_copy(self, datagram: Datagram, part: bytes) -> bool:
-        """Was the same message captured before at another interface, or in the other direction?"""
+        """Return whether the message was captured before at another interface or in the other direction."""
         key = hash((datagram.source, datagram.sport, datagram.target, part))
         known = self._recent.get(key)
         if known is not None:

@@ -1,4 +1,4 @@
-"""An object of a sender as far as a capture shows it: its symbols, and what was asked for and sent again."""
+"""State of a sender's object as far as the capture shows it: symbols sent, requested and repaired."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,31 +10,31 @@ __all__ = ["BlockView", "ObjectView"]
 
 
 class BlockView:
-    """One block: which symbols came by, and which are asked for and not yet sent again."""
+    """One block: symbols sent, and requested symbols not repaired yet."""
 
     __slots__ = ("asked", "parity", "seen", "wanted", "whole")
 
     def __init__(self) -> None:
         self.seen = self.wanted = self.parity = 0
-        """Mask of symbols seen, mask of source symbols asked for by name, number of parity symbols asked for."""
+        """Bitmap of symbols sent, bitmap of source symbols requested by name, number of parity symbols requested."""
         self.asked = self.whole = False
-        """Was anything ever asked for; is the whole block to be sent again, of which parity may be a part?"""
+        """Whether anything was requested; whether the whole block was requested, which parity symbols may serve."""
 
-    def ask(self, sources: int, parity: int) -> int:
-        """Ask for source symbols by name and for as many parity symbols: how many more than were asked for already."""
+    def request(self, sources: int, parity: int) -> int:
+        """Request source symbols by name and a number of parity symbols; return how many are new requests."""
         new = (sources & ~self.wanted).bit_count() + max(parity - self.parity, 0)
         self.wanted |= sources
         self.parity = max(self.parity, parity)
         self.asked = True
         return new
 
-    def ask_all(self, length: int) -> int:
-        """Ask for the whole block of so many source symbols."""
+    def request_all(self, length: int) -> int:
+        """Request a whole block of `length` source symbols; return how many are new requests."""
         self.whole = True
-        return self.ask((1 << length) - 1, 0)
+        return self.request((1 << length) - 1, 0)
 
-    def answer(self, symbol: int, is_parity: bool) -> bool:
-        """A symbol is sent: does it serve a request that stands?"""
+    def serve(self, symbol: int, is_parity: bool) -> bool:
+        """Record a sent symbol; return whether it serves a pending request."""
         if is_parity:
             served = self.whole or self.parity > 0
             self.parity = max(self.parity - 1, 0)
@@ -45,17 +45,17 @@ class BlockView:
 
     @property
     def open(self) -> int:
-        """Symbols asked for that were not sent since."""
+        """Number of symbols requested and not sent since."""
         return self.wanted.bit_count() + self.parity
 
-    def lacks(self, length: int) -> int:
-        """Symbols that are missing here to decode the block."""
+    def missing(self, length: int) -> int:
+        """Return the number of symbols missing from the capture to decode the block."""
         return max(length - self.seen.bit_count(), 0)
 
 
 @dataclass(slots=True)
 class ObjectView:
-    """One object; `order` counts its id on without wrapping."""
+    """One object; `order` is its object id without wrap-around."""
 
     id: int
     order: int
@@ -74,14 +74,14 @@ class ObjectView:
     sums: dict[int, int] = field(default_factory=dict)
 
     def block(self, number: int) -> BlockView:
-        """The view of a block."""
+        """Return the view of a block, created on first use."""
         found = self.blocks.get(number)
         if found is None:
             found = self.blocks[number] = BlockView()
         return found
 
-    def learn(self, flags: int, fti: Fti | None) -> bool:
-        """What a message says of the object; False when it contradicts an earlier one."""
+    def update(self, flags: int, fti: Fti | None) -> bool:
+        """Update the object from the flags and FTI of a message; return False if the FTI contradicts an earlier one."""
         self.kind = "stream" if flags & FLAG_STREAM else "file" if flags & FLAG_FILE else "data"
         if fti is None or fti is self.fti:
             return True
@@ -90,13 +90,13 @@ class ObjectView:
         return agrees
 
     def length(self, block: int) -> int:
-        """Source symbols of a block, 0 when the coding is not known."""
+        """Return the number of source symbols of a block, 0 if the FTI is unknown."""
         if self.fti is None:
             return 0
         return self.fti.block if self.kind == "stream" else self.fti.partition.length(block)
 
-    def refuse(self, before: int | None) -> int:
-        """Strike out requests, of blocks before a number or (None) of all: how many symbols."""
+    def cancel(self, before: int | None) -> int:
+        """Cancel requests for blocks before a number, or for all blocks (None); return the number of symbols."""
         struck = 0
         for number, block in self.blocks.items():
             if before is None or number < before:
@@ -108,20 +108,20 @@ class ObjectView:
         return struck
 
     def same_content(self, data: Data) -> bool:
-        """Is this what the symbol held before? True for what was not there before."""
+        """Return whether the symbol has the content it had before, or was not sent before."""
         assert data.payload is not None
         found = crc32(data.payload)
         return self.sums.setdefault(data.block << 16 | data.symbol, found) == found
 
     @property
     def decodable(self) -> int:
-        """Blocks of which enough symbols came by: as many as it has source symbols, whichever."""
+        """Number of blocks with at least as many captured symbols as source symbols."""
         lengths = ((self.length(number), block) for number, block in self.blocks.items())
-        return sum(1 for length, block in lengths if length and not block.lacks(length))
+        return sum(1 for length, block in lengths if length and not block.missing(length))
 
     @property
     def complete(self) -> bool | None:
-        """Could a receiver at this point have all of it? None where a capture can't tell."""
+        """Whether the captured symbols suffice to decode the object; None if that cannot be determined."""
         if self.empty:
             return True
         if self.fti is None or self.kind == "stream":
@@ -129,7 +129,7 @@ class ObjectView:
         return self.decodable == self.fti.partition.blocks
 
     def plain(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         fti, stream = self.fti, self.kind == "stream"
         coding = fti and {
             "fec_id": fti.fec_id,
@@ -159,7 +159,7 @@ class ObjectView:
 
 
 def _text(info: bytes) -> str:
-    """NORM_INFO as text where it is some, else in hexadecimal."""
+    """Return NORM_INFO as text if it is printable, else in hexadecimal."""
     try:
         text = info.decode()
     except UnicodeDecodeError:

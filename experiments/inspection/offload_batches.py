@@ -1,7 +1,7 @@
-"""Batches that a capture shows whole: with segmentation offload the kernel cuts a batch only after the capture saw it.
+"""Split batches captured before segmentation offload: one captured datagram may hold several NORM messages.
 
-All messages of a batch but the last are of equal size and nothing says of what size, so the second one is looked for: it has
-the sequence number that follows and repeats who sends it.
+All messages of a batch but the last have equal size, which is stored nowhere. The second message is located by its sequence
+number, which follows the first, and the repeated source id and instance id.
 """
 
 __all__ = ["messages_in"]
@@ -12,7 +12,7 @@ _SHORTEST = 16
 
 
 def messages_in(payload: bytes) -> list[bytes]:
-    """The messages of a datagram, which is usually one; parts that do not go on as a batch does are left in one piece."""
+    """Return the messages of a datagram, usually one; a payload that does not parse as a batch is returned whole."""
     if len(payload) < 2 * _SHORTEST:
         return [payload]
     kind = payload[0] & 15
@@ -34,7 +34,7 @@ def _next(payload: bytes, step: int) -> bytes:
 
 
 def _follows(first: bytes, part: bytes, place: int) -> bool:
-    """Is this the message at that place of the batch that begins with `first`?"""
+    """Return whether `part` can be message number `place` of the batch that begins with `first`."""
     if len(part) < _SHORTEST or part[0] >> 4 != _VERSION or part[4:8] != first[4:8]:
         return False
     if first[0] & 15 in _CONTENT:

@@ -1,4 +1,4 @@
-"""A single packet of a capture, field by field."""
+"""Show a single packet of a capture field by field."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -23,7 +23,7 @@ _LONGEST = 96
 
 
 def packet_of(path: Path, number: int, port: int | None = None) -> dict[str, Any]:
-    """Frame `number` of a capture, counted from 1, as plain values. UnsupportedError where scapy is missing."""
+    """Return frame `number` of a capture, counted from 1, as plain values; UnsupportedError without scapy."""
     try:
         from experiments.inspection.dissector import frame_layers
     except ImportError as error:
@@ -56,7 +56,7 @@ def _frame(path: Path, number: int) -> Frame:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A message of a datagram, and m of its sender as far as it was told."""
+    """A message of a datagram, and m of FEC id 2 of its sender as far as known."""
 
     data: bytes
     message: NormMessage
@@ -64,7 +64,7 @@ class _Part:
 
 
 def _messages(path: Path, number: int, port: int | None) -> tuple[list[_Part], str]:
-    """The messages in the datagram that a frame completes, or why there are none."""
+    """Return the messages of the datagram that a frame completes, and the reason if there are none."""
     codec, bits = NormCodec(), dict[int, int]()
     for datagram in Capture(path):
         if datagram.number == number:
@@ -80,7 +80,7 @@ def _messages(path: Path, number: int, port: int | None) -> tuple[list[_Part], s
         if datagram.number > number:
             break
         with suppress(WireError):
-            # Only what tells how fec_id 2 is split matters to later packets.
+            # Earlier packets matter only for m of FEC id 2.
             if len(datagram.payload) > _WIDTH and datagram.payload[13] == _GENERAL and datagram.payload[0] & 15 in (1, 2):
                 _part(codec, messages_in(datagram.payload)[0], bits)
     return [], "no UDP datagram ends here"
@@ -95,7 +95,7 @@ def _part(codec: NormCodec, data: bytes, bits: dict[int, int]) -> _Part:
 
 
 def packet_lines(packet: dict[str, Any]) -> Iterator[str]:
-    """The packet for people: its fields, and its bytes in hexadecimal."""
+    """Yield the lines of the packet: its fields, and a hex dump."""
     comment = f", {packet['comment']}" if packet["comment"] else ""
     length = f"{packet['length']} bytes, {packet['captured']} captured"
     yield f"packet {packet['packet']}: {length}, at {packet['time']:.6f} s{comment}"

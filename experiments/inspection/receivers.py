@@ -1,4 +1,4 @@
-"""A receiver as its feedback shows it: what it asked for, the loss that implies, and what it says of its path."""
+"""A receiver as seen in its feedback: its requests, the loss they imply, and the path state it reports."""
 
 from collections import Counter
 from typing import Any
@@ -20,15 +20,15 @@ class ReceiverView:
         self.addresses: Counter[str] = Counter()
         self.nacks = self.acks = self.flushes = 0
         self.symbols = self.covered = 0
-        """Symbols asked for in all NACKs, and NACKs that ask only for what others had asked for in the same round."""
+        """Symbols requested in all NACKs, and NACKs that request only what others requested in the same round."""
         self.suppressed = self.silent = 0
-        """Rounds in which it said nothing and lacked what was asked for, and in which nobody can tell."""
+        """Rounds in which it sent nothing although it missed content, and rounds in which that is unknown."""
         self.senders: set[tuple[int, int]] = set()
         self._most: dict[tuple[int, int, int, int], int] = {}
-        self._said: dict[str, float] | None = None
+        self._reported: dict[str, float] | None = None
 
-    def heard(self, message: Nack | Ack, time: float, address: str) -> None:
-        """A NACK or ACK came by."""
+    def add(self, message: Nack | Ack, time: float, address: str) -> None:
+        """Record a NACK or ACK of this receiver."""
         self.last = time
         self.addresses[address] += 1
         self.senders.add((message.sender_id, message.instance_id))
@@ -38,22 +38,18 @@ class ReceiverView:
         self.acks += 1
         self.flushes += message.ack_type == 2
         if message.cc is not None:
-            # NRL NORM has 32 bits of loss in two halves; in NACKs it loses the upper one, so only ACKs are believed.
+            # NRL NORM encodes 32 bits of loss in two halves and drops the upper one in NACKs, so only ACKs are used.
             loss = (message.cc.loss << 16 | message.cc.loss_low) / _LOSS_32
-            self._said = {"loss": loss, "rtt": rtt_seconds(message.cc.rtt), "rate_bps": rate_value(message.cc.rate) * 8}
+            self._reported = {"loss": loss, "rtt": rtt_seconds(message.cc.rtt), "rate_bps": rate_value(message.cc.rate) * 8}
 
     def asked(self, key: tuple[int, int, int, int], symbols: int) -> None:
-        """It lacks so many symbols of a block, named by sender, instance, object and block."""
+        """Record that it requested `symbols` symbols of a block named by (sender, instance, object, block)."""
         self._most[key] = max(self._most.get(key, 0), symbols)
 
-    def told(self, sender: tuple[int, int]) -> int:
-        """Segments lost as its NACKs to a sender say: of each block the most it ever asked for at once."""
-        return sum(count for key, count in self._most.items() if key[:2] == sender)
-
     def plain(self, sent: dict[tuple[int, int], int]) -> dict[str, Any]:
-        """Plain values for JSON; `sent` are the segments each sender sent."""
-        told = sum(self._most.values())
-        heard = sum(sent.get(key, 0) for key in self.senders)
+        """Return plain values for JSON; `sent` are the segments each sender sent."""
+        segments_lost = sum(self._most.values())
+        captured = sum(sent.get(key, 0) for key in self.senders)
         return {
             "node": self.node,
             "addresses": list(self.addresses),
@@ -63,10 +59,10 @@ class ReceiverView:
             "acks": self.acks,
             "flush_acks": self.flushes,
             "symbols_asked": self.symbols,
-            "segments_lost": told,
-            "loss": round(told / heard, 6) if heard else None,
+            "segments_lost": segments_lost,
+            "loss": round(segments_lost / captured, 6) if captured else None,
             "nacks_covered": self.covered,
             "rounds_suppressed": self.suppressed,
             "rounds_silent": self.silent,
-            "says": None if self._said is None else {key: float(f"{value:.6g}") for key, value in self._said.items()},
+            "says": None if self._reported is None else {key: float(f"{value:.6g}") for key, value in self._reported.items()},
         }

@@ -1,4 +1,4 @@
-"""What receivers ask a sender for, in rounds: who asked first, who asked for nothing new, who kept silent, what it brought."""
+"""Repair requests to a sender in rounds: which receivers requested what, who was suppressed, and which repairs followed."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -25,16 +25,16 @@ _MOST_SAID = 12
 
 
 def requested_repairs(requests: Iterable[Request], fec_id: int) -> RequestedRepairs:
-    """The requests of a NACK or REPAIR_ADV sorted by level."""
-    demand = RequestedRepairs()
+    """Sort the requests of a NACK or REPAIR_ADV by level."""
+    requested = RequestedRepairs()
     for request in requests:
-        demand.add(request, fec_id)
-    return demand
+        requested.add(request, fec_id)
+    return requested
 
 
 @dataclass(frozen=True, slots=True)
 class BlockRequest:
-    """Part of a request: of one block so many symbols; `sources` are named, `parity` is a count, `whole` is all of it."""
+    """Requested symbols of one block: `sources` by name, `parity` by count, or the `whole` block."""
 
     object: ObjectView
     block: int
@@ -44,45 +44,45 @@ class BlockRequest:
 
     @property
     def count(self) -> int:
-        """Symbols asked for."""
+        """Number of symbols requested."""
         return self.object.length(self.block) if self.whole else self.sources.bit_count() + self.parity
 
-    def place(self, books: dict[tuple[int, int], BlockView] | None = None) -> int:
-        """Put it on the books, those of the object or others: how many symbols were not asked for already."""
-        if books is None:
+    def record(self, requested_blocks: dict[tuple[int, int], BlockView] | None = None) -> int:
+        """Record the request in `requested_blocks` (default: those of the object); return how many symbols are new."""
+        if requested_blocks is None:
             view = self.object.block(self.block)
         else:
-            view = books.setdefault((self.object.order, self.block), BlockView())
-        return view.ask_all(self.object.length(self.block)) if self.whole else view.ask(self.sources, self.parity)
+            view = requested_blocks.setdefault((self.object.order, self.block), BlockView())
+        return view.request_all(self.object.length(self.block)) if self.whole else view.request(self.sources, self.parity)
 
     @property
-    def lacks(self) -> bool:
-        """Is something of what is named missing at the capture, too? Parity names no symbols, so the block decides."""
+    def is_missing(self) -> bool:
+        """Whether requested symbols are missing from the capture as well; requests by count are decided per block."""
         seen = self.object.block(self.block).seen
         if self.sources:
             return bool(self.sources & ~seen)
         length = self.object.length(self.block)
-        return self.object.block(self.block).lacks(length) > 0
+        return self.object.block(self.block).missing(length) > 0
 
 
-def block_requests(demand: RequestedRepairs, objects: dict[int, ObjectView]) -> Iterator[BlockRequest]:
-    """The blocks a demand concerns, of objects known by id."""
-    for (object_id, block), mask in demand.symbols.items():
+def block_requests(requested: RequestedRepairs, objects: dict[int, ObjectView]) -> Iterator[BlockRequest]:
+    """Yield the requested blocks of known objects."""
+    for (object_id, block), mask in requested.symbols.items():
         view = objects.get(object_id)
         if view is not None:
             length = view.length(block) or mask.bit_length()
             yield BlockRequest(view, block, mask & ((1 << length) - 1), (mask >> length).bit_count())
-    for object_id, low, high in demand.blocks:
+    for object_id, low, high in requested.blocks:
         view = objects.get(object_id)
         if view is not None:
             yield from _whole(view, low, high)
-    for low, high in demand.objects:
+    for low, high in requested.objects:
         for view in between(low, high, objects):
             yield from _whole(view, 0, _MOST_BLOCKS)
 
 
 def between(low: int, high: int, objects: dict[int, ObjectView]) -> list[ObjectView]:
-    """The known objects of a range of ids, which may wrap."""
+    """Return the known objects in a range of object ids, which may wrap around."""
     span = (high - low) & 0xFFFF
     if span < len(objects):
         ids = [(low + step) & 0xFFFF for step in range(span + 1)]
@@ -91,7 +91,7 @@ def between(low: int, high: int, objects: dict[int, ObjectView]) -> list[ObjectV
 
 
 def _whole(view: ObjectView, low: int, high: int) -> Iterator[BlockRequest]:
-    """Whole blocks: of an object those it has, of a stream those that came by."""
+    """Yield requests of whole blocks: all blocks of an object, the captured blocks of a stream."""
     if view.fti is None or view.kind == "stream":
         blocks = [number for number in view.blocks if low <= number <= high]
     else:
@@ -100,16 +100,16 @@ def _whole(view: ObjectView, low: int, high: int) -> Iterator[BlockRequest]:
         yield BlockRequest(view, block, whole=True)
 
 
-def describe_request(demand: RequestedRepairs, found: Iterable[BlockRequest]) -> str:
-    """What is asked for in words, unknown objects included."""
-    parts = [_object_range(low, high) for low, high in demand.objects]
-    parts += [f"info of {_object_range(low, high)}" for low, high in demand.infos]
-    parts += [f"block {owner}.{low}" + (f"-{high}" if high > low else "") for owner, low, high in demand.blocks]
-    for wish in found:
-        if not wish.whole:
-            name = f"{wish.object.id}.{wish.block}"
-            runs = [f"{name}.{low}" + (f"-{high}" if high > low else "") for low, high in bit_runs(wish.sources)]
-            parts += [*runs, *([f"any {wish.parity} of {name}"] if wish.parity else [])]
+def describe_request(requested: RequestedRepairs, found: Iterable[BlockRequest]) -> str:
+    """Describe a request as text, including unknown objects."""
+    parts = [_object_range(low, high) for low, high in requested.objects]
+    parts += [f"info of {_object_range(low, high)}" for low, high in requested.infos]
+    parts += [f"block {owner}.{low}" + (f"-{high}" if high > low else "") for owner, low, high in requested.blocks]
+    for request in found:
+        if not request.whole:
+            name = f"{request.object.id}.{request.block}"
+            runs = [f"{name}.{low}" + (f"-{high}" if high > low else "") for low, high in bit_runs(request.sources)]
+            parts += [*runs, *([f"any {request.parity} of {name}"] if request.parity else [])]
     return ", ".join(parts[:_MOST_SAID]) + (f" and {len(parts) - _MOST_SAID} more" if len(parts) > _MOST_SAID else "")
 
 
@@ -119,7 +119,7 @@ def _object_range(low: int, high: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RequestSize:
-    """How many symbols a message asked for, and how many of them nobody else had asked for in the same round."""
+    """Number of symbols a message requested, and of those that no other receiver requested in the same round."""
 
     symbols: int
     new: int
@@ -127,7 +127,7 @@ class RequestSize:
 
 @dataclass(frozen=True, slots=True)
 class NackRecord:
-    """One NACK, for people."""
+    """One NACK as a row of the request table."""
 
     packet: int
     time: float
@@ -137,7 +137,7 @@ class NackRecord:
     asked: RequestSize
 
     def plain(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return {
             "packet": self.packet,
             "time": round(self.time, 6),
@@ -151,16 +151,16 @@ class NackRecord:
 
 @dataclass(slots=True)
 class RepairRound:
-    """From a request to the last repair before the next one that comes after a repair."""
+    """A repair round: from a request to the last repair before the next request."""
 
     packet: int
     time: float
     shared: bool = False
-    """Was what is asked for missing at the capture too? Then everybody behind it lacks it."""
+    """Whether requested content is missing from the capture as well; then every receiver downstream of it misses it."""
     askers: dict[int, int] = field(default_factory=dict)
-    """Receivers that asked, with the symbols they asked for, in order."""
-    books: dict[tuple[int, int], BlockView] = field(default_factory=dict)
-    """What was asked for in this round, by object and block."""
+    """Requesting receivers in order, with the number of symbols each requested."""
+    requested_blocks: dict[tuple[int, int], BlockView] = field(default_factory=dict)
+    """Requests of this round, by object and block."""
     wanted: int = 0
     repairs: int = 0
     needless: int = 0
@@ -168,14 +168,14 @@ class RepairRound:
     silent: tuple[int, ...] = ()
     infos: set[int] = field(default_factory=set)
 
-    def ask_info(self, order: int) -> bool:
-        """Ask for the information of an object: was it not asked for already?"""
+    def request_info(self, order: int) -> bool:
+        """Request the NORM_INFO of an object; return whether this is a new request."""
         new = order not in self.infos
         self.infos.add(order)
         return new
 
     def plain(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         quiet = (
             {"suppressed": list(self.silent), "silent": []} if self.shared else {"suppressed": [], "silent": list(self.silent)}
         )

@@ -1,4 +1,4 @@
-"""The messages around the first request of a capture, for a sequence diagram."""
+"""Select the messages around the first NACK of a capture for a sequence diagram."""
 
 from collections import deque
 from ipaddress import IPv4Address
@@ -11,39 +11,39 @@ from protocols.norm.messages import Command, Data, Info, NormMessage
 __all__ = ["CAPTURE", "RequestExcerpt", "node_name"]
 
 CAPTURE = "capture"
-"""The column of what came by where the capture was made."""
-_BEFORE, _STORY, _BEGINNING, _QUIET = 8, 400, 120, 8
+"""Name of the column of the capture point."""
+_BEFORE, _MOST_EXCHANGE, _BEGINNING, _QUIET = 8, 400, 120, 8
 _IPV4_IDS = 1 << 24
 
 
 def node_name(node: int) -> str:
-    """A node id for people: large ones are IPv4 addresses, as NRL NORM makes them."""
+    """Format a node id; large ones are shown as IPv4 addresses, from which NRL NORM derives them."""
     return str(IPv4Address(node)) if node >= _IPV4_IDS else str(node)
 
 
 class RequestExcerpt:
-    """Keeps what leads to the first request and follows it until nothing is asked for or repaired any more.
+    """Keeps the messages before the first NACK, and those until requests and repairs have ended.
 
-    A capture without requests shows its beginning.
+    A capture without NACKs shows its first messages.
     """
 
     def __init__(self) -> None:
         self._beginning: list[TracedPacket] = []
         self._before: deque[TracedPacket] = deque(maxlen=_BEFORE)
-        self._story: list[TracedPacket] = []
+        self._exchange: list[TracedPacket] = []
         self._quiet = 0
 
-    def hear(self, heard: CapturedMessage, kind: str, time: float) -> None:
-        """A message came by."""
-        assert heard.message is not None
-        if self._quiet >= _QUIET or len(self._story) >= _STORY:
+    def add(self, captured: CapturedMessage, kind: str, time: float) -> None:
+        """Record a message."""
+        assert captured.message is not None
+        if self._quiet >= _QUIET or len(self._exchange) >= _MOST_EXCHANGE:
             return
-        sent = _sent(heard, heard.message, kind, time)
+        sent = _sent(captured, captured.message, kind, time)
         if len(self._beginning) < _BEGINNING:
             self._beginning.append(sent)
-        if self._story or kind == "nack":
-            self._story.append(sent)
-            answered = any(each.repair for each in self._story) if kind != "repair" else True
+        if self._exchange or kind == "nack":
+            self._exchange.append(sent)
+            answered = any(each.repair for each in self._exchange) if kind != "repair" else True
             self._quiet = 0 if kind in ("nack", "repair") or not answered else self._quiet + 1
         else:
             self._before.append(sent)
@@ -51,10 +51,10 @@ class RequestExcerpt:
     @property
     def lines(self) -> list[TracedPacket]:
         """The messages to show, in order."""
-        return [*self._before, *self._story] if self._story else self._beginning
+        return [*self._before, *self._exchange] if self._exchange else self._beginning
 
     def cut(self) -> LadderExcerpt | None:
-        """As a part of a ladder: senders, the capture, receivers; None when there is nothing."""
+        """Return the excerpt of a sequence diagram with senders, capture point and receivers; None without messages."""
         lines = self.lines
         if not lines:
             return None
@@ -68,8 +68,8 @@ class RequestExcerpt:
         return LadderExcerpt(lines[0].time, end, hosts, shown, ())
 
 
-def _sent(heard: CapturedMessage, message: NormMessage, kind: str, time: float) -> TracedPacket:
-    datagram = heard.datagram
+def _sent(captured: CapturedMessage, message: NormMessage, kind: str, time: float) -> TracedPacket:
+    datagram = captured.datagram
     node = message.origin.source_id if isinstance(message, Data | Info | Command) else getattr(message, "source_id", 0)
     repair = kind == "repair"
     brief = str(getattr(message, "brief", ""))

@@ -1,4 +1,4 @@
-"""One instance of a sender as a capture shows it: what it sends, of which objects, and how it answers requests."""
+"""One instance of a sender as seen in the capture: its messages, objects, and its repairs of requested content."""
 
 from collections import Counter
 from typing import Any
@@ -18,7 +18,7 @@ _ROUNDS_KEPT = 10_000
 
 
 class SenderView:
-    """A sender from its start to its next; times are seconds since the first message of the capture."""
+    """A sender between two restarts; times are seconds since the first message of the capture."""
 
     def __init__(self, origin: Origin, time: float, findings: FindingLog) -> None:
         self.source_id, self.instance = origin.source_id, origin.instance_id
@@ -33,7 +33,7 @@ class SenderView:
         self.objects: list[ObjectView] = []
         self.by_id: dict[int, ObjectView] = {}
         self.newest: tuple[int, int, int] | None = None
-        """Object (counted on), block and symbol of the latest source symbol sent."""
+        """Object (without wrap-around), block and symbol of the latest source symbol sent."""
         self.fec_id: int | None = None
         self.element_bits = 16
         self.wanted = self.repairs = self.needless = self.refused = self.flagged = self.sources = 0
@@ -41,10 +41,10 @@ class SenderView:
         self._findings = findings
         self._code = (origin.grtt, origin.grtt)
 
-    # -- what it sends -------------------------------------------------------------------------------------------------
+    # -- messages sent -------------------------------------------------------------------------------------------------
 
-    def heard(self, origin: Origin, kind: str, size: int, time: float, ends: tuple[str, str]) -> None:
-        """A message of any kind came by."""
+    def add(self, origin: Origin, kind: str, size: int, time: float, ends: tuple[str, str]) -> None:
+        """Record a message of any kind."""
         self.last = time
         if origin is not self.origin:
             self.origin = origin
@@ -55,7 +55,7 @@ class SenderView:
         self.octets[kind] += size
 
     def known(self, object_id: int, time: float) -> ObjectView:
-        """The object an id means now: ids wrap, and an id far behind the newest one is a new object."""
+        """Return the object an id refers to now; an id half the id space behind the newest one is a new object."""
         found = self.by_id.get(object_id)
         newest = self.objects[-1] if self.objects else None
         if found is not None and newest is not None and newest.order - found.order < 0x8000:
@@ -68,17 +68,17 @@ class SenderView:
         return found
 
     def on_info(self, message: Info, packet: int, time: float) -> bool:
-        """NORM_INFO: is it a repair?"""
+        """Record a NORM_INFO; return whether it is a repair."""
         view = self._content(message, packet, time)
         if self.newest is None or self.newest[0] < view.order:
             self.newest = (view.order, -1, -1)
         again, view.info = view.info is not None, message.payload
-        answers, view.info_wanted = view.info_wanted, False
-        repair = again or answers or bool(message.flags & FLAG_REPAIR)
-        return self._counted(repair, answers, message.flags, view, time)
+        served, view.info_wanted = view.info_wanted, False
+        repair = again or served or bool(message.flags & FLAG_REPAIR)
+        return self._counted(repair, served, message.flags, view, time)
 
     def on_data(self, data: Data, packet: int, time: float, *, cut: bool) -> str:
-        """NORM_DATA: what it is, "data", "parity" or "repair"; `cut`: the capture did not keep all of it."""
+        """Record a NORM_DATA; return "data", "parity" or "repair". With `cut` the capture truncated it."""
         view = self._content(data, packet, time)
         block = view.block(data.block)
         length = view.length(data.block) or data.block_length
@@ -86,8 +86,8 @@ class SenderView:
         if not cut and not view.same_content(data):
             self._findings.add("changed-content", packet, time, f"sender {self.source_id}: {data.brief}")
         again = bool(block.seen >> data.symbol & 1)
-        answers = block.answer(data.symbol, is_parity)
-        repair = again or answers or bool(data.flags & FLAG_REPAIR) or (is_parity and block.asked)
+        served = block.serve(data.symbol, is_parity)
+        repair = again or served or bool(data.flags & FLAG_REPAIR) or (is_parity and block.asked)
         block.seen |= 1 << data.symbol
         view.octets += data.length
         if is_parity:
@@ -98,100 +98,102 @@ class SenderView:
             place = (view.order, data.block, data.symbol)
             if self.newest is None or place > self.newest:
                 self.newest = place
-        if self._counted(repair, answers, data.flags, view, time):
+        if self._counted(repair, served, data.flags, view, time):
             return "repair"
         return "parity" if is_parity else "data"
 
     def flushed(self, flush: Flush, time: float) -> None:
-        """CMD(FLUSH): an object without content may have nothing else."""
+        """Record a CMD(FLUSH), the only message of an object without content."""
         if (flush.block, flush.symbol) == EMPTY_OBJECT.get(flush.fec_id):
             view = self.known(flush.object_id, time)
             view.last, view.empty = time, not view.blocks
         self.fec_id = flush.fec_id
 
     def squelched(self, squelch: Squelch) -> None:
-        """CMD(SQUELCH): requests for what lies before it, and for the objects it lists, will not be answered."""
+        """Record a CMD(SQUELCH): cancel requests for earlier objects and for the invalid objects it lists."""
         first = self.by_id.get(squelch.object_id)
         for view in self.objects:
             before = first is not None and view.order < first.order
             if before or view.id in squelch.invalid:
-                self.refused += view.refuse(None)
+                self.refused += view.cancel(None)
             elif view is first:
-                self.refused += view.refuse(squelch.block)
+                self.refused += view.cancel(squelch.block)
 
     def _content(self, message: Data | Info, packet: int, time: float) -> ObjectView:
         view = self.known(message.object_id, time)
         view.last = time
         self.fec_id = message.fec_id
-        if not view.learn(message.flags, message.fti):
+        if not view.update(message.flags, message.fti):
             self._findings.add("changed-fti", packet, time, f"sender {self.source_id}: object {view.id} is now {message.fti}")
         if message.fti is not None and message.fec_id == 2:
             self.element_bits = message.fti.m
         return view
 
-    def _counted(self, repair: bool, answers: bool, flags: int, view: ObjectView, time: float) -> bool:
+    def _counted(self, repair: bool, served: bool, flags: int, view: ObjectView, time: float) -> bool:
         if not repair:
             return False
         self.repairs += 1
         view.repairs += 1
         self.flagged += bool(flags & FLAG_REPAIR)
-        self.needless += not answers
+        self.needless += not served
         if self.rounds:
             now = self.rounds[-1]
             now.repairs += 1
-            now.needless += not answers
+            now.needless += not served
             if now.answered is None:
                 now.answered = time
         return True
 
-    # -- what it is asked for ------------------------------------------------------------------------------------------
+    # -- repair requests ------------------------------------------------------------------------------------------
 
     def asked(
-        self, demand: RequestedRepairs, packet: int, time: float, asker: int | None
+        self, requested: RequestedRepairs, packet: int, time: float, asker: int | None
     ) -> tuple[RequestSize, list[BlockRequest]]:
-        """A NACK of `asker`, or the sender's own REPAIR_ADV (None), which names what somebody asked for."""
-        found = list(block_requests(demand, self.by_id))
+        """Record a NACK of `asker`, or the sender's own REPAIR_ADV (None), which lists pending requests."""
+        found = list(block_requests(requested, self.by_id))
         # Every item of a request may ask for the information of its object again.
-        infos = list({view.order: view for low, high in demand.infos for view in between(low, high, self.by_id)}.values())
-        symbols = sum(wish.count for wish in found) + len(infos)
+        infos = list({view.order: view for low, high in requested.infos for view in between(low, high, self.by_id)}.values())
+        symbols = sum(request.count for request in found) + len(infos)
         new = symbols
         if asker is not None:
             now = self._round(packet, time, asker, symbols)
-            now.shared |= any(wish.lacks and self._passed(wish) for wish in found)
-            new = sum(wish.place(now.books) for wish in found) + sum(now.ask_info(view.order) for view in infos)
+            now.shared |= any(request.is_missing and self._passed(request) for request in found)
+            new = sum(request.record(now.requested_blocks) for request in found) + sum(
+                now.request_info(view.order) for view in infos
+            )
             now.wanted += new
-        self.wanted += sum(wish.place() for wish in found) + sum(not view.info_wanted for view in infos)
+        self.wanted += sum(request.record() for request in found) + sum(not view.info_wanted for view in infos)
         for view in infos:
             view.info_wanted = True
         return RequestSize(symbols, new), found
 
-    def _passed(self, wish: BlockRequest) -> bool:
-        """Has the sender gone on past what is asked for, so that what is missing here was lost?"""
-        return bool(wish.sources) or self.newest is None or (wish.object.order, wish.block) < self.newest[:2]
+    def _passed(self, request: BlockRequest) -> bool:
+        """Return whether the sender has sent beyond the requested position, so that missing content was lost."""
+        return bool(request.sources) or self.newest is None or (request.object.order, request.block) < self.newest[:2]
 
     def _round(self, packet: int, time: float, asker: int, symbols: int) -> RepairRound:
-        """Requests belong to one round until the first repair after them."""
+        """Return the current repair round; a new one begins with the first request after a repair."""
         if (not self.rounds or self.rounds[-1].answered is not None) and len(self.rounds) < _ROUNDS_KEPT:
             self.rounds.append(RepairRound(packet, time))
         now = self.rounds[-1]
         now.askers[asker] = now.askers.get(asker, 0) + symbols
         return now
 
-    # -- what came of it -----------------------------------------------------------------------------------------------
+    # -- results -----------------------------------------------------------------------------------------------
 
     @property
     def open(self) -> int:
-        """Symbols asked for and not sent again until the end."""
+        """Number of symbols requested and not repaired until the end."""
         blocks: list[BlockView] = [block for view in self.objects for block in view.blocks.values()]
         return sum(block.open for block in blocks) + sum(view.info_wanted for view in self.objects)
 
     @property
     def missing(self) -> int:
-        """Messages of it that did not come by."""
+        """Number of messages missing from the capture."""
         return sum(view.missing for view in self.sequences.values())
 
     def plain(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         duration = self.last - self.first
         total = sum(self.octets.values())
         return {

@@ -1,29 +1,29 @@
-"""The sequence numbers of one sender as they come by: what is missing, late or there twice."""
+"""Track the sequence numbers of one sender: gaps, late messages and duplicates."""
 
 from protocols.serial import ahead
 
 __all__ = ["SequenceTracker"]
 
 _RESTART = 10_000
-"""A jump as wide as this is no loss: the numbering began anew or the capture paused."""
+"""Smallest jump treated as a restart of the numbering or a pause of the capture instead of loss."""
 
 
 class SequenceTracker:
-    """Follows one sender's 16-bit numbers without end: `heard` says what a number means."""
+    """Extend one sender's 16-bit sequence numbers without wrap-around, and classify each message."""
 
     def __init__(self) -> None:
         self.count = self.late = self.duplicates = self.lost = 0
-        """Messages, those that came late, those that came twice, and all numbers that were skipped."""
+        """Messages, late messages, duplicates, and all skipped numbers."""
         self._highest: int | None = None
         self._missing: set[int] = set()
 
     @property
     def missing(self) -> int:
-        """How many never came."""
+        """Number of messages that never arrived."""
         return self.lost - self.late
 
-    def heard(self, sequence: int) -> tuple[int, bool]:
-        """(numbers skipped before this one, whether the message came before)."""
+    def add(self, sequence: int) -> tuple[int, bool]:
+        """Record a number; return (numbers skipped before it, whether it is a duplicate)."""
         self.count += 1
         if self._highest is None:
             self._highest = sequence

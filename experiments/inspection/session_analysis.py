@@ -1,4 +1,4 @@
-"""Everything a capture tells of its NORM sessions, message by message."""
+"""Analyse the NORM sessions of a capture message by message."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ _ROWS_KEPT = 1000
 
 
 class SessionAnalysis:
-    """All senders and receivers in a capture; times are seconds since the first message, which came at `begin`."""
+    """All senders and receivers in a capture; times are seconds since the first message, at `begin`."""
 
     def __init__(self, begin: float, end: float) -> None:
         self.begin = begin
@@ -27,29 +27,29 @@ class SessionAnalysis:
         self.senders: dict[tuple[int, int], SenderView] = {}
         self.receivers: dict[int, ReceiverView] = {}
         self.requests: list[NackRecord] = []
-        """The first of them; `asked` counts all."""
+        """First NACKs; `asked` counts all."""
         self.asked = 0
         self.messages = self.octets = self.unreadable = 0
-        """Messages, their bytes, and datagrams of which the capture kept too little."""
-        self._doubts = PendingViolations(self.findings)
+        """Messages, their bytes, and datagrams truncated too short to decode."""
+        self._pending_violations = PendingViolations(self.findings)
         self._latest: dict[int, SenderView] = {}
 
-    def hear(self, heard: CapturedMessage) -> str:
-        """A datagram came by: what kind of message it is, for people; "" for one that counts for nothing."""
-        datagram, message = heard.datagram, heard.message
+    def add(self, captured: CapturedMessage) -> str:
+        """Process a message; return its kind for display, or "" if it is not counted."""
+        datagram, message = captured.datagram, captured.message
         time = datagram.time - self.begin
         if message is None:
             if len(datagram.payload) < datagram.size:
                 self.unreadable += 1
             else:
-                self.findings.add("malformed", datagram.number, time, f"from {datagram.source}: {heard.problem}")
+                self.findings.add("malformed", datagram.number, time, f"from {datagram.source}: {captured.problem}")
             return ""
         self.messages += 1
         self.octets += datagram.size
         if isinstance(message, Data | Info | Command):
-            kind = self._from_sender(heard, message, time)
+            kind = self._from_sender(captured, message, time)
         elif isinstance(message, Nack | Ack):
-            kind = self._feedback(heard, message, time)
+            kind = self._feedback(captured, message, time)
         else:
             kind = message.kind
         if kind:
@@ -58,24 +58,24 @@ class SessionAnalysis:
 
     # -- senders -------------------------------------------------------------------------------------------------------
 
-    def _from_sender(self, heard: CapturedMessage, message: Data | Info | Command, time: float) -> str:
-        datagram = heard.datagram
-        sender = self._sender(heard, message, time)
-        skipped, again = sender.sequences.setdefault(datagram.source, SequenceTracker()).heard(message.sequence)
-        self._doubts.settle(sender, skipped)
+    def _from_sender(self, captured: CapturedMessage, message: Data | Info | Command, time: float) -> str:
+        datagram = captured.datagram
+        sender = self._sender(captured, message, time)
+        skipped, again = sender.sequences.setdefault(datagram.source, SequenceTracker()).add(message.sequence)
+        self._pending_violations.settle(sender, skipped)
         name = f"sender {sender.source_id}"
         if again:
             self.findings.add("duplicate", datagram.number, time, f"{name}: sequence {message.sequence}")
             return ""
         if skipped:
             self.findings.add("sequence-gap", datagram.number, time, f"{name}: {skipped} before {message.sequence}", skipped)
-        kind = self._said(sender, heard, message, time)
+        kind = self._classify(sender, captured, message, time)
         ends = f"{datagram.source}:{datagram.sport}", f"{datagram.target}:{datagram.port}"
-        sender.heard(message.origin, kind, datagram.size, time, ends)
+        sender.add(message.origin, kind, datagram.size, time, ends)
         return kind
 
-    def _sender(self, heard: CapturedMessage, message: Data | Info | Command, time: float) -> SenderView:
-        origin, datagram = message.origin, heard.datagram
+    def _sender(self, captured: CapturedMessage, message: Data | Info | Command, time: float) -> SenderView:
+        origin, datagram = message.origin, captured.datagram
         key = origin.source_id, origin.instance_id
         sender = self.senders.get(key)
         if sender is None:
@@ -91,16 +91,16 @@ class SessionAnalysis:
             self.findings.add("two-addresses", datagram.number, time, what)
         return sender
 
-    def _said(self, sender: SenderView, heard: CapturedMessage, message: Data | Info | Command, time: float) -> str:
-        number = heard.datagram.number
+    def _classify(self, sender: SenderView, captured: CapturedMessage, message: Data | Info | Command, time: float) -> str:
+        number = captured.datagram.number
         if isinstance(message, Data):
-            return self._data(sender, heard, message, time)
+            return self._data(sender, captured, message, time)
         if isinstance(message, Info):
             return "repair" if sender.on_info(message, number, time) else "info"
         if isinstance(message, Probe) and message.rate is not None:
             sender.rates.append(message.rate)
         elif isinstance(message, Flush):
-            self._doubts.flushed(sender, message, number, time)
+            self._pending_violations.flushed(sender, message, number, time)
             sender.flushed(message, time)
         elif isinstance(message, Squelch):
             sender.squelched(message)
@@ -108,8 +108,8 @@ class SessionAnalysis:
             sender.asked(requested_repairs(message.requests, sender.fec_id), number, time, None)
         return message.kind
 
-    def _data(self, sender: SenderView, heard: CapturedMessage, message: Data, time: float) -> str:
-        datagram = heard.datagram
+    def _data(self, sender: SenderView, captured: CapturedMessage, message: Data, time: float) -> str:
+        datagram = captured.datagram
         cut = len(datagram.payload) < datagram.size
         message.length += datagram.size - len(datagram.payload)
         view = sender.known(message.object_id, time)
@@ -121,12 +121,12 @@ class SessionAnalysis:
 
     # -- receivers -----------------------------------------------------------------------------------------------------
 
-    def _feedback(self, heard: CapturedMessage, message: Nack | Ack, time: float) -> str:
-        datagram = heard.datagram
+    def _feedback(self, captured: CapturedMessage, message: Nack | Ack, time: float) -> str:
+        datagram = captured.datagram
         receiver = self.receivers.get(message.source_id)
         if receiver is None:
             receiver = self.receivers[message.source_id] = ReceiverView(message.source_id, time)
-        receiver.heard(message, time, datagram.source)
+        receiver.add(message, time, datagram.source)
         sender = self.senders.get((message.sender_id, message.instance_id))
         if sender is None:
             what = f"receiver {message.source_id} to sender {message.sender_id}, instance {message.instance_id}"
@@ -141,23 +141,23 @@ class SessionAnalysis:
             self.findings.add("wrong-fec", number, time, f"receiver {nack.source_id}: {fault}")
         if sender.fec_id is None:
             return
-        demand = requested_repairs(nack.requests, sender.fec_id)
-        self._doubts.asked(sender, demand, nack.source_id, number, time)
-        asked, found = sender.asked(demand, number, time, nack.source_id)
-        for wish in found:
-            receiver.asked((sender.source_id, sender.instance, wish.object.order, wish.block), wish.count)
+        requested = requested_repairs(nack.requests, sender.fec_id)
+        self._pending_violations.asked(sender, requested, nack.source_id, number, time)
+        asked, found = sender.asked(requested, number, time, nack.source_id)
+        for request in found:
+            receiver.asked((sender.source_id, sender.instance, request.object.order, request.block), request.count)
         receiver.symbols += asked.symbols
         receiver.covered += bool(asked.symbols) and not asked.new
         self.asked += 1
         if len(self.requests) < _ROWS_KEPT:
             self.requests.append(
-                NackRecord(number, time, nack.source_id, nack.sender_id, describe_request(demand, found), asked)
+                NackRecord(number, time, nack.source_id, nack.sender_id, describe_request(requested, found), asked)
             )
 
-    # -- what came of it -----------------------------------------------------------------------------------------------
+    # -- results -----------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """The capture is over: who kept silent in which round."""
+        """Finish the analysis: determine which receivers sent nothing in which round."""
         for key, sender in self.senders.items():
             listeners = [each for each in self.receivers.values() if key in each.senders]
             for place, round_ in enumerate(sender.rounds):
@@ -169,7 +169,7 @@ class SessionAnalysis:
                     each.silent += not round_.shared
 
     def plain(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         sent = {key: sender.sources + sender.missing for key, sender in self.senders.items()}
         return {
             "senders": [sender.plain() for sender in self.senders.values()],

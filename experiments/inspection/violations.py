@@ -1,4 +1,4 @@
-"""What a message may not say: content beyond its object, segments of a wrong length, requests for what was never sent."""
+"""Check messages against the protocol: content beyond its object, wrong segment lengths, requests for content never sent."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ _STREAM_HEADER = 8
 
 
 def content_fault(view: ObjectView, data: Data, size: int) -> tuple[str, str] | None:
-    """(rule, what) when a DATA message of so many bytes of content can't belong to its object."""
+    """Return (rule, description) if a DATA message with `size` bytes of content contradicts its object, else None."""
     fti = view.fti
     if fti is None:
         return None
@@ -41,7 +41,7 @@ def _object_fault(fti: Fti, data: Data, size: int) -> tuple[str, str] | None:
 
 
 def fec_fault(requests: tuple[Request, ...], fec_id: int | None) -> str:
-    """What is asked for in terms of another code than the sender's; empty when nothing is."""
+    """Describe a request whose fec_id differs from the sender's; "" if there is none."""
     for request in requests:
         for item in request.items:
             if fec_id is not None and item.fec_id != fec_id:
@@ -50,27 +50,27 @@ def fec_fault(requests: tuple[Request, ...], fec_id: int | None) -> str:
 
 
 class PendingViolations:
-    """Requests for what a sender did not send as far as seen here.
+    """Requests for content the sender has not sent as far as captured.
 
-    They are violations only if nothing was lost before this point: the sequence number of the sender's next message tells. What
-    lies before the first object seen may have been sent before the capture began.
+    They are violations only if nothing was lost upstream of the capture point, which the sequence number of the sender's next
+    message reveals. Objects older than the first captured one may have been sent before the capture began.
     """
 
     def __init__(self, findings: FindingLog) -> None:
         self._findings = findings
         self._open: dict[tuple[int, int], list[tuple[int, float, str]]] = {}
 
-    def asked(self, sender: SenderView, demand: RequestedRepairs, who: int, packet: int, time: float) -> None:
-        """A request came by: note what in it was not seen."""
-        for rule, what in _unseen(sender, demand):
-            said = f"receiver {who} asks sender {sender.source_id} for {what}"
+    def asked(self, sender: SenderView, requested: RequestedRepairs, who: int, packet: int, time: float) -> None:
+        """Record the parts of a request whose content was not captured."""
+        for rule, what in _unseen(sender, requested):
+            text = f"receiver {who} requests from sender {sender.source_id}: {what}"
             if rule == "before-capture":
-                self._findings.add(rule, packet, time, said)
+                self._findings.add(rule, packet, time, text)
             else:
-                self._open.setdefault((sender.source_id, sender.instance), []).append((packet, time, said))
+                self._open.setdefault((sender.source_id, sender.instance), []).append((packet, time, text))
 
     def flushed(self, sender: SenderView, flush: Flush, packet: int, time: float) -> None:
-        """A FLUSH came by: it may name only what was sent, or an object without content."""
+        """Check a FLUSH: it may name only content that was sent, or an object without content."""
         if sender.missing or sender.newest is None or (flush.block, flush.symbol) == EMPTY_OBJECT.get(flush.fec_id):
             return
         view = sender.by_id.get(flush.object_id)
@@ -79,30 +79,30 @@ class PendingViolations:
             self._findings.add("never-sent", packet, time, f"sender {sender.source_id} flushes {flush.brief}")
 
     def settle(self, sender: SenderView, skipped: int) -> None:
-        """The sender's next message came, after so many that did not come by here."""
-        for packet, time, said in self._open.pop((sender.source_id, sender.instance), ()):
+        """Decide pending requests by the sender's next message, which follows `skipped` missing ones."""
+        for packet, time, text in self._open.pop((sender.source_id, sender.instance), ()):
             if not skipped:
-                self._findings.add("never-sent", packet, time, said)
+                self._findings.add("never-sent", packet, time, text)
 
 
-def _unseen(sender: SenderView, demand: RequestedRepairs) -> Iterator[tuple[str, str]]:
-    """(rule, what) of each part of a demand that the sender did not send as far as seen."""
+def _unseen(sender: SenderView, requested: RequestedRepairs) -> Iterator[tuple[str, str]]:
+    """Yield (rule, description) for each part of a request that the sender has not sent as far as captured."""
     if sender.newest is None:
         return
     newest, first = sender.objects[-1], sender.objects[0]
-    for low, high in [*demand.objects, *demand.infos]:
+    for low, high in [*requested.objects, *requested.infos]:
         if ahead(high, newest.id) > 0:
             yield "never-sent", f"object {high}, its newest is {newest.id}"
         if ahead(low, first.id) < 0:
-            yield "before-capture", f"object {low}, the first seen here is {first.id}"
-    for object_id, _low, block in demand.blocks:
+            yield "before-capture", f"object {low}, the first captured is {first.id}"
+    for object_id, _low, block in requested.blocks:
         yield from _beyond(sender, object_id, block, -1)
-    for (object_id, block), mask in demand.symbols.items():
+    for (object_id, block), mask in requested.symbols.items():
         yield from _beyond(sender, object_id, block, mask.bit_length() - 1)
 
 
 def _beyond(sender: SenderView, object_id: int, block: int, symbol: int) -> Iterator[tuple[str, str]]:
-    """The highest symbol asked for of a block; -1 for the block itself."""
+    """Check the highest requested symbol of a block; -1 stands for the block itself."""
     assert sender.newest is not None
     newest, view, name = sender.objects[-1], sender.by_id.get(object_id), f"{object_id}.{block}"
     if ahead(object_id, newest.id) > 0:

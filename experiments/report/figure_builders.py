@@ -9,11 +9,11 @@ from experiments.analysis.paired_variants import VariantDifference
 from experiments.analysis.summary import GroupSummary
 from experiments.report.figure_layout import FigureLayout
 from experiments.report.figures import BarMark, BoxMark, DotMark, Figure, FigureAxis, HeatMark, IntervalMark, LineMark, Panel
-from experiments.report.labels import BETTER_HIGH, DisplayedAxis, help_of, metric_label
+from experiments.report.labels import HIGHER_IS_BETTER, DisplayedAxis, help_of, metric_label
 
 __all__ = ["boxes", "differences", "heat", "importance", "lines", "pareto", "residuals", "scatter"]
 
-STEEP = 100.0
+LOG_RATIO = 100.0
 """Ratio of a metric's largest to its smallest mean above which its axis is logarithmic."""
 RANKS = (5, 25, 50, 75, 95)
 """Percentiles of the box plots."""
@@ -32,7 +32,7 @@ def _words(shown: DisplayedAxis) -> FigureAxis:
 
 def _metric_axis(metric: str, groups: Sequence[GroupSummary]) -> FigureAxis:
     means = [group.mean for group in groups]
-    return FigureAxis(metric_label(metric), log=bool(means) and min(means) > 0 and max(means) >= STEEP * min(means))
+    return FigureAxis(metric_label(metric), log=bool(means) and min(means) > 0 and max(means) >= LOG_RATIO * min(means))
 
 
 def _caption(metric: str, layout: FigureLayout, *more: str) -> str:
@@ -90,10 +90,10 @@ def heat(metric: str, groups: Sequence[GroupSummary], layout: FigureLayout, comm
     y = max(others, key=lambda axis: len(axis.values))
     # The axis along y cannot also be the panel; the colour axis replaces it.
     rest = [axis for axis in (layout.colour, layout.panel) if axis is not None and axis is not y]
-    held = {
+    fixed = {
         name: axis.values[len(axis.values) // 2] for name, axis in layout.axes.items() if axis not in (layout.x, y, *rest[:1])
     }
-    turned = FigureLayout(layout.x, y, rest[0] if rest else None, held, layout.axes)
+    turned = FigureLayout(layout.x, y, rest[0] if rest else None, fixed, layout.axes)
     panels = [Panel(turned.panel_label(panel), [_grid(turned, groups, panel)]) for panel in turned.panels()]
     caption = _caption(metric, turned, "Colour: mean of the runs.")
     title = f"{metric_label(metric)} over {layout.x.name.rpartition('.')[2]} and {y.name.rpartition('.')[2]}"
@@ -171,7 +171,7 @@ def pareto(first: str, second: str, groups: Sequence[GroupSummary], layout: Figu
         colour = words.values.index(keys[place][words.name]) if words else 0
         dots.append(DotMark(values[place][first], values[place][second], label, colour, best))
     legend = tuple(layout.colour_label(value) for value in words.values) if words else ()
-    wanted = " and ".join(f"{'more' if name in BETTER_HIGH else 'less'} {metric_label(name)}" for name in (first, second))
+    wanted = " and ".join(f"{'more' if name in HIGHER_IS_BETTER else 'less'} {metric_label(name)}" for name in (first, second))
     caption = f"Every point of the sweep; joined: the Pareto front (points not dominated by another). Better is {wanted}."
     title = f"{metric_label(first).partition(' [')[0]} against {metric_label(second).partition(' [')[0]}"
     axes = [_means_axis(name, [values[place][name] for place in both]) for name in (first, second)]
@@ -179,11 +179,11 @@ def pareto(first: str, second: str, groups: Sequence[GroupSummary], layout: Figu
 
 
 def _means_axis(metric: str, means: Sequence[float]) -> FigureAxis:
-    return FigureAxis(metric_label(metric), log=min(means) > 0 and max(means) >= STEEP * min(means))
+    return FigureAxis(metric_label(metric), log=min(means) > 0 and max(means) >= LOG_RATIO * min(means))
 
 
 def _cost(metric: str, value: float) -> float:
-    return -value if metric in BETTER_HIGH else value
+    return -value if metric in HIGHER_IS_BETTER else value
 
 
 def _front(points: Sequence[tuple[float, float]]) -> list[bool]:
@@ -245,7 +245,7 @@ def residuals(rows: Sequence[Prediction], command: str) -> Figure:
 
 def _means_axis_of(dots: Sequence[DotMark]) -> FigureAxis:
     values = [dot.x for dot in dots]
-    return FigureAxis("expected by theory", log=bool(values) and min(values) > 0 and max(values) >= STEEP * min(values))
+    return FigureAxis("expected by theory", log=bool(values) and min(values) > 0 and max(values) >= LOG_RATIO * min(values))
 
 
 def differences(metric: str, gaps: Sequence[VariantDifference], axes: Mapping[str, DisplayedAxis], command: str) -> Figure:

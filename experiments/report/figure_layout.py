@@ -8,7 +8,7 @@ from typing import Any
 from experiments.analysis.summary import GroupSummary
 from experiments.report.labels import DisplayedAxis
 
-__all__ = ["COLOURS", "PANELS", "FigureLayout", "lay_out", "leading", "spread"]
+__all__ = ["COLOURS", "PANELS", "FigureLayout", "assign_axes", "independent_axes", "spread"]
 
 COLOURS, PANELS = 8, 4
 """Largest number of lines and panels of a figure; of more values an evenly spaced subset is drawn."""
@@ -16,18 +16,18 @@ COLOURS, PANELS = 8, 4
 
 @dataclass(frozen=True, slots=True)
 class FigureLayout:
-    """Axes by role; `held` fixes each other axis at one value."""
+    """Axes by role; `fixed` fixes each other axis at one value."""
 
     x: DisplayedAxis
     colour: DisplayedAxis | None
     panel: DisplayedAxis | None
-    held: Mapping[str, Any]
+    fixed: Mapping[str, Any]
     axes: Mapping[str, DisplayedAxis]
 
     @property
     def caption(self) -> str:
         """Text that states the fixed values; empty if there are none."""
-        fixed = ", ".join(f"{self.axes[name].name} = {self.axes[name].text(value)}" for name, value in self.held.items())
+        fixed = ", ".join(f"{self.axes[name].name} = {self.axes[name].text(value)}" for name, value in self.fixed.items())
         return f"At {fixed}." if fixed else ""
 
     def colours(self) -> list[Any]:
@@ -40,7 +40,7 @@ class FigureLayout:
 
     def pick(self, groups: Sequence[GroupSummary], panel: Any, colour: Any) -> list[GroupSummary]:
         """Return the groups on one line, in the order of x."""
-        wanted = dict(self.held)
+        wanted = dict(self.fixed)
         if self.colour:
             wanted[self.colour.name] = colour
         if self.panel:
@@ -68,7 +68,7 @@ def spread(values: Sequence[Any], most: int) -> list[Any]:
     return [values[round(place * (len(values) - 1) / (most - 1))] for place in range(most)]
 
 
-def leading(axes: Mapping[str, DisplayedAxis], points: Sequence[Mapping[str, Any]]) -> dict[str, DisplayedAxis]:
+def independent_axes(axes: Mapping[str, DisplayedAxis], points: Sequence[Mapping[str, Any]]) -> dict[str, DisplayedAxis]:
     """Return the axes without those determined by another axis at every point, as zipped axes are."""
     left = dict(axes)
     for name in reversed([name for name, axis in axes.items() if axis.numeric]):
@@ -83,7 +83,7 @@ def _follows(name: str, other: str, points: Sequence[Mapping[str, Any]]) -> bool
     return len({value for value, _ in pairs}) == len(pairs) < len(points)
 
 
-def lay_out(
+def assign_axes(
     axes: Mapping[str, DisplayedAxis], shares: Mapping[str, float], points: Sequence[Mapping[str, Any]]
 ) -> FigureLayout | None:
     """Assign numeric axes with many values to x, categorical axes to colour; None without any axis.
@@ -99,10 +99,10 @@ def lay_out(
     colour = axes[names.pop(0)] if names else None
     names.sort(key=lambda name: -shares.get(name, 0.0))
     panel = axes[names.pop(0)] if names else None
-    return FigureLayout(x, colour, panel, _held([axes[name] for name in names], points), axes)
+    return FigureLayout(x, colour, panel, _fixed([axes[name] for name in names], points), axes)
 
 
-def _held(rest: Sequence[DisplayedAxis], points: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _fixed(rest: Sequence[DisplayedAxis], points: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the most frequent combination of values; of several, the one nearest to the middle values."""
     found = Counter(tuple(point[axis.name] for axis in rest) for point in points)
     middles = [len(axis.values) // 2 for axis in rest]

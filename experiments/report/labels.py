@@ -11,7 +11,7 @@ from experiments.analysis.summary import sort_key
 from experiments.sweep.spec.metrics import METRICS
 from experiments.sweep.spec.sweep_file import Sweep
 
-__all__ = ["BETTER_HIGH", "DisplayedAxis", "displayed_axes", "help_of", "metric_label"]
+__all__ = ["HIGHER_IS_BETTER", "DisplayedAxis", "displayed_axes", "help_of", "metric_label"]
 
 FACTORS: Mapping[str, tuple[float, str]] = {
     "%": (100.0, "%"),
@@ -26,7 +26,7 @@ FACTORS: Mapping[str, tuple[float, str]] = {
     "MB": (1e-6, "MB"),
 }
 """Units of the sweep file, with the factor from the stored base unit and the label of the unit."""
-WIDE = 50.0
+LOG_RATIO = 50.0
 """Ratio of a numeric axis' ends above which the axis is logarithmic."""
 
 UNITS = {
@@ -39,14 +39,14 @@ UNITS = {
     "bytes_sent": "B",
 }
 NAMES = {"goodput_mbit_s": "goodput", "packets_per_s": "packets per second", "nacks_sent": "NACKs sent"}
-BETTER_HIGH = frozenset({"goodput_mbit_s", "packets_per_s", "completed", "receivers_complete"})
+HIGHER_IS_BETTER = frozenset({"goodput_mbit_s", "packets_per_s", "completed", "receivers_complete"})
 """Metrics to maximise; all others are to be minimised."""
 
 
 def metric_label(name: str) -> str:
     """Return the display name of a metric, with its unit."""
-    said = NAMES.get(name) or name.replace("_", " ").replace("nacks", "NACKs")
-    return f"{said} [{UNITS[name]}]" if name in UNITS else said
+    text = NAMES.get(name) or name.replace("_", " ").replace("nacks", "NACKs")
+    return f"{text} [{UNITS[name]}]" if name in UNITS else text
 
 
 def help_of(name: str) -> str:
@@ -77,8 +77,8 @@ class DisplayedAxis:
     def text(self, stored: Any) -> str:
         """Format a stored value with its unit."""
         value = self.value(stored)
-        said = value if isinstance(value, str) else f"{value:.6g}"
-        return f"{said} {self.unit}".replace(" %", "%").strip()
+        text = value if isinstance(value, str) else f"{value:.6g}"
+        return f"{text} {self.unit}".replace(" %", "%").strip()
 
 
 def displayed_axes(sweep: Sweep, names: Sequence[str], values: Mapping[str, Sequence[Any]]) -> dict[str, DisplayedAxis]:
@@ -92,7 +92,7 @@ def displayed_axes(sweep: Sweep, names: Sequence[str], values: Mapping[str, Sequ
         numeric = len(numbers) == len(known)
         factor, unit = _unit(sweep, name) if numeric else (1.0, "")
         label = name.rpartition(".")[2].replace("_", " ")
-        log = numeric and min(numbers) > 0 and max(numbers) >= WIDE * min(numbers)
+        log = numeric and min(numbers) > 0 and max(numbers) >= LOG_RATIO * min(numbers)
         found[name] = DisplayedAxis(name, f"{label} [{unit}]" if unit else label, known, factor, unit, numeric, log)
     return found
 

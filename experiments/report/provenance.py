@@ -88,6 +88,6 @@ def _failure(folder: Path, runs: Runs, points: PointScenarios, row: Any) -> Fail
 def rerun(folder: Path, points: PointScenarios, keys: Mapping[str, Any], seed: int) -> str:
     """Return the command that executes one run of a sweep alone."""
     sets = points.settings({name: value for name, value in keys.items() if name != CASE or value is not None})
-    said = "".join(f" --set {shlex.quote(f'{key}={json.dumps(value)}')}" for key, value in sets.items())
+    options = "".join(f" --set {shlex.quote(f'{key}={json.dumps(value)}')}" for key, value in sets.items())
     world = "" if points.sweep.backend == "sim" else f" --on {points.sweep.backend}"
-    return f"mcastlab run {shlex.quote(str(folder / 'base.yaml'))} --seed {seed}{world}{said}"
+    return f"mcastlab run {shlex.quote(str(folder / 'base.yaml'))} --seed {seed}{world}{options}"

@@ -64,7 +64,7 @@ def _lead(contents: ReportData) -> str:
 
 
 def _sections(contents: ReportData, data: dict[str, Any]) -> Iterable[tuple[str, str, str]]:
-    yield "run", "Runs", _what(contents)
+    yield "run", "Runs", _provenance_section(contents)
     if data["points"] and data["axes"]:
         explorer = '<div class="card"><div class="controls" id="controls"></div><p id="explained"></p>'
         yield "explore", "Explore", explorer + '<div class="plot" id="plot-explore"></div></div>'
@@ -72,13 +72,13 @@ def _sections(contents: ReportData, data: dict[str, Any]) -> Iterable[tuple[str,
         yield "figures", "Figures", "\n".join(_card(figure, contents) for figure in contents.figures)
     titles = {"points": "Points", "theory": "Theory", "failed": "Failed runs"}
     for table in data["tables"]:
-        kinds = _kinds(contents) if table["name"] == "failed" else ""
+        kinds = _failure_kinds(contents) if table["name"] == "failed" else ""
         inner = f'<div class="card tall">{kinds}<div id="table-{table["name"]}"></div></div>'
         yield table["name"], titles[table["name"]], inner
-    yield "again", "Reproduce", _again(contents)
+    yield "again", "Reproduce", _commands_section(contents)
 
 
-def _what(contents: ReportData) -> str:
+def _provenance_section(contents: ReportData) -> str:
     rows = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in contents.provenance)
     texts = "".join(
         f"<details><summary>{escape(name)}</summary><pre>{escape(text)}</pre></details>"
@@ -102,12 +102,12 @@ def _card(figure: Figure, contents: ReportData) -> str:
     )
 
 
-def _kinds(contents: ReportData) -> str:
+def _failure_kinds(contents: ReportData) -> str:
     rows = "".join(f"<li>{count} {escape(status)}: {escape(reason)}</li>" for status, reason, count in contents.kinds[:20])
     return f"<ul>{rows}</ul>"
 
 
-def _again(contents: ReportData) -> str:
+def _commands_section(contents: ReportData) -> str:
     folder = contents.folder
     commands = {
         "The runs (those stored are not repeated):": f"mcastlab sweep {folder}/sweep.yaml --out {folder} --resume",
@@ -120,7 +120,7 @@ def _again(contents: ReportData) -> str:
 def _data(contents: ReportData, layout: FigureLayout | None) -> dict[str, Any]:
     """Return the data for the scripts of the page."""
     small = len(contents.groups) <= MOST_POINTS
-    leading = contents.leading
+    independent_axes = contents.independent_axes
     axes = [
         {
             "name": axis.name.rpartition(".")[2],
@@ -128,7 +128,7 @@ def _data(contents: ReportData, layout: FigureLayout | None) -> dict[str, Any]:
             "values": [axis.value(value) if axis.numeric else axis.text(value) for value in axis.values],
             "numeric": axis.numeric,
             "log": axis.log,
-            "leading": axis.name in leading,
+            "leading": axis.name in independent_axes,
         }
         for axis in contents.axes.values()
     ]
@@ -147,20 +147,20 @@ def _start(contents: ReportData, layout: FigureLayout | None) -> dict[str, Any]:
     names = list(contents.axes)
     if layout is None:
         return {}
-    held = dict(layout.held)
+    fixed = dict(layout.fixed)
     if layout.panel is not None:
         # The panel axis of the figures is a fixed axis of the explorer.
-        held |= {layout.panel.name: _middle(contents, layout)}
+        fixed |= {layout.panel.name: _middle(contents, layout)}
     return {
         "x": names.index(layout.x.name),
         "lines": names.index(layout.colour.name) if layout.colour else -1,
-        "held": {names.index(name): list(contents.axes[name].values).index(value) for name, value in held.items()},
+        "held": {names.index(name): list(contents.axes[name].values).index(value) for name, value in fixed.items()},
     }
 
 
 def _middle(contents: ReportData, layout: FigureLayout) -> Any:
     assert layout.panel is not None
-    there = {point[layout.panel.name] for point in contents.points if all(point[k] == v for k, v in layout.held.items())}
+    there = {point[layout.panel.name] for point in contents.points if all(point[k] == v for k, v in layout.fixed.items())}
     known = [value for value in layout.panel.values if value in there]
     return known[len(known) // 2]
 

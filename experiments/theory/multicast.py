@@ -28,25 +28,25 @@ __all__ = [
     "tkp_times",
 ]
 
-ENOUGH = 1e-13
+NEGLIGIBLE = 1e-13
 """Term at which an infinite sum is truncated."""
 
 
 def _tail(probability: Callable[[int], float]) -> float:
     """Return sum over m >= 0 of P(M > m), truncated at the first term of at most ENOUGH."""
     total, m = 0.0, 0
-    while (term := probability(m)) > ENOUGH or m < 2:
+    while (term := probability(m)) > NEGLIGIBLE or m < 2:
         total += term
         m += 1
     return total
 
 
-def _none_of(chance: float, trials: float) -> float:
+def _at_least_one(chance: float, trials: float) -> float:
     """Return 1 - (1 - chance)**trials without cancellation."""
     return 1.0 if chance >= 1.0 else -expm1(trials * log1p(-chance))
 
 
-def _below(k: int, n: int, p: float) -> float:
+def _fewer_than(k: int, n: int, p: float) -> float:
     """Return P(fewer than k of n packets arrive)."""
     q = 1.0 - p
     return sum(comb(n, i) * q**i * p ** (n - i) for i in range(k))
@@ -76,7 +76,7 @@ def nacks(group: float, factor: float, delay: float, losers: int) -> float:
     """
     lam = log(group) + 1.0
     before = losers * backoff_cdf(delay, factor, group)
-    return before + exp(lam * delay / factor) * _none_of(backoff_cdf(factor - delay, factor, group), losers)
+    return before + exp(lam * delay / factor) * _at_least_one(backoff_cdf(factor - delay, factor, group), losers)
 
 
 def nacks_independent(group: float, factor: float, delay: float, receivers: int, p: float) -> float:
@@ -90,9 +90,9 @@ def nacks_independent(group: float, factor: float, delay: float, receivers: int,
 
     def of_round(m: int) -> float:
         q = p**m
-        return receivers * q * before + exp(lam * delay / factor) * _none_of(q * after, receivers)
+        return receivers * q * before + exp(lam * delay / factor) * _at_least_one(q * after, receivers)
 
-    return _tail(lambda m: of_round(m + 1)) / _none_of(p, receivers)
+    return _tail(lambda m: of_round(m + 1)) / _at_least_one(p, receivers)
 
 
 def nacks_approximate(group: float, factor: float, *, unicast: bool = False) -> float:
@@ -127,7 +127,7 @@ def repetition(receivers: int, p: float, shared: float = 0.0) -> float:
 
     Source: Nonnenmacher, Biersack, Towsley 1998. A loss `shared` by all receivers divides by 1 - shared (Wald's equation).
     """
-    return _tail(lambda m: _none_of(p**m, receivers)) / (1.0 - shared)
+    return _tail(lambda m: _at_least_one(p**m, receivers)) / (1.0 - shared)
 
 
 def arq_rounds(receivers: int, p: float, k: int) -> float:
@@ -144,18 +144,18 @@ def integrated(receivers: int, p: float, k: int, proactive: int = 0, shared: flo
     (k + a + sum over m of P(L > m))/k with P(L <= m) = P(Bin(k + a + m, 1 - p) >= k)^R; a is `proactive`, and `shared` as in
     `repetition`.
     """
-    extra = _tail(lambda m: _none_of(_below(k, k + proactive + m, p), receivers))
+    extra = _tail(lambda m: _at_least_one(_fewer_than(k, k + proactive + m, p), receivers))
     return (k + proactive + extra) / k / (1.0 - shared)
 
 
 def block_failure(k: int, n: int, p: float) -> float:
     """Return P(a receiver gets fewer than k of the n packets of a block)."""
-    return _below(k, n, p)
+    return _fewer_than(k, n, p)
 
 
 def residual_loss(k: int, n: int, p: float) -> float:
     """Return P(a source packet is lost and its block is not decodable) = p P(Bin(n - 1, p) > n - k - 1)."""
-    return p * _below(k, n - 1, p)
+    return p * _fewer_than(k, n - 1, p)
 
 
 def layered(receivers: int, p: float, k: int, n: int) -> float:
@@ -165,8 +165,8 @@ def layered(receivers: int, p: float, k: int, n: int) -> float:
 
 def first_pass(receivers: int, p: float, k: int, n: int) -> tuple[float, float]:
     """Return ((k + E[min(L, n - k)])/k, P(some receiver cannot decode)) with n - k parity packets on demand."""
-    extra = sum(_none_of(_below(k, k + m, p), receivers) for m in range(n - k))
-    return (k + extra) / k, _none_of(_below(k, n, p), receivers)
+    extra = sum(_at_least_one(_fewer_than(k, k + m, p), receivers) for m in range(n - k))
+    return (k + extra) / k, _at_least_one(_fewer_than(k, n, p), receivers)
 
 
 # -- sender- against receiver-initiated --------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ def transmissions(star: StarTestbed, packets: int, seed: int) -> list[int]:
     """Return how often each of `packets` packets was sent until every receiver had it."""
     outcome = run_session(star, "n2", SETTINGS["n2"], (0.0, packets * SEGMENT), seed=seed, wanted=_is_content)
     assert outcome.complete == star.receivers, "a receiver misses something"
-    sent = Counter(message.unit for _, message in outcome.heard if isinstance(message, Data))
+    sent = Counter(message.unit for _, message in outcome.received if isinstance(message, Data))
     return [sent[unit] for unit in range(1, packets + 1)]
 
 
@@ -48,48 +48,48 @@ def _budget(receivers: int, each: float, effort: float, least: int) -> int:
     return max(int(effort * min(PACKETS, DELIVERIES / (receivers * each))), least)
 
 
-def _samples(entry: Reference, effort: float, star: StarTestbed, least: int) -> list[int]:
-    packets = _budget(star.receivers, 2 * entry.values["value"], effort, least)
-    return transmissions(star, packets, key_of(1, entry.id) % 2**32)
+def _samples(reference: Reference, effort: float, star: StarTestbed, least: int) -> list[int]:
+    packets = _budget(star.receivers, 2 * reference.values["value"], effort, least)
+    return transmissions(star, packets, key_of(1, reference.id) % 2**32)
 
 
-def _repetition(entry: Reference, effort: float) -> Mapping[str, Measured]:
-    params = entry.params
+def _repetition(reference: Reference, effort: float) -> Mapping[str, Measured]:
+    params = reference.params
     loss = params["p"] if "p" in params else params["p_tail"]
     star = StarTestbed(params["R"], delay=DELAY, loss=loss, trunk_loss=params.get("p_shared", 0.0))
-    return {"value": mean_of([float(count) for count in _samples(entry, effort, star, 40)])}
+    return {"value": mean_of([float(count) for count in _samples(reference, effort, star, 40)])}
 
 
-def _goodput(entry: Reference, effort: float) -> Mapping[str, Measured]:
+def _goodput(reference: Reference, effort: float) -> Mapping[str, Measured]:
     """Measure the fraction of first transmissions among all transmissions."""
-    params = entry.params
+    params = reference.params
     star = StarTestbed(params["R"], delay=DELAY, loss=params["p"])
-    packets = _budget(star.receivers, 2 / entry.values["value"], effort, 40)
-    sent = mean_of([float(count) for count in transmissions(star, packets, key_of(1, entry.id) % 2**32)])
+    packets = _budget(star.receivers, 2 / reference.values["value"], effort, 40)
+    sent = mean_of([float(count) for count in transmissions(star, packets, key_of(1, reference.id) % 2**32)])
     return {"value": Measured(1.0 / sent.value, sent.error / sent.value**2)}
 
 
-def _rounds(entry: Reference, effort: float) -> Mapping[str, Measured]:
+def _rounds(reference: Reference, effort: float) -> Mapping[str, Measured]:
     """Measure the rounds k packets took: the transmissions of the most repeated of them."""
-    params = entry.params
+    params = reference.params
     k, star = params["k"], StarTestbed(params["R"], delay=DELAY, loss=params["p"])
     packets = min(2000, int(DELIVERIES / (star.receivers * 20 * k))) * k
-    counts = transmissions(star, max(int(effort * packets) // k, 20) * k, key_of(1, entry.id) % 2**32)
+    counts = transmissions(star, max(int(effort * packets) // k, 20) * k, key_of(1, reference.id) % 2**32)
     return {"value": mean_of([float(max(counts[at : at + k])) for at in range(0, len(counts), k)])}
 
 
 # -- sender- and receiver-initiated ------------------------------------------------------------------------------------
 
 
-def _sessions(entry: Reference, name: str, effort: float) -> Iterable[tuple[SessionOutcome, int]]:
+def _sessions(reference: Reference, name: str, effort: float) -> Iterable[tuple[SessionOutcome, int]]:
     """Yield (outcome, number of packets) of independent sessions of a protocol."""
-    receivers, loss = entry.params["R"], entry.params["p"]
+    receivers, loss = reference.params["R"], reference.params["p"]
     # Simulating an ACK costs more than one delivery of a multicast packet.
     each = 20.0 if name == "a" else 6.0
     batches, least = (FEW, 20) if receivers > MANY else (BATCHES, 60)
     packets = _budget(receivers, each * batches, effort, least)
     for batch in range(batches):
-        seed = key_of(1, entry.id, name, batch) % 2**32
+        seed = key_of(1, reference.id, name, batch) % 2**32
         size = packets * SEGMENT
         yield (
             run_session(StarTestbed(receivers, delay=DELAY, loss=loss), name, SETTINGS[name], (0.0, size), seed=seed),
@@ -101,21 +101,21 @@ Reading = Callable[[SessionOutcome, int], float]
 """Function that computes a value from the outcome of a session and its number of packets."""
 
 
-def _read(entry: Reference, effort: float, readings: Mapping[str, tuple[str, Reading]]) -> dict[str, Measured]:
+def _read(reference: Reference, effort: float, readings: Mapping[str, tuple[str, Reading]]) -> dict[str, Measured]:
     """Return the mean of each reading over sessions; readings are (protocol, function) by name."""
     found: dict[str, list[float]] = {name: [] for name in readings}
     for protocol in dict.fromkeys(protocol for protocol, _ in readings.values()):
-        for outcome, packets in _sessions(entry, protocol, effort):
-            assert outcome.complete == entry.params["R"], "a receiver misses something"
+        for outcome, packets in _sessions(reference, protocol, effort):
+            assert outcome.complete == reference.params["R"], "a receiver misses something"
             for name, (owner, reading) in readings.items():
                 if owner == protocol:
                     found[name].append(reading(outcome, packets))
     return {name: mean_of(samples) for name, samples in found.items()}
 
 
-def _counts(entry: Reference, effort: float) -> Mapping[str, Measured]:
+def _counts(reference: Reference, effort: float) -> Mapping[str, Measured]:
     return _read(
-        entry,
+        reference,
         effort,
         {
             "ACK_A": ("a", lambda outcome, packets: outcome.receivers["acks_sent"] / packets),
@@ -138,20 +138,20 @@ def _sender_time(costs: Mapping[str, float]) -> Reading:
 def _receiver_time(costs: Mapping[str, float], receivers: int) -> Reading:
     def reading(outcome: SessionOutcome, packets: int) -> float:
         did = outcome.receivers
-        said = did.get("acks_sent", 0) * costs["Ya"] + did.get("nacks_sent", 0) * costs["Yn"]
-        heard = did["data_received"] * costs["Yp"] + did.get("nacks_heard", 0) * costs["Xn"]
-        return (said + heard + did.get("timeouts", 0) * costs["Yt"]) / packets / receivers
+        sent = did.get("acks_sent", 0) * costs["Ya"] + did.get("nacks_sent", 0) * costs["Yn"]
+        received = did["data_received"] * costs["Yp"] + did.get("nacks_heard", 0) * costs["Xn"]
+        return (sent + received + did.get("timeouts", 0) * costs["Yt"]) / packets / receivers
 
     return reading
 
 
-def _times(entry: Reference, effort: float) -> Mapping[str, Measured]:
-    costs, receivers = entry.params["costs"], entry.params["R"]
+def _times(reference: Reference, effort: float) -> Mapping[str, Measured]:
+    costs, receivers = reference.params["costs"], reference.params["R"]
     readings: dict[str, tuple[str, Reading]] = {}
     for name in ("A", "N1", "N2"):
         readings[f"{name}.sender_time"] = (name.lower(), _sender_time(costs))
         readings[f"{name}.receiver_time"] = (name.lower(), _receiver_time(costs, receivers))
-    found = _read(entry, effort, readings)
+    found = _read(reference, effort, readings)
     for name in ("A", "N1", "N2"):
         slower = max(found[f"{name}.sender_time"], found[f"{name}.receiver_time"], key=lambda time: time.value)
         found[f"{name}.throughput"] = Measured(1.0 / slower.value, slower.error / slower.value**2)
@@ -160,7 +160,7 @@ def _times(entry: Reference, effort: float) -> Mapping[str, Measured]:
         ratio = above.value / below.value
         error = ratio * ((above.error / above.value) ** 2 + (below.error / below.value) ** 2) ** 0.5
         found[f"ratio_{over}_over_{under}"] = Measured(ratio, error)
-    return {name: measured for name, measured in found.items() if name in entry.values}
+    return {name: measured for name, measured in found.items() if name in reference.values}
 
 
 FAMILIES: Families = {

@@ -45,12 +45,12 @@ def _jackknife(sums: Floats, function: Callable[[Floats], float]) -> Measured:
     return Measured(function(total), float(np.sqrt((count - 1) * without.var())))
 
 
-def _chain(entry: Reference) -> GilbertElliott:
-    return GilbertElliott(**{name: entry.params[name] for name in ("p", "r", "loss_bad", "loss_good")})
+def _chain(reference: Reference) -> GilbertElliott:
+    return GilbertElliott(**{name: reference.params[name] for name in ("p", "r", "loss_bad", "loss_good")})
 
 
-def _statistics(entry: Reference, effort: float) -> Mapping[str, Measured]:
-    lost = fates(_chain(entry), key_of(1, entry.id), LINKS, int(max(PACKETS * effort, 2000)))
+def _statistics(reference: Reference, effort: float) -> Mapping[str, Measured]:
+    lost = fates(_chain(reference), key_of(1, reference.id), LINKS, int(max(PACKETS * effort, 2000)))
     before, after = lost[:, :-1], lost[:, 1:]
     pairs = [(before & ~after).sum(axis=1), (~before & after).sum(axis=1), before.sum(axis=1), (~before).sum(axis=1)]
     sums = np.stack(pairs, axis=1).astype(np.float64)
@@ -72,9 +72,9 @@ def _correlation(sums: Floats) -> float:
     return float((both - first * second) / (rate * (1 - rate)))
 
 
-def _blocks(entry: Reference, effort: float) -> Mapping[str, Measured]:
-    n, parity = entry.params["n"], entry.params["parity"]
-    lost = fates(_chain(entry), key_of(1, entry.id), BLOCK_LINKS, n * int(max(BLOCKS * effort, 20)))
+def _blocks(reference: Reference, effort: float) -> Mapping[str, Measured]:
+    n, parity = reference.params["n"], reference.params["parity"]
+    lost = fates(_chain(reference), key_of(1, reference.id), BLOCK_LINKS, n * int(max(BLOCKS * effort, 20)))
     counts = lost.reshape(len(lost), -1, n).sum(axis=2).astype(np.float64)
     parts = [(counts > parity).sum(axis=1), counts.sum(axis=1), (counts**2).sum(axis=1), np.full(len(counts), counts.shape[1])]
     sums = np.stack(parts, axis=1).astype(np.float64)
@@ -85,10 +85,10 @@ def _blocks(entry: Reference, effort: float) -> Mapping[str, Measured]:
     }
 
 
-def _fragments(entry: Reference, effort: float) -> Mapping[str, Measured]:
-    payload, loss = entry.params["payload"], entry.params["frame_loss"]
-    assert frames_of(payload, MTU) == entry.params["frames"]
-    line = Line(LinkSpec(loss=Bernoulli(p=loss), mtu=MTU), key_of(1, entry.id))
+def _fragments(reference: Reference, effort: float) -> Mapping[str, Measured]:
+    payload, loss = reference.params["payload"], reference.params["frame_loss"]
+    assert frames_of(payload, MTU) == reference.params["frames"]
+    line = Line(LinkSpec(loss=Bernoulli(p=loss), mtu=MTU), key_of(1, reference.id))
     count = int(max(DATAGRAMS * effort, 1000))
     for number in range(count):
         line.offer(None, payload, number, "data", 0.001 * number)

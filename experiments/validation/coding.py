@@ -42,7 +42,7 @@ def blocks(star: StarTestbed, k: int, parity: int, proactive: int, count: int, s
     outcome = run_session(star, "norm", settings, *jobs, seed=seed, wanted=_is_content)
     assert outcome.complete == star.receivers, "a receiver misses something"
     sent: list[list[int]] = [[] for _ in range(count)]
-    for _, message in outcome.heard:
+    for _, message in outcome.received:
         if isinstance(message, Data):
             sent[message.object_id].append(message.symbol)
     return sent
@@ -56,31 +56,31 @@ def _count(receivers: int, k: int, each: float, effort: float) -> int:
     return max(int(effort * min(BLOCKS, DELIVERIES / (receivers * (k * each + 10)))), 100 if receivers <= 100 else 10)
 
 
-def _integrated(entry: Reference, effort: float) -> Mapping[str, Measured]:
-    params = entry.params
+def _integrated(reference: Reference, effort: float) -> Mapping[str, Measured]:
+    params = reference.params
     k, receivers = params["k"], params["R"]
     loss = params["p"] if "p" in params else params["p_tail"]
     star = StarTestbed(receivers, delay=DELAY, loss=loss, trunk_loss=params.get("p_shared", 0.0))
-    count = _count(receivers, k, entry.values["value"], effort)
-    sent = blocks(star, k, 255 - k, params.get("a", 0), count, key_of(1, entry.id) % 2**32)
+    count = _count(receivers, k, reference.values["value"], effort)
+    sent = blocks(star, k, 255 - k, params.get("a", 0), count, key_of(1, reference.id) % 2**32)
     return {"value": mean_of([len(symbols) / k for symbols in sent])}
 
 
-def _finite(entry: Reference, effort: float) -> Mapping[str, Measured]:
+def _finite(reference: Reference, effort: float) -> Mapping[str, Measured]:
     """Measure with n - k parity symbols: their cost, and whether any symbol had to be sent a second time."""
-    params = entry.params
+    params = reference.params
     k, parity, receivers = params["k"], params["n"] - params["k"], params["R"]
     star = StarTestbed(receivers, delay=DELAY, loss=params["p"])
-    sent = blocks(star, k, parity, 0, _count(receivers, k, 1.5, effort), key_of(1, entry.id) % 2**32)
+    sent = blocks(star, k, parity, 0, _count(receivers, k, 1.5, effort), key_of(1, reference.id) % 2**32)
     costs = [len(set(symbols)) / k for symbols in sent]
     failed = sum(len(symbols) > len(set(symbols)) for symbols in sent)
     return {"first_pass_cost": mean_of(costs), "p_any_fail": ratio_of(failed, len(sent))}
 
 
-def _residual(entry: Reference, effort: float) -> Mapping[str, Measured]:
+def _residual(reference: Reference, effort: float) -> Mapping[str, Measured]:
     """Measure loss after decoding on one link: with fewer than k of n packets received, lost source packets stay lost."""
-    k, n, p = entry.params["k"], entry.params["n"], entry.params["p"]
-    link, trials = LinkLoss(key_of(1, entry.id), p), max(int(TRIALS * effort), 1000)
+    k, n, p = reference.params["k"], reference.params["n"], reference.params["p"]
+    link, trials = LinkLoss(key_of(1, reference.id), p), max(int(TRIALS * effort), 1000)
     failed, residues = 0, []
     for trial in range(trials):
         lost = [link.lost(trial << 8 | symbol) for symbol in range(n)]

@@ -26,15 +26,15 @@ def _arrivals(nodes: dict[str, Any], links: list[dict[str, Any]], size: int, gap
     """Return arrival times in seconds at each host b*; one datagram is sent to each of `to` every `gap` seconds."""
     network = Network(Inline.model_validate({"nodes": nodes, "links": links}).build(), seed=1)
     names = [name for name in network.topology.hosts if name.startswith("b")]
-    ears = [PassiveListener(network.host(name), GROUP, lambda message: True) for name in names]
-    for name, ear in zip(names, ears, strict=True):
-        network.host(name).run(ear, _ignore)
+    listeners = [PassiveListener(network.host(name), GROUP, lambda message: True) for name in names]
+    for name, listener in zip(names, listeners, strict=True):
+        network.host(name).run(listener, _ignore)
     end = gap * DATAGRAMS
     for number, target in enumerate(to):
         host = network.host(f"a{number + 1}")
         host.run(PacedSource(host, number, target, size, constant(gap), 0.0, end), _ignore)
     network.run(until=end)
-    return [[when for when, _ in ear.heard] for ear in ears]
+    return [[when for when, _ in listener.received] for listener in listeners]
 
 
 def _ignore(event: Event) -> None:
@@ -46,10 +46,10 @@ def _rate(times: list[float]) -> float:
     return (len(times) - 1) / (times[-1] - times[0])
 
 
-def _limit(entry: Reference, effort: float) -> Mapping[str, Measured]:
+def _limit(reference: Reference, effort: float) -> Mapping[str, Measured]:
     """Measure a saturated link, and a single-MAC router between two links that are not saturated."""
     del effort
-    payload, header = entry.params["payload"], entry.params.get("extra_header", 0)
+    payload, header = reference.params["payload"], reference.params.get("extra_header", 0)
     size = payload + header
     gap = 0.9 * 8 * (size + 66) / ETHERNET
     (direct,) = _arrivals({"a1": {}, "b": {}}, [{"ends": ["a1", "b"], **FRAMED}], size, gap, GROUP)
@@ -59,24 +59,24 @@ def _limit(entry: Reference, effort: float) -> Mapping[str, Measured]:
     chain = [{"ends": ["a1", "g"]}, {"ends": ["g", "b"]}]
     (routed,) = _arrivals({"a1": {}, "g": router, "b": {}}, chain, size, gap, GROUP)
     found["single_mac_vlan_bps"] = 8 * payload * _rate(routed)
-    return {name: Measured(value) for name, value in found.items() if name in entry.values}
+    return {name: Measured(value) for name, value in found.items() if name in reference.values}
 
 
-def _overrun(entry: Reference, effort: float) -> Mapping[str, Measured]:
+def _overrun(reference: Reference, effort: float) -> Mapping[str, Measured]:
     """Measure the loss of a host whose processor handles `service` datagrams per unit of time while `arrival` arrive."""
     del effort
-    host = {"cpu": f"{1e-3 / entry.params['service']}s", "buffer": "1kB"}
-    gap = 1e-3 / entry.params["arrival"]
+    host = {"cpu": f"{1e-3 / reference.params['service']}s", "buffer": "1kB"}
+    gap = 1e-3 / reference.params["arrival"]
     (times,) = _arrivals({"a1": {}, "b": host}, [{"ends": ["a1", "b"]}], 100, gap, GROUP)
     # Use the second half, when the buffer is full.
     later = [when for when in times if when > gap * DATAGRAMS / 2]
     return {"value": Measured(1 - _rate(later) * gap)}
 
 
-def _coding(entry: Reference, effort: float) -> Mapping[str, Measured]:
+def _coding(reference: Reference, effort: float) -> Mapping[str, Measured]:
     """Measure a node that takes a fixed time to encode each message, at twice the load it can handle."""
     del effort
-    size, needed = entry.params["message_bytes"], entry.params["encode_ms"] / 1e3
+    size, needed = reference.params["message_bytes"], reference.params["encode_ms"] / 1e3
     coder = {"kind": "router", "cpu": f"{needed}s", "queue": 10}
     links = [{"ends": ["a1", "g"]}, {"ends": ["g", "b"]}]
     (times,) = _arrivals({"a1": {}, "g": coder, "b": {}}, links, size, needed / 2, GROUP)
@@ -86,10 +86,10 @@ def _coding(entry: Reference, effort: float) -> Mapping[str, Measured]:
     return {name: Measured(value) for name, value in found.items()}
 
 
-def _fan_out(entry: Reference, effort: float) -> Mapping[str, Measured]:
+def _fan_out(reference: Reference, effort: float) -> Mapping[str, Measured]:
     """Compare one multicast with a unicast per receiver over one shared link."""
     del effort
-    receivers = entry.params["receivers"]
+    receivers = reference.params["receivers"]
     hosts = [f"b{number}" for number in range(1, receivers + 1)]
     sources = [f"a{number}" for number in range(1, receivers + 1)]
     nodes: dict[str, Any] = {name: {} for name in (*sources, *hosts)} | {"s": {"kind": "switch"}, "t": {"kind": "switch"}}

@@ -26,24 +26,24 @@ def families() -> Families:
     return found
 
 
-def select(entries: Iterable[Reference], wanted: Iterable[str] = ()) -> list[Reference]:
+def select(references: Iterable[Reference], wanted: Iterable[str] = ()) -> list[Reference]:
     """Return the references of the families in `wanted` (default: all measured ones); UsageError for an unknown family."""
     known, chosen = families(), list(wanted)
     for name in chosen:
         if name not in known:
             raise UsageError(f"--family: value {name!r} is not allowed; one of {', '.join(sorted(known))}")
-    return [entry for entry in entries if entry.family in (chosen or known)]
+    return [reference for reference in references if reference.family in (chosen or known)]
 
 
-def validate(entries: Sequence[Reference], effort: float = 1.0, jobs: int = 1) -> Iterator[list[ReferenceCheck]]:
+def validate(references: Sequence[Reference], effort: float = 1.0, jobs: int = 1) -> Iterator[list[ReferenceCheck]]:
     """Yield the checks of each reference in order, measuring `jobs` references concurrently in processes."""
     measure = partial(_measure, effort=effort)
-    if min(jobs, len(entries)) < 2:
-        yield from map(measure, entries)
+    if min(jobs, len(references)) < 2:
+        yield from map(measure, references)
         return
-    with Pool(min(jobs, len(entries)), signal, (SIGINT, SIG_IGN)) as pool:
-        yield from pool.imap(measure, entries)
+    with Pool(min(jobs, len(references)), signal, (SIGINT, SIG_IGN)) as pool:
+        yield from pool.imap(measure, references)
 
 
-def _measure(entry: Reference, effort: float) -> list[ReferenceCheck]:
-    return check_values(entry, families()[entry.family](entry, effort))
+def _measure(reference: Reference, effort: float) -> list[ReferenceCheck]:
+    return check_values(reference, families()[reference.family](reference, effort))

@@ -42,9 +42,9 @@ class _OneShotSender(Machine):
         return {}
 
 
-def _burst(entry: Reference, effort: float) -> Mapping[str, Measured]:
+def _burst(reference: Reference, effort: float) -> Mapping[str, Measured]:
     """Measure drops when all receivers send at time 0; only the port to the sender has a rate and a queue."""
-    params = entry.params
+    params = reference.params
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_node("sender", node=NodeSpec("host"))
     graph.add_node("s", node=NodeSpec("switch"))
@@ -53,13 +53,13 @@ def _burst(entry: Reference, effort: float) -> Mapping[str, Measured]:
     for near, far, link in (("s", "sender", port), ("sender", "s", LinkSpec()), ("s", "r", LinkSpec()), ("r", "s", LinkSpec())):
         graph.add_edge(near, far, link=link)
     network = Network(Topology(graph), seed=1)
-    ear = PassiveListener(network.host("sender"), Group("validation"), lambda message: True)
-    network.host("sender").run(ear, _ignore)
+    listener = PassiveListener(network.host("sender"), Group("validation"), lambda message: True)
+    network.host("sender").run(listener, _ignore)
     for number in range(1, params["G"] + 1):
         host = network.host(f"r{number}")
         host.run(_OneShotSender(host, params["frame_wire_bytes"] - AROUND), _ignore)
     network.run(inf)
-    return {"drops": Measured(float(params["G"] - len(ear.heard))), "last_delay_s": Measured(ear.heard[-1][0])}
+    return {"drops": Measured(float(params["G"] - len(listener.received))), "last_delay_s": Measured(listener.received[-1][0])}
 
 
 def _ignore(event: Event) -> None:

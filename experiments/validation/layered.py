@@ -78,17 +78,17 @@ class Layered(ContentLoss):
         return _LayeredLinkGroup(member_keys(key, count), self.p, self.k, self.n)
 
 
-def _layered(entry: Reference, effort: float) -> Mapping[str, Measured]:
+def _layered(reference: Reference, effort: float) -> Mapping[str, Measured]:
     """Measure transmissions per source packet.
 
     Blocks are the independent samples, because packets of one block are correlated.
     """
-    params = entry.params
+    params = reference.params
     k, n, receivers = params["k"], params["n"], params["R"]
-    cost = receivers * (4.0 + n * (1.0 / k + entry.values["value"] - n / k))
+    cost = receivers * (4.0 + n * (1.0 / k + reference.values["value"] - n / k))
     packets = max(int(effort * min(PACKETS, DRAWS / cost)) // k, 50) * k
     star = StarTestbed(receivers, delay=DELAY, channel=Layered(p=params["p"], k=k, n=n))
-    counts = transmissions(star, packets, key_of(1, entry.id) % 2**32)
+    counts = transmissions(star, packets, key_of(1, reference.id) % 2**32)
     return {"value": mean_of([n / k * sum(counts[at : at + k]) / k for at in range(0, packets, k)])}
 
 

@@ -42,16 +42,16 @@ class MeasurementLog:
             self._write(head)
 
     def through(
-        self, entries: Sequence[Reference], measure: Callable[[Sequence[Reference]], Iterator[list[ReferenceCheck]]]
+        self, references: Sequence[Reference], measure: Callable[[Sequence[Reference]], Iterator[list[ReferenceCheck]]]
     ) -> Iterator[list[ReferenceCheck]]:
         """Yield the checks of each reference; measure only those not in the log."""
-        found = measure([entry for entry in entries if entry.id not in self._known])
-        for entry in entries:
-            verdicts = self._known.get(entry.id)
-            if verdicts is None:
-                verdicts = next(found)
-                self._write(json.dumps([asdict(verdict) for verdict in verdicts]))
-            yield verdicts
+        found = measure([reference for reference in references if reference.id not in self._known])
+        for reference in references:
+            checks = self._known.get(reference.id)
+            if checks is None:
+                checks = next(found)
+                self._write(json.dumps([asdict(check) for check in checks]))
+            yield checks
 
     def finish(self, text: str) -> None:
         """Write the page and remove the log; UsageError, keeping the log, if the page cannot be written."""
@@ -69,8 +69,8 @@ class MeasurementLog:
         try:
             found, *lines = whole.decode().splitlines() or [""]
             for line in lines if found == head else ():
-                verdicts = [ReferenceCheck(**row) for row in json.loads(line)]
-                self._known[verdicts[0].id] = verdicts
+                checks = [ReferenceCheck(**row) for row in json.loads(line)]
+                self._known[checks[0].id] = checks
         except (ValueError, TypeError, IndexError) as error:
             raise UsageError(f"--resume: {self._path} is damaged ({error}); remove it to start over") from error
         if found != head:

@@ -40,11 +40,11 @@ class _Batch:
     span: float = 0.0
 
 
-def _run(entry: Reference, effort: float, service: Callable[[Rng], float]) -> Iterator[_Batch]:
+def _run(reference: Reference, effort: float, service: Callable[[Rng], float]) -> Iterator[_Batch]:
     """Offer Poisson arrivals to a link; the limit K counts the packet in service, a link's `queue` does not."""
-    rho, limit = entry.params["rho"], entry.params.get("K")
+    rho, limit = reference.params["rho"], reference.params.get("K")
     queue = DropTailQueue(SIZE, None if limit is None else limit - 1)
-    rng = Rng(key_of(1, entry.id))
+    rng = Rng(key_of(1, reference.id))
     now, each = 0.0, int(max(ARRIVALS * effort, 20_000) / BATCHES)
     for number in range(BATCHES + 1):
         batch, begin = _Batch(), now
@@ -65,31 +65,31 @@ def _run(entry: Reference, effort: float, service: Callable[[Rng], float]) -> It
 
 
 def _waiting(service: Callable[[Rng], float]) -> Callable[[Reference, float], Mapping[str, Measured]]:
-    def measure(entry: Reference, effort: float) -> Mapping[str, Measured]:
-        return {"value": mean_of([batch.wait / batch.offered for batch in _run(entry, effort, service)])}
+    def measure(reference: Reference, effort: float) -> Mapping[str, Measured]:
+        return {"value": mean_of([batch.wait / batch.offered for batch in _run(reference, effort, service)])}
 
     return measure
 
 
 def _limited(service: Callable[[Rng], float]) -> Callable[[Reference, float], Mapping[str, Measured]]:
-    def measure(entry: Reference, effort: float) -> Mapping[str, Measured]:
-        batches = list(_run(entry, effort, service))
+    def measure(reference: Reference, effort: float) -> Mapping[str, Measured]:
+        batches = list(_run(reference, effort, service))
         found = {
             "p_drop": mean_of([batch.dropped / batch.offered for batch in batches]),
             "mean_number": mean_of([batch.stay / batch.span for batch in batches]),
             "mean_wait": mean_of([batch.wait / (batch.offered - batch.dropped) for batch in batches]),
         }
-        return {name: value for name, value in found.items() if name in entry.values}
+        return {name: value for name, value in found.items() if name in reference.values}
 
     return measure
 
 
-def _bucket(entry: Reference, effort: float) -> Mapping[str, Measured]:
+def _bucket(reference: Reference, effort: float) -> Mapping[str, Measured]:
     """Return departure times, numbered as in the reference."""
     del effort
-    port = TokenPort(entry.params["rate_bps"] / 8, entry.params["bucket_bytes"], None, None)
-    ends = [end for when, size in entry.params["arrivals"] for _, end in port.offer(None, size, when)]
-    return {name: Measured(end) for name, end in zip(entry.values, ends, strict=True)}
+    port = TokenPort(reference.params["rate_bps"] / 8, reference.params["bucket_bytes"], None, None)
+    ends = [end for when, size in reference.params["arrivals"] for _, end in port.offer(None, size, when)]
+    return {name: Measured(end) for name, end in zip(reference.values, ends, strict=True)}
 
 
 FAMILIES: Families = {

@@ -80,16 +80,16 @@ class ReferenceCheck:
     good: bool
 
 
-def check_values(entry: Reference, measured: Mapping[str, Measured]) -> list[ReferenceCheck]:
+def check_values(reference: Reference, measured: Mapping[str, Measured]) -> list[ReferenceCheck]:
     """Compare each measured value: |measured - reference| <= max(tolerance, 4 standard errors)."""
-    verdicts = []
+    checks = []
     for name, found in measured.items():
         # numpy scalars are not serialisable as JSON.
-        reference, value, error = entry.values[name], float(found.value), float(found.error)
-        allowed = max(entry.allowance(name), STANDARD_ERRORS * error)
-        good = abs(value - reference) <= allowed
-        verdicts.append(ReferenceCheck(entry.id, entry.family, name, reference, value, error, allowed, good))
-    return verdicts
+        expected, value, error = reference.values[name], float(found.value), float(found.error)
+        allowed = max(reference.allowance(name), STANDARD_ERRORS * error)
+        good = abs(value - expected) <= allowed
+        checks.append(ReferenceCheck(reference.id, reference.family, name, expected, value, error, allowed, good))
+    return checks
 
 
 def read_references(path: Path = REFERENCES) -> list[Reference]:

@@ -20,8 +20,8 @@ EVENTS = 2000
 BATCHES = 10
 
 
-def _star(entry: Reference, effort: float) -> Mapping[str, Measured]:
-    params = entry.params
+def _star(reference: Reference, effort: float) -> Mapping[str, Measured]:
+    params = reference.params
     members, width = params["G"] - 1, params["C2"]
     events = max(int(EVENTS * effort) // BATCHES, 5)
     spacing = (20 * width + 50) * UNIT
@@ -31,19 +31,19 @@ def _star(entry: Reference, effort: float) -> Mapping[str, Measured]:
     jobs = [(0.0, SIZE), *((event * spacing, SIZE) for event in range(1, events + 1) for _ in range(2))]
     requests, firsts = [], []
     for batch in range(BATCHES):
-        seed = key_of(1, entry.id, batch) % 2**32
+        seed = key_of(1, reference.id, batch) % 2**32
         outcome = run_session(star, "srm", settings, *jobs, seed=seed, wanted=_matters)
         assert outcome.complete == members, "a receiver misses something"
         counts = outcome.receivers
         requests.append((counts["nacks_sent"] - counts["nacks_repeated"]) / events)
-        firsts += _firsts(outcome.heard)
+        firsts += _firsts(outcome.received)
     return {"requests": mean_of(requests), "first_request_delay": mean_of(firsts)}
 
 
-def _firsts(heard: list[tuple[float, Message]]) -> list[float]:
+def _firsts(received: list[tuple[float, Message]]) -> list[float]:
     """Return delays from each packet that reveals a loss to the first request, in units of time."""
     found, shown, waiting = [], 0.0, False
-    for when, message in heard:
+    for when, message in received:
         if isinstance(message, Data):
             shown, waiting = when, True
         elif waiting:

@@ -46,7 +46,7 @@ def losses(group: int, losers: int, factor: int, delay: float, events: int, seed
     counts: list[float] = []
     firsts: list[float] = []
     detected = 0.0
-    for when, message in outcome.heard:
+    for when, message in outcome.received:
         if isinstance(message, Data):
             detected = when
             counts.append(0.0)
@@ -69,34 +69,34 @@ def _matters(message: Message) -> bool:
     )
 
 
-def _measure(entry: Reference, effort: float) -> tuple[list[float], list[float]]:
-    params = entry.params
+def _measure(reference: Reference, effort: float) -> tuple[list[float], list[float]]:
+    params = reference.params
     group, losers = params["G"], params.get("losers", params["G"])
-    events = int(max(effort * min(EVENTS, DELIVERIES / (losers * (4 + _talk(entry)))), 8))
-    return losses(group, losers, params["K"], params.get("d_over_GRTT", 0.5), events, key_of(1, entry.id) % 2**32)
+    events = int(max(effort * min(EVENTS, DELIVERIES / (losers * (4 + _talk(reference)))), 8))
+    return losses(group, losers, params["K"], params.get("d_over_GRTT", 0.5), events, key_of(1, reference.id) % 2**32)
 
 
-def _talk(entry: Reference) -> float:
-    return entry.values["value"] if entry.family.startswith("nack_count") else 5.0
+def _talk(reference: Reference) -> float:
+    return reference.values["value"] if reference.family.startswith("nack_count") else 5.0
 
 
-def _count(entry: Reference, effort: float) -> Mapping[str, Measured]:
-    return {"value": mean_of(_measure(entry, effort)[0])}
+def _count(reference: Reference, effort: float) -> Mapping[str, Measured]:
+    return {"value": mean_of(_measure(reference, effort)[0])}
 
 
-def _latency(entry: Reference, effort: float) -> Mapping[str, Measured]:
-    return {"value": mean_of(_measure(entry, effort)[1])}
+def _latency(reference: Reference, effort: float) -> Mapping[str, Measured]:
+    return {"value": mean_of(_measure(reference, effort)[1])}
 
 
-def _function(entry: Reference, effort: float) -> Mapping[str, Measured]:
+def _function(reference: Reference, effort: float) -> Mapping[str, Measured]:
     """Measure the back-off function: its quantiles, or mean and variance of many draws."""
-    params = entry.params
+    params = reference.params
     if "u" in params:
         return {"value": Measured(backoff(params["u"], params["T"], params["G"]))}
-    rng = Rng(key_of(1, entry.id))
+    rng = Rng(key_of(1, reference.id))
     draws = [backoff(rng.uniform(), params["T"], params["G"]) for _ in range(int(max(SAMPLES * effort, 1000)))]
     mean = mean_of(draws)
-    if entry.id.startswith("nack.mean"):
+    if reference.id.startswith("nack.mean"):
         return {"value": mean}
     return {"value": mean_of([(draw - mean.value) ** 2 for draw in draws])}
 

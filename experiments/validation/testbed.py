@@ -59,12 +59,12 @@ class FirstLoss(Perfect):
 class PassiveListener(Machine):
     """A machine that records (time in seconds, message) of received messages that `wanted` accepts, and sends nothing."""
 
-    __slots__ = ("_group", "_wanted", "heard")
+    __slots__ = ("_group", "_wanted", "received")
 
     def __init__(self, ports: Ports, group: Group, wanted: Callable[[Message], bool]) -> None:
         super().__init__(ports)
         self._group, self._wanted = group, wanted
-        self.heard: list[tuple[float, Message]] = []
+        self.received: list[tuple[float, Message]] = []
 
     def start(self, now: float) -> None:
         """Join the group."""
@@ -73,7 +73,7 @@ class PassiveListener(Machine):
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Record the message if it is wanted."""
         if self._wanted(message):
-            self.heard.append((now, message))
+            self.received.append((now, message))
 
     def wake(self, now: float) -> None:
         """Do nothing; no timer is ever set."""
@@ -123,7 +123,7 @@ class SessionOutcome:
 
     sender: dict[str, int]
     receivers: dict[str, int]
-    heard: list[tuple[float, Message]]
+    received: list[tuple[float, Message]]
     complete: int
     """Number of receivers that received all objects."""
     elapsed: float
@@ -147,21 +147,21 @@ def run_session(
     network = Network(star.build(), seed=seed)
     ended: list[float] = []
 
-    def heard(event: Event) -> None:
+    def received(event: Event) -> None:
         if isinstance(event, FlushCompleted) and network.env.now >= jobs[-1][0]:
             ended.append(network.env.now)
 
     makers = kind.makers(fast=True)
     sender = makers.make_sender(network.host("sender"), config, 1, GROUP, 1)
-    ear = PassiveListener(network.host("ear"), GROUP, wanted)
+    listener = PassiveListener(network.host("ear"), GROUP, wanted)
     machines = []
     for number in range(1, star.receivers + 1):
         host = network.host(f"r{number}")
         machine = makers.make_receiver(host, config, 1 + number, GROUP)
         machines.append(machine)
         host.run(machine, _ignore, lambda offer: SINK)
-    network.host("ear").run(ear, _ignore)
-    network.host("sender").run(sender, heard)
+    network.host("ear").run(listener, _ignore)
+    network.host("sender").run(sender, received)
     for when, size in jobs:
         content = Content(Extent(size))
         network.later(when, partial(_submit, network.host("sender"), sender, content))
@@ -173,7 +173,7 @@ def run_session(
         complete += counts["objects_received"] == len(jobs)
         for key, count in counts.items():
             sums[key] = sums.get(key, 0) + count
-    return SessionOutcome(sender.counts(), sums, ear.heard, complete, network.env.now, network)
+    return SessionOutcome(sender.counts(), sums, listener.received, complete, network.env.now, network)
 
 
 def _submit(host: SimHost, sender: Sender, content: Content) -> None:

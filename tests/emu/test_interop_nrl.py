@@ -104,7 +104,7 @@ def small_transfers(loss: float) -> list[dict[str, Any]]:
 
 
 def test_a_tiny_file_arrives_from_nrls_sender_over_a_lossy_link() -> None:
-    for summaries in run_isolated(lambda: small_transfers(0.2)):
-        assert (summaries["code"], summaries["sender"], summaries["bytes"]) == (0, 0, summaries["asked"]), summaries
-        expected = sha256(content("1", 0, summaries["asked"])).hexdigest()
-        assert [row["sha256"] for row in summaries["files"]] == [expected]
+    for summary in run_isolated(lambda: small_transfers(0.2)):
+        assert (summary["code"], summary["sender"], summary["bytes"]) == (0, 0, summary["asked"]), summary
+        expected = sha256(content("1", 0, summary["asked"])).hexdigest()
+        assert [row["sha256"] for row in summary["files"]] == [expected]

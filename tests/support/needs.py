@@ -4,6 +4,7 @@ import ctypes
 import os
 import shutil
 from functools import cache
+from importlib.util import find_spec
 
 from emu.namespaces import run_isolated
 from emu.requirements import KERNEL, check_kernel, check_tools
@@ -27,6 +28,7 @@ def missing(name: str) -> str | None:
         "chromium": _chromium,
         "linux.uml": _user_mode_linux,
         "spark": _spark,
+        "docs": _docs,
     }[name]()
 
 
@@ -62,6 +64,11 @@ def _spark() -> str | None:
     except UnsupportedError as error:
         return str(error)
     return None
+
+
+def _docs() -> str | None:
+    lacking = [name for name in ("mkdocs", "material", "mkdocstrings", "mkdocs_jupyter") if find_spec(name) is None]
+    return f"needs {', '.join(lacking)}: pip install 'mcastlab[docs]'" if lacking else None
 
 
 def _user_mode_linux() -> str | None:

@@ -15,9 +15,7 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,16 +23,13 @@ from typing import Any
 import pytest
 
 from tests.support.needs import missing
-from tests.support.workers import holding
 from tests.tidy.tree import ROOT, files, label
 
 SECONDS = 200
 LEFT_OUT = ("git clone", "cd ", "sudo ", "pip ", "apt")
 TALKS = re.compile(r"mcastlab (send|recv)\b")
-KEPT = ("PYTHONPATH", "SPARK_SUBMIT_OPTS")
-"""Variables that the commands inherit: where an uninstalled checkout is, and how Java is started."""
-LOOPBACK = Path(tempfile.gettempdir()) / "mcastlab-loopback.lock"
-"""Held while a block uses the ports of its page on the loopback device."""
+KEPT = ("PYTHONPATH", "SPARK_SUBMIT_OPTS", "COVERAGE_PROCESS_CONFIG")
+"""Variables that the commands inherit: an uninstalled checkout, how Java is started, and what measures coverage."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +74,10 @@ def once(found: Iterable[Block]) -> list[Block]:
 
 
 def case(block: Block) -> Any:
-    """A block as a parameter; those with Java or an emulation take long."""
+    """Make a parameter of a block: one with Java or an emulation takes long, one with two programs waits for real seconds."""
     long = {"spark", "emulation"} & set(block.option("needs"))
-    return pytest.param(block, id=str(block), marks=[pytest.mark.slow] if long else [])
+    marks = [pytest.mark.slow] if long else [pytest.mark.serial] if TALKS.search(block.text) else []
+    return pytest.param(block, id=str(block), marks=marks)
 
 
 def script(commands: list[str]) -> str:
@@ -102,21 +98,20 @@ def test_commands_in_the_documentation_run(block: Block, tmp_path: Path) -> None
     for need in block.option("needs"):
         if reason := missing(need):
             pytest.skip(reason)
-    for name in ("protocols", "topologies", "sim", "emu", "experiments", "examples", "benchmarks", "tests", "docs"):
+    for name in ("protocols", "topologies", "sim", "emu", "experiments", "examples", "benchmarks", "tests", "docs", "scripts"):
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / ".venv").symlink_to(sys.prefix)
     path = f"{sys.prefix}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
-    with holding(LOOPBACK) if TALKS.search(block.text) else nullcontext():
-        result = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", script(block.commands)],
-            cwd=tmp_path,
-            env={"PATH": path, "HOME": str(tmp_path), **kept},
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
+    result = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script(block.commands)],
+        cwd=tmp_path,
+        env={"PATH": path, "HOME": str(tmp_path), **kept},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
     expected = int((block.option("exit") or ["0"])[0])
     assert result.returncode == expected, f"{block.commands}\n{result.stdout[-2000:]}\n{result.stderr[-2000:]}"
 

@@ -1,5 +1,6 @@
 """How the tests are divided among processes: units are whole, long ones come first and serial ones last."""
 
+import fcntl
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -31,9 +32,21 @@ def test_units_with_a_slow_test_come_first_and_serial_tests_last() -> None:
     assert [one.nodeid for one in in_order(items)] == ["c.py::1", "c.py::2", "a.py::1", "b.py::2", "b.py::1"]
 
 
-def test_a_lock_that_is_shared_is_held_by_several_and_is_free_afterwards(tmp_path: Path) -> None:
+def is_free(lock: Path) -> bool:
+    """Whether somebody could hold it alone now."""
+    with lock.open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
+
+
+def test_a_lock_is_shared_by_several_or_held_by_one_and_free_afterwards(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     with holding(lock, shared=True), holding(lock, shared=True):
-        pass
+        assert not is_free(lock)
+    assert is_free(lock)
     with holding(lock):
-        pass
+        assert not is_free(lock)
+    assert is_free(lock)

@@ -29,8 +29,8 @@ def fidelity_page(verdicts: Sequence[TwinVerdict]) -> str:
 
 
 def _summary(verdict: TwinVerdict) -> str:
-    said = "agrees" if verdict.equivalent else "DIFFERS in " + ", ".join(verdict.differing)
-    return f"| [{verdict.scenario}](#{verdict.scenario}) | {len(verdict.seeds)} | {said} | {_lost(verdict.dropped)} |"
+    outcome = "agrees" if verdict.equivalent else "DIFFERS in " + ", ".join(verdict.differing)
+    return f"| [{verdict.scenario}](#{verdict.scenario}) | {len(verdict.seeds)} | {outcome} | {_lost(verdict.dropped)} |"
 
 
 def _lost(dropped: LossDifference | None) -> str:
@@ -55,5 +55,5 @@ def _row(label: str, found: EquivalenceTest | None) -> str:
     if found is None:
         return f"| {label} | - | - | a value in one world only | - | DIFFERS |"
     gap = f"{found.gap.mean:+.4g} [{found.gap.low:+.3g}, {found.gap.high:+.3g}]"
-    said = "agrees" if found.equivalent else "DIFFERS"
-    return f"| {label} | {found.first:.5g} | {found.second:.5g} | {gap} | {found.margin:.3g} | {said} |"
+    outcome = "agrees" if found.equivalent else "DIFFERS"
+    return f"| {label} | {found.first:.5g} | {found.second:.5g} | {gap} | {found.margin:.3g} | {outcome} |"

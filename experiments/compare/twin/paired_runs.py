@@ -14,11 +14,11 @@ def twin(
     scenarios: tuple[Scenario, Scenario],
     worlds: tuple[str, str] = ("sim", "emu"),
     runs: int | None = None,
-    told: Callable[[str, int], None] = lambda world, seed: None,
+    on_run: Callable[[str, int], None] = lambda world, seed: None,
 ) -> TwinVerdict:
     """Run both worlds with consecutive seeds from the first scenario's, and test their equivalence.
 
-    `scenarios` are equal except for deliberate differences. `runs` overrides the scenario's number of runs; `told` is called
+    `scenarios` are equal except for deliberate differences. `runs` overrides the scenario's number of runs; `on_run` is called
     with (world, seed) as each run begins.
     """
     first = scenarios[0]
@@ -27,7 +27,7 @@ def twin(
     for seed in range(first.seed, first.seed + (runs or margins.runs)):
         seen = []
         for scenario, world in zip(scenarios, worlds, strict=True):
-            told(world, seed)
+            on_run(world, seed)
             seen.append(observe(scenario.model_copy(update={"seed": seed}), world))
         pairs.append((seen[0], seen[1]))
     return compare_worlds(first.name, worlds, pairs, margins)

@@ -36,27 +36,27 @@ def planned_runs(plan: SweepPlan, values: Values) -> list[SweepRun]:
     plan.more.clear()
     rounds = plan.sweep.refine.rounds if plan.sweep.refine else 0
     for number in range(rounds + 1):
-        runs = [run for point in plan.points() for run in _of_point(plan, point, values)]
+        runs = [run for point in plan.points() for run in _replications(plan, point, values)]
         if not runs:
             raise UsageError(f"{plan.path}: leave_out: excludes every point")
         if plan.sweep.refine is None or number == rounds or any(run.run_id not in values for run in runs):
             break
-        plan.more.append(_between(plan, plan.sweep.refine, runs, values))
+        plan.more.append(_refined_values(plan, plan.sweep.refine, runs, values))
     return runs
 
 
-def _of_point(plan: SweepPlan, point: Point, values: Values) -> list[SweepRun]:
+def _replications(plan: SweepPlan, point: Point, values: Values) -> list[SweepRun]:
     """Return the replications of a point: the number in the file, or as many as the confidence interval needs."""
     until = plan.sweep.until
     if until is None:
         return plan.runs(point, 0, plan.sweep.replications)
     runs = plan.runs(point, 0, max(min(FIRST, until.most), plan.sweep.replications))
-    while all(run.run_id in values for run in runs) and not _enough(until, [values[run.run_id] for run in runs]):
+    while all(run.run_id in values for run in runs) and not _precise_enough(until, [values[run.run_id] for run in runs]):
         runs += plan.runs(point, len(runs), min(len(runs) * GROWTH, until.most) - len(runs))
     return runs
 
 
-def _enough(until: Until, rows: Sequence[Mapping[str, float | None]]) -> bool:
+def _precise_enough(until: Until, rows: Sequence[Mapping[str, float | None]]) -> bool:
     found = [value for row in rows if (value := row[until.metric]) is not None]
     # More seeds do not help a point without any value.
     if len(rows) >= until.most or not found:
@@ -72,7 +72,7 @@ def half_width(values: Sequence[float], confidence: float) -> float:
     return student_quantile(0.5 + confidence / 2, n - 1) * sqrt(fsum((value - mean) ** 2 for value in values) / (n - 1) / n)
 
 
-def _between(plan: SweepPlan, refine: Refine, runs: Sequence[SweepRun], values: Values) -> tuple[Value, ...]:
+def _refined_values(plan: SweepPlan, refine: Refine, runs: Sequence[SweepRun], values: Values) -> tuple[Value, ...]:
     """Return new values midway between those neighbours on the axis across which the metric changes most."""
     means = _means(refine, runs, values)
     axis = plan.sweep.axes[refine.axis]

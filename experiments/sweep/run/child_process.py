@@ -45,7 +45,7 @@ class ChildProcess:
         self._limit = time_limit
         self._memory = memory
         self._child: Any = None
-        self._line: Connection | None = None
+        self._pipe: Connection | None = None
 
     def __enter__(self) -> "ChildProcess":
         return self
@@ -57,47 +57,47 @@ class ChildProcess:
         """Execute one run; failures are reported in the outcome, never raised."""
         if self._child is None:
             self._start()
-        assert self._line is not None
+        assert self._pipe is not None
         began = time.monotonic()
         try:
-            self._line.send(job)
-            if not self._line.poll(self._limit):
+            self._pipe.send(job)
+            if not self._pipe.poll(self._limit):
                 self.close()
                 return RunOutcome("timeout", f"not finished after {self._limit:g} s", None, time.monotonic() - began, 0.0)
-            status, error, result, cpu = self._line.recv()
+            status, error, result, cpu = self._pipe.recv()
         except (EOFError, OSError):
-            return RunOutcome("crashed", self._bury(), None, time.monotonic() - began, 0.0)
+            return RunOutcome("crashed", self._reap(), None, time.monotonic() - began, 0.0)
         return RunOutcome(status, error, result, time.monotonic() - began, cpu)
 
     def close(self) -> None:
         """Kill the child."""
         if self._child is not None:
             self._child.kill()
-            self._bury()
+            self._reap()
 
     def _start(self) -> None:
         # Forking takes milliseconds; spawning would start an interpreter and import everything.
         context = multiprocessing.get_context("fork")
-        self._line, far = context.Pipe()
-        self._child = context.Process(target=_serve, args=(far, self._line, self._perform, self._memory), daemon=True)
+        self._pipe, child_end = context.Pipe()
+        self._child = context.Process(target=_serve, args=(child_end, self._pipe, self._perform, self._memory), daemon=True)
         self._child.start()
-        far.close()
+        child_end.close()
 
-    def _bury(self) -> str:
+    def _reap(self) -> str:
         """Reap a dead or dying child; return how it ended."""
-        assert self._line is not None
-        self._line.close()
+        assert self._pipe is not None
+        self._pipe.close()
         self._child.join()
         code = self._child.exitcode
-        self._child = self._line = None
+        self._child = self._pipe = None
         if code < 0:
             return f"its process was killed by {signal.Signals(-code).name}"
         return f"its process ended with exit code {code}"
 
 
-def _serve(line: Connection, far: Connection, perform: Perform, memory: int) -> None:
+def _serve(pipe: Connection, child_end: Connection, perform: Perform, memory: int) -> None:
     """Loop of the child: receive a job, execute it, send the outcome; exit when the pipe closes."""
-    far.close()
+    child_end.close()
     # Die with the parent, by whatever signal it ends.
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -107,7 +107,7 @@ def _serve(line: Connection, far: Connection, perform: Perform, memory: int) -> 
     gc.freeze()
     while True:
         try:
-            job = line.recv()
+            job = pipe.recv()
         except (EOFError, OSError):
             os._exit(0)
         began = time.process_time()
@@ -117,7 +117,7 @@ def _serve(line: Connection, far: Connection, perform: Perform, memory: int) -> 
             status, error = "ok", None
         except Exception as raised:  # noqa: BLE001  (any exception of a run is its outcome)
             status, error = "error", _reason(raised)
-        line.send((status, error, result, time.process_time() - began))
+        pipe.send((status, error, result, time.process_time() - began))
 
 
 def _limit_memory(more: int) -> None:

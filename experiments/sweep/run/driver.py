@@ -11,7 +11,7 @@ from experiments.sweep.run.calibration import Calibration, calibrate
 from experiments.sweep.run.child_process import ChildProcess, Perform
 from experiments.sweep.run.deployment import deploy
 from experiments.sweep.run.progress import Progress
-from experiments.sweep.run.single_run import perform as make_run
+from experiments.sweep.run.single_run import perform as perform_run
 from experiments.sweep.run.spark_job import run_job, todo_table
 from experiments.sweep.run.spark_session import cores_of, session, stop
 from experiments.sweep.run.task import Task
@@ -40,7 +40,7 @@ class SweepOptions:
     retry: bool = False
     limit: int | None = None
     quiet: bool = False
-    perform: Perform = make_run
+    perform: Perform = perform_run
 
 
 @dataclass(slots=True)
@@ -85,36 +85,36 @@ def run_sweep(plan: SweepPlan, folder: Path, options: SweepOptions, spark: "Spar
     """Execute the missing runs of a sweep in `folder`. A Spark session that is passed is used and left open."""
     prepare(plan, folder, options.resume or options.retry)
     with claim(folder):
-        return _Driver(plan, folder, options, spark).go()
+        return _Driver(plan, folder, options, spark).run()
 
 
 class _Driver:
     def __init__(self, plan: SweepPlan, folder: Path, options: SweepOptions, spark: "SparkSession | None") -> None:
         self.plan, self.folder, self.options = plan, folder, options
         self.spark = spark
-        self.own = spark is None
+        self.owns_session = spark is None
         self.calibration: Calibration | None = None
         self.summary = SweepSummary(folder)
 
-    def go(self) -> SweepSummary:
+    def run(self) -> SweepSummary:
         try:
-            runs = self._go_on()
+            runs = self._execute_until_done()
             self._count(runs)
             if self.spark is not None and not self.summary.interrupted:
                 write_nested(self.spark, self.folder, self._nested())
         finally:
-            if self.own and self.spark is not None:
+            if self.owns_session and self.spark is not None:
                 stop(self.spark)
         return self.summary
 
-    def _go_on(self) -> Sequence[SweepRun]:
+    def _execute_until_done(self) -> Sequence[SweepRun]:
         """Execute runs until no more are planned or the user interrupts; return all planned runs."""
         metrics, asked = deciding_metrics(self.plan), set[str]()
         while True:
             runs = planned_runs(self.plan, metric_values(self.folder, metrics))
             todo = self._todo(runs, asked)
             if todo:
-                self._make(todo)
+                self._execute(todo)
             if not todo or not metrics or self.summary.interrupted:
                 return runs
             asked |= {run.run_id for run in runs}
@@ -135,7 +135,7 @@ class _Driver:
             todo = todo[: max(0, self.options.limit - self.summary.made)]
         return todo
 
-    def _make(self, todo: Sequence[SweepRun]) -> None:
+    def _execute(self, todo: Sequence[SweepRun]) -> None:
         sweep, options = self.plan.sweep, self.options
         if self.calibration is None:
             # Fork the child before Java starts its threads.

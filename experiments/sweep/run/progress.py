@@ -10,7 +10,7 @@ from pyarrow import parquet
 
 __all__ = ["Progress"]
 
-PLAIN_EVERY = 10.0
+PLAIN_INTERVAL = 10.0
 """Seconds between lines if the output is not a terminal."""
 
 
@@ -26,7 +26,7 @@ class Progress:
         self._live = self._to.isatty()
         self._seen: set[str] = set()
         self._began = time.monotonic()
-        self._told = self._began
+        self._reported_at = self._began
         self.status: Counter[str] = Counter()
 
     @property
@@ -34,20 +34,20 @@ class Progress:
         """Rows committed to disk."""
         return self.status.total()
 
-    def look(self) -> None:
+    def count_new(self) -> None:
         """Count the rows of new files."""
         for path in self._part.glob("*.parquet"):
             if path.name not in self._seen and not path.name.startswith(("_", ".")):
                 self._seen.add(path.name)
                 self.status.update(parquet.ParquetFile(path).read(columns=["status"], use_threads=False)["status"].to_pylist())
 
-    def tell(self, last: bool = False) -> None:
+    def report(self, last: bool = False) -> None:
         """Count, and write a progress line if one is due."""
-        self.look()
+        self.count_new()
         now = time.monotonic()
-        if self._quiet or not (self._live or last or now - self._told >= PLAIN_EVERY):
+        if self._quiet or not (self._live or last or now - self._reported_at >= PLAIN_INTERVAL):
             return
-        self._told = now
+        self._reported_at = now
         if self._live:
             self._to.write(f"\r\x1b[K{self.line(now)}" + ("\n" if last else ""))
         else:

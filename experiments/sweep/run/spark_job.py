@@ -27,7 +27,7 @@ __all__ = ["SweepError", "run_job", "todo_table"]
 
 COMMITTER = "mapreduce.fileoutputcommitter.algorithm.version"
 """Algorithm version 2 commits a task's file at the end of the task instead of the end of the job."""
-LOOK_EVERY = 0.25
+POLL_INTERVAL = 0.25
 """Seconds between updates of the progress line."""
 
 
@@ -90,16 +90,16 @@ def _in_background(spark: "SparkSession", action: Callable[[], None], progress: 
         except Exception as error:  # noqa: BLE001  (reported below, in the main thread)
             failed.append(error)
 
-    with _interrupt_sets(stop):
+    with _sigint_sets(stop):
         thread = threading.Thread(target=act, daemon=True)
         thread.start()
         while thread.is_alive() and not stop.is_set():
-            thread.join(LOOK_EVERY)
-            progress.tell()
+            thread.join(POLL_INTERVAL)
+            progress.report()
         if stop.is_set():
             spark.interruptAll()
             thread.join(2.0)
-    progress.tell(last=True)
+    progress.report(last=True)
     if failed and not stop.is_set():
         raise SweepError(
             f"the Spark job failed after {progress.done} runs, which are kept (--resume runs the others): {_reason(failed[0])}"
@@ -113,12 +113,12 @@ def _reason(error: Exception) -> str:
     if isinstance(error, (ConnectionError, Py4JNetworkError)):
         return "its Java process has died"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    telling = [line for line in lines if "Error" in line or "Exception" in line]
-    return (telling or lines or [type(error).__name__])[-1][:300]
+    errors = [line for line in lines if "Error" in line or "Exception" in line]
+    return (errors or lines or [type(error).__name__])[-1][:300]
 
 
 @contextmanager
-def _interrupt_sets(stop: threading.Event) -> Iterator[None]:
+def _sigint_sets(stop: threading.Event) -> Iterator[None]:
     """Set `stop` on SIGINT instead of Spark's own handler; a no-op outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield

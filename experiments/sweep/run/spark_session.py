@@ -47,7 +47,7 @@ def session(
     starts slower. Raises UnsupportedError if Java or PySpark is missing or Spark does not start.
     """
     check_pyspark()
-    _hush()
+    _silence_pyspark()
     log = log or Path(tempfile.gettempdir()) / f"mcastlab-spark-{os.getpid()}.log"
     if remote is not None:
         return _connect(remote)
@@ -55,7 +55,7 @@ def session(
         raise UsageError(f"--master: value {master!r} is not allowed; local[N], local[*], spark://HOST:PORT, yarn or k8s://...")
     check_java()
     _environment(master)
-    with _noise_to(log):
+    with _stderr_to(log):
         return _start(master, many_rows, log)
 
 
@@ -94,7 +94,7 @@ def check_java() -> None:
         raise UnsupportedError(f"sweeps need Java 17; get it: sudo apt-get install --no-install-recommends {JAVA_PACKAGE}")
 
 
-def _hush() -> None:
+def _silence_pyspark() -> None:
     """Silence PySpark's own printing of errors it also raises: Java stacks of SQL errors, and of a lost Java process."""
     from pyspark import accumulators
     from pyspark.logger import PySparkLogger
@@ -115,7 +115,7 @@ def _environment(master: str) -> None:
 
 
 @contextmanager
-def _noise_to(log: Path) -> Iterator[None]:
+def _stderr_to(log: Path) -> Iterator[None]:
     """Redirect file descriptor 2 to the log; a Java process started meanwhile inherits it for its lifetime."""
     log.parent.mkdir(parents=True, exist_ok=True)
     sys.stderr.flush()
@@ -143,7 +143,7 @@ def _start(master: str, many_rows: bool, log: Path) -> "SparkSession":
     try:
         return builder.config("spark.driver.extraJavaOptions", f"{jit} -Xshare:auto".strip()).getOrCreate()
     except (PySparkException, Py4JError, OSError) as error:
-        raise UnsupportedError(f"Spark does not start on {master}: {_last_words(log, error)} (all of it: {log})") from error
+        raise UnsupportedError(f"Spark does not start on {master}: {_last_error(log, error)} (all of it: {log})") from error
 
 
 def _connect(remote: str) -> "SparkSession":
@@ -165,8 +165,8 @@ def _with_attempts(master: str) -> str:
     return f"local[{match[1] or '1'},{ATTEMPTS}]" if match else master
 
 
-def _last_words(log: Path, error: Exception) -> str:
+def _last_error(log: Path, error: Exception) -> str:
     """Return the last error line of the log, or else the first line of the error."""
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-    telling = [line.strip() for line in lines if re.search(r"Exception|Error|error:", line)]
-    return telling[-1][:200] if telling else (str(error).splitlines() or [type(error).__name__])[0][:200]
+    errors = [line.strip() for line in lines if re.search(r"Exception|Error|error:", line)]
+    return errors[-1][:200] if errors else (str(error).splitlines() or [type(error).__name__])[0][:200]

@@ -35,7 +35,7 @@ TODO_SCHEMA = pa.schema(
 
 
 @cache
-def _once_per_worker() -> None:
+def _freeze_heap() -> None:
     # PySpark's daemon runs the garbage collector after every task; freezing loaded packages makes that fast.
     gc.collect()
     gc.freeze()
@@ -70,7 +70,7 @@ class Task:
                     rows = [self._row(child, todo, attempt) for todo in some]
                     yield from pa.Table.from_pylist(rows, schema).to_batches()
         # All modules a task needs are imported by now.
-        _once_per_worker()
+        _freeze_heap()
 
     def _row(self, child: ChildProcess, todo: Mapping[str, Any], attempt: int) -> dict[str, Any]:
         started = datetime.now(UTC)

@@ -74,7 +74,7 @@ def _is_module(name: str) -> bool:
 def commit() -> str | None:
     """Return the git commit of the source, with + if the tree is dirty; None outside a repository."""
     try:
-        told = subprocess.run(
+        completed = subprocess.run(
             ["git", "describe", "--always", "--abbrev=40", "--dirty=+", "--exclude=*"],
             cwd=_file("protocols").parent,
             capture_output=True,
@@ -84,4 +84,4 @@ def commit() -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return told.stdout.strip() or None
+    return completed.stdout.strip() or None

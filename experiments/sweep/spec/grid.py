@@ -31,10 +31,10 @@ class Point:
     values: dict[str, Value]
 
     def __str__(self) -> str:
-        told = ([f"case={self.case}"] if self.case is not None else []) + [
+        parameters = ([f"case={self.case}"] if self.case is not None else []) + [
             f"{key}={value}" for key, value in self.values.items()
         ]
-        return f"point {self.index} ({', '.join(told) or 'the base'})"
+        return f"point {self.index} ({', '.join(parameters) or 'the base'})"
 
 
 @dataclass(frozen=True, slots=True)

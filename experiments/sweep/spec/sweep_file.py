@@ -206,8 +206,8 @@ class Sweep(_Strict):
                 raise ConfigError(f"zip.{n}: value {name!r} is not allowed; it is zipped twice")
         lengths = {name: len(self.axes[name].grid()) for name in group}
         if len(set(lengths.values())) > 1:
-            told = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-            raise ConfigError(f"zip.{n}: zipped axes must have equally many values; {told}")
+            lengths_text = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+            raise ConfigError(f"zip.{n}: zipped axes must have equally many values; {lengths_text}")
 
     def _check_refine(self, refine: Refine) -> None:
         if refine.axis not in self.axes:

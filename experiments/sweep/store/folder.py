@@ -42,8 +42,8 @@ def _base(plan: SweepPlan) -> str:
 
 def _identity(plan: SweepPlan) -> dict[str, Any]:
     """Return what must be equal for point indices to mean the same points."""
-    told = plan.sweep.model_dump(mode="json", by_alias=True, exclude=set(MAY_CHANGE) | {"scenario"})
-    return {"sweep": told, "base": _base(plan)}
+    values = plan.sweep.model_dump(mode="json", by_alias=True, exclude=set(MAY_CHANGE) | {"scenario"})
+    return {"sweep": values, "base": _base(plan)}
 
 
 def _check_same(plan: SweepPlan, folder: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from experiments.analysis.derived import DERIVED
 from experiments.analysis.formulas import FORMULAS
-from experiments.analysis.overlay import expect, overlay, parse_formula
+from experiments.analysis.overlay import overlay, parse_formula, predict
 from experiments.analysis.point_scenarios import PointScenarios, flat
 from experiments.analysis.runs import Runs
 from experiments.sweep.spec.metrics import METRICS
@@ -43,7 +43,7 @@ def test_a_formula_whose_arguments_nobody_tells_is_refused(runs: Runs, folder: P
 
 
 def test_a_formula_for_another_kind_of_network_is_refused(runs: Runs, folder: Path) -> None:
-    with pytest.raises(UsageError, match="of the kind it is meant for"):
+    with pytest.raises(UsageError, match="it applies to no point of this sweep"):
         overlay(runs, parse_formula("single-mac:rate=1e8"), PointScenarios(folder))
 
 
@@ -93,7 +93,7 @@ MAC = {"topology.nodes.router.mac": "single", "topology.nodes.router.duplex": "h
     ],
 )
 def test_formulas_take_their_arguments_from_the_scenario(name: str, point: dict[str, object], value: object) -> None:
-    assert expect(parse_formula(name), point) == value
+    assert predict(parse_formula(name), point) == value
 
 
 def test_a_ceiling_holds_below_it() -> None:

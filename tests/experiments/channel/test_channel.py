@@ -65,7 +65,7 @@ def test_gaps_in_the_sequence_of_a_capture_are_losses(tmp_path: Path, form: dict
     record = read_record(path)
     assert record.fates == [False, False, False, False, True, True, False, False]
     assert "sender 1 at 10.0.0.1, instance 7" in record.origin
-    with pytest.raises(ConfigError, match="it knows 1, 2"):
+    with pytest.raises(ConfigError, match="senders: 1, 2"):
         read_record(path, 3)
 
 
@@ -210,7 +210,7 @@ def test_every_link_of_a_scenario_is_shown(tmp_path: Path, capsys: pytest.Captur
         (["show", "{model: burst}"], "model: value 'burst' is not allowed; one of 'perfect'"),
         (["show", "no-such-file"], "channel no-such-file: "),
         (["fit", "no-such-file"], "no-such-file: can't be read"),
-        (["fit", __file__], "is not allowed; a trace is 0 (came) and 1 (lost), or a capture"),
+        (["fit", __file__], "is not allowed; a trace is 0 (received) and 1 (lost), or a capture"),
         (["fit", "x", "--as", "best guess"], "--as: value 'best guess' is not allowed"),
     ],
 )

@@ -132,7 +132,7 @@ def test_a_time_with_too_many_messages_is_cut_short_unless_it_was_asked_for(tmp_
     shown = cut(trace)
     assert len(shown.shown) == MOST_SHOWN
     assert shown.end == shown.shown[-1].time
-    with pytest.raises(UsageError, match=r"--to: \d+ messages are too many for a drawing \(50\)"):
+    with pytest.raises(UsageError, match=r"--to: \d+ messages exceed the limit of a drawing \(50\)"):
         cut(trace, end=0.3)
 
 

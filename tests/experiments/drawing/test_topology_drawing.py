@@ -90,7 +90,7 @@ def test_with_a_run_colours_and_widths_are_of_what_happened() -> None:
     widths = re.findall(r'class="s-loss\d" fill="none"[^>]*stroke-width="([\d.]+)"', svg)[:4]
     assert [float(width) for width in widths] == [8.0, 1.0, 8.0, 1.7]
     assert {"15.00% of 2000"} <= words(svg)
-    assert "r1: missed 20.00%" in svg
+    assert "r1: lost 20.00%" in svg
 
 
 def test_the_command_draws_a_scenario_and_its_run(scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,15 +125,15 @@ def test_a_run_of_another_topology_is_refused(scenario: str, tmp_path: Path, cap
     invoke(["run", scenario, "--json", "--out", str(tmp_path / "run")])
     other = ["--set", "topology={kind: chain, switches: 2}"]
     assert invoke(["topo", scenario, *other, "--svg", str(tmp_path / "t.svg"), "--run", str(tmp_path / "run")]) == 2
-    assert "is of another topology; it has a link s1-r" in capsys.readouterr().err
+    assert "belongs to another topology; it has a link s1-r" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("options", "line"),
     [
         (["--run", "nowhere"], "--run: nowhere can't be read"),
-        (["--run", "{scenario}"], "is no result of a run"),
-        (["--set", "topology={kind: chain, switches: 300}"], "601 nodes are too many for a drawing; 400 is the limit"),
+        (["--run", "{scenario}"], "is not a result of a run"),
+        (["--set", "topology={kind: chain, switches: 300}"], "601 nodes exceed the limit of a drawing, 400"),
     ],
 )
 def test_what_can_not_be_drawn_is_refused(

@@ -25,7 +25,7 @@ def test_the_terminal_shows_what_is_worth_knowing(capsys: pytest.CaptureFixture[
         "147 NORM messages",
         "sender 1, instance 1, 10.77.0.1:35839 to 239.7.7.7:6003",
         "0 f0.bin",
-        "13 for 13 segments asked for",
+        "13 for 13 requested segments",
         "any 9 of 0.0, any 3 of 0.1",
         "no violations of the protocol",
     ):
@@ -99,7 +99,7 @@ def test_without_scapy_a_capture_is_inspected_and_a_packet_is_not(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "scapy", None)
     assert invoke(["inspect", str(LOSSY)]) == 0
-    assert "scapy is missing here; it comes with: pip install 'mcastlab[inspect]'" in capsys.readouterr().out
+    assert "scapy is not installed; get it: pip install 'mcastlab[inspect]'" in capsys.readouterr().out
     assert invoke(["inspect", str(LOSSY), "--packet", "1"]) == 3
     assert "pip install 'mcastlab[inspect]'" in capsys.readouterr().err
 

@@ -20,25 +20,25 @@ def test_it_goes_from_before_the_first_request_to_after_its_repair(tmp_path: Pat
     scene.data(0, 2, object_id=9)
     for _ in range(50):
         scene.flush(9)
-    window = scene.inspect(tmp_path).window
-    kinds = [sent.kind for sent in window.lines]
+    excerpt = scene.inspect(tmp_path).excerpt
+    kinds = [sent.kind for sent in excerpt.lines]
     assert kinds == ["data"] * 8 + ["nack", "nack", "data", "data"] + ["flush"] * 8
-    assert [sent.repair for sent in window.lines].count(True) == 2
-    cut = window.cut()
+    assert [sent.repair for sent in excerpt.lines].count(True) == 2
+    cut = excerpt.cut()
     assert cut is not None
     assert cut.hosts == ("1", CAPTURE, "2", "3")
     assert [type(item).__name__ for item in cut.shown].count("FoldedPackets") == 2
-    assert all(CAPTURE in sent.received for sent in window.lines)
+    assert all(CAPTURE in sent.received for sent in excerpt.lines)
 
 
 def test_without_requests_it_is_the_beginning(tmp_path: Path) -> None:
     scene = Scene()
     for object_id in range(40):
         scene.whole(object_id)
-    window = scene.inspect(tmp_path).window
-    cut = window.cut()
+    excerpt = scene.inspect(tmp_path).excerpt
+    cut = excerpt.cut()
     assert cut is not None
-    assert (len(window.lines), cut.hosts) == (120, ("1", CAPTURE))
+    assert (len(excerpt.lines), cut.hosts) == (120, ("1", CAPTURE))
     assert any(isinstance(item, FoldedPackets) for item in cut.shown)
 
 
@@ -53,7 +53,7 @@ def test_what_a_comment_calls_lost_did_not_come_by(tmp_path: Path) -> None:
             writer.packet(link, sent.time, frame(datagram(sent)), comment=comment)
     from experiments.inspection.inspection import inspect_capture
 
-    first, second = inspect_capture(tmp_path / "a.pcapng").window.lines
+    first, second = inspect_capture(tmp_path / "a.pcapng").excerpt.lines
     assert (list(first.received), first.missed) == ([CAPTURE], [])
     assert (second.received, [each.reason for each in second.missed]) == ({}, ["lost by the link"])
 

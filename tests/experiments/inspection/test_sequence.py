@@ -16,13 +16,13 @@ def test_what_is_lost_is_counted_whatever_the_order_of_neighbours(first: int, lo
         if dice.random() < 0.1:
             numbers[at], numbers[at + 1] = numbers[at + 1], numbers[at]
     for number in numbers:
-        assert not view.heard((first + number) & 0xFFFF)[1]
+        assert not view.add((first + number) & 0xFFFF)[1]
     assert (view.missing, view.duplicates, view.count) == (len(lost), 0, len(numbers))
 
 
 def test_a_number_that_comes_again_is_a_duplicate() -> None:
     view = SequenceTracker()
-    assert [view.heard(number) for number in (5, 6, 6, 5, 9, 7, 7)] == [
+    assert [view.add(number) for number in (5, 6, 6, 5, 9, 7, 7)] == [
         (0, False),
         (0, False),
         (0, True),
@@ -37,5 +37,5 @@ def test_a_number_that_comes_again_is_a_duplicate() -> None:
 def test_a_jump_of_thousands_is_a_new_numbering_and_no_loss() -> None:
     view = SequenceTracker()
     for number in (5, 40_000, 40_001, 3):
-        assert view.heard(number) == (0, False)
+        assert view.add(number) == (0, False)
     assert view.missing == 0

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from experiments.report.figure_builders import _front
-from experiments.report.figure_layout import lay_out, leading, spread
+from experiments.report.figure_layout import assign_axes, independent_axes, spread
 from experiments.report.labels import DisplayedAxis, displayed_axes
 from experiments.sweep.spec.sweep_file import Sweep, load_sweep
 
@@ -27,36 +27,36 @@ POINTS = [dict(zip(AXES, values, strict=True)) for values in product(*(axis.valu
 
 
 def test_the_number_that_matters_most_goes_along_x_and_words_are_lines() -> None:
-    layout = lay_out(AXES, {"loss": 0.2, "n": 0.5, "case": 0.1, "k": 0.9}, POINTS)
+    layout = assign_axes(AXES, {"loss": 0.2, "n": 0.5, "case": 0.1, "k": 0.9}, POINTS)
     assert layout is not None
     assert layout.colour is not None
     assert layout.panel is not None
     assert (layout.x.name, layout.colour.name, layout.panel.name) == ("n", "case", "k")
-    assert layout.held == {"loss": 0.2}
+    assert layout.fixed == {"loss": 0.2}
     assert layout.caption == "At loss = 0.2."
 
 
 def test_what_has_no_place_is_held_where_most_points_are() -> None:
     left = [point for point in POINTS if point["loss"] == 0.3 or (point["n"], point["k"]) == (1, 1)]
-    layout = lay_out(AXES, {"loss": 0.2, "n": 0.5, "case": 0.1, "k": 0.9}, left)
+    layout = assign_axes(AXES, {"loss": 0.2, "n": 0.5, "case": 0.1, "k": 0.9}, left)
     assert layout is not None
-    assert layout.held == {"loss": 0.3}
+    assert layout.fixed == {"loss": 0.3}
 
 
 def test_an_axis_that_follows_from_another_has_no_place() -> None:
     zipped = [{"case": case, "loss": 0.1 * n, "n": n, "k": k} for case in "ab" for n in (1, 2, 3) for k in (1, 2)]
-    assert set(leading(AXES, zipped)) == {"case", "loss", "k"}
-    assert set(leading(AXES, POINTS)) == set(AXES)
+    assert set(independent_axes(AXES, zipped)) == {"case", "loss", "k"}
+    assert set(independent_axes(AXES, POINTS)) == set(AXES)
     # Of samples every point has its own values, and nothing follows.
-    assert set(leading(AXES, [{"case": "a", "loss": n / 9, "n": n, "k": -n} for n in range(9)])) == set(AXES)
+    assert set(independent_axes(AXES, [{"case": "a", "loss": n / 9, "n": n, "k": -n} for n in range(9)])) == set(AXES)
 
 
 def test_a_sweep_without_axes_has_no_layout() -> None:
-    assert lay_out({}, {}, []) is None
+    assert assign_axes({}, {}, []) is None
 
 
 def test_words_go_along_x_where_there_are_no_numbers() -> None:
-    layout = lay_out({"case": AXES["case"]}, {}, [{"case": "a"}, {"case": "b"}])
+    layout = assign_axes({"case": AXES["case"]}, {}, [{"case": "a"}, {"case": "b"}])
     assert layout is not None
     assert (layout.x.name, layout.colour, layout.panel, layout.caption) == ("case", None, None, "")
 

@@ -13,7 +13,7 @@ from experiments.running.run import run
 from experiments.scenario.scenario import Scenario, load, parse
 from protocols.errors import UsageError
 
-READY = Path(__file__).parents[2] / "experiments" / "scenarios"
+READY = Path(__file__).parents[3] / "experiments" / "scenarios"
 
 SMALL: dict[str, Any] = {
     "name": "small",
@@ -128,7 +128,7 @@ def test_the_fingerprint_does_not_depend_on_the_hash_seed_of_the_process() -> No
         subprocess.run(
             [sys.executable, "-c", code],
             env=os.environ | {"PYTHONHASHSEED": seed},
-            cwd=Path(__file__).parents[2],
+            cwd=Path(__file__).parents[3],
             capture_output=True,
             check=True,
             text=True,

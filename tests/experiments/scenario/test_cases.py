@@ -20,7 +20,7 @@ WHOLE: dict[str, Any] = {
     "workload": {"kind": "file", "size": "20kB"},
     "compare": {"few": {}, "many": {"topology": {"receivers": 3}}, "other": {"name": "another", "seed": 7}},
 }
-BAKEOFF = Path(__file__).parents[2] / "experiments" / "scenarios" / "bakeoff-nrl.yaml"
+BAKEOFF = Path(__file__).parents[3] / "experiments" / "scenarios" / "bakeoff-nrl.yaml"
 
 
 def written(folder: Path, **changes: Any) -> Path:

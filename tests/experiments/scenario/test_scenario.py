@@ -285,7 +285,7 @@ def test_a_bad_replacement_is_one_line(item: str, why: str) -> None:
         changed(item)
 
 
-READY = sorted((Path(__file__).parents[2] / "experiments" / "scenarios").glob("*.yaml"))
+READY = sorted((Path(__file__).parents[3] / "experiments" / "scenarios").glob("*.yaml"))
 
 
 @pytest.mark.parametrize("path", READY, ids=lambda path: path.stem)

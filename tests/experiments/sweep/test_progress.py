@@ -24,20 +24,20 @@ def finish(part: Path, name: str, *status: str) -> None:
 
 def test_finished_files_are_counted_once_and_unfinished_ones_not(tmp_path: Path) -> None:
     progress = Progress(tmp_path / "job", 10, 0, quiet=True)
-    progress.look()
+    progress.count_new()
     assert progress.done == 0
     finish(tmp_path / "job", "a.parquet", "ok", "ok", "error")
     finish(tmp_path / "job", ".b.parquet", "ok")
-    progress.look()
+    progress.count_new()
     finish(tmp_path / "job", "c.parquet", "timeout")
-    progress.look()
+    progress.count_new()
     assert progress.status == {"ok": 2, "error": 1, "timeout": 1}
 
 
 def test_the_line_says_done_known_failed_left_rate_and_when_it_may_be_over(tmp_path: Path) -> None:
     progress = Progress(tmp_path, 3600, 7, quiet=True)
     finish(tmp_path, "a.parquet", *(["ok"] * 99), "crashed")
-    progress.look()
+    progress.count_new()
     line = progress.line(progress._began + 10.0)
     assert line == "100 of 3600 done, 7 known, 1 failed, 3500 left, 10 runs/s, about 5:50 to go"
 
@@ -47,9 +47,9 @@ def test_the_line_says_done_known_failed_left_rate_and_when_it_may_be_over(tmp_p
 )
 def test_a_terminal_has_one_line_that_renews_itself_and_a_file_has_lines(to: io.StringIO, wanted: str, tmp_path: Path) -> None:
     progress = Progress(tmp_path, 1, 0, to=to)
-    progress.tell()
+    progress.report()
     finish(tmp_path, "a.parquet", "ok")
-    progress.tell(last=True)
+    progress.report(last=True)
     assert wanted in to.getvalue()
     assert to.getvalue().endswith("\n")
     assert ("\r" in to.getvalue()) == to.isatty()

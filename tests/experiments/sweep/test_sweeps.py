@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from experiments.analysis.overlay import FormulaRequest, expect
+from experiments.analysis.overlay import FormulaRequest, predict
 from experiments.analysis.point_scenarios import flat
 from experiments.scenario.scenario import parse
 from experiments.sweep.run.single_run import perform
 from experiments.sweep.spec.grid import Point, SweepPlan
 from experiments.sweep.spec.sweep_file import load_sweep
 
-FOLDER = Path(__file__).parents[2] / "experiments" / "sweeps"
+FOLDER = Path(__file__).parents[3] / "experiments" / "sweeps"
 SWEEPS = sorted(path.stem for path in FOLDER.glob("*.yaml"))
 NEAR = 4.0
 """Standard errors."""
@@ -49,7 +49,7 @@ def measure(plan: SweepPlan, point: Point, metric: str, runs: int) -> list[float
 def theory(plan: SweepPlan, point: Point, name: str) -> float:
     """What a formula says of a point."""
     keys: Mapping[str, Any] = dict(flat(parse(json.loads(plan.runs(point, 0, 1)[0].scenario), "point").plain()))
-    value = expect(FormulaRequest(name, {}), keys)
+    value = predict(FormulaRequest(name, {}), keys)
     assert value is not None, f"{name} says nothing of {point}"
     return value
 

@@ -119,28 +119,28 @@ FORMS: dict[str, Form] = {
 
 @pytest.mark.parametrize("family", FORMS)
 def test_closed_forms_agree_with_values_computed_elsewhere(family: str) -> None:
-    entries = [entry for entry in read_references() if entry.family == family]
-    assert entries
-    for entry in entries:
-        for name, value in FORMS[family](entry.params).items():
-            assert value == pytest.approx(entry.values[name], rel=2e-6, abs=1e-12), f"{entry.id} {name}"
+    references = [reference for reference in read_references() if reference.family == family]
+    assert references
+    for reference in references:
+        for name, value in FORMS[family](reference.params).items():
+            assert value == pytest.approx(reference.values[name], rel=2e-6, abs=1e-12), f"{reference.id} {name}"
 
 
 def _approximations() -> list[Reference]:
-    return [entry for entry in read_references() if entry.family == "nack_rfc_approx"]
+    return [reference for reference in read_references() if reference.family == "nack_rfc_approx"]
 
 
 def test_approximations_of_the_standards_are_as_printed() -> None:
-    for entry in _approximations():
-        unicast = "unicast" in entry.id
-        value = theory.nacks_approximate(entry.params["G"], entry.params["K"], unicast=unicast)
-        assert value == pytest.approx(entry.values["value"], rel=1e-6), entry.id
+    for reference in _approximations():
+        unicast = "unicast" in reference.id
+        value = theory.nacks_approximate(reference.params["G"], reference.params["K"], unicast=unicast)
+        assert value == pytest.approx(reference.values["value"], rel=1e-6), reference.id
 
 
 def test_quantiles_and_distribution_of_the_back_off_are_inverse() -> None:
-    for entry in read_references():
-        if entry.family == "nack_backoff_fn" and "u" in entry.params:
-            spread, group, u = entry.params["T"], entry.params["G"], entry.params["u"]
+    for reference in read_references():
+        if reference.family == "nack_backoff_fn" and "u" in reference.params:
+            spread, group, u = reference.params["T"], reference.params["G"], reference.params["u"]
             z = theory.backoff_quantile(u, spread, group)
-            assert z == pytest.approx(entry.values["value"], rel=1e-6, abs=1e-9)
+            assert z == pytest.approx(reference.values["value"], rel=1e-6, abs=1e-9)
             assert theory.backoff_cdf(z, spread, group) == pytest.approx(u, abs=1e-9)

@@ -18,12 +18,12 @@ CHOSEN = (
     "fjm2.fec.sym512",
     "fanout.broker.N8",
 )
-ENTRIES = {entry.id: entry for entry in read_references()}
+ENTRIES = {reference.id: reference for reference in read_references()}
 
 
 @pytest.mark.parametrize("name", CHOSEN)
 def test_the_laboratory_agrees_with_arithmetic(name: str) -> None:
-    entry: Reference = ENTRIES[name]
-    (verdicts,) = validate([entry])
-    assert verdicts
-    assert not [verdict for verdict in verdicts if not verdict.good]
+    reference: Reference = ENTRIES[name]
+    (checks,) = validate([reference])
+    assert checks
+    assert not [check for check in checks if not check.good]

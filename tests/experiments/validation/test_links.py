@@ -22,13 +22,13 @@ SPREAD = [
     "implosion.G100.Q50",
     "implosion.G20.Q50",
 ]
-ENTRIES = {entry.id: entry for entry in read_references()}
+ENTRIES = {reference.id: reference for reference in read_references()}
 
 
 @pytest.mark.parametrize("name", SPREAD)
 def test_a_link_does_what_theory_says(name: str) -> None:
-    entry = ENTRIES[name]
-    verdicts = check_values(entry, families()[entry.family](entry, 0.1))
-    assert verdicts
-    for verdict in verdicts:
-        assert verdict.good, verdict
+    reference = ENTRIES[name]
+    checks = check_values(reference, families()[reference.family](reference, 0.1))
+    assert checks
+    for check in checks:
+        assert check.good, check

@@ -24,7 +24,7 @@ from experiments.validation.references import (
 from experiments.validation.validation_page import validation_page
 from protocols.errors import UsageError
 
-ENTRIES = {entry.id: entry for entry in read_references()}
+ENTRIES = {reference.id: reference for reference in read_references()}
 
 SPREAD = {
     "nack.EN.mcast.G10.K4": 0.15,
@@ -56,13 +56,13 @@ SPREAD = {
 
 @pytest.mark.parametrize("id", SPREAD)
 def test_the_machines_do_what_theory_says(id: str) -> None:
-    (verdicts,) = families.validate([ENTRIES[id]], SPREAD[id])
-    assert verdicts
-    for verdict in verdicts:
-        assert verdict.good, f"{verdict.name}: {verdict.measured} (SE {verdict.error}), theory says {verdict.reference}"
+    (checks,) = families.validate([ENTRIES[id]], SPREAD[id])
+    assert checks
+    for check in checks:
+        assert check.good, f"{check.name}: {check.measured} (SE {check.error}), theory says {check.reference}"
 
 
-def entry(tolerance: float, value: float = 10.0) -> Reference:
+def reference(tolerance: float, value: float = 10.0) -> Reference:
     """A reference with a relative tolerance."""
     return Reference("x", "f", "", "", {}, {"value": value}, {"type": "stat", "rel": tolerance})
 
@@ -77,13 +77,13 @@ def entry(tolerance: float, value: float = 10.0) -> Reference:
     ],
 )
 def test_a_value_may_differ_by_the_tolerance_or_four_standard_errors(measured: Measured, good: bool) -> None:
-    (verdict,) = check_values(entry(0.05), {"value": measured})
-    assert verdict.good is good
+    (check,) = check_values(reference(0.05), {"value": measured})
+    assert check.good is good
 
 
 def test_verdicts_on_numbers_of_numpy_go_into_json() -> None:
-    (verdict,) = check_values(entry(0.05), {"value": Measured(np.float64(10.4), np.float64(0.1))})
-    assert json.loads(json.dumps(asdict(verdict)))["good"] is True
+    (check,) = check_values(reference(0.05), {"value": Measured(np.float64(10.4), np.float64(0.1))})
+    assert json.loads(json.dumps(asdict(check)))["good"] is True
 
 
 def test_standard_errors_are_those_of_means() -> None:
@@ -98,12 +98,12 @@ def test_a_wrong_machine_would_be_noticed() -> None:
     wrong = Reference(
         "arq.EM.R10.p0.1", "arq_nofec", "", "", {"R": 10, "p": 0.12}, {"value": 1.758}, {"type": "stat", "rel": 0.02}
     )
-    (verdicts,) = families.validate([wrong], 0.3)
-    assert not all(verdict.good for verdict in verdicts)
+    (checks,) = families.validate([wrong], 0.3)
+    assert not all(check.good for check in checks)
 
 
 def test_every_family_that_is_measured_has_references() -> None:
-    assert set(families.families()) <= {entry.family for entry in ENTRIES.values()}
+    assert set(families.families()) <= {reference.family for reference in ENTRIES.values()}
 
 
 def test_an_unknown_family_is_named() -> None:
@@ -182,4 +182,4 @@ def _interrupting(after: int) -> Callable[..., list[ReferenceCheck]]:
 
 
 def test_what_differs_stands_out() -> None:
-    assert "**differs**" in validation_page(check_values(entry(0.01), {"value": Measured(11.0)}), 1.0)
+    assert "**differs**" in validation_page(check_values(reference(0.01), {"value": Measured(11.0)}), 1.0)

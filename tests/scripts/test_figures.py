@@ -1,0 +1,26 @@
+"""The figures in docs/images are those that scripts/figures.py draws, and name only modules that exist."""
+
+import re
+
+import pytest
+
+from scripts.figures import FIGURES, IMAGES, LAYERS
+from tests.tidy.tree import ROOT
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_is_up_to_date(name: str) -> None:
+    assert (IMAGES / name).read_text() == FIGURES[name](), "draw it again: python -m scripts.figures"
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_has_colours_for_light_and_dark(name: str) -> None:
+    assert "prefers-color-scheme: dark" in FIGURES[name]()
+
+
+def test_figures_name_modules_that_exist() -> None:
+    named = re.findall(r">(?:sim|emu|protocols)\.[a-z_.]+", FIGURES["three_worlds.svg"]())
+    modules = {name[1:].rstrip(".").replace(".", "/") for name in named}
+    assert modules
+    assert not [name for name in modules if not (ROOT / f"{name}.py").exists()]
+    assert not [place for row in LAYERS for place in row[0].split(", ") if not (ROOT / place).exists()]
