@@ -30,7 +30,6 @@ NAMES = {
     "Feedback": "ProbeResponse",
     "Outgoing": "TxObject",
     "Incoming": "RxObject",
-    "Pending": "SmallDict",
     "Masks": "BlockBitmaps",
     "Express": "Lookahead",
     "Underway": "InFlight",
