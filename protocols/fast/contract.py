@@ -79,8 +79,8 @@ class FastState:
     __slots__ = _NO_SLOTS
     position: Any
     """The state that messages name; compared by identity."""
-    last_heard: float
-    """When the last message of the sender arrived, in seconds."""
+    last_heard: Any
+    """When the last message of the sender arrived, in seconds; a float, which mypyc can't set as an attribute of a trait."""
     duplicates: int
     """Content received that was of no use."""
     is_complete: bool
