@@ -1,4 +1,4 @@
-"""Whole runs of a protocol in the simulator, in as few words as tests need."""
+"""Whole runs of a protocol in the simulator, for tests."""
 
 from collections.abc import Callable
 from typing import Any

@@ -63,7 +63,7 @@ def keyed(topology: Topology, seed: int, p: float) -> Any:
     st.sampled_from([0, 500, 30_000]),
     st.integers(0, 5),
 )
-def test_both_simulators_tell_the_same_story(receivers: int, p: float, rate: str, delay: str, size: int, seed: int) -> None:
+def test_both_simulators_agree(receivers: int, p: float, rate: str, delay: str, size: int, seed: int) -> None:
     link = {"rate": rate, "delay": delay}
     star = {"kind": "star", "receivers": receivers, "trunk": link, "link": {**link, "down": {"loss": p}}}
     topology = Star.model_validate(star).build()
