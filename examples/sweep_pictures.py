@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from experiments.analysis.formulas import FORMULAS
-from experiments.sweep.spec.sweep_file import load_sweep
-from experiments.sweep.store.schema import column_of
+import yaml
+
+from mcastlab import FORMULAS, open_sweep
 
 COLOURS = ("#1f5fa8", "#d1495b", "#2a9d4f", "#b07d12", "#7a4fa3", "#4a4a4a", "#22a3b5")
 RECEIVERS, LOSS_P, BURST_R = "topology.receivers", "topology.link.down.loss.p", "topology.link.down.loss.r"
@@ -21,10 +21,13 @@ RECEIVERS, LOSS_P, BURST_R = "topology.receivers", "topology.link.down.loss.p", 
 
 def read(folder: Path) -> Any:
     """Every run that came to an end, once, as a pandas frame."""
-    import pyarrow.dataset as ds
+    frame = open_sweep(folder)
+    return frame[frame["status"] == "ok"]
 
-    frame = ds.dataset(folder / "runs", format="parquet", partitioning=None).to_table().to_pandas()
-    return frame[frame["status"] == "ok"].drop_duplicates("run_id")
+
+def column_of(axis: str) -> str:
+    """The column of an axis."""
+    return "p_" + axis.replace(".", "__")
 
 
 def pick(frame: Any, case: str | None = None, **values: object) -> Any:
@@ -218,7 +221,8 @@ def main() -> None:
     from matplotlib import pyplot
 
     figure, plots = pyplot.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
-    PICTURES[load_sweep(asked.folder / "sweep.yaml").name](read(asked.folder), plots)
+    sweep = yaml.safe_load((asked.folder / "sweep.yaml").read_text(encoding="utf-8"))
+    PICTURES[sweep["name"]](read(asked.folder), plots)
     figure.savefig(asked.svg, metadata={"Date": None})
 
 

@@ -10,9 +10,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from experiments.running.result import Result
-from experiments.running.run import run
-from experiments.scenario.scenario import load
+import mcastlab
 
 SCENARIO = Path(__file__).parent / "two_worlds.yaml"
 LOSSES = ("0%", "1%", "2%", "5%", "10%", "20%")
@@ -23,10 +21,9 @@ PANELS = (
 )
 
 
-def measure(loss: str, seed: int, backend: str) -> Result:
+def measure(loss: str, seed: int, world: str) -> mcastlab.Result:
     """One run at this loss."""
-    sets = [f"topology.link.down.loss={loss}"]
-    return run(load(SCENARIO, sets, seed), backend)
+    return mcastlab.run(mcastlab.load(SCENARIO, {"topology.link.down.loss": loss}, seed=seed), on=world)
 
 
 def table(seeds: int, emulate: bool) -> dict[str, dict[str, list[dict[str, Any]]]]:

@@ -9,18 +9,24 @@ is a large one. At the end it says how late the pictures were.
 
 from collections.abc import Generator
 from statistics import mean
-from typing import Any, cast
+from typing import Any
 
 import simpy
 
-from experiments.running.content import Extent
-from experiments.running.program import accounted
-from protocols.events import Event, ObjectReceived
-from protocols.machine import Content, Group, Ports
-from protocols.norm import NormConfig, NormReceiver, NormSender
-from sim.host import SimHost
-from sim.network import Network
-from topologies.generators import Star
+from mcastlab import (
+    Accounted,
+    Content,
+    Event,
+    Extent,
+    Group,
+    Network,
+    NormConfig,
+    NormReceiver,
+    NormSender,
+    ObjectReceived,
+    SimHost,
+    topology,
+)
 
 PICTURES, INTERVAL = 100, 0.04
 LARGE, SMALL = 40_000, 8_000
@@ -55,16 +61,16 @@ def play(receivers: int = 20, loss: str = "2%") -> list[list[float]]:
     """The delays of all pictures at each viewer, in seconds."""
     env = simpy.Environment()
     link = {"rate": "20Mbit", "delay": "10ms", "down": {"loss": loss}}
-    topology = Star.model_validate({"kind": "star", "receivers": receivers, "link": link}).build()
-    network = Network(topology, seed=1, environment=env)
+    graph = topology("star", receivers=receivers, link=link)
+    network = Network(graph, seed=1, environment=env)
     config = NormConfig(rate=1.25e6, grtt=0.05, gsize=receivers, block=16, parity=8)
     viewers = []
-    for node, name in enumerate(topology.hosts[1:], 2):
+    for node, name in enumerate(graph.hosts[1:], 2):
         viewer = Viewer(network.host(name))
         viewers.append(viewer)
-        viewer.host.run(NormReceiver(cast(Ports, viewer.host), config, node, GROUP), viewer.on_event, accounted)
+        viewer.host.run(NormReceiver(viewer.host, config, node, GROUP), viewer.on_event, lambda offer: Accounted())
     host = network.host("sender")
-    sender = NormSender(cast(Ports, host), config, 1, GROUP)
+    sender = NormSender(host, config, 1, GROUP)
     host.run(sender, lambda event: None)
     shown: dict[int, float] = {}
     env.process(video(env, host, sender, shown))

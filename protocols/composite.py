@@ -3,20 +3,17 @@
 from collections import deque
 from collections.abc import Callable
 from math import inf
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from protocols.errors import UsageError
 from protocols.events import Event
-from protocols.machine import Address, Group, Host, Machine, Message, Offer, Packet, Ports, Sink
+from protocols.hosting import PortsHost
+from protocols.machine import Address, Group, Machine, Message, Offer, Packet, Sink
 from protocols.rng import Rng
 
 __all__ = ["ComponentHost", "CompositeMachine"]
 
 T = TypeVar("T")
-
-
-class _HostPorts(Host, Ports, Protocol):
-    """A host that is the ports of its machine, too, as all hosts are."""
 
 
 class ComponentHost:
@@ -36,6 +33,10 @@ class ComponentHost:
     def trace(self) -> Callable[[str, object], None] | None:
         """The trace function of the host."""
         return self._composite.host.trace
+
+    @trace.setter
+    def trace(self, function: Callable[[str, object], None] | None) -> None:
+        self._composite.host.trace = function
 
     # Host
 
@@ -106,7 +107,7 @@ class CompositeMachine(Machine):
 
     def __init__(self, host: Any) -> None:
         super().__init__(host)
-        self.host: _HostPorts = host
+        self.host: PortsHost = host
         self._components: list[ComponentHost] = []
         self.pending_events: deque[ComponentHost] = deque()
         """The components whose events the host has not yet delivered, in order of the events."""

@@ -57,9 +57,11 @@ def analyse_command(
 
     Exit code 0: answered; 2: bad input; 3: this machine can't run Spark.
     """
-    # Spark's packages are loaded here alone.
+    # What follows imports Spark's packages.
+    from experiments.sweep.run.spark_session import check_pyspark, session
+
+    check_pyspark()
     from experiments.analysis.analysis_request import AnalysisRequest, analyse, write_csv
-    from experiments.sweep.run.spark_session import session
     from experiments.sweep.store.invocations import latest_version
 
     question = AnalysisRequest(

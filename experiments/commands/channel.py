@@ -24,7 +24,9 @@ from topologies.spec import LinkSpec
 
 __all__ = ["channel", "fit", "show"]
 
-channel = typer.Typer(no_args_is_help=True, help="Channels: losses of real links, and the same in the kernel's words.")
+channel = typer.Typer(
+    add_completion=False, no_args_is_help=True, help="Estimate loss models from real links, and write them for the kernel."
+)
 
 _LOSS: TypeAdapter[Channel] = TypeAdapter(Loss)
 FORMS = ("recorded", "best", "bernoulli", "gilbert", "gilbert-elliott")

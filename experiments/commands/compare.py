@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from experiments.commands.options import Json
+from experiments.commands.options import Json, ScenarioFile
 from experiments.output import tables
 from experiments.scenario.files import override
 from experiments.scenario.scenario import load
@@ -25,7 +24,7 @@ LIKE = "PROTOCOL.key=value, like n2.window=100ms"
 
 def compare_command(
     *,
-    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.yaml", help="Scenario file.", show_default=False)],
+    scenario: ScenarioFile,
     protocols: Annotated[
         str, typer.Option(help="Which, by comma; differences are to the first.", metavar="LIST")
     ] = "norm,a,n1,n2,srm",

@@ -1,7 +1,5 @@
 """`mcastlab demo`: the same file in the simulator and in Mininet, side by side."""
 
-from pathlib import Path
-
 import typer
 
 from experiments.output import tables
@@ -10,7 +8,7 @@ from protocols.errors import UnsupportedError
 
 __all__ = ["SCENARIO", "demo"]
 
-SCENARIO = Path(__file__).parents[1] / "scenarios" / "demo.yaml"
+SCENARIO = "demo"
 
 
 def demo() -> int:

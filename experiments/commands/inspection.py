@@ -1,4 +1,4 @@
-"""`mcastlab inspect`: what a capture of NORM traffic tells."""
+"""`mcastlab inspect`: explain a capture of NORM traffic."""
 
 import json
 from pathlib import Path
@@ -33,7 +33,7 @@ def inspect_command(
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Say who sent what in a capture of NORM traffic, who missed and asked, what repaired it, and what was wrong.
+    """List the senders and objects in a capture of NORM traffic, the losses, requests and repairs, and protocol errors.
 
     Exit code 1 when something breaks the protocol.
     """

@@ -28,7 +28,7 @@ def ladder(
         str | None, typer.Option("--to", help="End at this time.  (default: just after its repair)", metavar="TIME")
     ] = None,
 ) -> int:
-    """Draw who said what to whom, what was lost, and which requests were held back, as SVG.
+    """Draw a sequence diagram as SVG: packets between hosts, losses, and suppressed requests.
 
     Long rows of equal packets are folded. The run needs a trace: mcastlab run SCENARIO.yaml --out RUN --set trace=true
     """

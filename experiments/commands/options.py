@@ -1,5 +1,6 @@
 """Options that several commands share, and how their values become parameters."""
 
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
@@ -7,7 +8,7 @@ import typer
 from experiments.scenario.protocol_choice import ProtocolChoice
 from protocols.errors import ConfigError, UsageError
 
-__all__ = ["Group", "Iface", "Json", "Master", "NodeId", "Remote", "check_node", "norm_config"]
+__all__ = ["Group", "Iface", "Json", "Master", "NodeId", "Remote", "ScenarioFile", "check_node", "norm_config"]
 
 HIGHEST_NODE = 0xFFFFFFFE
 
@@ -17,6 +18,9 @@ Iface: TypeAlias = Annotated[
 ]
 NodeId: TypeAlias = Annotated[
     int | None, typer.Option("--node", help="32-bit node id.  (default: from the interface's address)", metavar="N")
+]
+ScenarioFile: TypeAlias = Annotated[
+    Path, typer.Argument(metavar="SCENARIO", help="Scenario file, or name of a ready one.", show_default=False)
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
 Master: TypeAlias = Annotated[

@@ -10,6 +10,7 @@ import typer
 
 from experiments.commands.options import Json, Master, Remote
 from experiments.output import tables
+from experiments.output.extras import need
 from protocols.errors import UsageError
 
 __all__ = ["report_command"]
@@ -49,17 +50,18 @@ def report_command(
 
     Exit code 0: written; 2: bad input; 3: this machine can't run Spark or lacks plotly or matplotlib.
     """
-    # Spark's packages are loaded here alone.
-    from experiments.report.matplotlib_figures import check_matplotlib, save
+    # What follows imports Spark's packages.
+    from experiments.sweep.run.spark_session import check_pyspark, session
+
+    check_pyspark()
+    need("a report", *(["plotly"] if only is None else []), *(["matplotlib"] if figures or only else []))
+    from experiments.report.matplotlib_figures import save
     from experiments.report.report_data import collect
     from experiments.report.report_page import report_page
-    from experiments.sweep.run.spark_session import session
     from experiments.sweep.store.invocations import latest_version
 
-    # What is mistyped or missing is told before Spark starts.
+    # A mistyped folder is told before Spark starts.
     latest_version(folder)
-    if figures or only:
-        check_matplotlib()
     with tables.working(f"reading {folder}"):
         spark = session(master, folder / "spark.log", remote)
         try:

@@ -38,8 +38,10 @@ def results_command(
 
     Exit code 0: there are some; 1: there are none; 2: bad input; 3: this machine can't.
     """
-    # Spark's packages are loaded here alone.
-    from experiments.sweep.run.spark_session import session, stop
+    # What follows imports Spark's packages.
+    from experiments.sweep.run.spark_session import check_pyspark, session, stop
+
+    check_pyspark()
     from experiments.sweep.store.compaction import compact as put_together
     from experiments.sweep.store.invocations import latest_version
     from experiments.sweep.store.query import DATASETS, rows

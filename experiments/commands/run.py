@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from experiments.commands.options import Json
+from experiments.commands.options import Json, ScenarioFile
 from experiments.output import tables
 from experiments.running.live_view import LiveView
 from experiments.scenario.cases import load_cases
@@ -21,7 +21,7 @@ __all__ = ["run_command"]
 
 def run_command(
     *,
-    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.yaml", help="Scenario file.", show_default=False)],
+    scenario: ScenarioFile,
     backend: Annotated[
         str | None,
         typer.Option(
@@ -77,14 +77,14 @@ def _run(wanted: Scenario, case: str, place: str, out: Path | None, trace: Path 
     from experiments.running.run import run
 
     folder = out / case if out is not None else None
-    seeing = Recording.of(wanted, folder, trace)
+    recording = Recording.of(wanted, folder, trace)
     if folder is not None:
         tables.prepare(folder)
     if live:
-        result = run(wanted, place, seeing, LiveView(wanted.name))
+        result = run(wanted, place, recording, LiveView(wanted.name))
     else:
         with tables.working(f"{wanted.name} on {place}"):
-            result = run(wanted, place, seeing)
+            result = run(wanted, place, recording)
     if folder is not None:
         tables.write(result, wanted, folder)
     for reason in result.metrics.get("health", {}).get("reasons", ()):

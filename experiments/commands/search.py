@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 import yaml
 
-from experiments.commands.options import Json
+from experiments.commands.options import Json, ScenarioFile
 from experiments.output import tables
-from experiments.scenario.files import override, read_yaml
+from experiments.scenario.scenario import read
 from protocols.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ __all__ = ["search_command"]
 
 def search_command(
     *,
-    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.yaml", help="Scenario file.", show_default=False)],
+    scenario: ScenarioFile,
     runs: Annotated[int, typer.Option(help="How many plans to try.", metavar="N", min=1)] = 100,
     seed: Annotated[int, typer.Option(help="Plans are drawn from it.", metavar="N", min=0)] = 1,
     sets: Annotated[
@@ -43,8 +43,7 @@ def search_command(
     # The simulator is loaded here alone: it takes longer than `send` and `recv` should take to start.
     from experiments.search.search import search
 
-    data = read_yaml(scenario)
-    override(data, sets or ())
+    data = read(scenario, sets or ())
     file = out if out is not None else Path(f"{data.get('name', 'scenario')}-violation.yaml")
     with tables.working(f"{runs} runs of {scenario.name} with random faults"):
         found = search(data, str(scenario), runs=runs, seed=seed, complete=complete)

@@ -46,7 +46,7 @@ def send(
     ] = inf,
     as_json: Json = False,
 ) -> int:
-    """Send files to a multicast group by NORM and wait until nobody asks for repairs any more.
+    """Send files to a multicast group by NORM, until no receiver requests repairs any more.
 
     Exit code 0: everything was sent and flushed; 1: something could not be sent, or the time was over.
     """

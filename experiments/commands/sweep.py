@@ -41,9 +41,10 @@ def sweep_command(
 
     Exit code 0: all runs are there and ok; 1: some failed or are left; 2: bad sweep file; 3: this machine can't run it.
     """
-    # Spark's packages are loaded here alone.
-    from experiments.sweep.run.driver import SweepOptions, run_sweep
     from experiments.sweep.run.spark_session import check_java, check_pyspark
+
+    check_pyspark()
+    from experiments.sweep.run.driver import SweepOptions, run_sweep
     from experiments.sweep.spec.grid import SweepPlan
     from experiments.sweep.spec.sweep_file import load_sweep
 
@@ -57,7 +58,6 @@ def sweep_command(
         told = estimate_cost(plan, folder)
         typer.echo(json.dumps(told.plain()) if as_json else show(told))
         return 0
-    check_pyspark()
     if remote is None:
         check_java()
     summary = run_sweep(plan, folder, SweepOptions(master, remote, resume, retry, limit, as_json))

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from experiments.commands.ladder import write_drawing
+from experiments.commands.options import ScenarioFile
 from experiments.drawing.topology_drawing import draw_topology, read_measured_traffic
 from experiments.scenario.scenario import load
 from protocols.errors import UsageError
@@ -16,7 +17,7 @@ __all__ = ["topo"]
 
 def topo(
     *,
-    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.yaml", help="Scenario file.", show_default=False)],
+    scenario: ScenarioFile,
     svg: Annotated[Path | None, typer.Option(help="Draw it into this file.", metavar="FILE", show_default=False)] = None,
     mininet: Annotated[Path | None, typer.Option(help="Write a Mininet script.", metavar="FILE.py", show_default=False)] = None,
     core: Annotated[Path | None, typer.Option(help="Write a scenario of CORE.", metavar="FILE.xml", show_default=False)] = None,

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from experiments.commands.options import Json
 from experiments.output import tables
+from experiments.scenario.ready import FOLDER
 from experiments.scenario.scenario import Scenario, load
 from protocols.errors import UsageError
 
@@ -19,14 +20,15 @@ if TYPE_CHECKING:
 
 __all__ = ["READY", "twin_command"]
 
-READY = Path(__file__).parents[1] / "scenarios" / "twin"
+READY = FOLDER / "twin"
 """The scenarios of the table."""
 
 
 def twin_command(
     *,
     scenario: Annotated[
-        Path | None, typer.Argument(metavar="SCENARIO.yaml", help="Scenario file; none with --table.", show_default=False)
+        Path | None,
+        typer.Argument(metavar="SCENARIO", help="File, or name of a ready one; none with --table.", show_default=False),
     ] = None,
     table: Annotated[bool, typer.Option("--table", help="All ready scenarios.")] = False,
     out: Annotated[Path | None, typer.Option(help="Write a page of Markdown.", metavar="FILE", show_default=False)] = None,

@@ -2,20 +2,21 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from emu.node import Program
 from experiments.running.program import ReceiverProgram, SenderProgram
 from protocols.composite import CompositeMachine
-from protocols.machine import Host, Message
+from protocols.hosting import PortsHost
+from protocols.machine import Message
 
 __all__ = ["Lively", "Role", "CompositeProgram", "PartTimeReceiver"]
 
 
 class Lively(Program, Protocol):
-    """A program that lives through crashes of its host: `start` comes again after one."""
+    """A program that survives crashes of its host: `start` is called again after each."""
 
-    def reborn(self, times: int) -> None:
+    def restarted_after(self, times: int) -> None:
         """The host crashed so often before `start`, in other processes."""
 
     def crash(self) -> None:
@@ -23,7 +24,7 @@ class Lively(Program, Protocol):
 
 
 class Role:
-    """One program of a host: `name` names its dice ("" for the host's own), `takes` says which messages are for it."""
+    """One program of a host: `name` selects its random stream ("" for the host's own), `takes` its messages."""
 
     __slots__ = ("name", "program", "takes")
 
@@ -39,35 +40,30 @@ class CompositeProgram:
     def __init__(self, roles: Sequence[Role]) -> None:
         self._roles = roles
 
-    def start(self, host: Host) -> None:
+    def start(self, host: PortsHost) -> None:
         """Start them in order."""
         whole = CompositeMachine(host)
         for role in self._roles:
-            role.program.start(cast(Host, whole.component(role.name, role.takes)))
+            role.program.start(whole.component(role.name, role.takes))
 
     def crash(self) -> None:
         """The host is going down, with all of them."""
         for role in self._roles:
             role.program.crash()
 
-    def reborn(self, times: int) -> None:
+    def restarted_after(self, times: int) -> None:
         """The host crashed so often before `start`."""
         for role in self._roles:
-            role.program.reborn(times)
+            role.program.restarted_after(times)
 
     def finished(self) -> bool:
-        """Have all senders finished, of which there are some?"""
+        """Whether there are senders and all of them have finished."""
         senders = [role.program for role in self._roles if isinstance(role.program, SenderProgram)]
         return bool(senders) and all(sender.finished() for sender in senders)
 
     def result(self) -> dict[str, Any]:
         """The results of all, in order."""
-        return {"role": "troupe", "parts": [role.program.result() for role in self._roles]}
-
-
-class _Stoppable(Host, Protocol):
-    def stop(self) -> None:
-        """The machine runs no more."""
+        return {"role": "composite", "parts": [role.program.result() for role in self._roles]}
 
 
 class PartTimeReceiver:
@@ -79,7 +75,7 @@ class PartTimeReceiver:
         self._leave = leave
         self._life = 0
 
-    def start(self, host: Host) -> None:
+    def start(self, host: PortsHost) -> None:
         """Plan both; after a crash, anew."""
         self._life += 1
         if self._leave is not None and self._leave <= host.now:
@@ -89,7 +85,7 @@ class PartTimeReceiver:
         else:
             self.program.start(host)
         if self._leave is not None:
-            host.later(self._leave, partial(self._in_life, self._life, cast(_Stoppable, host).stop))
+            host.later(self._leave, partial(self._in_life, self._life, host.stop))
 
     def _in_life(self, life: int, action: Callable[[], None]) -> None:
         """Do what was planned, unless the host crashed since."""
@@ -97,17 +93,17 @@ class PartTimeReceiver:
             action()
 
     def crash(self) -> None:
-        """The host is going down; one that has not joined knows nothing of it."""
+        """The host is going down; nothing to do for a receiver that has not joined."""
         if self.program.machine is not None:
             self._life += 1
             self.program.crash()
 
-    def reborn(self, times: int) -> None:
+    def restarted_after(self, times: int) -> None:
         """The host crashed so often before `start`."""
-        self.program.reborn(times)
+        self.program.restarted_after(times)
 
     def finished(self) -> bool:
-        """Nobody waits for it."""
+        """As the program: a run does not wait for it."""
         return self.program.finished()
 
     def result(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Contents that travel in experiments: sources with and without bytes, and sinks that prove what arrived."""
+"""Contents of experiments: sources with and without bytes, and sinks that verify what arrived."""
 
 from functools import lru_cache
 from hashlib import sha256, shake_128

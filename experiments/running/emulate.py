@@ -31,14 +31,14 @@ def _refuse(scenario: Scenario) -> None:
         raise UnsupportedError("traffic: can't be emulated yet; leave it out or run it in the simulator")
 
 
-def emulate_scenario(scenario: Scenario, seeing: Recording | None = None, watch: ProgressCallback | None = None) -> Result:
+def emulate_scenario(scenario: Scenario, recording: Recording | None = None, watch: ProgressCallback | None = None) -> Result:
     """Run it on Mininet hosts. UnsupportedError for what this machine or emulation can't do, before anything is started.
 
     `watch` is told every second what the hosts counted.
     """
-    if seeing is None:
+    if recording is None:
         return _emulate(scenario, (), watch)
-    with seeing.capture_points(scenario.build_topology()) as points:
+    with recording.capture_points(scenario.build_topology()) as points:
         return _emulate(scenario, points, watch)
 
 
@@ -46,27 +46,29 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
     _refuse(scenario)
     require(scenario.foreign)
     topology = scenario.build_topology()
-    cast = Participants(scenario, topology, partial(endpoint_of_group, port=PORT), True, OnDisk())
+    participants = Participants(scenario, topology, partial(endpoint_of_group, port=PORT), True, OnDisk())
     keyed = scenario.emu.losses == "keyed"
-    happening = emulated(scenario.faults, topology, cast.guests)
+    faults = emulated(scenario.faults, topology, participants.foreign_hosts)
     emulation = emulate(
         topology,
-        cast.crew(),
+        participants.all_programs(),
         codec=codec_of(scenario),
         port=PORT,
         duration=scenario.duration,
-        over=cast.senders.issubset,
+        over=participants.senders.issubset,
         seed=scenario.seed,
         keyed=keyed,
         trunk=scenario.emu.trunk,
-        faults=happening,
-        respawn=cast.again,
+        faults=faults,
+        respawn=participants.restarted,
         captures=points,
         progress=watch,
-        groups=cast.groups(),
+        groups=participants.groups(),
         ttls={work.sender: work.ttl for work in scenario.workload if work.ttl is not None},
     )
-    told = {name: node.result if node.result is not None else {"fault": node.error} for name, node in emulation.nodes.items()}
+    results = {
+        name: node.result if node.result is not None else {"fault": node.error} for name, node in emulation.nodes.items()
+    }
     packets, octets = Counter[str](), Counter[str]()
     for node in emulation.nodes.values():
         packets.update(node.packets)
@@ -76,7 +78,7 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
         metrics["captures"] = emulation.captures
     if keyed:
         metrics |= {"dropped_first": emulation.dropped_first, "queued_first": emulation.queued_first}
-    return cast.result("emu", told, World(None, packets, octets, metrics))
+    return participants.result("emu", results, World(None, packets, octets, metrics))
 
 
 def _measured(emulation: Emulation) -> dict[str, Any]:

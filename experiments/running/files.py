@@ -175,7 +175,7 @@ class FileSink(_Spool):
         self._open = True
 
     def commit(self, info: bytes) -> None:
-        """Rename the file to what `info` says and tell the folder."""
+        """Rename the file to the name in `info`, and add it to the folder."""
         self._complete()
         self._folder.store(self, self._temporary, info, self._fd)
         self._open = False
@@ -189,7 +189,7 @@ class FileSink(_Spool):
 
 
 class Folder:
-    """Where received files go. Nothing a sender says leads out of it or, without `force`, replaces a file in it."""
+    """The folder of received files. A sender's names can't lead out of it, nor replace a file in it without `force`."""
 
     def __init__(self, path: Path, *, force: bool, on_stored: Callable[[Stored], None]) -> None:
         self.force = force

@@ -60,7 +60,7 @@ def _require_library(name: str) -> None:
 
 
 def claimed(told: Mapping[str, Any], sent: Expected) -> Mapping[str, Any]:
-    """What a foreign receiver told, its `files` as objects that were sent: equal size and digest are equal objects.
+    """The result of a foreign receiver, its `files` as objects that were sent: equal size and digest are equal objects.
 
     A file that nobody sent becomes an object that nobody sent.
     """
@@ -77,5 +77,5 @@ def claimed(told: Mapping[str, Any], sent: Expected) -> Mapping[str, Any]:
 
 
 def by_content(told: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a receiver told, without the ids of ours, since a command that sends chooses its own."""
+    """A receiver's result without object ids, since a foreign sender chooses its own."""
     return told if "files" in told else {**told, "files": [row[2:] for row in told.get("received", ())]}

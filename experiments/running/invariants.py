@@ -1,8 +1,8 @@
 """What must hold in every run, whatever goes wrong: a checker that watches and writes down what did not.
 
 The rules: `once` (an object ends once), `intact` (what came is what was sent), `order` (objects of a sender come in order,
-where the protocol promises it), `sent` (nothing comes that was never sent), `memory` (no machine keeps more than its own
-limit), `silence` (when all is said nobody speaks).
+where the protocol guarantees it), `sent` (nothing comes that was never sent), `memory` (no machine keeps more than its own
+limit), `quiescence` (a finished run sends nothing more).
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ from protocols.machine import Content, Machine, Source
 
 __all__ = ["RULES", "Invariants", "Violation"]
 
-RULES = ("once", "intact", "order", "sent", "memory", "silence")
+RULES = ("once", "intact", "order", "sent", "memory", "quiescence")
 KEPT = 100
 """Violations written down; a broken protocol would fill the memory. All are counted."""
 
@@ -31,7 +31,7 @@ class Violation:
 
 
 class Invariants:
-    """Watches one run. `ordered`: does the protocol promise the order of objects?"""
+    """Checks one run. `ordered`: whether the protocol declares that objects are received in order."""
 
     def __init__(self, ordered: bool = False) -> None:
         self._ordered = ordered
@@ -50,7 +50,7 @@ class Invariants:
         self._sent.setdefault((node, object_id), {})[content.source.size, content.info] = content.source
 
     def received(self, host: str, event: ObjectReceived, again: bool, now: float) -> None:
-        """An application was told of an object; `again`: of one it had."""
+        """Check a received object; `again`: whether the application had it already."""
         key = (event.sender, event.object_id)
         what = f"object {event.object_id} of sender {event.sender}"
         if again:
@@ -69,20 +69,20 @@ class Invariants:
             self._latest[host, event.sender] = max(latest, event.object_id)
 
     def aborted(self, host: str, key: tuple[int, int], had: bool, now: float) -> None:
-        """An application was told that an object will never come; `had`: one it had."""
+        """Check an aborted object; `had`: whether the application had received it."""
         gone = self._aborted.setdefault(host, set())
         if had or key in gone:
             self._broken(now, host, "once", f"object {key[1]} of sender {key[0]} ended before it was given up")
         gone.add(key)
 
     def forgotten(self, host: str, sender: int | None = None) -> None:
-        """An application knows nothing any more of what came from a sender, or from all (None)."""
+        """Forget what an application received from a sender, or from all (None): it crashed, or the sender restarted."""
         self._aborted[host] = {key for key in self._aborted.get(host, ()) if sender not in (None, key[0])}
         for known in [known for known in self._latest if known[0] == host and sender in (None, known[1])]:
             del self._latest[known]
 
     def weigh(self, host: str, machine: Machine, now: float) -> None:
-        """Does the machine keep more than it may?"""
+        """Check that the machine keeps no more than its limits (`Machine.held`)."""
         for name, (held, limit) in machine.held().items():
             if held > limit:
                 self._broken(now, host, "memory", f"{held} {name}, and {limit} is the limit")
@@ -104,14 +104,14 @@ class Invariants:
         return self._known[key]
 
     def spoke(self, kinds: Iterable[str], now: float) -> None:
-        """Packets of these kinds were sent when all was said."""
-        self._broken(now, "", "silence", f"still sent when all is done: {', '.join(kinds)}")
+        """Note packets of these kinds that were sent after the run was finished."""
+        self._broken(now, "", "quiescence", f"still sent when all is done: {', '.join(kinds)}")
 
     # What came out
 
     def plain(self, listened: bool) -> dict[str, Any]:
         """As plain values: the rules that were checked, how often one was broken, and the first violations."""
-        checked = [rule for rule in RULES if (rule != "order" or self._ordered) and (rule != "silence" or listened)]
+        checked = [rule for rule in RULES if (rule != "order" or self._ordered) and (rule != "quiescence" or listened)]
         return {"checked": checked, "broken": self.count, "violations": [asdict(violation) for violation in self.violations]}
 
     def _broken(self, now: float, host: str, rule: str, what: str) -> None:

@@ -11,7 +11,8 @@ from typing import Protocol
 from emu.host import Loop, UdpHost, new_loop
 from emu.udp import socket_address_of
 from protocols.errors import UsageError
-from protocols.machine import Codec, Host
+from protocols.hosting import PortsHost
+from protocols.machine import Codec
 from protocols.rng import Rng
 
 __all__ = ["Ending", "Live", "Player", "live"]
@@ -22,11 +23,11 @@ BROADCAST = 0xFFFFFFFF
 class Player(Protocol):
     """What `Live.play` needs of a program."""
 
-    def start(self, host: Host) -> None:
+    def start(self, host: PortsHost) -> None:
         """Make the machine on the host and begin."""
 
     def finished(self) -> bool:
-        """Is everything done?"""
+        """Whether everything is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Ending:
 
     @property
     def interrupted(self) -> bool:
-        """Was it Ctrl-C or a termination signal?"""
+        """Whether Ctrl-C or a termination signal ended it."""
         return self.word == "interrupted"
 
 

@@ -16,7 +16,7 @@ Counts = Mapping[str, float]
 
 
 class LiveView:
-    """Told every second what hosts counted so far, it shows what they did in that second. Draws on stderr.
+    """Shows on stderr what hosts did in each second, from their counters.
 
     More hosts than fit are left out: those that send and those that lose most are shown.
     """

@@ -1,4 +1,4 @@
-"""Who takes part in a run: the programs of every host, and what they are to receive."""
+"""The participants of a run: the programs of every host, and what they have to receive."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,6 @@ from experiments.scenario.workload import Attendance, FileWorkload
 from protocols.cross import Load, Receipt, is_cross
 from protocols.errors import ConfigError
 from protocols.machine import Content, Group, Message, Source
-from protocols.registry import protocol
 from topologies.addressing import node_id
 from topologies.spec import Topology
 from topologies.trees import in_scope
@@ -33,7 +32,7 @@ SESSION_SHIFT = 24
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What the world itself counted: what all hosts sent by kind of message, and metrics of its own."""
+    """Counters of the world: packets and bytes of all hosts by kind of message, and metrics of its own."""
 
     fingerprint: str | None
     packets: Mapping[str, int]
@@ -42,7 +41,7 @@ class World:
 
 
 class Session:
-    """One group: who sends to it and who receives it. `number` counts the groups of a scenario."""
+    """One group with its senders and receivers. `number` counts the groups of a scenario."""
 
     def __init__(self, number: int, name: str, works: list[FileWorkload]) -> None:
         self.number = number
@@ -69,7 +68,7 @@ class Session:
         return frozenset(host for host in default if all(topology.member(host).node in scope for scope in scopes))
 
     def role(self, taken: bool) -> str:
-        """Names the dice of its programs: the host's own where it is the first."""
+        """Names the random stream of its programs: the host's own where it is the first."""
         return f"session-{self.number}" if taken else ""
 
     def id_of(self, topology: Topology, host: str) -> int:
@@ -190,7 +189,7 @@ class Participants:
         return guest
 
     def _check_guests(self) -> None:
-        """Foreign programs are alone on their hosts, there all the time, and have something to do."""
+        """ConfigError unless foreign programs are the only ones on their hosts, stay all the time, and are in a workload."""
         for host in self._foreign:
             if host not in self._guests:
                 raise ConfigError(f"nodes.{host}.run: {host} has nothing to do; it is in no workload")
@@ -202,7 +201,7 @@ class Participants:
     def _node(self, session: Session, name: str) -> Node:
         choice = self.scenario.protocol
         return Node(
-            protocol(choice.name),
+            choice.spec,
             choice.config,
             session.id_of(self.topology, name),
             Group(self._address(session.name)),
@@ -241,20 +240,20 @@ class Participants:
                 yield name, self._programs[name]
 
     @property
-    def guests(self) -> set[str]:
+    def foreign_hosts(self) -> set[str]:
         """Hosts that run foreign programs."""
         return set(self._guests)
 
-    def again(self, name: str, life: int) -> Lively | ForeignProgram:
+    def restarted(self, name: str, life: int) -> Lively | ForeignProgram:
         """The program of a host that crashed so many times before, in other processes than this one."""
         guest = self._guests.get(name)
         if guest is not None:
             guest.crashes = life
             return guest
-        self._programs[name].reborn(life)
+        self._programs[name].restarted_after(life)
         return self._programs[name]
 
-    def crew(self) -> dict[str, Lively | ForeignProgram]:
+    def all_programs(self) -> dict[str, Lively | ForeignProgram]:
         """What runs on every host, foreign programs too."""
         return {**dict(self.programs()), **self._guests}
 
@@ -264,7 +263,7 @@ class Participants:
         return {enrolled.host for enrolled in self._senders}
 
     def over(self) -> bool:
-        """Has every sender finished?"""
+        """Whether every sender has finished."""
         return all(self._programs[name].finished() for name in self.scenario.senders)
 
     def groups(self) -> dict[str, list[str]]:
@@ -275,7 +274,7 @@ class Participants:
             found.setdefault(address, {})[enrolled.host] = None
         return {address: list(hosts) for address, hosts in found.items()}
 
-    def players(self) -> dict[str, SenderProgram | ReceiverProgram]:
+    def machine_programs(self) -> dict[str, SenderProgram | ReceiverProgram]:
         """Every sender and receiver, by its host and, beyond the first group, `host@group`."""
         everybody = (*self._receivers, *self._senders)
         return {enrolled.name: enrolled.program for enrolled in everybody if not isinstance(enrolled.program, ForeignProgram)}
@@ -283,17 +282,17 @@ class Participants:
     # Results
 
     def parts(self, told: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-        """What each of `players` told, from what their hosts told."""
+        """The result of each of `machine_programs`, from the results of their hosts."""
         return {enrolled.name: self._told(enrolled, told) for enrolled in (*self._receivers, *self._senders)}
 
     def _told(self, enrolled: _Enrolled, told: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
-        """What one program of a host told; a host that died told why."""
+        """The result of one program of a host; of a host that died the reason."""
         found = told[enrolled.host]
         parts: list[Mapping[str, Any]] | None = found.get("parts")
         return found if parts is None else parts[enrolled.place]
 
     def result(self, backend: str, told: Mapping[str, Mapping[str, Any]], world: World) -> Result:
-        """Put together what each host told."""
+        """Make the result of the run from the results of the hosts."""
         senders = [self._told(enrolled, told) for enrolled in self._senders]
         expected, demanded_from = self._expected(senders)
         whole = {key: value for each in expected.values() for key, value in each.items()}
@@ -341,14 +340,14 @@ class Participants:
         times: dict[Key, float],
     ) -> Row:
         sent = expected.get(enrolled.session.number, {})
-        owed: frozenset[Key] | None = None
+        required: frozenset[Key] | None = None
         entry = self._attendance.get(enrolled.host)
         if entry is not None:
-            owed = frozenset(key for key in sent if times[key] >= entry.join and entry.leave is None)
+            required = frozenset(key for key in sent if times[key] >= entry.join and entry.leave is None)
         found = self._told(enrolled, told)
         if any(name in self._foreign and self._foreign[name].command for name in enrolled.session.senders):
             found = by_content(found)
-        return row_of(enrolled.name, claimed(found, sent), sent, self.bytes_travel, owed)
+        return row_of(enrolled.name, claimed(found, sent), sent, self.bytes_travel, required)
 
     def _cross(self, told: Mapping[str, Mapping[str, Any]], world: World) -> dict[str, Any]:
         ends = [part for found in told.values() for part in found.get("parts", ()) if part["role"] == "cross"]

@@ -7,13 +7,14 @@ came out. It is slotted and small: there may be ten thousand receivers.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from experiments.running.content import Accounted, MemorySink
 from experiments.running.files import Hasher, ScratchSink
 from experiments.running.invariants import Invariants
 from protocols.events import FlushCompleted, ObjectAborted, ObjectOpened, ObjectReceived, ObjectSent, SenderReset
-from protocols.machine import Content, Event, Group, Host, Machine, Offer, Ports, Sender, Sink
+from protocols.hosting import PortsHost
+from protocols.machine import Content, Event, Group, Machine, Offer, Sender, Sink
 from protocols.spec import ProtocolSpec
 
 __all__ = ["Job", "Node", "OnDisk", "ReceiverProgram", "SenderProgram", "accounted", "in_memory"]
@@ -73,7 +74,7 @@ class SenderProgram:
         self._life = -1
         self._down = False
         self._at_end = 0
-        self._host: Host | None = None
+        self._host: PortsHost | None = None
         self.machine: Sender | None = None
         self.sent: dict[int, int] = {}
         """Object id -> number of the job."""
@@ -81,7 +82,7 @@ class SenderProgram:
         self.ended_at: float | None = None
         self.watch = watch
 
-    def start(self, host: Host) -> None:
+    def start(self, host: PortsHost) -> None:
         """Make the sender on the host and plan the jobs; called again after a crash, all of them as another instance."""
         node = self._node
         self._host = host
@@ -89,9 +90,7 @@ class SenderProgram:
         self._down = False
         self._left, self._at_end, self.sent, self.ended_at = len(self._jobs), 0, {}, None
         instance = (node.instance + self._life) & 0xFFFF
-        self.machine = node.protocol.makers(node.fast).make_sender(
-            cast(Ports, host), node.config, node.id, node.group, instance
-        )
+        self.machine = node.protocol.makers(node.fast).make_sender(host, node.config, node.id, node.group, instance)
         host.run(self.machine, self._on_event)
         for number, job in enumerate(self._jobs):
             if job.at <= host.now:
@@ -99,12 +98,12 @@ class SenderProgram:
             else:
                 host.later(job.at, partial(self._submit_in, self._life, number))
 
-    def oversee(self, name: str, invariants: Invariants) -> None:
-        """Tell the checker what is submitted; call before `start`."""
+    def check_with(self, name: str, invariants: Invariants) -> None:
+        """Report submitted objects to the checker; call before `start`."""
         del name
         self._invariants = invariants
 
-    def reborn(self, times: int) -> None:
+    def restarted_after(self, times: int) -> None:
         """The host crashed so often before `start`, in other processes: it will be another instance than those."""
         self._life = times - 1
 
@@ -141,7 +140,7 @@ class SenderProgram:
             self.watch(event)
 
     def finished(self) -> bool:
-        """Is everything sent and flushed?"""
+        """Whether everything is sent and flushed."""
         return self.ended_at is not None
 
     def result(self) -> dict[str, Any]:
@@ -191,7 +190,7 @@ class ReceiverProgram:
         self._node = node
         self._sinks = sinks
         self._expected = expected
-        self._host: Host | None = None
+        self._host: PortsHost | None = None
         self._open: dict[Key, Sink] | None = None
         self.machine: Machine | None = None
         self.received: dict[Key, tuple[int, Sink | None]] | None = None
@@ -201,21 +200,21 @@ class ReceiverProgram:
         self.last_at: float | None = None
         self.watch = watch
 
-    def start(self, host: Host) -> None:
-        """Make the receiver on the host; called again after a crash, it knows nothing of what it had."""
+    def start(self, host: PortsHost) -> None:
+        """Make the receiver on the host; a second call, after a crash, begins without any state."""
         node = self._node
         self._host = host
         self._open = self.received = None
         self.octets = 0
         self.first_at = self.last_at = None
-        self.machine = node.protocol.makers(node.fast).make_receiver(cast(Ports, host), node.config, node.id, node.group)
+        self.machine = node.protocol.makers(node.fast).make_receiver(host, node.config, node.id, node.group)
         host.run(self.machine, self._on_event, self._accept)
 
-    def oversee(self, name: str, invariants: Invariants) -> None:
-        """Tell the checker what comes to the host of this name; call before `start`."""
+    def check_with(self, name: str, invariants: Invariants) -> None:
+        """Report received and aborted objects to the checker under this name; call before `start`."""
         self._name, self._invariants = name, invariants
 
-    def reborn(self, times: int) -> None:
+    def restarted_after(self, times: int) -> None:
         """The host crashed so often before `start`: a receiver begins with nothing each time."""
 
     def crash(self) -> None:
@@ -280,7 +279,7 @@ class ReceiverProgram:
         self.octets += size
 
     def finished(self) -> bool:
-        """Is everything there that was expected?"""
+        """Whether everything that was expected is there."""
         return self._expected is not None and len(self.received or ()) >= self._expected
 
     def result(self) -> dict[str, Any]:

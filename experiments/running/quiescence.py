@@ -1,4 +1,4 @@
-"""When all is said nobody speaks: a finished run goes on for a while, and listens."""
+"""Check for quiescence: a finished network runs on, and nothing more may be sent."""
 
 from math import inf
 
@@ -15,7 +15,7 @@ LONGEST = 1e5
 PATIENCE = 64.0
 """Seconds within which there may be much to do."""
 MOST = 3000
-"""SimPy events in one look after that; who causes more does not come to rest."""
+"""SimPy events in one interval after that; more of them mean that the network does not come to rest."""
 
 
 def listen(network: Network, faults: Faults | None, invariants: Invariants) -> bool:

@@ -1,4 +1,4 @@
-"""What is written down of a run: captures, and of a simulated one trace and time series; and where."""
+"""Files recorded during a run: captures, and in the simulator trace and time series."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, TextIO, cast
 
 from emu.packet_capture import CapturePoint
+from experiments.output.extras import need
 from experiments.scenario.scenario import Scenario
 from protocols.errors import UnsupportedError, UsageError
-from protocols.registry import protocol
 from sim.series import MEASURES, Series
 from sim.sniffer import Encoder, Sniffer, check_point
 from sim.tracer import Tracer
 from sim.watch import Watcher
 from topologies.spec import Topology
 
-__all__ = ["Recording", "check_pyarrow"]
+__all__ = ["Recording"]
 
 MOST_INTERVALS = 1_000_000
 
@@ -36,27 +36,30 @@ class Recording:
 
     @staticmethod
     def of(scenario: Scenario, folder: Path | None, trace: Path | None = None) -> "Recording | None":
-        """What the scenario asks for, in `folder`, and a trace elsewhere; None when nothing is asked for. Checks all of it."""
-        seeing = Recording(trace=trace)
+        """The files that a scenario requests, in `folder`, and a trace in a file of its own; None without any.
+
+        UsageError for capture points and hosts that don't exist, UnsupportedError without pyarrow for time series.
+        """
+        recording = Recording(trace=trace)
         if isinstance(scenario.trace, tuple):
-            seeing = replace(seeing, traced=scenario.trace)
+            recording = replace(recording, traced=scenario.trace)
         wanted = [key for key in ("capture", "trace", "series") if getattr(scenario, key) and not (key == "trace" and trace)]
         if wanted and folder is None:
             raise UsageError(f"{wanted[0]}: needs a folder to write to; give --out DIR")
         if wanted and folder is not None:
-            seeing = replace(
-                seeing,
+            recording = replace(
+                recording,
                 points=scenario.capture,
                 captures=folder / "captures" if scenario.capture else None,
                 trace=trace or (folder / "trace.jsonl" if scenario.trace else None),
                 series=folder / "series.parquet" if scenario.series else None,
-                interval=scenario.series or seeing.interval,
+                interval=scenario.series or recording.interval,
             )
-        return seeing._checked(scenario) if wanted or trace else None
+        return recording._checked(scenario) if wanted or trace else None
 
     def _checked(self, scenario: Scenario) -> "Recording":
         if self.series is not None:
-            check_pyarrow()
+            need("series", "pyarrow")
         topology = scenario.build_topology()
         for point in self.points:
             _named("capture", point, lambda name: check_point(topology, name))
@@ -72,7 +75,7 @@ class Recording:
         """Watchers with open files, which are closed, and the series written, at the end."""
         with ExitStack() as stack:
             found: list[Watcher] = []
-            encoder = Encoder(topology, protocol(scenario.protocol.name).codec())
+            encoder = Encoder(topology, scenario.protocol.spec.codec())
             for point, path in self._files():
                 file = cast(BinaryIO, stack.enter_context(_open(path, "wb")))
                 found.append(Sniffer(topology, point, file, encoder))
@@ -129,14 +132,6 @@ def _about(scenario: Scenario) -> dict[str, Any]:
         "senders": scenario.senders,
         "unit": "seconds",
     }
-
-
-def check_pyarrow() -> None:
-    """UnsupportedError when Parquet files can't be written here."""
-    try:
-        import pyarrow.parquet  # noqa: F401
-    except ImportError as error:
-        raise UnsupportedError("series: Parquet needs pyarrow; get it: pip install 'mcastlab[data]'") from error
 
 
 def _write_series(series: Series, path: Path, interval: float) -> None:

@@ -19,7 +19,7 @@ PROOFS = {True: "sha256", False: "erasure accounting"}
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One receiver: `equal` says whether all content equals what was sent, `proof` how that is known."""
+    """One receiver. `equal`: whether all content equals what was sent; `proof`: how that was verified."""
 
     name: str
     objects: int
@@ -34,14 +34,14 @@ class Row:
     duplicates: int
     fault: str | None = None
     visitor: bool = False
-    """Not there all the time; `equal` then asks for what was submitted while it was."""
+    """Whether it joined late or left early; `equal` then covers what was submitted while it was present."""
     handled: int = 0
-    """Packets of content heard, feedback sent, and the others' requests heard where the protocol counts them."""
+    """Packets of content received, feedback sent, and requests of others received where the protocol counts them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a run came to. `fingerprint` is None where the world does not repeat itself (emulation)."""
+    """The outcome of a run. `fingerprint` is None where the world does not repeat itself (emulation)."""
 
     scenario: str
     digest: str
@@ -60,7 +60,7 @@ class Result:
 
     @property
     def ok(self) -> bool:
-        """Did every receiver get everything, and was nothing violated?"""
+        """Whether every receiver has everything and no rule was violated."""
         return self.completed and not self.violations
 
     def plain(self) -> dict[str, Any]:
@@ -76,12 +76,15 @@ def row_of(
     result: Mapping[str, Any],
     expected: Expected,
     bytes_travel: bool,
-    owed: frozenset[tuple[int, int]] | None = None,
+    required: frozenset[tuple[int, int]] | None = None,
 ) -> Row:
-    """The row of one receiver from what its program told; `fault` when the node died. Of `expected` a visitor owes `owed`."""
+    """The row of one receiver from the result of its program (with `fault` when the node died).
+
+    `required`: the part of `expected` that a receiver needs which was not present all the time; None: all of it.
+    """
     received = {(sender, number): (size, digest) for sender, number, size, digest in result.get("received", ())}
     counts = result.get("counts", {})
-    due = expected.keys() if owed is None else owed
+    due = expected.keys() if required is None else required
     intact = all(expected.get(key) == came for key, came in received.items()) and not result.get("duplicates", 0)
     complete = due <= received.keys() <= expected.keys()
     lost = counts.get("data_lost", 0)
@@ -99,7 +102,7 @@ def row_of(
         aborted=result.get("aborted", 0),
         duplicates=result.get("duplicates", 0),
         fault=result.get("fault"),
-        visitor=owed is not None,
+        visitor=required is not None,
         handled=sum(counts.get(key, 0) for key in RECEIVER_HANDLES),
     )
 

@@ -1,4 +1,4 @@
-"""What a storm looks like in numbers: repairs per piece, how long it takes to be quiet, load over time.
+"""Counters of NACK and repair storms: repairs per lost packet, time until the last of them, load over time.
 
 Source of the measures: an implosion is many requests per loss; a good repair is sent once for all who miss it.
 """
@@ -17,7 +17,7 @@ BINS = 64
 SHORTEST = 2.0**-7
 """Seconds of the narrowest bin."""
 REQUEST = "nack"
-"""The kind of message that asks for repair."""
+"""The kind of message that requests repair."""
 
 
 class StormCounters:
@@ -74,7 +74,7 @@ class StormCounters:
         }
 
     def _is_repair(self, message: Message, identity: int, now: float) -> bool:
-        """Sent because somebody asked, or once more: pieces of an object come in order when they are new."""
+        """Whether a packet of content repeats or repairs: new content of an object has rising identities."""
         group = identity >> 32
         if not message.repair and identity > self._highest.get(group, -1):
             self._highest[group] = identity

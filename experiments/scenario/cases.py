@@ -5,6 +5,8 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+from experiments.scenario.protocol_modules import resolve_in
+from experiments.scenario.ready import find_scenario
 from experiments.scenario.scenario import Scenario, parse, read
 from protocols.errors import ConfigError
 
@@ -27,6 +29,7 @@ def _case(data: dict[str, Any], name: str, path: Path | str) -> Scenario:
     if "compare" in changes:
         raise ConfigError(f"{path}: compare.{name}.compare: value is not allowed; a case has no cases")
     _merge(case, deepcopy(changes))
+    resolve_in(case, find_scenario(path).parent)
     case["name"] = changes.get("name", f"{case['name']}-{name}")
     return parse(case, f"{path}: compare.{name}")
 

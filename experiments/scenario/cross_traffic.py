@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from math import inf
-from typing import Annotated, Any, Literal, TypeAlias, cast
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field
 
 from protocols.cross import AimdSource, FlowSink, Gaps, PacedSource, constant, on_off, poisson
 from protocols.cross.wire import LOAD_SIZE
-from protocols.machine import Event, Host, Ports
+from protocols.hosting import PortsHost
+from protocols.machine import Event
 from topologies.spec import UDP_OVERHEAD
 from topologies.units import Duration, Rate, Size
 
@@ -44,7 +45,7 @@ class _Paced(_Traffic):
 
 
 class ConstantTraffic(_Paced):
-    """Packets at equal distances."""
+    """Packets at equal intervals."""
 
     kind: Literal["constant"] = "constant"
 
@@ -54,7 +55,7 @@ class ConstantTraffic(_Paced):
 
 
 class PoissonTraffic(_Paced):
-    """Packets at exponential distances."""
+    """Packets at exponential intervals."""
 
     kind: Literal["poisson"] = "poisson"
 
@@ -64,12 +65,12 @@ class PoissonTraffic(_Paced):
 
 
 class OnOffTraffic(_Paced):
-    """Bursts at `rate`, and silence between; both last exponential times."""
+    """Bursts at `rate` with pauses between; the lengths of both are exponential."""
 
     kind: Literal["on-off"] = "on-off"
     # Not "on" and "off": YAML takes these for true and false.
     burst: Duration = Field(default=0.5, gt=0.0, description="mean length of a burst")
-    silence: Duration = Field(default=0.5, gt=0.0, description="mean length of a silence")
+    silence: Duration = Field(default=0.5, gt=0.0, description="mean length of a pause")
 
     def gaps(self) -> Gaps:
         """How packets follow each other."""
@@ -94,25 +95,25 @@ class FlowSource:
         self._spec = spec
         self._machines: list[AimdSource | PacedSource] = []
 
-    def start(self, host: Host) -> None:
+    def start(self, host: PortsHost) -> None:
         """Make the source on the host."""
-        spec, ports, end = self._spec, cast(Ports, host), inf if self._spec.end is None else self._spec.end
+        spec, end = self._spec, inf if self._spec.end is None else self._spec.end
         machine: AimdSource | PacedSource
         if isinstance(spec, AimdTraffic):
-            machine = AimdSource(ports, self._number, spec.sink, spec.size, spec.begin, end)
+            machine = AimdSource(host, self._number, spec.sink, spec.size, spec.begin, end)
         else:
-            machine = PacedSource(ports, self._number, spec.sink, spec.size, spec.gaps(), spec.begin, end)
+            machine = PacedSource(host, self._number, spec.sink, spec.size, spec.gaps(), spec.begin, end)
         self._machines.append(machine)
         host.run(machine, _ignore)
 
-    def reborn(self, times: int) -> None:
+    def restarted_after(self, times: int) -> None:
         """The host crashed so often before `start`: the flow goes on."""
 
     def crash(self) -> None:
         """What was sent is counted; the flow goes on when the host is up again."""
 
     def finished(self) -> bool:
-        """Nobody waits for it."""
+        """Always: a run does not wait for cross traffic."""
         return True
 
     def result(self) -> dict[str, Any]:
@@ -128,20 +129,20 @@ class FlowEnd:
         self._spec = spec
         self._machines: list[FlowSink] = []
 
-    def start(self, host: Host) -> None:
+    def start(self, host: PortsHost) -> None:
         """Make the sink on the host."""
-        machine = FlowSink(cast(Ports, host), self._number, isinstance(self._spec, AimdTraffic))
+        machine = FlowSink(host, self._number, isinstance(self._spec, AimdTraffic))
         self._machines.append(machine)
         host.run(machine, _ignore)
 
-    def reborn(self, times: int) -> None:
+    def restarted_after(self, times: int) -> None:
         """The host crashed so often before `start`: the flow goes on."""
 
     def crash(self) -> None:
         """What came is counted."""
 
     def finished(self) -> bool:
-        """Nobody waits for it."""
+        """Always: a run does not wait for cross traffic."""
         return True
 
     def result(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How a scenario wants to be emulated, where there is a choice."""
+"""Options of the emulation."""
 
 from typing import Literal
 

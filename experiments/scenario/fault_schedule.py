@@ -11,7 +11,7 @@ from typing import Annotated, Any, Protocol, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_serializer, model_validator
 
 from protocols.errors import ConfigError, UsageError
-from protocols.machine import Host
+from protocols.hosting import PortsHost
 from sim.changing import check_change, make_changeable
 from sim.faults import Faults, Undo, members_of, sides_of
 from sim.network import Network
@@ -118,7 +118,7 @@ class Fault(BaseModel):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Whom it happens to; nobody by name for partition, hold, flap and change."""
+        """The hosts it names; none for partition, hold, flap and change."""
         found: tuple[str, ...] | None = getattr(self, self.verb)
         return found or () if self.verb not in ("partition", "hold", "flap", "change") else ()
 
@@ -152,7 +152,7 @@ def _check_link(pair: Sequence[str], topology: Topology) -> None:
 class Mortal(Protocol):
     """What crashes and comes back: a program of `experiments.running.program`."""
 
-    def start(self, host: Host) -> None:
+    def start(self, host: PortsHost) -> None:
         """Begin, or begin anew."""
 
     def crash(self) -> None:

@@ -25,7 +25,7 @@ class NodeChoice(BaseModel):
 
     @property
     def foreign(self) -> bool:
-        """Is it anything but ours?"""
+        """Whether it is a program other than mcastlab's."""
         return self.run != OURS
 
     @property

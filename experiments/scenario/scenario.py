@@ -18,6 +18,8 @@ from experiments.scenario.fault_schedule import check as check_fault
 from experiments.scenario.files import override, read_yaml
 from experiments.scenario.foreign_nodes import NodeChoice, check_nodes
 from experiments.scenario.protocol_choice import ProtocolChoice
+from experiments.scenario.protocol_modules import resolve_in
+from experiments.scenario.ready import find_scenario
 from experiments.scenario.validation_errors import validated
 from experiments.scenario.workload import Attendance, Workloads
 from protocols.errors import ConfigError, UsageError
@@ -26,7 +28,7 @@ from topologies.generators import AnyTopology
 from topologies.spec import Topology
 from topologies.units import Duration
 
-__all__ = ["Scenario", "file_schema", "load", "parse", "read", "schema"]
+__all__ = ["Scenario", "complete", "file_schema", "load", "parse", "read", "schema"]
 
 
 MEANINGLESS = ("engine", "capture", "trace", "series", "twin", "compare")
@@ -44,7 +46,7 @@ class Scenario(BaseModel):
     name: str = Field(min_length=1, description="what to call it in results")
     seed: int = Field(default=1, ge=0, lt=2**64, strict=True, description="every random number follows from it")
     topology: AnyTopology = Field(description="hosts, switches and links; or {file: net.yaml}")
-    protocol: ProtocolChoice = Field(description="protocol and parameters")
+    protocol: ProtocolChoice = Field(description="protocol by its name, or {module: mine.py}, and its parameters")
     workload: Workloads = Field(description="what is sent: one workload or a list")
     traffic: tuple[AnyTraffic, ...] = Field(default=(), description="cross traffic beside the session; simulator only")
     receivers: tuple[Attendance, ...] = Field(default=(), description="receivers that join late or leave early")
@@ -151,6 +153,9 @@ class Scenario(BaseModel):
         What changes nothing is left out: the engine, and what is only looked at.
         """
         meaning = {key: value for key, value in self.plain().items() if key not in MEANINGLESS}
+        if self.protocol.module:
+            # Its source, wherever the file lies.
+            meaning["protocol"] = meaning["protocol"] | {"module": self.protocol.digest}
         if not self.foreign:
             del meaning["nodes"]
         if self.emu.trunk == "any":
@@ -160,18 +165,28 @@ class Scenario(BaseModel):
 
 
 def load(path: Path | str, sets: Iterable[str] = (), seed: int | None = None) -> Scenario:
-    """The scenario in a YAML file, with `key.path=value` replacements and another seed. ConfigError is one line."""
+    """The scenario in a YAML file, or the ready one of this name, with `key.path=value` replacements and another seed.
+
+    ConfigError, in one line, names the key that is wrong; UsageError a file that can't be read.
+    """
     return parse(read(path, sets, seed), str(path))
 
 
 def read(path: Path | str, sets: Iterable[str] = (), seed: int | None = None) -> dict[str, Any]:
-    """The plain values of a scenario file, as `load` takes them."""
-    data = read_yaml(Path(path))
+    """The plain values of a scenario file or a ready scenario, with replacements as for `load`."""
+    path = find_scenario(path)
+    data = read_yaml(path)
     override(data, sets)
-    _read_topology(data, Path(path))
+    complete(data, path)
     if seed is not None:
         data["seed"] = seed
     return data
+
+
+def complete(data: dict[str, Any], path: Path) -> None:
+    """Read what plain values name by file, relative to the folder of `path`: a topology, and where a protocol lies."""
+    _read_topology(data, path)
+    resolve_in(data, path.parent)
 
 
 def _read_topology(data: dict[str, Any], path: Path) -> None:

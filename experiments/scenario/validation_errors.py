@@ -1,4 +1,4 @@
-"""One clear line out of pydantic's report: which key, which value, what is allowed."""
+"""Pydantic's report as one line: the key, its value, and what is allowed."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

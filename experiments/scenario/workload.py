@@ -1,4 +1,4 @@
-"""What applications send, and when: data of a scenario.
+"""The workload of a scenario: what applications send, and when.
 
 A new kind of workload is one more class here and one more member of `AnyWorkload`.
 """
@@ -36,13 +36,16 @@ class FileWorkload(BaseModel):
 
 
 class Attendance(BaseModel):
-    """Receivers that are not there all the time. They owe what is submitted after they joined; who leaves owes nothing."""
+    """Receivers that join late or leave early.
+
+    Required of them are the objects submitted after they joined; none of those that leave.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     hosts: tuple[str, ...] = Field(min_length=1, description="names of hosts, or of counted groups")
     join: Duration = Field(default=0.0, description="when they start to receive")
-    leave: Duration | None = Field(default=None, description="when they stop; none: they stay")
+    leave: Duration | None = Field(default=None, description="when they stop; none: never")
 
 
 AnyWorkload: TypeAlias = FileWorkload

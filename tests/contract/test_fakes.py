@@ -2,14 +2,14 @@
 
 import pytest
 
+from experiments.contract.checks import bench_session
+from experiments.contract.fake_host import FakeHost
+from experiments.contract.losses import numbered
+from experiments.contract.recorder import Recorder
+from experiments.contract.session import contents_of
 from protocols.machine import Group
 from tests.contract.cases import TOY_CASE
-from tests.contract.checks import bench_session
-from tests.contract.session import contents_of
 from tests.contract.test_mutants import Forgetful
-from tests.support.fake_host import FakeHost
-from tests.support.losses import numbered
-from tests.support.recorder import Recorder
 from tests.support.toy import TOY, ToyConfig, ToyData, ToyEnd, ToyNack
 
 GROUP = Group("239.1.1.1:5001")

@@ -2,11 +2,12 @@
 
 import pytest
 
+from experiments.contract import checks
+from experiments.contract.case import Case
+from experiments.contract.worlds import WORLDS
 from protocols.fast.contract import FastMachine
 from protocols.machine import Machine
-from tests.contract import checks
-from tests.contract.cases import CASES, FAST_CASES, Case
-from tests.contract.worlds import WORLDS
+from tests.contract.cases import CASES, FAST_CASES
 from tests.sim.runs import Session
 from topologies.generators import Star
 

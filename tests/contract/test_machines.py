@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.contract import checks
+from experiments.contract.case import Case
+from experiments.contract.losses import randomly
 from protocols.machine import Message
-from tests.contract import checks
-from tests.contract.cases import CASES, FAST_CASES, Case
-from tests.support.losses import randomly
+from tests.contract.cases import CASES, FAST_CASES
 from tests.support.toy import ToyData, ToyEnd, ToyNack
 
 pytestmark = [pytest.mark.parametrize("case", [*CASES, *FAST_CASES], ids=str)]
@@ -17,6 +18,18 @@ TOY_NOISE: list[Message] = [
     ToyEnd(1, 0, 20_000, 500, b"name"),
     ToyNack(1, 0, (0, 1, 99_999)),
 ]
+
+
+def test_the_config_is_frozen_and_checked(case: Case) -> None:
+    checks.config_is_checked(case)
+
+
+def test_messages_survive_the_codec_and_noise_is_refused(case: Case) -> None:
+    checks.codec_keeps_messages_and_refuses_noise(case)
+
+
+def test_counters_are_numbers(case: Case) -> None:
+    checks.counters_are_numbers(case)
 
 
 def test_nobody_speaks_when_all_is_said(case: Case) -> None:

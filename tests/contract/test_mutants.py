@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
+from experiments.contract import checks
+from experiments.contract.case import Case
+from experiments.contract.losses import randomly
+from experiments.contract.worlds import WORLDS
 from protocols.events import ObjectReceived
 from protocols.machine import Address, Group, Machine, Message, Offer, Packet, Ports, Sender, Sink
 from protocols.spec import ProtocolSpec
-from tests.contract import checks
-from tests.contract.cases import TOY_CASE, Case
-from tests.contract.worlds import WORLDS
-from tests.support.losses import randomly
+from tests.contract.cases import TOY_CASE
 from tests.support.toy import ToyCodec, ToyConfig, ToyData, ToyEnd, ToyReceiver, ToySender
 
 LOSSY = randomly(0.3, 5)

@@ -2,10 +2,11 @@
 
 import pytest
 
+from experiments.contract import checks
+from experiments.contract.case import Case
+from experiments.contract.worlds import WORLDS
 from protocols.machine import Address, Group, Machine, Message, Packet, Ports
-from tests.contract import checks
-from tests.contract.cases import CASES, TOY_CASE, Case
-from tests.contract.worlds import WORLDS
+from tests.contract.cases import CASES, TOY_CASE
 from tests.support.toy import ToyData
 
 pytestmark = [pytest.mark.parametrize("world", WORLDS)]

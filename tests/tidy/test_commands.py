@@ -98,7 +98,20 @@ def test_commands_in_the_documentation_run(block: Block, tmp_path: Path) -> None
     for need in block.option("needs"):
         if reason := missing(need):
             pytest.skip(reason)
-    for name in ("protocols", "topologies", "sim", "emu", "experiments", "examples", "benchmarks", "tests", "docs", "scripts"):
+    folders = (
+        "mcastlab",
+        "protocols",
+        "topologies",
+        "sim",
+        "emu",
+        "experiments",
+        "examples",
+        "benchmarks",
+        "tests",
+        "docs",
+        "scripts",
+    )
+    for name in folders:
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / ".venv").symlink_to(sys.prefix)
     path = f"{sys.prefix}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

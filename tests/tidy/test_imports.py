@@ -15,6 +15,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "sim": ("protocols", "topologies"),
     "emu": ("protocols", "topologies"),
     "experiments": ("protocols", "topologies", "sim", "emu"),
+    "mcastlab": ("protocols", "topologies", "sim", "emu", "experiments"),
 }
 IMPURE = {
     *("asyncio", "concurrent", "datetime", "io", "logging", "multiprocessing", "os", "pathlib", "random", "secrets"),

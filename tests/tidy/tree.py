@@ -8,7 +8,7 @@ from pathlib import Path
 __all__ = ["PACKAGES", "ROOT", "files", "functions", "label", "modules", "parsed"]
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("protocols", "topologies", "sim", "emu", "experiments")
+PACKAGES = ("protocols", "topologies", "sim", "emu", "experiments", "mcastlab")
 _MADE = {".git", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", "__pycache__", "out", "dist", "build"}
 
 

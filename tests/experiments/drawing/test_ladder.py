@@ -33,7 +33,7 @@ SCENARIO: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("run")
-    run(parse(SCENARIO, "here"), seeing=Recording(trace=path / "trace.jsonl"))
+    run(parse(SCENARIO, "here"), recording=Recording(trace=path / "trace.jsonl"))
     return path
 
 
@@ -107,7 +107,7 @@ def test_the_drawing_reads_on_light_and_on_dark_ground(trace: Trace) -> None:
 
 def test_a_run_without_losses_is_shown_from_its_beginning(tmp_path: Path) -> None:
     calm = {**SCENARIO, "topology": {"kind": "lan", "receivers": 2}, "workload": {"size": "5kB"}}
-    run(parse(calm, "here"), seeing=Recording(trace=tmp_path / "trace.jsonl"))
+    run(parse(calm, "here"), recording=Recording(trace=tmp_path / "trace.jsonl"))
     shown = cut(read_trace(tmp_path))
     assert shown.begin == 0.0
     assert {"sender", "r1", "r2", "complete"} <= words(draw(shown))
@@ -127,7 +127,7 @@ def test_the_command_writes_a_file_beside_the_trace(folder: Path, capsys: pytest
 
 def test_a_time_with_too_many_messages_is_cut_short_unless_it_was_asked_for(tmp_path: Path) -> None:
     acked = {**SCENARIO, "protocol": {"name": "a", "rate": "5Mbit"}}
-    run(parse(acked, "here"), seeing=Recording(trace=tmp_path / "trace.jsonl"))
+    run(parse(acked, "here"), recording=Recording(trace=tmp_path / "trace.jsonl"))
     trace = read_trace(tmp_path)
     shown = cut(trace)
     assert len(shown.shown) == MOST_SHOWN

@@ -102,7 +102,7 @@ def test_a_machine_that_keeps_too_much_is_noticed() -> None:
     found.weigh("r1", machine, 1.0)
     assert rules(found) == []
     assert set(machine.held()) == {"pending objects", "bytes of parity"}
-    object.__setattr__(machine.config, "window", -1)  # type: ignore[attr-defined]
+    object.__setattr__(machine.session.config, "window", -1)  # type: ignore[attr-defined]
     found.weigh("r1", machine, 1.0)
     assert rules(found) == ["memory"]
 
@@ -113,7 +113,7 @@ def test_only_the_first_violations_are_written_down_and_all_are_counted() -> Non
         found.received("r1", FIRST, True, 1.0)
     plain: dict[str, Any] = found.plain(listened=True)
     assert (plain["broken"], len(plain["violations"])) == (1000, 100)
-    assert plain["checked"] == ["once", "intact", "sent", "memory", "silence"]
+    assert plain["checked"] == ["once", "intact", "sent", "memory", "quiescence"]
 
 
 def test_a_large_group_is_not_listened_to_and_the_result_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,7 +76,7 @@ def test_norm_lives_through_it_and_both_ways_of_the_wire_agree(name: str) -> Non
     for result in (objects, encoded):
         assert result.completed, name
         assert result.violations == []
-        assert result.metrics["invariants"]["checked"] == ["once", "intact", "sent", "memory", "silence"]
+        assert result.metrics["invariants"]["checked"] == ["once", "intact", "sent", "memory", "quiescence"]
     assert objects.fingerprint == encoded.fingerprint
     assert objects.fingerprint != run(faulty()).fingerprint
 

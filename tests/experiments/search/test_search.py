@@ -39,7 +39,7 @@ def of(name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("name", "rule"),
-    [("amnesiac", "once"), ("liar", "sent"), ("careless", "intact"), ("restless", "silence"), ("nervous", "raises")],
+    [("amnesiac", "once"), ("liar", "sent"), ("careless", "intact"), ("restless", "quiescence"), ("nervous", "raises")],
 )
 def test_planted_mistakes_are_found_and_need_one_fault(name: str, rule: str) -> None:
     found = search(of(name), "hunt", runs=60, seed=1)

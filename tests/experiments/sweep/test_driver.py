@@ -14,6 +14,7 @@ import pytest
 
 from experiments.cli import invoke
 from experiments.sweep.run.driver import SweepOptions, SweepSummary, run_sweep
+from experiments.sweep.spec import grid
 from experiments.sweep.spec.code_version import code_version
 from experiments.sweep.store.compaction import compact
 from experiments.sweep.store.datasets import parts, receivers, runs, series, table
@@ -156,8 +157,7 @@ def test_results_of_another_version_are_kept_apart(
     spark: "SparkSession", done: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(done, tmp_path / "out")
-    for module in ("run.driver", "run.spark_job", "store.invocations", "spec.grid"):
-        monkeypatch.setattr(f"experiments.sweep.{module}.code_version", lambda: "9.9+other")
+    monkeypatch.setattr(grid, "code_version", lambda: "9.9+other")
     summary = make(spark, tmp_path, KEYS | {"replications": 1}, resume=True)
     assert (summary.made, summary.other_versions) == (4, 12)
     assert latest_version(tmp_path / "out") == "9.9+other"

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from experiments.contract.case import Case
+from experiments.contract.content import Bytes, MemorySink, pattern
+from experiments.contract.watch import Watch
+from experiments.contract.worlds import SimWorld, World
 from protocols.events import Event, FlushCompleted, ObjectAborted, ObjectReceived
 from protocols.machine import Content, Machine, Offer, Ports, Sink
-from tests.contract.cases import Case
-from tests.contract.watch import Watch
-from tests.contract.worlds import SimWorld, World
-from tests.support.content import Bytes, MemorySink, pattern
 
 __all__ = ["Session", "contents_of", "sizes"]
 

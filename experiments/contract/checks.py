@@ -1,20 +1,37 @@
-"""The checks themselves: functions of a case, so that they run on real protocols and on toys that break the contract."""
+"""The rules of the contract, one function each: it runs sessions of a `Case` and raises AssertionError for a broken rule.
+
+The first line of each docstring is the rule as `mcastlab contract` prints it. Sessions send objects of 0, 1, 500, 501 and
+20,000 bytes (`sizes`) in segments of 500 bytes, 45 segments in all.
+"""
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import FrozenInstanceError, fields, is_dataclass
+from math import inf
+from typing import Any
 
+from experiments.contract.case import Case
+from experiments.contract.content import Extent, FailingSink, MemorySink
+from experiments.contract.losses import Drop, any_of, everything_to, nothing, randomly
+from experiments.contract.session import Session, contents_of, sizes
+from experiments.contract.watch import Watch
+from experiments.contract.worlds import BenchWorld, World
+from protocols.errors import ConfigError, WireError
 from protocols.events import FlushCompleted, ObjectReceived, SenderSilent
 from protocols.machine import Content, Event, Message, Offer, Sink
 from protocols.rng import Rng, key_of
-from tests.contract.cases import Case
-from tests.contract.session import Session, contents_of, sizes
-from tests.contract.worlds import BenchWorld, World
-from tests.support.content import Extent, FailingSink, MemorySink
-from tests.support.losses import Drop, any_of, everything_to, nothing, randomly
+from protocols.settings import Setting
 
 __all__ = [
+    "Doomed",
+    "Stranger",
     "answers_after_events",
+    "codec_keeps_messages_and_refuses_noise",
+    "config_is_checked",
+    "counters_are_numbers",
     "arrives",
+    "bench_session",
     "dead_receiver_stops_nobody",
     "early_wakes_change_nothing",
     "ends_whatever_is_lost",
@@ -25,15 +42,20 @@ __all__ = [
     "repeats_itself",
     "simulated_content_arrives",
     "strangers_are_ignored",
+    "transcripts",
     "unwanted_objects_are_left",
 ]
 
 QUIET = 1e5
-"""Seconds after which nobody may have anything to say any more."""
+"""Simulated seconds after which no machine may still send."""
+MOST_PACKETS = 20
+"""Packets that sender and receivers together may send for each segment of content, at 10 % loss with two receivers."""
+ROUNDTRIPS = 400
+"""Damaged payloads given to `Codec.decode`."""
 
 
 def bench_session(case: Case, drop: Drop = nothing, *, count: int = 3, late: float = 0.0) -> tuple[Session, BenchWorld]:
-    """A session on fake hosts."""
+    """Make a session of `count` fake hosts. `late`: seconds by which machines are woken too late at most."""
     world = BenchWorld(case, count, 0.0)
     world.bench.drop = drop
     for host in world.bench.hosts.values():
@@ -42,7 +64,11 @@ def bench_session(case: Case, drop: Drop = nothing, *, count: int = 3, late: flo
 
 
 def arrives(case: Case, make: Callable[[Case, int, float], World], loss: float) -> None:
-    """Objects of all sizes arrive equal at every receiver, once each."""
+    """Every object arrives at every receiver, equal and once.
+
+    `loss` is the probability that a link loses a packet, for each receiver on its own. A sender says `FlushCompleted` for an
+    object only when it will send nothing more for this and all earlier ones; each receiver has to be complete by then.
+    """
     world = make(case, 4, loss)
     try:
         session = Session(case, world)
@@ -54,7 +80,7 @@ def arrives(case: Case, make: Callable[[Case, int, float], World], loss: float) 
 
 
 def answers_after_events(case: Case, make: Callable[[Case, int, float], World]) -> None:
-    """An application may submit the next object while it hears of the last."""
+    """An application may submit the next object in its handler of `FlushCompleted`."""
     world = make(case, 2, 0.0)
     try:
         session = Session(case, world)
@@ -73,7 +99,11 @@ def answers_after_events(case: Case, make: Callable[[Case, int, float], World]) 
 
 
 def quiet_at_the_end(case: Case) -> None:
-    """When all is said nobody speaks any more, and nobody wants to be woken for ever."""
+    """A finished session sends nothing more, and took fewer than 20 packets for each segment, at 10 % loss.
+
+    Counted are all packets of the sender and two receivers (data, repairs, requests, announcements) until 100,000 s, for
+    20,000 / 500 = 40 segments and four small objects: fewer than 840. Between 100,000 s and 300,000 s there are none.
+    """
     session, world = bench_session(case, randomly(0.1))
     session.submit(*contents_of(sizes))
     world.bench.run(QUIET)
@@ -81,11 +111,12 @@ def quiet_at_the_end(case: Case) -> None:
     said = world.bench.kinds()
     world.bench.run(3 * QUIET)
     assert world.bench.kinds() == said, f"after {QUIET} s: {world.bench.kinds() - said}"
-    assert world.bench.kinds().total() < 20 * sum(sizes) / 500, f"too talkative: {world.bench.kinds()}"
+    most = MOST_PACKETS * sum(sizes) / 500
+    assert world.bench.kinds().total() < most, f"too talkative: {world.bench.kinds().total()} packets, limit {most:.0f}"
 
 
 def late_wakes_are_harmless(case: Case) -> None:
-    """A busy computer wakes machines late; everything still arrives."""
+    """Wake-ups that come up to 50 ms late do no harm: everything still arrives."""
     session, _ = bench_session(case, randomly(0.1), late=0.05)
     session.submit(*contents_of(sizes))
     session.run(200.0)
@@ -93,17 +124,17 @@ def late_wakes_are_harmless(case: Case) -> None:
 
 
 def early_wakes_change_nothing(case: Case) -> None:
-    """A machine woken before its time does nothing: packets and events are the same at the same times."""
+    """A wake-up before the deadline changes nothing: the same packets and events at the same times."""
     assert transcripts(case, pokes=False) == transcripts(case, pokes=True)
 
 
 def repeats_itself(case: Case) -> None:
-    """The same session twice says the same at the same times."""
+    """A session repeats itself: equal random streams give equal packets and events at equal times."""
     assert transcripts(case, pokes=False) == transcripts(case, pokes=False)
 
 
 def transcripts(case: Case, *, pokes: bool) -> list[list[tuple[float, str]]]:
-    """What every host said and heard in a lossy session; `pokes` wakes everybody at odd times besides."""
+    """Run a lossy session; returns (time, packet or event) of every host. `pokes` adds wake-ups before the deadlines."""
     session, world = bench_session(case, randomly(0.1))
     session.submit(*contents_of(sizes))
     for i in range(1, 200):
@@ -117,7 +148,11 @@ def transcripts(case: Case, *, pokes: bool) -> list[list[tuple[float, str]]]:
 
 
 def ends_whatever_is_lost(case: Case, drop: Drop) -> None:
-    """Under any loss the session ends; every object that a receiver knows of is delivered once, equal, or reported lost."""
+    """Under heavy loss the session ends, and each object a receiver opened ends once: received equal, or aborted.
+
+    The sender says `FlushCompleted` whatever was lost. A receiver that accepted an object notifies exactly one of
+    `ObjectReceived` and `ObjectAborted` for it, or `SenderSilent` for the sender as a whole.
+    """
     session, world = bench_session(case, drop)
     session.submit(*contents_of(sizes))
     world.bench.run(QUIET)
@@ -134,7 +169,7 @@ def ends_whatever_is_lost(case: Case, drop: Drop) -> None:
 
 
 def dead_receiver_stops_nobody(case: Case) -> None:
-    """A receiver that hears nothing any more does not keep the others from their content."""
+    """A receiver that stops receiving does not keep the others from their content."""
     session, _ = bench_session(case, any_of(everything_to("n1", since=0.03), randomly(0.1)), count=4)
     session.submit(*contents_of(sizes))
     session.run(1000.0)
@@ -144,14 +179,14 @@ def dead_receiver_stops_nobody(case: Case) -> None:
 
 
 class Stranger(Message):
-    """A message of a protocol nobody here speaks."""
+    """A message of another protocol."""
 
     __slots__ = ()
     kind = "stranger"
 
 
 def strangers_are_ignored(case: Case, others: list[Message]) -> None:
-    """Messages of other protocols, and old ones of its own in any order and from anywhere, make no machine raise."""
+    """Foreign messages, and old ones of its own in any order from any address, make no machine raise."""
     before, world = bench_session(case, randomly(0.2))
     before.submit(*contents_of(sizes))
     before.run()
@@ -170,7 +205,10 @@ def strangers_are_ignored(case: Case, others: list[Message]) -> None:
 
 
 def failing_sink_ends_its_object(case: Case, verb: str, after: int, abort_too: bool) -> None:
-    """A sink that raises OSError ends its object with an event at this receiver; everything else arrives."""
+    """A sink that raises OSError ends its object with `ObjectAborted` at this receiver; everything else arrives.
+
+    `verb` is the method that fails, from its call number `after` on (0: the first); `abort_too`: so does `abort`.
+    """
     broken: list[FailingSink] = []
 
     def open_sink(number: int, offer: Offer) -> Sink:
@@ -201,7 +239,7 @@ def failing_sink_ends_its_object(case: Case, verb: str, after: int, abort_too: b
 
 
 class Doomed(FailingSink):
-    """A sink whose `abort` fails as well."""
+    """A sink whose `abort` fails, too."""
 
     def abort(self) -> None:
         """Fails too."""
@@ -209,7 +247,7 @@ class Doomed(FailingSink):
 
 
 def unwanted_objects_are_left(case: Case) -> None:
-    """An object the application does not want is neither delivered nor reported lost, and the others are."""
+    """An object for which `accept` answers None is neither received nor aborted, and the others arrive."""
     world = BenchWorld(case, 3, 0.1)
     session = Session(case, world, lambda number, offer: MemorySink(offer.size) if offer.size != max(sizes) else None)
     session.submit(*contents_of((*sizes, 3000)))
@@ -222,7 +260,7 @@ def unwanted_objects_are_left(case: Case) -> None:
 
 
 def simulated_content_arrives(case: Case) -> None:
-    """Content that has a size but no bytes is accounted for, with and without loss."""
+    """Content that has a size but no bytes (`Source.read` answers None) is received, with and without loss."""
     for loss in (0.0, 0.1):
         world = BenchWorld(case, 3, loss)
         session = Session(case, world)
@@ -235,7 +273,7 @@ def simulated_content_arrives(case: Case) -> None:
 
 
 def full_network_is_respected(case: Case) -> None:
-    """After the answer "full" a sender is silent until it is resumed, and then goes on to the end."""
+    """After `send` answered "full" a sender sends nothing until `resume`, and then goes on to the end."""
     session, world = bench_session(case, count=2)
     host = world.bench["n0"]
     host.room = room = 3
@@ -249,3 +287,74 @@ def full_network_is_respected(case: Case) -> None:
         if host.room == 0:
             host.resume(world.bench.now, room)
     session.expect_everything()
+
+
+def config_is_checked(case: Case) -> None:
+    """The config is a frozen dataclass of settings with `rate` and `segment`, and refuses values out of range."""
+    kind = case.protocol.config
+    assert is_dataclass(kind), f"{kind.__name__} is no dataclass"
+    known = {item.name: item.metadata.get("setting") for item in fields(kind)}
+    lacking = [name for name, found in known.items() if not isinstance(found, Setting)]
+    assert not lacking, f"not made by setting(...): {', '.join(lacking)}"
+    for name, unit in (("rate", "rate"), ("segment", "bytes")):
+        found = known.get(name)
+        assert found is not None, f"{kind.__name__} has no {name!r} in {unit}"
+        assert found.unit == unit, f"{name!r} is in {found.unit}, not in {unit}"
+    value: Any = kind(**case.settings)
+    try:
+        value.segment = 1
+    except FrozenInstanceError:
+        pass
+    else:
+        raise AssertionError(f"{kind.__name__} is not frozen")
+    for name, found in known.items():
+        if isinstance(found, Setting) and found.low > -inf:
+            _refuses(kind, {**case.settings, name: found.low - 1})
+
+
+def counters_are_numbers(case: Case) -> None:
+    """`counts` answers whole numbers by name, and `held` (kept, limit) pairs within their limits.
+
+    Counters with the names of docs/protocols.md go into the metrics of a run: data_sent, repairs_sent, nacks_sent, ...
+    """
+    session, world = bench_session(case, randomly(0.1))
+    session.submit(*contents_of(sizes))
+    session.run()
+    for host in world.bench.hosts.values():
+        watch = host.machine
+        assert isinstance(watch, Watch)
+        counts, held = watch.inner.counts(), watch.inner.held()
+        assert all(isinstance(count, int) and count >= 0 for count in counts.values()), f"counts: {counts}"
+        assert all(kept <= limit for kept, limit in held.values()), f"held: {held}"
+
+
+def _refuses(kind: type, settings: dict[str, Any]) -> None:
+    try:
+        kind(**settings)
+    except ConfigError:
+        return
+    raise AssertionError(f"{kind.__name__} takes values below their minimum; call check(self) in __post_init__")
+
+
+def codec_keeps_messages_and_refuses_noise(case: Case) -> None:
+    """Messages survive encoding and decoding, `identity` included; damaged payloads raise WireError and nothing else."""
+    session, world = bench_session(case, randomly(0.2))
+    session.submit(*contents_of(sizes))
+    session.run()
+    codec, rng = case.codec(), Rng(key_of(1, "noise"))
+    payloads = []
+    for packet in (packet for host in world.bench.hosts.values() for packet in host.packets):
+        payloads.append(codec.encode(packet.message))
+        found = codec.decode(payloads[-1])
+        assert found.kind == packet.message.kind, f"{packet.message.kind} became {found.kind}"
+        assert found.identity == packet.message.identity, (
+            f"{found.kind}: identity {found.identity}, not {packet.message.identity}"
+        )
+        assert codec.encode(found) == payloads[-1], f"{found.kind} is encoded differently after decoding"
+    for _ in range(ROUNDTRIPS):
+        payload = bytearray(payloads[int(rng.uniform() * len(payloads))])
+        del payload[int(rng.uniform() * (len(payload) + 1)) :]
+        if payload:
+            payload[int(rng.uniform() * len(payload))] ^= 1 + int(rng.uniform() * 255)
+        with suppress(WireError):
+            codec.decode(bytes(payload))

@@ -5,26 +5,33 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from emu.host import Loop, UdpHost, new_loop
+from experiments.contract.bench import Bench
+from experiments.contract.case import Case
+from experiments.contract.losses import nothing, randomly
 from protocols.errors import WireError
-from protocols.machine import Codec, Group, Host, Message, Ports
+from protocols.hosting import PortsHost
+from protocols.machine import Codec, Group, Message
 from protocols.rng import Rng, key_of
 from sim.network import Network
-from tests.contract.cases import Case
-from tests.support.bench import Bench
-from tests.support.losses import nothing, randomly
 from topologies.generators import Star
 
-__all__ = ["WORLDS", "BenchWorld", "SimWorld", "UdpWorld", "World", "WorldHost", "free_port"]
-
-
-class WorldHost(Host, Ports, Protocol):
-    """A host that is its machine's ports, as all of ours are."""
+__all__ = [
+    "WORLDS",
+    "BenchWorld",
+    "LossyCodec",
+    "SimWorld",
+    "UdpWorld",
+    "WireBenchWorld",
+    "WireSimWorld",
+    "World",
+    "free_port",
+]
 
 
 class World(Protocol):
     """Some hosts that hear each other; host 0 is for the sender."""
 
-    hosts: Sequence[WorldHost]
+    hosts: Sequence[PortsHost]
     group: Group
 
     def run(self, until: float, over: Callable[[], bool]) -> None:
@@ -42,7 +49,7 @@ class BenchWorld:
     def __init__(self, case: Case, count: int, loss: float, *, wire: bool = False) -> None:
         drop = randomly(loss) if loss else nothing
         self.bench = Bench((f"n{i}" for i in range(count)), drop=drop, codec=case.codec() if wire else None)
-        self.hosts: Sequence[WorldHost] = list(self.bench.hosts.values())
+        self.hosts: Sequence[PortsHost] = list(self.bench.hosts.values())
 
     def run(self, until: float, over: Callable[[], bool]) -> None:
         """Until `over()`, or `until` seconds."""
@@ -69,7 +76,7 @@ class SimWorld:
         star = Star.model_validate({"kind": "star", "receivers": count - 1, "link": link})
         self.network = Network(star.build(), seed=1, codec=case.codec if wire else None)
         names = ["sender", *(f"r{i}" for i in range(1, count))]
-        self.hosts: Sequence[WorldHost] = [self.network.host(name) for name in names]
+        self.hosts: Sequence[PortsHost] = [self.network.host(name) for name in names]
 
     def run(self, until: float, over: Callable[[], bool]) -> None:
         """Until `over()`, or `until` seconds."""
@@ -107,7 +114,7 @@ class UdpWorld:
         self.loop: Loop = new_loop()
         self.group = Group(f"239.255.77.1:{free_port()}")
         self._hosts = [self._host(case, loss, i) for i in range(count)]
-        self.hosts: Sequence[WorldHost] = self._hosts
+        self.hosts: Sequence[PortsHost] = self._hosts
 
     def _host(self, case: Case, loss: float, i: int) -> UdpHost:
         codec = LossyCodec(case.codec(), loss, key_of(1, "loss", i))

@@ -1,0 +1,36 @@
+"""Hand a complete object to the application: for protocols that keep its segments until all are there."""
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+from protocols.events import ObjectAborted, ObjectReceived
+from protocols.machine import Offer, Ports, Sink
+
+__all__ = ["deliver"]
+
+
+def deliver(ports: Ports, offer: Offer, info: bytes, segments: Iterable[tuple[int, bytes | None]]) -> None:
+    """Offer an object, write its segments, commit it, and notify `ObjectReceived`, or `ObjectAborted` when its sink fails.
+
+    `segments` are (offset in bytes, content) in any order; content is None for objects without bytes. Nothing is notified of an
+    object that the application does not want. Call once for each object.
+    """
+    sink = ports.accept(offer)
+    if sink is None:
+        return
+    try:
+        _store(sink, info, segments)
+    except OSError:
+        # A sink that is broken may fail at this, too.
+        with suppress(OSError):
+            sink.abort()
+        ports.notify(ObjectAborted(offer.sender, offer.object_id, "sink"))
+    else:
+        ports.notify(ObjectReceived(offer.sender, offer.object_id, offer.size, info))
+
+
+def _store(sink: Sink, info: bytes, segments: Iterable[tuple[int, bytes | None]]) -> None:
+    for offset, content in segments:
+        if content:
+            sink.write(offset, content)
+    sink.commit(info)
