@@ -68,5 +68,5 @@ def _set_rate(link: Any, rate: float) -> None:
 def _sampler(link: Any, key: int, place: int, links: int, loss: float) -> Any:
     channel = Bernoulli(p=loss)
     if isinstance(link, LinkGroup):
-        return channel.bundle(key, link.head.count)
+        return channel.group(key, link.head.count)
     return channel.link(member_loss_key(key, place) if links > 1 else key)

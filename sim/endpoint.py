@@ -84,11 +84,11 @@ class Endpoint:
         "base",
         "count",
         "counted",
-        "dice_key",
         "name",
         "network",
         "route",
         "routes",
+        "stream_key",
         "ttl",
         "uplinks",
     )
@@ -100,8 +100,8 @@ class Endpoint:
         """Place in `Topology.hosts` of the first member."""
         self.count = count
         self.counted = counted
-        self.dice_key = key_of(network.seed, "node", name)
-        """See `topologies.keys.dice_key`, which extends it for a member of a group."""
+        self.stream_key = key_of(network.seed, "node", name)
+        """See `topologies.keys.stream_key`, which extends it for a member of a group."""
         self.audiences: dict[Address, GroupMembers] = {}
         # The address and audience, and below the route, of the packet before: hashing an address costs more than comparing.
         self._latest: tuple[Address, GroupMembers | None] = (None, None)

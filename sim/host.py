@@ -58,14 +58,14 @@ IDLE = Idle(cast(Ports, None))
 class SimHost(Rng):
     """Implements `Host` and `Ports`. Made by `Network.host`; small, because there may be a million.
 
-    It is its own stream of random numbers (`topologies.keys.dice_key`), for an object beside it would weigh 56 bytes.
+    It is its own stream of random numbers (`topologies.keys.stream_key`), for an object beside it would weigh 56 bytes.
     """
 
     __slots__ = ("accept", "armed", "events", "leaf", "machine", "on_event", "parked", "place")
     trace: Callable[[str, object], None] | None = None
 
     def __init__(self, leaf: "Endpoint", place: int) -> None:
-        super().__init__(extend(leaf.dice_key, place - leaf.base) if leaf.counted else leaf.dice_key)
+        super().__init__(extend(leaf.stream_key, place - leaf.base) if leaf.counted else leaf.stream_key)
         self.leaf = leaf
         self.place = place
         """In `Topology.hosts`."""

@@ -186,7 +186,7 @@ class LinkGroup:
     def __init__(self, spec: LinkSpec, head: "Endpoint", key: int) -> None:
         self.head = head
         self.fifo = _port(spec)
-        self.sampler = spec.loss.bundle(key, head.count)
+        self.sampler = spec.loss.group(key, head.count)
         self.separate_links: dict[int, Fifo] = {}
         self.fixed = True
         self.lookahead: Lookahead | None = None
