@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.textbook import Lose, TextbookStar, nothing
+from experiments.contract.content import Extent
 from experiments.running.program import accounted
 from protocols.events import Event, FlushCompleted
 from protocols.machine import Content, Group, Message
 from protocols.norm import NormConfig, NormReceiver, NormSender
 from protocols.rng import Rng
 from sim.network import Network
-from tests.support.content import Extent
 from topologies.generators import Star
 from topologies.keys import loss_key, member_loss_key, stream_key
 from topologies.losses import LinkLoss

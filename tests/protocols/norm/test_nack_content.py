@@ -6,6 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.contract.content import Extent, MemorySink
 from protocols.machine import Content
 from protocols.norm.messages import (
     FORM_ITEMS,
@@ -26,7 +27,6 @@ from protocols.norm.small_maps import SmallDict
 from protocols.norm.tx_object import TxObject
 from protocols.norm.wire.sizes import size_of
 from tests.protocols.norm.scenes import quick, symbols
-from tests.support.content import Extent, MemorySink
 
 END: Point = (100, 0, 0)
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.contract.content import Extent
 from protocols.machine import Content, Group, Message, Packet
 from protocols.registry import protocol
 from sim.faults import Faults
@@ -15,7 +16,6 @@ from sim.network import Network
 from sim.noise import Noise
 from sim.timers import KernelHost
 from tests.sim.runs import Session
-from tests.support.content import Extent
 from topologies.generators import Star
 
 NORM = protocol("norm")
