@@ -61,7 +61,7 @@ class NodeConfig:
     port: int
     ttl: int
     burst: int
-    rng_key: int
+    stream_key: int
     """Key of its random numbers, the same as in the simulator (`topologies.keys.stream_key`)."""
     joining: float = 0.0
     """Seconds from joining a group until its packets arrive."""
@@ -111,7 +111,7 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
         node.codec(),
         interface=node.address,
         port=node.port,
-        rng=Rng(node.rng_key),
+        rng=Rng(node.stream_key),
         ttl=node.ttl,
         burst=node.burst,
         loopback=False,

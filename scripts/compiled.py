@@ -26,7 +26,7 @@ NORM = sorted(
 )
 """All modules of NORM that a simulated packet passes."""
 SIM = (
-    *("acceleration", "endpoint", "fabric", "fingerprint", "flight", "forwarding", "group_members", "host", "idle", "kernel"),
+    *("acceleration", "endpoint", "fabric", "fingerprint", "flight", "group_members", "host", "idle", "kernel"),
     *("link", "membership", "network", "occurrence", "routes", "switch", "timers"),
     *("fast/accelerator", "fast/in_flight", "fast/lookahead", "fast/machines", "fast/timetable"),
 )

@@ -45,13 +45,13 @@ def own_file(name: str) -> str | None:
 
 
 class Recorder:
-    """A profile function that keeps the calls from one that comes from outside the project to one that `ends` the road.
+    """A profile function that keeps the calls of roads.
 
-    Calls from outside are those of the event loop or of this script. One whose file starts with `begins` begins a new road. The
-    call that begins a road belongs to it, and so does the one that ends it.
+    `begins(call, from_outside)` and `ends(call)` tell where a road begins and ends; both calls belong to it. Calls from outside
+    are those of the event loop or of this script.
     """
 
-    def __init__(self, begins: str, ends: Callable[[Call], bool]) -> None:
+    def __init__(self, begins: Callable[[Call, bool], bool], ends: Callable[[Call], bool]) -> None:
         self.begins, self.ends = begins, ends
         self.road: list[Call] | None = None
         self.done: list[Road] = []
@@ -62,7 +62,7 @@ class Recorder:
         if file is None:
             return
         call, caller = (file, frame.f_code.co_qualname), frame.f_back and own_file(frame.f_back.f_code.co_filename)
-        if file.startswith(self.begins) and not (caller and caller.startswith(CODE)):
+        if self.begins(call, not (caller and caller.startswith(CODE))):
             self.road = []
         if self.road is not None:
             if file.startswith(CODE):
@@ -103,6 +103,11 @@ class Memory:
         """The object ends incomplete."""
 
 
+def reads_socket(call: Call, from_outside: bool) -> bool:
+    """Whether a call is one of the event loop to the host."""
+    return from_outside and call[0] == "emu/host.py"
+
+
 def datagram_road() -> Road:
     """The typical road of a received datagram, from the socket to the sink."""
     loop = new_loop()
@@ -110,7 +115,7 @@ def datagram_road() -> Road:
     hosts = [UdpHost(loop, codec(), interface=f"127.0.0.{node}", port=port, rng=Rng(node), burst=1) for node in (1, 2)]
     sending, receiving = hosts
     group = Group(f"{receiving.address}:{port}")
-    recorder = Recorder("emu/host.py", lambda call: call[1] == "Memory.write")
+    recorder = Recorder(reads_socket, lambda call: call[1] == "Memory.write")
 
     def accept(offer: Offer) -> Sink:
         return Memory(offer.size)
@@ -135,8 +140,14 @@ def takes_packet(call: Call) -> bool:
     return call[0] in LINKS and not call[1].endswith("__init__")
 
 
+def ends_backoff(call: Call, from_outside: bool) -> bool:
+    """Whether a call is the wake-up of a receiver."""
+    del from_outside
+    return call == ("protocols/norm/receiver.py", "NormReceiver.wake")
+
+
 def nack_road() -> Road:
-    """The typical road of a NACK, from the event that ends the back-off to the first link."""
+    """The typical road of a NACK, from `NormReceiver.wake` at the end of the back-off to the first link."""
     group = Group("all")
     link = {"rate": "100Mbit", "delay": "5ms", "down": {"loss": "3%"}}
     topology = Star.model_validate({"kind": "star", "receivers": 3, "link": link}).build()
@@ -153,7 +164,7 @@ def nack_road() -> Road:
     found = []
     sent = 0
     while network.next_at < 5.0:
-        recorder = Recorder("sim/", takes_packet)
+        recorder = Recorder(ends_backoff, takes_packet)
         sys.setprofile(recorder)
         network.step()
         sys.setprofile(None)
@@ -193,7 +204,7 @@ def main() -> None:
         print(json.dumps({name: {"files": files_of(road), "calls": road} for name, road in roads.items()}))
         return
     print(show("a datagram, from the socket to Sink.write", roads["datagram"]))
-    print(show("a NACK, from the end of its back-off to the link", roads["nack"]))
+    print(show("a NACK, from the wake-up at the end of its back-off to the link", roads["nack"]))
 
 
 if __name__ == "__main__":

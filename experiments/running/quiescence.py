@@ -19,14 +19,14 @@ MOST = 3000
 
 
 def listen(network: Network, faults: Faults | None, invariants: Invariants) -> bool:
-    """Go on until nothing is left to happen, or twice as long each time; False: too large to listen to.
+    """Run until no event is left, in spans that double; return False for a network too large to be observed.
 
-    The network is at its end afterwards: take from it before what counts.
+    The network cannot be used afterwards: read its results before.
     """
     if len(network.topology.hosts) > LARGEST:
         return False
     if faults is not None:
-        faults.calm()
+        faults.end_noise()
     span = 1.0
     while span < LONGEST:
         said, events = dict(network.traffic.packets), network.events

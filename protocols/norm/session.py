@@ -3,7 +3,7 @@
 from protocols.machine import Group, Packet, Ports
 from protocols.norm.config import NormConfig
 from protocols.norm.messages import Ack, Nack
-from protocols.norm.wire.codec import size_of
+from protocols.norm.wire.sizes import size_of
 
 __all__ = ["Session"]
 

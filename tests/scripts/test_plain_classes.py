@@ -42,15 +42,15 @@ def spelled(scripts: tuple[Any, Any]) -> Any:
 def some_data(module: Any) -> Any:
     """One message with parts."""
     origin, fti = module.Origin(1, 2, 3, 4, 5), module.Fti(5, 1000, 100, 4, 2)
-    return module.Data(origin, 7, 16, 5, 0, 1, 2, 4, fti, b"x", 1, 99, token=object())
+    return module.Data(origin, 7, 16, 5, 0, 1, 2, 4, fti, b"x", 1, 99)
 
 
 def some_nack(module: Any) -> Any:
-    """One whose `demand` is no parameter."""
+    """One message with repair requests."""
     return module.Nack(1, 0, 2, 3, 0, 0, (module.Request(1, 1, (module.Item(5, 0, 1, 2),)),))
 
 
-@pytest.mark.parametrize("make", [some_data, some_nack, lambda module: module.Flush(None, 1, 5, 0, 3, 4, after=6)])
+@pytest.mark.parametrize("make", [some_data, some_nack, lambda module: module.Flush(None, 1, 5, 0, 3, 4, acking=(6,))])
 def test_a_class_spelled_out_is_the_dataclass_it_was(spelled: Any, make: Any) -> None:
     plain, before = make(spelled), make(messages)
     assert repr(plain) == repr(before)

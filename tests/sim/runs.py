@@ -1,14 +1,14 @@
-"""Whole runs of a protocol in the simulator, in as few words as tests need."""
+"""Whole runs of a protocol in the simulator, for tests."""
 
 from collections.abc import Callable
 from typing import Any
 
+from experiments.contract.content import Bytes, Extent, MemorySink, pattern
 from experiments.running.content import Accounted
 from protocols.events import Event, FlushCompleted, ObjectReceived
 from protocols.machine import Content, Group, Offer
 from protocols.spec import ProtocolSpec
 from sim.network import Network
-from tests.support.content import Bytes, Extent, MemorySink, pattern
 from topologies.addressing import node_id
 from topologies.spec import Topology
 

@@ -80,9 +80,9 @@ def is_wing(name: str) -> bool:
 
 
 def is_host(path: Path) -> bool:
-    """May the file import the wing: is it in it, or a host, which runs fast machines?"""
+    """May the file import the wing: is it in it, or where the simulator loads its accelerator?"""
     name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    return is_wing(name) or name.startswith("sim.")
+    return is_wing(name) or name == "sim.network"
 
 
 def test_only_hosts_and_the_wing_import_the_wing() -> None:

@@ -12,7 +12,7 @@ from protocols.norm.backoff import NEVER
 from protocols.norm.fast.messages import FastData, FastFlush
 from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
 from protocols.norm.messages import Nack
-from protocols.norm.nack_content import is_covered
+from protocols.norm.nack_process import is_covered
 from protocols.norm.position import TransmitPosition, is_before
 from protocols.norm.rx_object import RxObject
 

@@ -143,7 +143,7 @@ class FastSenderState(SenderState, FastState):
 
     def requested_repairs(self, nack: Nack) -> RequestedRepairs:
         """Return what a NACK to this sender asks for; looked up once per message."""
-        known, fec_id = _OVERHEARD, self._coding.fec_id
+        known, fec_id = _OVERHEARD, self._profile.fec_id
         if known.nack is not nack or known.fec_id != fec_id:
             known.nack, known.fec_id, known.repairs = nack, fec_id, requested_repairs(nack.requests, fec_id)
         return known.repairs

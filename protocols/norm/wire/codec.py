@@ -1,8 +1,8 @@
 """Encode and decode NORM messages, compatible with NRL NORM 1.5.9 (RFC 5740 4).
 
-`NormCodec` encodes and decodes, `size_of` computes a message's length without encoding it. The layouts have modules of their
-own: `content` DATA and INFO, `commands` the flavours of CMD, `feedback` NACK, ACK and REPORT, `schemes` what depends on the
-fec_id, `extensions` and `requests` the parts of several messages.
+`NormCodec` encodes and decodes. `sizes` has the lengths. The layouts have modules of their own: `content` DATA and INFO,
+`commands` the flavours of CMD, `feedback` NACK, ACK and REPORT, `schemes` what depends on the fec_id, `extensions` and
+`requests` the parts of several messages.
 
 Where NRL NORM leaves the RFC, this codec
 * reads and writes the number of parity symbols in EXT_FTI, where RFC 5510 has max_n;
@@ -22,24 +22,17 @@ from protocols.errors import UsageError, WireError
 from protocols.machine import Message
 from protocols.norm.messages import Data, Info, NormMessage
 from protocols.norm.wire.commands import COMMANDS, TYPE_CMD
-from protocols.norm.wire.content import TYPE_DATA, TYPE_INFO, ContentWire, content_size
+from protocols.norm.wire.content import TYPE_DATA, TYPE_INFO, ContentWire
 from protocols.norm.wire.feedback import FEEDBACK
 from protocols.norm.wire.frame import VERSION, Layout
 from protocols.norm.wire.schemes import Schemes
 
-__all__ = ["NormCodec", "size_of"]
+__all__ = ["NormCodec"]
 
 _FLAVOURS = {layout.flavour: layout for layout in COMMANDS.values()}
 # By `kind`, which subclasses of the message types have in common with them.
 _LAYOUTS: dict[str, Layout[Any]] = {message.kind: layout for message, layout in FEEDBACK.values()}
 _LAYOUTS.update({message.kind: layout for message, layout in COMMANDS.items()})
-_SIZES: dict[str, Callable[[Any], int]] = {kind: layout.size for kind, layout in _LAYOUTS.items()}
-_SIZES.update({Data.kind: content_size, Info.kind: content_size})
-
-
-def size_of(message: NormMessage) -> int:
-    """Return the bytes of UDP payload of a message: `len(encode(message))`, also for content without bytes."""
-    return _SIZES[message.kind](message)
 
 
 class NormCodec:

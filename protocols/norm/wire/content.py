@@ -9,11 +9,11 @@ from struct import Struct
 from protocols.errors import UsageError, WireError
 from protocols.norm.identity import PARITY_SYMBOL, SOURCE_SYMBOL, base_of, info_identity, symbol_identity
 from protocols.norm.messages import Data, Extension, Fti, Info, Origin
-from protocols.norm.wire.extensions import extensions_size, pack_extensions, take, unpack_extensions
+from protocols.norm.wire.extensions import pack_extensions, take, unpack_extensions
 from protocols.norm.wire.frame import VERSION, pack_origin, unpack_origin
-from protocols.norm.wire.schemes import HET_FTI, Scheme, Schemes, id_size
+from protocols.norm.wire.schemes import HET_FTI, Scheme, Schemes
 
-__all__ = ["TYPE_DATA", "TYPE_INFO", "ContentWire", "content_size"]
+__all__ = ["TYPE_DATA", "TYPE_INFO", "ContentWire"]
 
 TYPE_INFO, TYPE_DATA = 1, 2
 
@@ -65,15 +65,6 @@ class _Flow:
         self.length = fti.partition.length(block)
         self.first = fti.partition.first(block)
         self.parity_first = block * fti.parity - self.length
-
-
-def content_size(message: Data | Info) -> int:
-    """Return the bytes of UDP payload of a message, with or without the bytes of its content."""
-    size = 16 + message.length + id_size(message.fec_id) if isinstance(message, Data) else 16 + len(message.payload)
-    fti = message.fti
-    if fti is not None:
-        size += 12 if fti.fec_id == 5 else 16
-    return size + extensions_size(message.extensions) if message.extensions else size
 
 
 class ContentWire:

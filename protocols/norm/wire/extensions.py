@@ -4,10 +4,9 @@ from struct import Struct
 
 from protocols.errors import UsageError, WireError
 from protocols.norm.messages import CcFeedback, Extension
+from protocols.norm.wire.sizes import CC_SIZE, FIRST_FIXED_HET
 
 __all__ = [
-    "CC_SIZE",
-    "extensions_size",
     "pack_cc",
     "pack_extensions",
     "pack_rate",
@@ -18,8 +17,6 @@ __all__ = [
 ]
 
 HET_CC, HET_RATE = 3, 128
-CC_SIZE = 12
-_FIXED_SIZE = 128
 _CC = Struct(">HBBHHH")
 _RATE = Struct(">xH")
 
@@ -29,7 +26,7 @@ def unpack_extensions(data: bytes, at: int, end: int) -> tuple[Extension, ...]:
     found = []
     while at < end:
         het = data[at]
-        if het >= _FIXED_SIZE:
+        if het >= FIRST_FIXED_HET:
             found.append(Extension(het, data[at + 1 : at + 4]))
             at += 4
             continue
@@ -46,17 +43,12 @@ def pack_extensions(extensions: tuple[Extension, ...]) -> bytes:
     parts = []
     for extension in extensions:
         het, content = extension.het, extension.content
-        head = bytes((het,)) if het >= _FIXED_SIZE else bytes((het, (len(content) + 2) // 4 & 0xFF))
-        whole = 4 if het >= _FIXED_SIZE else head[1] * 4
+        head = bytes((het,)) if het >= FIRST_FIXED_HET else bytes((het, (len(content) + 2) // 4 & 0xFF))
+        whole = 4 if het >= FIRST_FIXED_HET else head[1] * 4
         if len(head) + len(content) != whole:
             raise UsageError(f"extension {het} with {len(content)} bytes of content, which do not fill whole words")
         parts.append(head + content)
     return b"".join(parts)
-
-
-def extensions_size(extensions: tuple[Extension, ...]) -> int:
-    """Return the length of `pack_extensions` without packing."""
-    return sum(len(extension.content) + (1 if extension.het >= _FIXED_SIZE else 2) for extension in extensions)
 
 
 def take(extensions: tuple[Extension, ...], het: int) -> tuple[bytes | None, tuple[Extension, ...]]:

@@ -24,10 +24,6 @@ class Layout(ABC, Generic[M]):
     """Bytes of the header without extensions, without the payload id where there is one."""
 
     @abstractmethod
-    def size(self, message: M) -> int:
-        """Return the length of `write(message)`."""
-
-    @abstractmethod
     def write(self, message: M, schemes: Schemes) -> bytes:
         """Return the message as bytes."""
 

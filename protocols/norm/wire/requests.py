@@ -4,22 +4,13 @@ from struct import Struct
 
 from protocols.errors import WireError
 from protocols.norm.messages import FORM_ERASURES, FORM_ITEMS, FORM_RANGES, Item, Request
-from protocols.norm.wire.schemes import Schemes, id_size
+from protocols.norm.wire.schemes import Schemes
 
-__all__ = ["pack_requests", "requests_size", "unpack_requests"]
+__all__ = ["pack_requests", "unpack_requests"]
 
 _HEAD = Struct(">BBH")
 _ITEM = Struct(">BxH")
 _FORMS = (FORM_ITEMS, FORM_RANGES, FORM_ERASURES)
-
-
-def requests_size(requests: tuple[Request, ...]) -> int:
-    """Return the length of `pack_requests` without packing."""
-    size = 4 * len(requests)
-    for request in requests:
-        for item in request.items:
-            size += 4 + id_size(item.fec_id)
-    return size
 
 
 def pack_requests(requests: tuple[Request, ...], schemes: Schemes, sender_id: int) -> bytes:

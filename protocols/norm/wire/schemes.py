@@ -11,7 +11,7 @@ from protocols.errors import UsageError, WireError
 from protocols.fec import MAX_SYMBOLS
 from protocols.norm.messages import Fti
 
-__all__ = ["HET_FTI", "Scheme", "Schemes", "id_size", "scheme_of"]
+__all__ = ["HET_FTI", "Scheme", "Schemes", "scheme_of"]
 
 HET_FTI = 64
 _WORD = Struct(">I")
@@ -151,11 +151,6 @@ _SOURCES_KEPT = 4096
 def scheme_of(fec_id: int, m: int) -> Scheme | None:
     """Return the scheme of a fec_id, None when it is unknown; `m` is used by fec_id 2 only."""
     return _BY_M.get(m) if fec_id == _FEC_ID_GENERAL else _FIXED.get(fec_id)
-
-
-def id_size(fec_id: int) -> int:
-    """Return the bytes of a payload id."""
-    return 8 if fec_id == _FEC_ID_SMALL_BLOCK else 4
 
 
 class Schemes:

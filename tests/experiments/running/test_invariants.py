@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from experiments.contract.recorder import Recorder
 from experiments.running import quiescence as silence
 from experiments.running.content import Extent, Generated, digest_of
 from experiments.running.invariants import Invariants
@@ -12,7 +13,6 @@ from experiments.scenario.scenario import parse
 from protocols.events import ObjectReceived
 from protocols.machine import Content, Group
 from protocols.norm import PROTOCOL as NORM
-from tests.support.recorder import Recorder
 
 
 def checker(ordered: bool = False) -> Invariants:

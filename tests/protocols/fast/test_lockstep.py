@@ -7,6 +7,8 @@ from typing import Any, cast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.contract.content import Extent
+from experiments.contract.recorder import Recorder
 from protocols.fast.contract import FastMachine, fan_out
 from protocols.fast.lockstep import LockstepGroup
 from protocols.machine import Address, Content, Group, Message, Ports
@@ -14,8 +16,6 @@ from protocols.norm import NormReceiver
 from protocols.norm.fast import FastNormReceiver, FastNormSender
 from protocols.registry import protocol
 from protocols.rng import Rng, key_of
-from tests.support.content import Extent
-from tests.support.recorder import Recorder
 
 GROUP = Group("239.0.0.1:1")
 CONFIG = protocol("norm").config(rate=100_000.0, segment=1000, block=8, parity=4, grtt=0.05)

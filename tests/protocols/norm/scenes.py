@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from experiments.contract.content import Bytes, Extent, MemorySink, pattern
+from experiments.contract.fake_host import FakeHost
 from protocols.events import Event, ObjectAborted, ObjectReceived
 from protocols.fec import encode
 from protocols.machine import Content, Group, Message
@@ -30,9 +32,7 @@ from protocols.norm.quantise import gsize_code, rtt_code, rtt_seconds
 from protocols.norm.receiver import NormReceiver
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.sender import NormSender
-from protocols.norm.wire.codec import size_of
-from tests.support.content import Bytes, Extent, MemorySink, pattern
-from tests.support.fake_host import FakeHost
+from protocols.norm.wire.sizes import size_of
 
 __all__ = ["GROUP", "GRTT", "Listener", "Talker", "Voice", "items", "quick", "ranges", "symbols"]
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.contract.content import pattern
+from experiments.contract.recorder import Recorder
 from protocols.norm.backoff import backoff
 from protocols.norm.receiver import NormReceiver
 from protocols.rng import Rng, key_of
 from tests.protocols.norm.scenes import GROUP, GRTT, Voice, quick
-from tests.support.content import pattern
-from tests.support.recorder import Recorder
 
 
 def cdf(z: float, spread: float, group_size: float) -> float:

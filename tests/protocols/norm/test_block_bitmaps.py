@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.norm.block_bitmaps import BlockBitmaps
-from protocols.norm.small_dict import NONE
+from protocols.norm.small_maps import NONE, BlockBitmaps
 
 
 @given(st.lists(st.tuples(st.sampled_from(["add", "set", "del"]), st.integers(0, 4), st.integers(1, 15))))

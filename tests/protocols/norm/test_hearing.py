@@ -2,10 +2,10 @@
 
 import pytest
 
+from experiments.contract.content import pattern
 from protocols.machine import Offer
 from protocols.norm.messages import FLAG_FILE, FLAG_INFO, FLAG_REPAIR, Eot, Flush
 from tests.protocols.norm.scenes import Listener, Voice
-from tests.support.content import pattern
 
 LONG = 2400
 """Bytes of three blocks."""

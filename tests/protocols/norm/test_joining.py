@@ -4,11 +4,11 @@ from math import inf
 
 import pytest
 
+from experiments.contract.content import pattern
 from protocols.events import SenderHeard, SenderSilent
 from protocols.norm.messages import FLAG_REPAIR
 from protocols.norm.repair_requests import requested_repairs
 from tests.protocols.norm.scenes import GROUP, GRTT, Listener, Voice, symbols
-from tests.support.content import pattern
 
 LONG = 2400
 """Bytes of three blocks."""

@@ -2,13 +2,13 @@
 
 import tracemalloc
 
+from experiments.contract.content import Extent
 from experiments.running.content import Accounted
 from protocols.events import Event, FlushCompleted, ObjectReceived
 from protocols.machine import Content
 from protocols.norm import NormConfig, NormReceiver, NormSender
 from sim.network import Network
 from tests.protocols.norm.scenes import GROUP
-from tests.support.content import Extent
 from topologies.generators import Star
 
 GIB = 1 << 30

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from experiments.contract.content import pattern
 from protocols.machine import Message
 from protocols.norm.messages import FLAG_REPAIR, LEVEL_BLOCK, LEVEL_INFO, LEVEL_OBJECT, Nack, Request
 from tests.protocols.norm.scenes import Listener, Talker, Voice, items, ranges
-from tests.support.content import pattern
 
 
 def voice() -> Voice:

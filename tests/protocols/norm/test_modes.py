@@ -8,13 +8,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.contract.bench import Bench
+from experiments.contract.content import Bytes, Extent, MemorySink, pattern
+from experiments.contract.losses import randomly
 from protocols.events import FlushCompleted, ObjectAborted, ObjectReceived, SenderSilent
 from protocols.machine import Content
 from protocols.norm import NormCodec, NormReceiver, NormSender
 from tests.protocols.norm.scenes import GROUP, Listener, Talker, quick
-from tests.support.bench import Bench
-from tests.support.content import Bytes, Extent, MemorySink, pattern
-from tests.support.losses import randomly
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.contract.content import Extent, MemorySink
 from protocols.machine import Content
 from protocols.norm.messages import (
     FORM_ITEMS,
@@ -18,15 +19,14 @@ from protocols.norm.messages import (
     Nack,
     Request,
 )
-from protocols.norm.nack_content import MissingRange, contents_for, is_covered, missing_before
+from protocols.norm.nack_process import MissingRange, contents_for, is_covered, missing_before
 from protocols.norm.position import Point
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.rx_object import RxObject
-from protocols.norm.small_dict import SmallDict
+from protocols.norm.small_maps import SmallDict
 from protocols.norm.tx_object import TxObject
-from protocols.norm.wire.codec import size_of
+from protocols.norm.wire.sizes import size_of
 from tests.protocols.norm.scenes import quick, symbols
-from tests.support.content import Extent, MemorySink
 
 END: Point = (100, 0, 0)
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from experiments.contract.content import pattern
 from protocols.norm.messages import FLAG_REPAIR, Nack, Request
 from tests.protocols.norm.scenes import GRTT, Listener, Voice, items, symbols
-from tests.support.content import pattern
 
 FACTOR = 4
 HOLDOFF = (FACTOR + 2) * GRTT

@@ -2,9 +2,9 @@
 
 import pytest
 
+from experiments.contract.content import pattern
 from protocols.norm.messages import Ack, Nack
 from tests.protocols.norm.scenes import GRTT, Listener, Voice, items
-from tests.support.content import pattern
 
 FACTOR = 4
 

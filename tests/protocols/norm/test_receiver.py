@@ -2,12 +2,12 @@
 
 import pytest
 
+from experiments.contract.content import FailingSink, MemorySink, pattern
 from protocols.events import InfoReceived, ObjectOpened, SenderHeard, SenderReset
 from protocols.machine import Offer, Sink
 from protocols.norm.messages import EMPTY_OBJECT, FLAG_REPAIR, Flush
 from protocols.norm.repair_requests import requested_repairs
 from tests.protocols.norm.scenes import Listener, Voice, symbols
-from tests.support.content import FailingSink, MemorySink, pattern
 
 LONG = 2400
 """Bytes of three blocks."""

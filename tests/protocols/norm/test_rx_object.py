@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.contract.content import FailingSink, MemorySink, pattern
 from protocols.norm.messages import Fti
 from protocols.norm.rx_object import RxObject
 from tests.protocols.norm.scenes import Voice
-from tests.support.content import FailingSink, MemorySink, pattern
 
 PLENTY = 10**9
 

@@ -5,6 +5,7 @@ from math import inf
 
 import pytest
 
+from experiments.contract.content import pattern
 from protocols.events import FlushCompleted, ObjectSent
 from protocols.norm.messages import (
     FLAG_FILE,
@@ -16,7 +17,6 @@ from protocols.norm.messages import (
 )
 from protocols.norm.wire.codec import NormCodec
 from tests.protocols.norm.scenes import GROUP, GRTT, Talker, items
-from tests.support.content import pattern
 
 LONG = 2400
 """Bytes of three blocks."""

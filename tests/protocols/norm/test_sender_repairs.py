@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from experiments.contract.content import Bytes, Extent, pattern
 from protocols.errors import UsageError
 from protocols.events import FlushCompleted, ObjectAborted, ObjectPurged, ObjectSent
 from protocols.machine import Content
 from protocols.norm.messages import FLAG_REPAIR, Data, Flush, Info, Squelch
 from tests.protocols.norm.scenes import GRTT, Talker, items, ranges
-from tests.support.content import Bytes, Extent, pattern
 
 LONG = 2400
 """Bytes of three blocks."""

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from experiments.contract.content import Bytes, Extent, pattern
 from protocols.fec import encode
 from protocols.machine import Content
 from protocols.norm import tx_object as outgoing
@@ -11,7 +12,6 @@ from protocols.norm.messages import LEVEL_BLOCK, LEVEL_INFO, LEVEL_OBJECT, Reque
 from protocols.norm.repair_requests import requested_repairs
 from protocols.norm.tx_object import TxObject
 from tests.protocols.norm.scenes import items, quick, ranges
-from tests.support.content import Bytes, Extent, pattern
 
 
 def make(size: int = 2400, info: bytes = b"", **settings: Any) -> TxObject:

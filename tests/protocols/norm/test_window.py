@@ -3,12 +3,12 @@
 from math import inf
 from typing import Any
 
+from experiments.contract.content import Extent
 from protocols.machine import Content
 from protocols.norm.config import NormConfig
 from protocols.norm.tx_object import TxObject
 from protocols.norm.window import Window
 from tests.protocols.norm.scenes import quick
-from tests.support.content import Extent
 
 REST = 2.0
 

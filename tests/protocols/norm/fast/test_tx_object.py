@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from experiments.contract.content import Bytes, pattern
 from protocols.machine import Content
 from protocols.norm.fast.tx_object import FastTxObject
 from tests.protocols.norm.scenes import quick
-from tests.support.content import Bytes, pattern
 
 
 def make(size: int, **settings: Any) -> FastTxObject:

@@ -25,7 +25,8 @@ from protocols.norm.messages import (
     Origin,
     Request,
 )
-from protocols.norm.wire.codec import NormCodec, size_of
+from protocols.norm.wire.codec import NormCodec
+from protocols.norm.wire.sizes import size_of
 from tests.support.captures import CAPTURES, expected, udp_payloads
 
 COUNTED_AS = {"data": "DATA", "info": "INFO", "nack": "NACK", "ack": "ACK"}

@@ -22,7 +22,8 @@ from protocols.norm.messages import (
     Origin,
     Request,
 )
-from protocols.norm.wire.codec import NormCodec, size_of
+from protocols.norm.wire.codec import NormCodec
+from protocols.norm.wire.sizes import size_of
 from tests.support.norm_strategies import data, messages
 
 ORIGIN = Origin(0x01020304, 7, 120, 4, 2)

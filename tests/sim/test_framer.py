@@ -4,8 +4,8 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
 from protocols.machine import Group
+from sim.framer import Framer
 from topologies.addressing import endpoint_of_group
-from topologies.frames.building import Framer
 from topologies.generators import Star
 
 
