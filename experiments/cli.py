@@ -105,6 +105,10 @@ def invoke(arguments: Sequence[str]) -> int:
         return 130
     except ModuleNotFoundError as error:
         return _fail(_lacking(error), 3)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        return _fail(f"{error.filename}: {error.strerror}", 2)
     except REFUSED as error:
         return _fail(error.format_message(), 2)  # type: ignore[attr-defined]
     return code if isinstance(code, int) else 0

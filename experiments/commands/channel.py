@@ -139,14 +139,22 @@ def show(
 
 
 def _rows(what: str, device: str) -> Iterator[tuple[str, Netem]]:
-    path = Path(what)
-    if path.is_file() and "topology" in _mapping(path):
+    path, named = Path(what), _is_file(what)
+    if named and "topology" in _mapping(path):
         topology = load(path).build_topology()
         for near, far, spec in topology.links:
             yield f"{near}-{far}", netem_of(spec, device)
         return
-    loss = _channel({"file": what}, what) if path.is_file() else _channel(_parsed(what), what)
+    loss = _channel({"file": what}, what) if named else _channel(_parsed(what), what)
     yield str(loss), netem_of(LinkSpec(loss=loss), device)
+
+
+def _is_file(what: str) -> bool:
+    try:
+        return Path(what).is_file()
+    except OSError:
+        # Longer than a file's name can be.
+        return False
 
 
 def _mapping(path: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from experiments.running.run import run
 from experiments.scenario.protocol_choice import ProtocolChoice
 from experiments.scenario.protocol_modules import find_protocol, protocol_names, resolve
 from experiments.scenario.scenario import Scenario
-from experiments.scenario.suggestion import one_of
+from experiments.scenario.suggestion import did_you_mean, one_of
 from protocols.errors import UsageError
 
 __all__ = ["METRICS", "Comparison", "collate", "compare", "variants"]
@@ -70,8 +70,8 @@ def _named(wanted: str) -> tuple[str, str]:
         module = resolve(wanted)
         return find_protocol("", module).spec.name, module
     if wanted not in protocol_names():
-        allowed = ", ".join(protocol_names())
-        raise UsageError(f"--protocols: value {wanted!r} is not allowed; each one of {allowed}, or a file.py")
+        allowed, near = ", ".join(protocol_names()), did_you_mean(wanted, protocol_names())
+        raise UsageError(f"--protocols: value {wanted!r} is not allowed; each one of {allowed}, or a file.py{near}")
     return wanted, ""
 
 

@@ -44,8 +44,6 @@ def override(data: dict[str, Any], sets: Iterable[str]) -> None:
         keys = path.split(".")
         if not equals or not all(keys):
             raise UsageError(f"--set: {shown(item)} is not allowed; it reads key.path=value, like topology.link.loss=5%")
-        if len(keys) > DEPTH_LIMIT:
-            raise UsageError(f"--set: {shown(item)} is not allowed; a path has at most {DEPTH_LIMIT} keys")
         try:
             value = parse_yaml(text)
         except yaml.YAMLError as error:
@@ -55,6 +53,8 @@ def override(data: dict[str, Any], sets: Iterable[str]) -> None:
 
 def put(data: Any, keys: list[str], value: object, item: str) -> None:
     """Put one value where a path of keys leads, in place; `item` names it in errors."""
+    if len(keys) > DEPTH_LIMIT:
+        raise UsageError(f"--set: {shown(item)} is not allowed; a path has at most {DEPTH_LIMIT} keys")
     for key in keys[:-1]:
         data = data.setdefault(key, {}) if isinstance(data, dict) else data[_index(data, key, item)]
     last = keys[-1]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from experiments.scenario.suggestion import one_of
+from experiments.scenario.validation_errors import shown
 from experiments.sweep.spec.quantities import Value, number_of
 from protocols.errors import ConfigError
 
@@ -43,7 +44,7 @@ class Condition:
         try:
             # Quantities like 5% and 10ms are not Python; as string literals they parse.
             self._tree = ast.parse(QUANTITY.sub(r"'\1\2'", text), mode="eval").body
-        except SyntaxError as error:
+        except (SyntaxError, RecursionError, MemoryError) as error:
             raise self._wrong("it is not a comparison like receivers > 100 and loss <= 5%") from error
         self._check(self._tree)
 
@@ -55,7 +56,7 @@ class Condition:
             raise self._wrong(str(error)) from error
 
     def _wrong(self, why: str) -> ConfigError:
-        return ConfigError(f"value {self.text!r} is not allowed; {why}")
+        return ConfigError(f"value {shown(self.text)} is not allowed; {why}")
 
     def _check(self, node: ast.expr) -> None:
         if isinstance(node, (ast.Name, ast.Attribute)):
