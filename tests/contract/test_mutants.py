@@ -1,4 +1,4 @@
-"""Toys that break the contract on purpose: the suite has to notice each of them, and for the right reason."""
+"""Variants of the toy protocol that violate the contract: the suite has to detect each violation by the rule it breaks."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,7 +21,7 @@ LOSSY = randomly(0.3, 5)
 
 
 def fails_to_write(case: Case) -> None:
-    """The sink of one object fails at its first write."""
+    """Check a session in which the sink of one object fails at its first write."""
     checks.failing_sink_ends_its_object(case, "write", 0, False)
 
 
@@ -36,7 +36,7 @@ def mutant(sender: type[Sender] = ToySender, receiver: type[Machine] = ToyReceiv
 
 
 class Forgetful(ToyReceiver):
-    """Moves its deadline earlier and tells nobody."""
+    """Set an earlier deadline without calling `alarm`."""
 
     __slots__ = ()
 
@@ -45,18 +45,18 @@ class Forgetful(ToyReceiver):
 
 
 class Restless(ToySender):
-    """Wants to be woken at once, again and again."""
+    """Set a deadline that is already due after every wake-up."""
 
     __slots__ = ()
 
     def wake(self, now: float) -> None:
-        """Does its work and does not move on."""
+        """Send without advancing the deadline."""
         super().wake(now)
         self.deadline = now
 
 
 class Talkative(ToySender):
-    """Says END for ever."""
+    """Repeat END without limit."""
 
     __slots__ = ()
 
@@ -68,19 +68,19 @@ class Talkative(ToySender):
 
 
 class Touchy(ToyReceiver):
-    """Raises when it hears what it does not know."""
+    """Raise on messages of an unknown type."""
 
     __slots__ = ()
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """Only the toy's messages."""
+        """Accept only messages of the toy protocol."""
         if not message.kind.startswith(("data", "end", "nack")):
             raise ValueError(message.kind)
         super().receive(message, source, to, now)
 
 
 class Twice(ToyReceiver):
-    """Says twice that an object is there."""
+    """Report every completed object twice."""
 
     __slots__ = ()
 
@@ -90,12 +90,12 @@ class Twice(ToyReceiver):
 
 
 class Forger(ToyReceiver):
-    """Turns a byte of what it received."""
+    """Corrupt received segments."""
 
     __slots__ = ()
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """The last byte of every segment is wrong."""
+        """Replace the last byte of every segment."""
         if isinstance(message, ToyData) and message.payload is not None:
             payload = message.payload[:-1] + bytes([message.payload[-1] ^ 1])
             message = ToyData(message.sender, message.object_id, message.index, payload, message.length)
@@ -103,7 +103,7 @@ class Forger(ToyReceiver):
 
 
 class Brittle(ToyReceiver):
-    """Lets the errors of a sink pass."""
+    """Let exceptions of a sink propagate."""
 
     __slots__ = ()
 
@@ -115,7 +115,7 @@ class Brittle(ToyReceiver):
 
 
 class Silent(ToyReceiver):
-    """Drops an object whose sink fails without a word."""
+    """Drop an object whose sink fails without an event."""
 
     __slots__ = ()
 
@@ -130,12 +130,12 @@ class Silent(ToyReceiver):
 
 
 class Hasty(ToyReceiver):
-    """Acts when it is woken early."""
+    """Act on an early wake-up."""
 
     __slots__ = ()
 
     def wake(self, now: float) -> None:
-        """Everything pending is due at once."""
+        """Treat all pending deadlines as due."""
         for known in self.objects.values():
             if known.nack_at < inf:
                 known.nack_at = now
@@ -143,7 +143,7 @@ class Hasty(ToyReceiver):
 
 
 class Pushy(ToySender):
-    """Does not care that the network is full."""
+    """Continue to send when the network is full."""
 
     __slots__ = ()
 
@@ -153,16 +153,16 @@ class Pushy(ToySender):
 
 
 class Deaf(ToySender):
-    """Does not repair, and hides it."""
+    """Ignore NACKs and hide this from the counters."""
 
     __slots__ = ()
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """NACKs are not heard."""
+        """Ignore all NACKs."""
 
 
 class Partial(ToyReceiver):
-    """Commits an object that lacks segments."""
+    """Commit an object that lacks segments."""
 
     __slots__ = ()
 
@@ -171,13 +171,13 @@ class Partial(ToyReceiver):
 
 
 class Moody(ToySender):
-    """Does not say the same twice."""
+    """Differ from session to session."""
 
     __slots__ = ()
     born = 0
 
     def start(self, now: float) -> None:
-        """The second one of its kind pauses before it starts."""
+        """Pause before the start in every second instance."""
         super().start(now)
         Moody.born += 1
         self.config = replace(self.config, wait=self.config.wait * (1 + 0.01 * Moody.born))
@@ -201,12 +201,14 @@ BROKEN: list[tuple[Case, Callable[[Case], None], type[BaseException], str | None
 
 
 @pytest.mark.parametrize(("case", "check", "error", "words"), BROKEN)
-def test_the_suite_notices(case: Case, check: Callable[[Case], None], error: type[BaseException], words: str | None) -> None:
+def test_the_suite_detects_a_violation(
+    case: Case, check: Callable[[Case], None], error: type[BaseException], words: str | None
+) -> None:
     with pytest.raises(error, match=words):
         check(case)
 
 
 @pytest.mark.parametrize("world", WORLDS)
-def test_a_forgotten_alarm_is_noticed_in_every_world(world: str) -> None:
+def test_a_missing_alarm_call_is_detected_in_every_world(world: str) -> None:
     with pytest.raises(AssertionError, match="forgot an alarm"):
         checks.arrives(mutant(receiver=Forgetful), WORLDS[world], 0.3)

@@ -1,4 +1,4 @@
-"""Without the extras: what needs one says so in one line, with the command that brings it."""
+"""Without an extra, the commands and calls that need it print one line with the command that installs it."""
 
 import json
 import subprocess
@@ -28,7 +28,7 @@ sys.path.insert(0, {str(ROOT)!r})
 
 
 def python(code: str, folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Run code where no extra can be imported."""
+    """Run code in a process that cannot import any extra."""
     return subprocess.run(
         [sys.executable, "-c", code, *arguments], cwd=folder, capture_output=True, text=True, timeout=100, check=False
     )

@@ -1,4 +1,4 @@
-"""Several machines on one host: each receives its own messages, and none is woken late."""
+"""Several machines on one host: each receives its own messages and is woken on time."""
 
 from typing import cast
 
@@ -17,21 +17,21 @@ OTHER = Group("239.0.0.2:1")
 
 
 def lan() -> Network:
-    """Three hosts on a switch."""
+    """Return a network of three hosts on a switch."""
     return Network(Lan.model_validate({"receivers": 2}).build(), seed=1)
 
 
 def component_on(
     composite: CompositeMachine, name: str, script: list[tuple[float, int]], heard: list[Event]
 ) -> tuple[ComponentHost, Probe]:
-    """A probe in a component of its own that takes notes below 100 if it has no name, else the others."""
+    """Add a probe in a component: with a name it receives notes from 100 on, without one those below."""
     component = composite.component(name, lambda message: isinstance(message, Note) and (message.number < 100) == (not name))
     probe = Probe(cast(Ports, component), [(when, number, 100, GROUP, None) for when, number in script])
     component.run(probe, heard.append)
     return component, probe
 
 
-def test_each_component_receives_what_it_takes_of_groups_it_joined() -> None:
+def test_each_component_receives_its_messages_of_the_groups_it_joined() -> None:
     network = lan()
     composite = CompositeMachine(network.host("r1"))
     _, probe = component_on(composite, "", [], [])
@@ -46,7 +46,7 @@ def test_each_component_receives_what_it_takes_of_groups_it_joined() -> None:
 
     network.host("sender").call(talk)
     network.run()
-    # The first joined GROUP only, so it receives 1 by that group and by unicast.
+    # The first joined GROUP only, so it receives 1 from that group and by unicast.
     assert [number for _, number, _ in probe.heard] == [1, 1]
     assert [number for _, number, _ in other.heard] == [101, 101, 101]
     assert composite.counts() == {"heard": 5}

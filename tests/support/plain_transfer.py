@@ -1,4 +1,4 @@
-"""A file over UDP multicast without any repair: somebody else's program, as far as an emulation can tell.
+"""File transfer over UDP multicast without repairs: a foreign program for emulation tests.
 
     python plain_transfer.py send FILE
     python plain_transfer.py recv [--spoil]

@@ -1,4 +1,4 @@
-"""The made-up sweep in Spark."""
+"""The synthetic sweep, loaded into Spark."""
 
 from pathlib import Path
 from typing import Any
@@ -11,17 +11,17 @@ from tests.experiments.sweep.made_up import Rows, made_up_rows, write_made_up
 
 @pytest.fixture(scope="session")
 def rows() -> Rows:
-    """Its rows."""
+    """Return its rows."""
     return made_up_rows()
 
 
 @pytest.fixture(scope="session")
 def folder(rows: Rows, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Its folder."""
+    """Write it and return its folder."""
     return write_made_up(tmp_path_factory.mktemp("store"), rows)
 
 
 @pytest.fixture(scope="session")
 def runs(spark: Any, folder: Path) -> Runs:
-    """Its runs."""
+    """Load its runs."""
     return open_runs(spark, folder)

@@ -1,4 +1,4 @@
-"""Protocols from outside: files, modules and entry points."""
+"""External protocols from files, modules and entry points."""
 
 import json
 from importlib.metadata import EntryPoint
@@ -26,7 +26,7 @@ workload: {kind: file, size: 20kB}
 
 
 def write_protocol(folder: Path, name: str = "gossip") -> Path:
-    """A protocol of one's own."""
+    """Write a protocol module."""
     path = folder / f"{name}.py"
     path.write_text(TEMPLATE.read_text().replace("@name@", name))
     return path
@@ -34,7 +34,7 @@ def write_protocol(folder: Path, name: str = "gossip") -> Path:
 
 @pytest.fixture
 def own(tmp_path: Path) -> Path:
-    """A scenario with the protocol beside it."""
+    """Write a scenario with the protocol module beside it."""
     write_protocol(tmp_path)
     (tmp_path / "own.yaml").write_text(SCENARIO)
     return tmp_path / "own.yaml"
@@ -62,7 +62,7 @@ def test_a_file_in_the_working_directory_is_found_for_a_ready_scenario(
     assert json.loads(capsys.readouterr().out)["completed"]
 
 
-def test_the_digest_holds_the_source_and_not_the_place(own: Path, tmp_path: Path) -> None:
+def test_the_digest_depends_on_the_source_and_not_on_its_path(own: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     write_protocol(other)
@@ -74,7 +74,7 @@ def test_the_digest_holds_the_source_and_not_the_place(own: Path, tmp_path: Path
     assert load(other / "own.yaml").digest() != first
 
 
-def test_a_changed_file_is_loaded_again(own: Path) -> None:
+def test_a_changed_file_is_reloaded(own: Path) -> None:
     assert load(own).protocol.config.copies == 6
     path = own.parent / "gossip.py"
     path.write_text(path.read_text().replace('"count", 1, 100', '"count", 1, 5'))
@@ -98,7 +98,9 @@ def test_a_changed_file_is_loaded_again(own: Path) -> None:
         ({"module": "protocols.norm"}, "calls its protocol 'norm', as one of mcastlab's own is called"),
     ],
 )
-def test_what_is_wrong_is_one_line(protocol: dict[str, Any], message: str, own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_protocol_module_is_a_one_line_error(
+    protocol: dict[str, Any], message: str, own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(own.parent)
     values = {"name": "x", "topology": {"kind": "lan", "receivers": 2}, "protocol": protocol, "workload": {"size": 1}}
     with pytest.raises(ConfigError) as caught:
@@ -133,19 +135,19 @@ def test_cases_find_their_protocols(own: Path) -> None:
     assert [case.protocol.name for case in load_cases(own).values()] == ["norm", "gossip"]
 
 
-def test_protocols_of_ones_own_are_compared(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_external_protocols_can_be_compared(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = f"norm,{own.parent / 'gossip.py'}"
     options = ["--protocols", names, "--runs", "1", "--with", "gossip.copies=8"]
     assert invoke(["compare", str(own), *options, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["protocols"] == ["norm", "gossip"]
 
 
-def test_faults_are_searched_with_it(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_faults_are_searched_with_an_external_protocol(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["search", str(own), "--runs", "3"]) == 0
     assert "nothing was broken" in capsys.readouterr().out
 
 
-def test_a_sweep_names_the_source_in_its_version(own: Path) -> None:
+def test_a_sweep_includes_the_protocol_source_in_its_version(own: Path) -> None:
     path = own.parent / "sweep.yaml"
     path.write_text("name: s\nscenario: own.yaml\ncases: {six: {}, three: {protocol.copies: 3}}\n")
     plan = SweepPlan(load_sweep(path), path)
@@ -158,14 +160,14 @@ def test_a_sweep_names_the_source_in_its_version(own: Path) -> None:
     assert plan.runs(next(plan.points()), 0, 1)[0].run_id != run.run_id
 
 
-def test_a_process_that_cannot_read_the_file_uses_the_source_it_was_given(tmp_path: Path) -> None:
+def test_a_worker_that_cannot_read_the_file_uses_the_source_in_its_job(tmp_path: Path) -> None:
     path = write_protocol(tmp_path, "shipped")
     provide({str(path): path.read_bytes()})
     path.unlink()
     assert find_protocol("", str(path)).spec.name == "shipped"
 
 
-def test_installed_packages_bring_protocols_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_installed_packages_provide_protocols_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_protocol(tmp_path, "installed_one")
     monkeypatch.syspath_prepend(str(tmp_path))
     point = EntryPoint("installed_one", "installed_one:PROTOCOL", protocol_modules.GROUP)

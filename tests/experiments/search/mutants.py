@@ -1,4 +1,4 @@
-"""The toy protocol with mistakes that only show when something goes wrong: what a search has to find."""
+"""Variants of the toy protocol with bugs that occur only under faults, for the search to find."""
 
 from protocols.events import ObjectReceived
 from protocols.machine import Address, Message, Packet
@@ -11,12 +11,12 @@ LONG = 0.3
 
 
 class Amnesiac(ToyReceiver):
-    """Forgets what it has when it hears nothing for a while."""
+    """Discard received segments after a pause without messages."""
 
     __slots__ = ("heard",)
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """As always, but with holes in its memory."""
+        """Process the message as the base class; discard segments after a pause."""
         if now - getattr(self, "heard", now) > LONG:
             self.objects.clear()
         self.heard = now
@@ -24,12 +24,12 @@ class Amnesiac(ToyReceiver):
 
 
 class Liar(ToyReceiver):
-    """After a silence it tells of an object nobody sent."""
+    """Report an object that was never sent, after a pause without messages."""
 
     __slots__ = ("heard",)
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """As always, and sometimes more."""
+        """Process the message as the base class; report the object after a pause."""
         if now - getattr(self, "heard", now) > LONG:
             self.ports.notify(ObjectReceived(1, 999, 5, b""))
         self.heard = now
@@ -37,24 +37,24 @@ class Liar(ToyReceiver):
 
 
 class Nervous(ToyReceiver):
-    """Can't bear its clock to jump."""
+    """Raise if its clock jumps."""
 
     __slots__ = ("heard",)
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """As always, as long as time passes slowly."""
+        """Process the message as the base class; raise if much time has passed."""
         assert now - getattr(self, "heard", now) < 5.0, "where was I?"
         self.heard = now
         super().receive(message, source, to, now)
 
 
 class Restless(ToySender):
-    """Who is asked more than twice never ends."""
+    """Never finish after more than two NACKs."""
 
     __slots__ = ()
 
     def wake(self, now: float) -> None:
-        """As always, but after the end it says END for ever."""
+        """Wake as the base class; repeat END without limit after the end."""
         if self.current < len(self.contents):
             super().wake(now)
         if self.current == len(self.contents) and self.heard > 2:
@@ -67,12 +67,12 @@ class Restless(ToySender):
 
 
 class Careless(ToyReceiver):
-    """Takes the first bytes of a segment from the one before it when that came out of order."""
+    """Corrupt the first bytes of a segment that arrives out of order."""
 
     __slots__ = ("index",)
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """Spoils what comes after a gap."""
+        """Corrupt the segment after a gap."""
         if isinstance(message, ToyData) and message.payload is not None:
             if message.index > getattr(self, "index", -1) + 40:
                 message = ToyData(message.sender, message.object_id, message.index, b"?" * message.length, message.length)

@@ -1,4 +1,4 @@
-"""Sequential stopping and refinement: decided from rows, the same way each time."""
+"""Sequential stopping and refinement are deterministic functions of the rows."""
 
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,14 @@ LOSS = "topology.link.down.loss"
 
 
 def value(run: SweepRun) -> dict[str, float | None]:
-    """A made-up metric: noisy at high loss, with a step at 5 %."""
+    """Return a synthetic metric: noisy at high loss, with a step at 5 %."""
     loss = float(number_of(run.point.values[LOSS]))
     noise = (run.seed * 7919 % 101 / 100 - 0.5) * loss * 10
     return {"completion_time": 1.0 + noise, "overhead": 1.0 if loss < 0.05 else 9.0, "loss": None}
 
 
 def played(plan: SweepPlan, at_once: int = 10**9) -> tuple[list[SweepRun], int]:
-    """All runs of a sweep whose rows come `at_once` at a time, and how often one looked."""
+    """Return all runs of a sweep whose rows arrive in batches of `at_once`, and the number of decisions."""
     rows: dict[str, dict[str, float | None]] = {}
     for looks in range(1, 1000):
         runs = planned_runs(plan, rows)
@@ -52,12 +52,12 @@ def test_the_half_width_is_that_of_the_t_interval() -> None:
     assert half_width([1.0, 2.0, 3.0, 4.0, 5.0], 0.95) == pytest.approx(2.776445 * 1.581139 / 5**0.5, rel=1e-6)
 
 
-def test_a_point_without_any_value_is_not_replicated_on(tmp_path: Path) -> None:
+def test_a_point_without_any_value_is_not_replicated_further(tmp_path: Path) -> None:
     runs, _ = played(plan_of(tmp_path, axes={LOSS: [0.1]}, until={"metric": "loss", "width": 0.1}))
     assert len(runs) == 5
 
 
-def test_new_values_are_where_the_metric_changes(tmp_path: Path) -> None:
+def test_refinement_adds_values_where_the_metric_changes(tmp_path: Path) -> None:
     refine = {"axis": LOSS, "metric": "overhead", "rounds": 3, "points": 1}
     runs, looks = played(plan_of(tmp_path, axes={LOSS: [0, 0.02, 0.08]}, replications=2, refine=refine))
     assert list(counts(runs)) == [0, 0.02, 0.08, 0.05, 0.035, 0.0425]
@@ -66,12 +66,12 @@ def test_new_values_are_where_the_metric_changes(tmp_path: Path) -> None:
     assert looks == 5
 
 
-def test_nothing_is_added_where_nothing_changes(tmp_path: Path) -> None:
+def test_refinement_adds_nothing_where_the_metric_is_constant(tmp_path: Path) -> None:
     runs, _ = played(plan_of(tmp_path, axes={LOSS: [0, 0.02]}, refine={"axis": LOSS, "metric": "overhead"}))
     assert list(counts(runs)) == [0, 0.02]
 
 
-def test_values_between_keep_to_the_scale_and_to_whole_numbers(tmp_path: Path) -> None:
+def test_added_values_respect_the_scale_and_whole_numbers(tmp_path: Path) -> None:
     axes = {
         LOSS: [0.01, 0.09],
         "n": {"key": "topology.receivers", "from": 1, "to": 100, "steps": 2, "scale": "log", "whole": True},
@@ -81,7 +81,7 @@ def test_values_between_keep_to_the_scale_and_to_whole_numbers(tmp_path: Path) -
     assert [run.point.values["n"] for run in planned_runs(plan, rows)][4:] == [10, 10]
 
 
-def test_interruptions_do_not_change_what_is_asked_for(tmp_path: Path) -> None:
+def test_interruptions_do_not_change_the_requested_runs(tmp_path: Path) -> None:
     keys: dict[str, Any] = {
         "axes": {LOSS: [0, 0.02, 0.08]},
         "until": {"metric": "completion_time", "width": 0.1, "most": 20},

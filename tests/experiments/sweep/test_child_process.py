@@ -1,4 +1,4 @@
-"""The child that makes runs: whatever happens in it, the next run is right."""
+"""The child process that makes runs: a failure in one run does not affect the next."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -37,9 +37,7 @@ def child() -> Iterator[ChildProcess]:
         (HUNGRY, "error", "MemoryError"),
     ],
 )
-def test_a_run_that_goes_wrong_has_a_reason_and_the_next_is_right(
-    child: ChildProcess, seed: int, status: str, reason: str
-) -> None:
+def test_a_failed_run_has_a_reason_and_the_next_one_succeeds(child: ChildProcess, seed: int, status: str, reason: str) -> None:
     before = child.run(job(1))
     child._limit = 1.0 if seed == HANGS else 60.0
     failed = child.run(job(seed))
@@ -51,7 +49,7 @@ def test_a_run_that_goes_wrong_has_a_reason_and_the_next_is_right(
     assert before.result == after.result
 
 
-def test_a_run_tells_metrics_receivers_and_series(child: ChildProcess) -> None:
+def test_a_run_returns_metrics_receivers_and_series(child: ChildProcess) -> None:
     told = child.run(job(1)).result
     assert told is not None
     assert told["metrics"]["completed"] == 1.0
@@ -59,13 +57,13 @@ def test_a_run_tells_metrics_receivers_and_series(child: ChildProcess) -> None:
     assert {row["name"].split()[0] for row in told["series"]} >= {"packets_sent", "receivers_complete"}
 
 
-def test_captures_are_in_a_folder_of_the_run(child: ChildProcess, tmp_path: Path) -> None:
+def test_captures_are_in_the_folder_of_the_run(child: ChildProcess, tmp_path: Path) -> None:
     assert child.run(job(1) | {"captures": ("s1-r1",), "folder": str(tmp_path / "run")}).status == "ok"
     assert (tmp_path / "run" / "s1-r1.pcapng").stat().st_size > 1000
 
 
 @pytest.mark.emu
-def test_an_emulation_is_made_like_a_simulation(child: ChildProcess) -> None:
+def test_an_emulation_is_run_like_a_simulation(child: ChildProcess) -> None:
     outcome = child.run(job(1) | {"backend": "emu", "series": None})
     assert (outcome.status, outcome.error) == ("ok", None)
     assert outcome.result is not None
@@ -92,7 +90,7 @@ def wanted(seeds: Sequence[int]) -> Iterator[Any]:
     return iter(pa.Table.from_pylist(todo, TODO_SCHEMA).to_batches())
 
 
-def test_the_first_row_of_a_task_is_given_back_before_the_other_runs_are_made() -> None:
+def test_the_first_row_of_a_task_is_yielded_before_its_other_runs() -> None:
     made = TASK(wanted([1, 2, 7]))
     first = next(made)
     assert [row["run_id"] for row in first.to_pylist()] == ["run1"]
@@ -102,7 +100,7 @@ def test_the_first_row_of_a_task_is_given_back_before_the_other_runs_are_made() 
     assert all(row["started"] >= before for row in rows)
 
 
-def test_a_task_gives_a_row_for_each_of_its_runs_whatever_becomes_of_them() -> None:
+def test_a_task_yields_a_row_for_each_run_even_if_it_fails() -> None:
     made = list(TASK(wanted([1, ERROR, SEGFAULT, 7])))
     rows = [row for batch in made for row in batch.to_pylist()]
     assert made[0].schema == runs_schema({"x": "double"})

@@ -1,4 +1,4 @@
-"""Sweeps on clusters, and sweeps that are killed: the same rows as on one machine without trouble."""
+"""Sweeps on clusters, and sweeps that are killed, give the same rows as an undisturbed sweep on one machine."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def sweep(path: Path, out: Path, *more: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def quiet(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    """The sweep file, and the rows when nothing disturbs."""
+    """Return the sweep file, and the rows of an undisturbed sweep."""
     need_spark()
     folder = tmp_path_factory.mktemp("quiet")
     path = write_sweep(folder, **KEYS)
@@ -64,7 +64,7 @@ def test_a_cluster_of_processes_gives_the_same_rows(quiet: tuple[Path, list[str]
 
 @contextmanager
 def standalone(log: Path) -> Iterator[str]:
-    """A master with two workers on loopback; its address."""
+    """Start a master with two workers on loopback; yields its address."""
     import pyspark
 
     spark_class = Path(pyspark.__file__).parent / "bin" / "spark-class"
@@ -100,7 +100,7 @@ def test_a_standalone_cluster_gives_the_same_rows(quiet: tuple[Path, list[str]],
 
 
 def victim(kind: str, driver: int) -> int:
-    """The process to kill; 0 when it is not there."""
+    """Return the process to kill; 0 if there is none."""
     if kind == "driver":
         return driver
     found = below(driver)
@@ -111,7 +111,7 @@ def victim(kind: str, driver: int) -> int:
     return workers[0] if workers else 0
 
 
-def test_killed_at_random_times_and_resumed_it_comes_to_the_same_rows(quiet: tuple[Path, list[str]], tmp_path: Path) -> None:
+def test_a_sweep_killed_at_random_times_and_resumed_gives_the_same_rows(quiet: tuple[Path, list[str]], tmp_path: Path) -> None:
     path, rows = quiet
     out, dice = tmp_path / "out", random.Random(os.environ.get("MCASTLAB_KILLS", "1"))
     kills = [("driver", 9), ("java", 9), ("worker", 9), ("driver", signal.SIGINT), ("driver", 9), ("java", 9)]
@@ -124,7 +124,7 @@ def test_killed_at_random_times_and_resumed_it_comes_to_the_same_rows(quiet: tup
             time.sleep(0.05)
         time.sleep(dice.random() * 0.5)
         family = below(process.pid)
-        # Gone by itself in the meantime is as good.
+        # The process may have ended by itself in the meantime.
         with suppress(ProcessLookupError):
             os.kill(victim(kind, process.pid) or process.pid, number)
         _, stderr = process.communicate()
@@ -151,7 +151,7 @@ def count(path: Path) -> int:
     return found
 
 
-def test_the_packages_sent_to_workers_are_complete(tmp_path: Path) -> None:
+def test_the_packages_sent_to_workers_are_sufficient(tmp_path: Path) -> None:
     from experiments.sweep.run.deployment import archive
 
     path = archive(tmp_path)

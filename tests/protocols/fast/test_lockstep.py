@@ -1,4 +1,4 @@
-"""A lockstep group has on its machines the effect that messages have on plain machines, with fewer calls."""
+"""A lockstep group changes its machines exactly as messages change plain machines, with fewer calls."""
 
 from collections.abc import Sequence
 from math import inf
@@ -23,7 +23,7 @@ COUNT, PACKETS = 6, 150
 
 
 class Side:
-    """Receivers of these classes, in one lockstep group or apart."""
+    """Receivers of these classes, in one lockstep group or separate."""
 
     def __init__(self, kinds: Sequence[type[NormReceiver]], together: bool) -> None:
         self.ports = [Recorder(seed) for seed in range(COUNT)]
@@ -34,14 +34,14 @@ class Side:
             machine.start(0.0)
 
     def tell(self, message: Message, source: Address, now: float, out: Sequence[int]) -> None:
-        """Deliver the message to all but those at `out`."""
+        """Deliver the message to all machines except those with an index in `lost_by`."""
         if self.lockstep is not None:
             self.lockstep.tell(message, source, GROUP, now, out)
         else:
             fan_out([self.machines[n] for n in range(COUNT) if n not in out], message, source, GROUP, now)
 
     def wake(self, now: float) -> list[tuple[int, Message]]:
-        """Wake the machines that are due; (place, message) of what all have sent since the last time."""
+        """Wake the machines that are due; return (index, message) of everything sent since the last call."""
         for machine in self.machines:
             if machine.deadline <= now:
                 if isinstance(machine, FastMachine):
@@ -53,7 +53,7 @@ class Side:
         return said
 
     def state(self) -> list[Any]:
-        """What can be seen from outside."""
+        """Return the observable state of all machines."""
         return [(m.deadline, m.counts(), p.events, len(p.offers)) for m, p in zip(self.machines, self.ports, strict=True)]
 
 
@@ -62,7 +62,7 @@ MIXED = [NormReceiver, *FAST[1:4], NormReceiver, FastNormReceiver]
 
 
 def play(seed: int, loss: float) -> list[Side]:
-    """Run a session with the same losses at every side; NACKs reach the sender and all others. The last side is plain."""
+    """Run a session with equal losses on every side, with NACKs delivered to all; the last side has plain machines."""
     dice = Rng(key_of(seed, "crowd"))
     sides = [Side(FAST, True), Side(MIXED, True), Side(FAST, False), Side(PLAIN, False)]
     ports = Recorder()
@@ -87,14 +87,14 @@ def play(seed: int, loss: float) -> list[Side]:
             for side in sides:
                 side.tell(message, f"r{place}", now, out)
         if dice.uniform() < 0.05:
-            # To ask for the counters takes a machine out of the group, without an effect on anything else.
+            # Reading the counters takes a machine out of the group, without another effect.
             assert len({str(side.machines[1].counts()) for side in sides}) == 1
     return sides
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.integers(0, 2**32), st.sampled_from([0.0, 0.02, 0.1, 0.4]))
-def test_a_group_leaves_its_machines_as_plain_machines_are(seed: int, loss: float) -> None:
+def test_a_lockstep_group_leaves_its_machines_in_the_state_of_plain_machines(seed: int, loss: float) -> None:
     *fast, plain = play(seed, loss)
     for side in fast:
         assert side.state() == plain.state()
@@ -104,10 +104,10 @@ def test_machines_in_lockstep_are_not_called() -> None:
     called = []
 
     class Counting(FastNormReceiver):
-        """Notes that it was called."""
+        """Receiver that counts its calls."""
 
         def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-            """Note it."""
+            """Count the call."""
             called.append(message.kind)
             super().receive(message, source, to, now)
 
@@ -120,7 +120,7 @@ def test_machines_in_lockstep_are_not_called() -> None:
         sender.wake(sender.deadline)
     for number, packet in enumerate(ports.packets):
         lockstep.tell(packet.message, "sender", GROUP, 0.01 * number, ())
-    # The probe and the first symbol, and those that still have to answer the probe at every block.
+    # The probe and the first symbol, and machines whose answer to the probe is pending at every block.
     assert called.count("cc") == 50
     assert called.count("data") < 0.2 * 50 * 40
 

@@ -1,4 +1,4 @@
-"""What a NORM receiver counts, and what it makes of messages without sense."""
+"""Counters of a NORM receiver, and its handling of inconsistent messages."""
 
 import pytest
 
@@ -11,7 +11,7 @@ LONG = 2400
 """Bytes of three blocks."""
 
 
-# -- messages without sense --------------------------------------------------------------------------------------------
+# -- inconsistent messages ---------------------------------------------------------------------------------------------
 
 
 def crooked(voice: Voice, **changes: object) -> object:
@@ -47,14 +47,14 @@ def test_symbols_that_do_not_fit_their_object_are_ignored_and_counted(changes: d
     assert listener.content() == voice.content
 
 
-def test_content_of_which_the_coding_is_unknown_is_ignored() -> None:
+def test_content_with_unknown_coding_is_ignored() -> None:
     listener, voice = Listener(), Voice(pattern(800))
     listener.hear(crooked(voice, fti=None, block=0))  # type: ignore[arg-type]
     assert listener.machine.counts()["ignored"] == 1
     assert not listener.host.offers
 
 
-def test_coding_told_by_information_only_is_enough() -> None:
+def test_an_fti_in_norm_info_is_sufficient() -> None:
     listener, voice = Listener(), Voice(pattern(LONG), info=b"name")
     listener.hear(voice.info())
     for message in voice.whole():
@@ -64,7 +64,7 @@ def test_coding_told_by_information_only_is_enough() -> None:
 
 
 @pytest.mark.parametrize(("block", "symbol"), [(99, 3), (0xFFFFFF, 0xFF), (0, 200)])
-def test_a_flush_beyond_the_object_does_no_harm(block: int, symbol: int) -> None:
+def test_a_flush_beyond_the_end_of_the_object_is_harmless(block: int, symbol: int) -> None:
     listener, voice = Listener(), Voice(pattern(LONG))
     listener.hear(*voice.block(0))
     listener.hear(Flush(voice.origin, voice.sequence, 5, 0, block, symbol))
@@ -76,7 +76,7 @@ def test_a_flush_beyond_the_object_does_no_harm(block: int, symbol: int) -> None
     assert listener.content() == voice.content
 
 
-def test_streams_and_other_commands_are_left_alone() -> None:
+def test_streams_and_unknown_commands_are_ignored() -> None:
     listener, voice = Listener(), Voice(pattern(800))
     stream = voice.data(0, 0)
     stream.flags = 32
@@ -86,7 +86,7 @@ def test_streams_and_other_commands_are_left_alone() -> None:
     assert not listener.nacks
 
 
-def test_an_object_is_a_file_only_when_its_flag_says_so() -> None:
+def test_an_object_is_a_file_only_if_its_flag_is_set() -> None:
     listener, voice = Listener(), Voice(pattern(800))
     message = voice.data(0, 0)
     message.flags &= ~(FLAG_FILE | FLAG_INFO)
@@ -97,7 +97,7 @@ def test_an_object_is_a_file_only_when_its_flag_says_so() -> None:
 # -- counters ----------------------------------------------------------------------------------------------------------
 
 
-def test_loss_is_counted_by_sequence_numbers_from_the_first_message_on() -> None:
+def test_losses_are_counted_by_sequence_numbers_from_the_first_message() -> None:
     listener, voice = Listener(), Voice(pattern(LONG), sequence=0xFFFA)
     messages = voice.whole()
     listener.hear(*messages[:4], *messages[7:])
@@ -105,7 +105,7 @@ def test_loss_is_counted_by_sequence_numbers_from_the_first_message_on() -> None
     assert (counts["data_received"], counts["data_lost"]) == (21, 3)
 
 
-def test_a_message_that_was_only_late_is_not_lost() -> None:
+def test_a_reordered_message_is_not_counted_as_lost() -> None:
     listener, voice = Listener(), Voice(pattern(LONG))
     messages = voice.whole()
     listener.hear(*messages[:4], *messages[5:], messages[4])

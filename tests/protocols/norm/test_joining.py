@@ -1,4 +1,4 @@
-"""Where a NORM receiver joins a sender, how it keeps several apart, and when it takes one for silent."""
+"""A NORM receiver's start of reception, its separation of senders, and its inactivity timeout."""
 
 from math import inf
 
@@ -16,7 +16,7 @@ LATE = 100
 """A sequence number of a sender that began long ago."""
 
 
-def test_it_joins_the_group_and_says_nothing_unasked() -> None:
+def test_a_receiver_joins_the_group_and_sends_nothing_unsolicited() -> None:
     listener = Listener()
     assert listener.host.groups == [GROUP]
     listener.until(1000.0)
@@ -27,13 +27,13 @@ def test_it_joins_the_group_and_says_nothing_unasked() -> None:
 # -- joining -----------------------------------------------------------------------------------------------------------
 
 
-def test_it_joins_at_the_beginning_of_an_object() -> None:
+def test_a_receiver_synchronises_at_the_start_of_an_object() -> None:
     listener, voice = Listener(), Voice(pattern(LONG), sequence=LATE)
     listener.hear(*voice.whole(17))
     assert listener.received() == [17]
 
 
-def test_in_the_middle_of_an_object_it_waits_for_the_next() -> None:
+def test_in_the_middle_of_an_object_a_receiver_waits_for_the_next() -> None:
     listener, voice = Listener(), Voice(pattern(LONG), sequence=LATE)
     listener.hear(*voice.whole(17)[8:], voice.flush(17))
     listener.until(5.0)
@@ -44,14 +44,14 @@ def test_in_the_middle_of_an_object_it_waits_for_the_next() -> None:
     assert not listener.aborted()
 
 
-def test_later_in_the_first_block_it_joins_and_asks_for_the_start() -> None:
+def test_later_in_the_first_block_a_receiver_synchronises_and_requests_the_start() -> None:
     listener, voice = Listener(), Voice(pattern(LONG), sequence=LATE)
     listener.hear(*voice.whole(17)[3:])
     listener.at_expiry()
     assert symbols(listener.demands()[0], 17, 0) == [8, 9, 10]
 
 
-def test_it_joins_at_information() -> None:
+def test_a_receiver_synchronises_at_norm_info() -> None:
     listener, voice = Listener(), Voice(pattern(LONG), info=b"name", sequence=LATE)
     listener.hear(voice.info(17))
     voice.block(0, 17)
@@ -60,7 +60,7 @@ def test_it_joins_at_information() -> None:
     assert listener.demands()[0].blocks == ((17, 0, 0),)
 
 
-def test_it_does_not_join_at_a_repair() -> None:
+def test_a_receiver_does_not_synchronise_at_a_repair() -> None:
     listener, voice = Listener(), Voice(pattern(LONG), info=b"name", sequence=LATE)
     listener.hear(voice.info(16, FLAG_REPAIR), voice.data(0, 3, 16, FLAG_REPAIR), voice.flush(16))
     listener.until(5.0)
@@ -70,7 +70,7 @@ def test_it_does_not_join_at_a_repair() -> None:
     assert listener.received() == [17]
 
 
-def test_what_lies_before_the_object_it_joined_at_is_of_no_interest() -> None:
+def test_objects_before_the_first_synchronised_one_are_ignored() -> None:
     listener, voice = Listener(), Voice(pattern(800), sequence=LATE)
     listener.hear(*voice.whole(17))
     listener.hear(*(voice.data(0, symbol, 16, FLAG_REPAIR) for symbol in range(8)))
@@ -79,7 +79,7 @@ def test_what_lies_before_the_object_it_joined_at_is_of_no_interest() -> None:
     assert not listener.nacks
 
 
-def test_with_a_sender_that_has_just_begun_it_joins_at_the_very_first_object() -> None:
+def test_with_a_sender_that_just_started_a_receiver_synchronises_at_the_first_object() -> None:
     listener, voice = Listener(), Voice(pattern(800))
     voice.whole(0)
     voice.block(0, 1)
@@ -89,7 +89,7 @@ def test_with_a_sender_that_has_just_begun_it_joins_at_the_very_first_object() -
 
 
 @pytest.mark.parametrize(("fec", "parity"), [(0, 0), (5, 4), (129, 4)])
-def test_a_request_names_the_senders_code_before_any_content_came(fec: int, parity: int) -> None:
+def test_a_request_before_any_content_uses_the_senders_fec_id(fec: int, parity: int) -> None:
     listener, voice = Listener(), Voice(pattern(800), fec=fec, parity=parity)
     voice.whole(0)
     listener.hear(voice.flush(0))
@@ -98,7 +98,7 @@ def test_a_request_names_the_senders_code_before_any_content_came(fec: int, pari
 
 
 @pytest.mark.parametrize("sequence", [LATE, 0x10000 - 3])
-def test_a_flush_of_a_sender_that_began_long_ago_is_no_reason_to_join(sequence: int) -> None:
+def test_a_flush_of_a_sender_that_started_long_ago_does_not_synchronise(sequence: int) -> None:
     listener, voice = Listener(), Voice(pattern(800), sequence=sequence)
     listener.hear(voice.flush(1))
     listener.until(5.0)
@@ -106,7 +106,7 @@ def test_a_flush_of_a_sender_that_began_long_ago_is_no_reason_to_join(sequence: 
 
 
 @pytest.mark.parametrize("sequence", [LATE, 0x10000 - 3])
-def test_a_first_object_of_one_block_is_asked_for_although_only_its_flush_came(sequence: int) -> None:
+def test_a_first_object_of_one_block_is_requested_if_only_its_flush_arrived(sequence: int) -> None:
     listener, voice = Listener(), Voice(pattern(800), sequence=sequence)
     listener.hear(voice.flush(0))
     listener.until(5.0)
@@ -116,7 +116,7 @@ def test_a_first_object_of_one_block_is_asked_for_although_only_its_flush_came(s
 # -- activity ----------------------------------------------------------------------------------------------------------
 
 
-def test_after_twenty_silent_periods_a_sender_is_reported_silent_once() -> None:
+def test_after_twenty_inactive_periods_a_sender_is_reported_silent_once() -> None:
     listener, voice = Listener(), Voice(pattern(800))
     listener.hear(*voice.whole())
     listener.until(19.9)
@@ -126,7 +126,7 @@ def test_after_twenty_silent_periods_a_sender_is_reported_silent_once() -> None:
     assert listener.machine.deadline == inf
 
 
-def test_the_period_grows_with_round_trip_and_robustness() -> None:
+def test_the_inactivity_period_grows_with_grtt_and_robustness() -> None:
     listener, voice = Listener(robust=20), Voice(pattern(800), grtt=0.5)
     listener.hear(*voice.whole())
     listener.until(20 * 2 * 20 * 0.5 - 1.0)
@@ -135,7 +135,7 @@ def test_the_period_grows_with_round_trip_and_robustness() -> None:
     assert listener.told(SenderSilent)
 
 
-def test_any_message_of_the_sender_is_a_sign_of_life() -> None:
+def test_any_message_of_the_sender_resets_the_inactivity_timer() -> None:
     listener, voice = Listener(), Voice(pattern(800))
     listener.hear(*voice.whole())
     for i in range(1, 10):
@@ -144,7 +144,7 @@ def test_any_message_of_the_sender_is_a_sign_of_life() -> None:
     assert not listener.told(SenderSilent)
 
 
-def test_a_sender_that_speaks_again_after_silence_can_fall_silent_again() -> None:
+def test_a_sender_that_resumes_can_be_reported_silent_again() -> None:
     listener, voice = Listener(), Voice(pattern(800))
     listener.hear(*voice.whole())
     listener.until(100.0)
@@ -154,7 +154,7 @@ def test_a_sender_that_speaks_again_after_silence_can_fall_silent_again() -> Non
     assert listener.told(SenderSilent) == [SenderSilent(1)] * 2
 
 
-def test_a_silent_sender_is_asked_again_and_again_for_what_is_missing() -> None:
+def test_nacks_to_a_silent_sender_are_repeated_until_it_is_reported() -> None:
     listener, voice = Listener(), Voice(pattern(LONG))
     listener.hear(*voice.block(0, without=(1,)))
     listener.until(15.5)
@@ -179,7 +179,7 @@ def test_senders_are_kept_apart() -> None:
     assert listener.content(0, 2) == two.content
 
 
-def test_each_sender_is_asked_for_what_it_sent() -> None:
+def test_nacks_name_the_sender_of_the_missing_content() -> None:
     listener = Listener()
     one, two = Voice(pattern(LONG), node=1), Voice(pattern(LONG), node=2, instance=4)
     listener.hear(*one.block(0, without=(1,)), *one.block(1))
@@ -192,7 +192,7 @@ def test_each_sender_is_asked_for_what_it_sent() -> None:
     assert found == {1: (1, [8]), 2: (4, [8, 9])}
 
 
-def test_messages_with_the_own_node_id_are_not_heard() -> None:
+def test_messages_with_the_receivers_own_node_id_are_ignored() -> None:
     listener = Listener(node=1)
     listener.hear(*Voice(pattern(800), node=1).whole())
     assert not listener.host.events

@@ -1,4 +1,4 @@
-"""What NORM tells people who look at a run: which message it is, and how the NACK process decides."""
+"""Trace output of NORM: short descriptions of messages, and decisions of the NACK process."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ from tests.protocols.norm.scenes import Listener, Talker, Voice, items, ranges
 
 
 def voice() -> Voice:
-    """Of a sender of four blocks of eight symbols."""
+    """Return the messages of a sender of four blocks of eight symbols."""
     return Voice(pattern(3200), info=b"name")
 
 
 def nack(*requests: Request) -> Nack:
-    """Of another receiver, for the sender of `Voice`."""
+    """Return a NACK of another receiver to the sender of `MessageBuilder`."""
     return Nack(77, 0, 1, 1, 0, 0, requests)
 
 
@@ -35,11 +35,11 @@ def nack(*requests: Request) -> Nack:
         (nack(items((4,), level=LEVEL_INFO)), "info 4"),
     ],
 )
-def test_messages_say_briefly_which_they_are(message: Message, brief: str) -> None:
+def test_messages_have_short_descriptions(message: Message, brief: str) -> None:
     assert message.brief == brief
 
 
-def test_repairs_say_that_they_are() -> None:
+def test_repairs_are_described_as_repairs() -> None:
     sender = voice()
     assert sender.data(0, 1, flags=sender.flags | FLAG_REPAIR).repair
     assert not sender.data(0, 1).repair
@@ -48,7 +48,7 @@ def test_repairs_say_that_they_are() -> None:
 
 
 def listening() -> tuple[Listener, list[tuple[str, Any]]]:
-    """A receiver that is watched and lacks a symbol, and what it decided so far."""
+    """Return a traced receiver that lacks a symbol, and its decisions so far."""
     listener, sender = Listener(), voice()
     seen: list[tuple[str, Any]] = []
     listener.host.trace = lambda name, detail: seen.append((name, detail))
@@ -56,7 +56,7 @@ def listening() -> tuple[Listener, list[tuple[str, Any]]]:
     return listener, seen
 
 
-def test_a_back_off_that_ends_in_a_request_is_told() -> None:
+def test_a_back_off_that_ends_with_a_request_is_traced() -> None:
     listener, seen = listening()
     assert [name for name, _ in seen] == ["nack_backoff"]
     expiry = listener.at_expiry()
@@ -66,14 +66,14 @@ def test_a_back_off_that_ends_in_a_request_is_told() -> None:
     assert len(listener.nacks) == 1
 
 
-def test_a_back_off_that_others_make_needless_is_told() -> None:
+def test_a_suppressed_back_off_is_traced() -> None:
     listener, seen = listening()
     listener.hear(nack(items((0, 0, 8))))
     assert [name for name, _ in seen] == ["nack_backoff", "nack_suppressed"]
     assert seen[1][1] == {"due": seen[0][1]["until"]}
 
 
-def test_a_sender_tells_how_long_it_gathers_requests() -> None:
+def test_a_sender_traces_the_time_it_aggregates_requests() -> None:
     talker = Talker()
     seen: list[tuple[str, Any]] = []
     talker.host.trace = lambda name, detail: seen.append((name, detail))

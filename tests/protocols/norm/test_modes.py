@@ -1,4 +1,4 @@
-"""The same session with content as bytes through the codec, with bytes as objects, and with content only accounted for."""
+"""One session with encoded messages, with message objects, and with content that has sizes but no bytes."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from tests.protocols.norm.scenes import GROUP, Listener, Talker, quick
 
 @dataclass(frozen=True)
 class Plan:
-    """One session."""
+    """Parameters of one session."""
 
     parameters: dict[str, Any]
     sizes: tuple[int, ...]
@@ -34,7 +34,7 @@ class Plan:
 
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
-    """Sessions over all parameters that change what is said."""
+    """Draw sessions over all parameters that change messages."""
     block = draw(st.sampled_from([1, 3, 8, 30]))
     fec = draw(st.sampled_from([0, 5, 129]))
     parity = draw(st.sampled_from([0, 1, 2, 6])) if fec else 0
@@ -61,7 +61,7 @@ Story = tuple[list[list[tuple[float, str]]], list[dict[str, int]]]
 
 
 def play(plan: Plan, *, wire: bool, counted: bool) -> tuple[Story, Bench]:
-    """(what everybody said, heard and counted; the bench)."""
+    """Run the session and return (all messages, events and counters; the bench)."""
     names = ["sender", *(f"r{i}" for i in range(len(plan.joins)))]
     bench = Bench(names, drop=randomly(plan.loss, plan.seed), codec=NormCodec() if wire else None)
     config = quick(**plan.parameters)
@@ -86,7 +86,7 @@ def play(plan: Plan, *, wire: bool, counted: bool) -> tuple[Story, Bench]:
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(plan=plans())
-def test_bytes_objects_and_accounted_content_tell_the_same_story(plan: Plan) -> None:
+def test_encoded_messages_message_objects_and_counted_content_give_equal_sessions(plan: Plan) -> None:
     story, bench = play(plan, wire=True, counted=False)
     assert play(plan, wire=False, counted=False)[0] == story
     assert play(plan, wire=False, counted=True)[0] == story
@@ -94,7 +94,7 @@ def test_bytes_objects_and_accounted_content_tell_the_same_story(plan: Plan) -> 
 
 
 def check_ends(plan: Plan, bench: Bench) -> None:
-    """The sender ended; what a receiver knows of was delivered equal and once, or reported lost, or its sender is silent."""
+    """Check that the sender ended, and that every known object was delivered once, aborted, or left by a silent sender."""
     assert any(isinstance(event, FlushCompleted) for event in bench["sender"].events)
     for host in list(bench.hosts.values())[1:]:
         ended = Counter(event.object_id for event in host.events if isinstance(event, (ObjectReceived, ObjectAborted)))
@@ -110,7 +110,7 @@ def check_ends(plan: Plan, bench: Bench) -> None:
 
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(plan=plans())
-def test_with_enough_announcements_everybody_who_was_there_gets_everything(plan: Plan) -> None:
+def test_with_enough_flushes_every_receiver_present_gets_everything(plan: Plan) -> None:
     parameters = {**plan.parameters, "robust": 40, "cache_max": 8, "cache_min": 8}
     joins = tuple(0.0 for _ in plan.joins)
     _, bench = play(replace(plan, parameters=parameters, joins=joins, loss=plan.loss / 2), wire=False, counted=True)
@@ -120,7 +120,7 @@ def test_with_enough_announcements_everybody_who_was_there_gets_everything(plan:
 
 
 def heard(talkers: list[Talker], drop: int) -> Listener:
-    """A receiver of what the talkers said one after the other, without every `drop`-th message."""
+    """Return a receiver of all messages of these senders in sequence, except every `drop`-th."""
     listener = Listener()
     for talker in talkers:
         start = listener.now
@@ -132,7 +132,7 @@ def heard(talkers: list[Talker], drop: int) -> Listener:
 
 
 def restarted(counted: bool) -> list[Talker]:
-    """A sender that is stopped in the middle, and begins anew as another instance."""
+    """Return a sender that is stopped in the middle, and its next instance that starts again."""
     first, second = Talker(), Talker(instance=8)
     for talker in (first, second):
         talker.submit(1500, 2400, counted=counted)
@@ -141,7 +141,7 @@ def restarted(counted: bool) -> list[Talker]:
     return [first, second]
 
 
-def test_a_restart_tells_the_same_story_with_accounted_content() -> None:
+def test_a_restart_gives_the_same_session_with_counted_content() -> None:
     for drop in (3, 7, 10**9):
         stories = [heard(restarted(counted), drop).host.transcript for counted in (False, True)]
         assert stories[0] == stories[1]

@@ -1,4 +1,4 @@
-"""A receiver's answers to GRTT probes."""
+"""A receiver's responses to GRTT probes."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def scene(**settings: object) -> tuple[Listener, Voice]:
     return listener, voice
 
 
-def test_a_probe_is_answered_within_the_back_off_with_the_time_on_the_senders_clock() -> None:
+def test_a_probe_is_answered_within_the_back_off_with_the_adjusted_sender_time() -> None:
     listener, voice = scene()
     listener.hear(voice.probe(3, 999_000), now=0.5)
     when = listener.at_expiry()
@@ -26,7 +26,7 @@ def test_a_probe_is_answered_within_the_back_off_with_the_time_on_the_senders_cl
     assert ack.response_usec < 1_000_000
 
 
-def test_answers_spread_over_four_round_trips_even_without_back_off() -> None:
+def test_responses_spread_over_four_grtt_even_without_back_off() -> None:
     waits = []
     for seed in range(20):
         listener, voice = Listener(seed=seed), Voice(pattern(2400), backoff=0)
@@ -36,14 +36,14 @@ def test_answers_spread_over_four_round_trips_even_without_back_off() -> None:
     assert len(set(waits)) == 20
 
 
-def test_a_passive_probe_is_only_noted() -> None:
+def test_a_passive_probe_is_only_recorded() -> None:
     listener, voice = scene()
     listener.hear(voice.probe(active=False))
     listener.until(0.9)
     assert not listener.said
 
 
-def test_the_answer_of_another_is_enough() -> None:
+def test_a_response_of_another_receiver_suppresses_its_own() -> None:
     listener, voice = scene()
     listener.hear(voice.probe())
     listener.hear(Ack(77, 0, 1, 1, 1, 0, 1, 500), source="other")
@@ -52,7 +52,7 @@ def test_the_answer_of_another_is_enough() -> None:
 
 
 @pytest.mark.parametrize("other", [Ack(77, 0, 2, 1, 1, 0, 1, 500), Ack(77, 0, 1, 9, 1, 0, 1, 500), Nack(77, 0, 1, 1, 0, 0, ())])
-def test_what_another_says_to_another_or_without_an_answer_is_not(other: Ack | Nack) -> None:
+def test_messages_of_others_without_a_response_to_this_sender_do_not_suppress(other: Ack | Nack) -> None:
     listener, voice = scene()
     listener.hear(voice.probe())
     listener.hear(other, source="other")
@@ -60,7 +60,7 @@ def test_what_another_says_to_another_or_without_an_answer_is_not(other: Ack | N
     assert len(listener.acks) == 1
 
 
-def test_a_nack_carries_the_answer() -> None:
+def test_a_nack_carries_the_response() -> None:
     listener, voice = Listener(), Voice(pattern(2400))
     listener.hear(voice.probe(2, 0))
     listener.hear(*voice.block(0, without=(1,)), voice.data(1, 0))
@@ -68,11 +68,11 @@ def test_a_nack_carries_the_answer() -> None:
     (nack,) = listener.nacks
     when = next(when for when, message in listener.said if message is nack)
     assert nack.response_sec + nack.response_usec * 1e-6 == pytest.approx(2.0 + when, abs=2e-6)
-    # Whichever came first, the answer is not given twice.
+    # The response is sent only once, whichever message comes first.
     assert len(listener.acks) == (listener.said[0][1] is not nack)
 
 
-def test_after_an_answer_the_next_probe_is_left_to_others_for_a_while() -> None:
+def test_after_a_response_the_receiver_skips_probes_for_some_time() -> None:
     listener, voice = scene()
     listener.hear(voice.probe(), now=0.1)
     answered = listener.at_expiry()
@@ -84,7 +84,7 @@ def test_after_an_answer_the_next_probe_is_left_to_others_for_a_while() -> None:
     assert len(listener.acks) == 2
 
 
-def test_a_second_probe_before_the_answer_gets_one_answer_with_the_newer_time() -> None:
+def test_a_second_probe_before_the_response_gets_one_response_with_the_newer_time() -> None:
     listener, voice = scene()
     listener.hear(voice.probe(1, 0), now=0.1)
     due = listener.machine.deadline
@@ -94,21 +94,21 @@ def test_a_second_probe_before_the_answer_gets_one_answer_with_the_newer_time() 
     assert [ack.response_sec for ack in listener.acks] == [50]
 
 
-def test_before_any_content_a_probe_is_answered_too() -> None:
+def test_a_probe_before_any_content_is_answered() -> None:
     listener, voice = Listener(), Voice(pattern(2400))
     listener.hear(voice.probe())
     listener.until(0.9)
     assert len(listener.acks) == 1
 
 
-def test_a_nack_before_any_probe_answers_nothing_and_suppresses_no_answer() -> None:
+def test_a_nack_before_any_probe_carries_no_response_and_suppresses_none() -> None:
     listener, voice = scene()
     listener.hear(voice.probe())
     listener.hear(Nack(77, 0, 1, 1, 0, 0, (items((0, 0, 8)),)), source="other")
     assert listener.machine.deadline < 1.0
 
 
-def test_a_clock_that_runs_over_its_32_bits_begins_again() -> None:
+def test_a_clock_that_exceeds_32_bits_wraps() -> None:
     listener, voice = scene()
     listener.hear(voice.probe(0xFFFFFFFF, 999_999), now=0.1)
     listener.at_expiry()
@@ -116,7 +116,7 @@ def test_a_clock_that_runs_over_its_32_bits_begins_again() -> None:
     assert ack.response_sec == 0
 
 
-def test_a_probe_of_an_earlier_start_of_the_sender_is_not_answered() -> None:
+def test_a_probe_of_an_earlier_instance_is_not_answered() -> None:
     listener, voice = scene()
     listener.hear(voice.probe(5000, 0))
     listener.hear(*Voice(pattern(2400), instance=2).whole())

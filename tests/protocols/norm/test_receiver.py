@@ -1,4 +1,4 @@
-"""The NORM receiver: what it delivers, and what it gives up."""
+"""The NORM receiver: delivered content, and aborted objects."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def test_an_object_without_losses_is_delivered_at_its_last_symbol(size: int, inf
     assert not listener.said
 
 
-def test_the_first_message_of_an_object_opens_it_and_information_is_told_at_once() -> None:
+def test_the_first_message_of_an_object_opens_it_and_norm_info_is_reported_at_once() -> None:
     listener, voice = Listener(), Voice(pattern(LONG), info=b"a name")
     listener.hear(voice.info())
     assert listener.told(SenderHeard) == [SenderHeard(1)]
@@ -45,7 +45,7 @@ def test_the_first_message_of_an_object_opens_it_and_information_is_told_at_once
     assert listener.host.offers == [Offer(1, 0, LONG, True)]
 
 
-def test_an_empty_object_is_its_information() -> None:
+def test_an_empty_object_consists_of_its_norm_info() -> None:
     listener, voice = Listener(), Voice(b"", info=b"just a name")
     listener.hear(voice.info())
     assert listener.received() == [0]
@@ -55,7 +55,7 @@ def test_an_empty_object_is_its_information() -> None:
 
 
 @pytest.mark.parametrize("fec", [0, 5, 129])
-def test_of_an_object_whose_flush_says_it_is_empty_only_the_information_is_asked_for(fec: int) -> None:
+def test_of_an_object_that_its_flush_marks_empty_only_norm_info_is_requested(fec: int) -> None:
     listener, voice = Listener(), Voice(b"", info=b"just a name", fec=fec, parity=0)
     voice.info()
     listener.hear(Flush(voice.origin, 1, fec, 0, *EMPTY_OBJECT[fec]))
@@ -70,7 +70,7 @@ def test_of_an_object_whose_flush_says_it_is_empty_only_the_information_is_asked
     assert sink.info == b"just a name"
 
 
-def test_lost_information_is_asked_for_and_completes_the_object() -> None:
+def test_lost_norm_info_is_requested_and_completes_the_object() -> None:
     listener, voice = Listener(), Voice(pattern(LONG), info=b"name")
     voice.info()
     listener.hear(*voice.whole(), voice.flush())
@@ -82,7 +82,7 @@ def test_lost_information_is_asked_for_and_completes_the_object() -> None:
     assert listener.received() == [0]
 
 
-def test_an_object_whose_every_message_was_lost_is_asked_for_whole() -> None:
+def test_an_object_of_which_every_message_was_lost_is_requested_whole() -> None:
     listener, voice = Listener(), Voice(pattern(800))
     listener.hear(*voice.whole(0))
     voice.whole(1)
@@ -95,7 +95,7 @@ def test_an_object_whose_every_message_was_lost_is_asked_for_whole() -> None:
     assert listener.content(1) == voice.content
 
 
-def test_parity_makes_up_for_lost_symbols() -> None:
+def test_parity_replaces_lost_symbols() -> None:
     listener, voice = Listener(), Voice(pattern(LONG))
     listener.hear(*voice.block(0, without=(0, 4, 7)), *voice.block(1), *voice.block(2), voice.flush())
     listener.at_expiry()
@@ -105,7 +105,7 @@ def test_parity_makes_up_for_lost_symbols() -> None:
     assert listener.content() == voice.content
 
 
-def test_automatic_parity_repairs_without_a_request() -> None:
+def test_proactive_parity_repairs_without_a_request() -> None:
     listener, voice = Listener(), Voice(pattern(LONG))
     for block in range(3):
         listener.hear(*voice.block(block, without=(2, 5)), voice.data(block, 8), voice.data(block, 9))
@@ -114,7 +114,7 @@ def test_automatic_parity_repairs_without_a_request() -> None:
     assert not listener.said
 
 
-def test_symbols_that_overtake_each_other_do_no_harm() -> None:
+def test_reordered_symbols_do_no_harm() -> None:
     listener, voice = Listener(), Voice(pattern(LONG))
     first = voice.data(0, 0)
     rest = voice.whole()[1:]
@@ -123,7 +123,7 @@ def test_symbols_that_overtake_each_other_do_no_harm() -> None:
     assert listener.content() == voice.content
 
 
-def test_repeated_messages_change_nothing() -> None:
+def test_duplicates_change_nothing() -> None:
     listener, voice = Listener(), Voice(pattern(LONG), info=b"name")
     twice = [message for message in (voice.info(), *voice.whole()) for _ in range(2)]
     listener.hear(*twice)
@@ -140,10 +140,10 @@ def test_an_object_sent_a_second_time_is_not_delivered_again() -> None:
     assert not listener.nacks
 
 
-# -- what is given up --------------------------------------------------------------------------------------------------
+# -- aborted objects ---------------------------------------------------------------------------------------------------
 
 
-def test_a_restarted_sender_ends_what_was_unfinished() -> None:
+def test_a_restarted_sender_aborts_unfinished_objects() -> None:
     listener, voice = Listener(), Voice(pattern(LONG))
     listener.hear(*voice.block(0))
     again = Voice(pattern(LONG, seed=5), instance=2)
@@ -155,7 +155,7 @@ def test_a_restarted_sender_ends_what_was_unfinished() -> None:
     assert listener.content() == again.content
 
 
-def test_a_sender_that_restarts_after_everything_arrived_loses_nothing() -> None:
+def test_a_sender_that_restarts_after_completion_aborts_nothing() -> None:
     listener, voice = Listener(), Voice(pattern(800))
     listener.hear(*voice.whole())
     listener.hear(*Voice(pattern(800), instance=2).whole())
@@ -163,7 +163,7 @@ def test_a_sender_that_restarts_after_everything_arrived_loses_nothing() -> None
     assert not listener.aborted()
 
 
-def test_no_more_objects_are_pending_than_the_window_holds() -> None:
+def test_pending_objects_are_limited_by_the_window() -> None:
     listener, voice = Listener(window=4), Voice(pattern(800))
     for object_id in range(8):
         listener.hear(*voice.block(0, object_id, without=(3,)))
@@ -172,7 +172,7 @@ def test_no_more_objects_are_pending_than_the_window_holds() -> None:
     assert listener.received() == [4, 5, 6, 7]
 
 
-def test_after_a_long_silence_no_more_than_a_window_is_asked_for() -> None:
+def test_after_a_long_gap_at_most_a_window_is_requested() -> None:
     listener, voice = Listener(window=4), Voice(pattern(800))
     listener.hear(*voice.whole(0))
     listener.hear(*voice.whole(5000))
@@ -181,7 +181,7 @@ def test_after_a_long_silence_no_more_than_a_window_is_asked_for() -> None:
     assert listener.received() == [0, 5000]
 
 
-def test_a_squelch_ends_what_comes_before_it() -> None:
+def test_a_squelch_aborts_objects_before_its_position() -> None:
     listener, voice = Listener(), Voice(pattern(LONG))
     listener.hear(voice.data(0, 0, 0), voice.data(0, 0, 3))
     listener.hear(voice.squelch(2))
@@ -190,7 +190,7 @@ def test_a_squelch_ends_what_comes_before_it() -> None:
     assert listener.demands()[0].objects == ((2, 2),)
 
 
-def test_a_squelch_names_holes() -> None:
+def test_a_squelch_aborts_the_objects_it_lists_as_invalid() -> None:
     listener, voice = Listener(), Voice(pattern(LONG))
     listener.hear(voice.data(0, 0, 0), voice.data(0, 0, 3))
     listener.hear(voice.squelch(0, 2))
@@ -199,7 +199,7 @@ def test_a_squelch_names_holes() -> None:
     assert listener.demands()[0].objects == ((1, 1),)
 
 
-def test_a_squelch_of_what_is_complete_or_unknown_changes_nothing() -> None:
+def test_a_squelch_of_complete_or_unknown_objects_changes_nothing() -> None:
     listener, voice = Listener(), Voice(pattern(800))
     listener.hear(*voice.whole(0), voice.squelch(0, 7, 9))
     assert not listener.aborted()
@@ -208,7 +208,7 @@ def test_a_squelch_of_what_is_complete_or_unknown_changes_nothing() -> None:
     assert not fresh.aborted()
 
 
-def test_an_unwanted_object_is_not_asked_for() -> None:
+def test_a_rejected_object_is_not_requested() -> None:
     listener, voice = Listener(), Voice(pattern(LONG))
 
     def accept(offer: Offer) -> Sink | None:
@@ -224,7 +224,7 @@ def test_an_unwanted_object_is_not_asked_for() -> None:
 
 
 @pytest.mark.parametrize("verb", ["write", "commit"])
-def test_a_failing_sink_ends_its_object_with_the_reason(verb: str) -> None:
+def test_a_failing_sink_aborts_its_object_with_the_reason(verb: str) -> None:
     listener, voice = Listener(), Voice(pattern(800))
     listener.host.accepting = lambda offer: FailingSink(offer.size, verb) if offer.object_id == 0 else MemorySink(offer.size)
     listener.hear(*voice.whole(0), *voice.whole(1), voice.flush(1))
@@ -236,7 +236,7 @@ def test_a_failing_sink_ends_its_object_with_the_reason(verb: str) -> None:
     assert not listener.nacks
 
 
-def test_object_ids_go_round() -> None:
+def test_object_ids_wrap() -> None:
     listener, voice = Listener(), Voice(pattern(800), sequence=LATE)
     for object_id in (65534, 65535, 0, 1):
         listener.hear(*voice.block(0, object_id, without=(object_id % 8,) if object_id else tuple(range(8))))

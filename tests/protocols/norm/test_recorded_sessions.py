@@ -1,4 +1,4 @@
-"""What NRL NORM was recorded sending, to our receiver; what its receivers asked for, to our sender."""
+"""Recorded NRL NORM senders with our receiver, and recorded NRL NORM receivers' requests with our sender."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ LOST_AT_SENDER = "nack_suppression"
 
 @cache
 def recorded(capture: str) -> list[tuple[float, Any]]:
-    """(seconds since the first frame, message) of the capture."""
+    """Return (seconds since the first frame, message) of the capture."""
     codec = NormCodec()
     stamps = [meta.sec + meta.usec * 1e-6 for _, meta in RawPcapReader(str(VECTORS / f"{capture}.pcap"))]
     messages = [codec.decode(data) for data in udp_payloads(capture)]
@@ -31,18 +31,18 @@ def recorded(capture: str) -> list[tuple[float, Any]]:
 
 
 def spoken(capture: str) -> list[tuple[float, Any]]:
-    """What the sender said."""
+    """Return the messages of the sender."""
     return [(when, message) for when, message in recorded(capture) if getattr(message, "origin", None) is not None]
 
 
 def ftis(capture: str) -> dict[int, Fti]:
-    """How the objects are coded, where it is said."""
+    """Return the FTI of each object, where the capture has it."""
     content = [message for _, message in spoken(capture) if isinstance(message, Data | Info)]
     return {message.object_id: message.fti for message in content if message.fti is not None}
 
 
 def is_object_session(capture: str) -> bool:
-    """Does the capture carry objects, not streams, of codes that we can decode?"""
+    """Return whether the capture carries objects, not streams, with codes that we can decode."""
     content = [message for _, message in spoken(capture) if isinstance(message, Data | Info)]
     return bool(content) and not any(message.flags & FLAG_STREAM for message in content)
 
@@ -51,7 +51,7 @@ SESSIONS = [capture for capture in CAPTURES if is_object_session(capture)]
 
 
 def hear(capture: str, dropped: frozenset[int] = frozenset()) -> Listener:
-    """A receiver that heard the capture, but for the messages with these places."""
+    """Return a receiver that received the capture except the messages with these indices."""
     listener = Listener()
     for place, (when, message) in enumerate(spoken(capture)):
         listener.until(when)
@@ -61,7 +61,7 @@ def hear(capture: str, dropped: frozenset[int] = frozenset()) -> Listener:
 
 
 def check(capture: str, listener: Listener) -> None:
-    """Everything the sender sent has the recorded content."""
+    """Check that every object of the sender has the recorded content."""
     sent = {message.object_id for _, message in spoken(capture) if isinstance(message, Data | Info)}
     assert sorted(listener.received()) == sorted(sent)
     assert not listener.aborted()
@@ -75,7 +75,7 @@ def test_most_captures_are_sessions_of_objects() -> None:
 
 
 @pytest.mark.parametrize("capture", SESSIONS)
-def test_all_that_was_recorded_is_received(capture: str) -> None:
+def test_every_recorded_session_is_received(capture: str) -> None:
     listener = hear(capture)
     check(capture, listener)
     assert listener.machine.counts()["ignored"] == 0
@@ -83,7 +83,7 @@ def test_all_that_was_recorded_is_received(capture: str) -> None:
 
 
 def droppable(capture: str) -> frozenset[int]:
-    """Places of first transmissions whose loss the rest of the capture makes good: as many of a block as it has repairs."""
+    """Return indices of first transmissions whose loss the capture repairs: at most as many of a block as it has repairs."""
     first: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
     parity: dict[tuple[int, int], set[int]] = defaultdict(set)
     again: set[tuple[int, int, int]] = set()
@@ -103,7 +103,7 @@ def droppable(capture: str) -> frozenset[int]:
         fti = coding[key[0]]
         decodable = len(parity[key]) if fti.m == 8 and fti.block + fti.parity <= MAX_SYMBOLS else 0
         named = [place for symbol, place in places.items() if (*key, symbol) in again]
-        # The first symbol of an object is kept: it may be the only one to join at.
+        # The first symbol of an object is kept, since it may be the only point to synchronise at.
         others = [place for symbol, place in places.items() if (*key, symbol) not in again and (key[1] or symbol)]
         dropped += named[1:] + others[:: max(1, len(others) // max(decodable, 1))][:decodable]
     return frozenset(dropped)
@@ -117,17 +117,17 @@ def test_many_captures_carry_repairs() -> None:
 
 
 @pytest.mark.parametrize("capture", REPAIRED)
-def test_what_was_lost_is_made_good_by_the_recorded_repairs(capture: str) -> None:
+def test_losses_are_repaired_by_the_recorded_repairs(capture: str) -> None:
     listener = hear(capture, droppable(capture))
     check(capture, listener)
     assert listener.machine.counts()["data_lost"] == len(droppable(capture))
 
 
-# -- our receiver's requests beside those of NRL's ---------------------------------------------------------------------
+# -- our receiver's requests compared with those of NRL NORM -----------------------------------------------------------
 
 
 def first_nack(capture: str) -> tuple[float, Nack]:
-    """The first NACK of the capture."""
+    """Return the first NACK of the capture with its time."""
     return next((when, message) for when, message in recorded(capture) if isinstance(message, Nack))
 
 
@@ -157,7 +157,7 @@ def implied(capture: str) -> set[tuple[int, int, int]]:
 
 
 def asked_like(capture: str, lost: set[tuple[int, int, int]]) -> tuple[Nack, Nack]:
-    """(NRL's first NACK, ours at the same moment when the first transmissions `lost` did not come)."""
+    """Return NRL's first NACK, and ours at the same time when the first transmissions `lost` are missing."""
     moment, theirs = first_nack(capture)
     listener = Listener()
     for when, message in spoken(capture):
@@ -165,7 +165,7 @@ def asked_like(capture: str, lost: set[tuple[int, int, int]]) -> tuple[Nack, Nac
             break
         if not isinstance(message, Data) or (message.object_id, message.block, message.symbol) not in lost:
             listener.hear(message, now=when)
-    # Woken no earlier than now, it speaks of what NRL's receiver spoke of.
+    # An earlier wake-up is excluded, so that both NACKs describe the same state.
     listener.until(moment + 10.0)
     return theirs, listener.nacks[0]
 
@@ -180,34 +180,34 @@ NOT_COMPARABLE = {
 COMPARABLE = [capture for capture in NACKED if capture not in NOT_COMPARABLE]
 
 
-def test_a_loss_that_is_known_is_asked_for_as_nrl_does() -> None:
+def test_a_known_loss_is_requested_as_by_nrl_norm() -> None:
     theirs, ours = asked_like(LOST_AT_SENDER, set())
     assert requested_repairs(ours.requests, 5).symbols == requested_repairs(theirs.requests, 5).symbols
     assert (ours.sender_id, ours.instance_id) == (theirs.sender_id, theirs.instance_id)
 
 
-def test_many_captures_have_nacks_to_compare_with() -> None:
+def test_many_captures_have_nacks_for_comparison() -> None:
     assert len(COMPARABLE) >= 9
 
 
 @pytest.mark.parametrize("capture", COMPARABLE)
-def test_an_equal_loss_is_asked_for_as_nrl_does(capture: str) -> None:
+def test_an_equal_loss_is_requested_as_by_nrl_norm(capture: str) -> None:
     theirs, ours = asked_like(capture, implied(capture))
     fec_id = next(iter(ftis(capture).values())).fec_id
     wanted, found = requested_repairs(theirs.requests, fec_id), requested_repairs(ours.requests, fec_id)
     assert found.symbols == wanted.symbols
     assert (found.blocks, expand(found.objects), found.infos) == (wanted.blocks, expand(wanted.objects), wanted.infos)
-    # The same runs in the same forms; NRL begins a new request with every block.
+    # The same ranges in the same forms; NRL starts a new request with every block.
     assert spans(ours) == spans(theirs)
 
 
 def expand(runs: Iterable[tuple[int, int]]) -> list[int]:
-    """Ranges of objects one by one."""
+    """Expand ranges of objects."""
     return [object_id for first, last in runs for object_id in range(first, last + 1)]
 
 
 def spans(nack: Nack) -> list[tuple[int, int, int, int, int]]:
-    """(form, level, object, block, symbol) of every item."""
+    """Return (form, level, object, block, symbol) of every item."""
     return [(r.form, r.level, item.object_id, item.block, item.symbol) for r in nack.requests for item in r.items]
 
 
@@ -223,13 +223,13 @@ REQUESTS = [
 
 
 def settings_of(fti: Fti) -> dict[str, Any]:
-    """Our parameters for objects coded like this; 2 with m = 8 is the same code as 5."""
+    """Return our parameters for objects with this coding; fec_id 2 with m = 8 is the same code as 5."""
     fec = 5 if fti.fec_id == 2 else fti.fec_id
     return {"segment": fti.segment, "block": fti.block, "parity": fti.parity, "fec": fec}
 
 
 @pytest.mark.parametrize(("capture", "place"), REQUESTS)
-def test_what_nrl_asks_for_is_sent(capture: str, place: int) -> None:
+def test_every_repair_requested_by_nrl_norm_is_sent(capture: str, place: int) -> None:
     nack = recorded(capture)[place][1]
     coding = ftis(capture)
     some = coding[min(coding)]
@@ -245,7 +245,7 @@ def test_what_nrl_asks_for_is_sent(capture: str, place: int) -> None:
 
 
 def check_repairs(demand: RequestedRepairs, talker: Talker, first: int) -> None:
-    """Everything asked for was sent again: parity by count and never sent before, the rest by name."""
+    """Check that all requested repairs were sent: parity by count and never sent before, other symbols by name."""
     sent = set(talker.symbols()[:first])
     again = talker.symbols(first)
     assert len(again) == len(set(again)), "nothing is sent twice for one NACK"

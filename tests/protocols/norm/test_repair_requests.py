@@ -1,4 +1,4 @@
-"""What a NACK asks for, sorted by level."""
+"""The repairs that a NACK requests, by level."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def demand(*requests: Request, fec: int = 5) -> RequestedRepairs:
     return requested_repairs(requests, fec)
 
 
-def test_items_name_single_symbols_and_ranges_all_between() -> None:
+def test_items_name_single_symbols_and_ranges_include_both_ends() -> None:
     found = demand(items((0, 1, 3), (0, 1, 7)), ranges((0, 1, 10), (0, 1, 12), (0, 2, 0), (0, 2, 1)))
     assert symbols(found, 0, 1) == [3, 7, 10, 11, 12]
     assert symbols(found, 0, 2) == [0, 1]
@@ -33,7 +33,7 @@ def test_erasures_are_read_as_items() -> None:
     assert symbols(demand(request), 0, 1) == [3]
 
 
-def test_blocks_are_asked_for_in_ranges() -> None:
+def test_blocks_are_requested_in_ranges() -> None:
     found = demand(ranges((4, 2), (4, 9), level=LEVEL_BLOCK), items((4, 20), level=LEVEL_BLOCK))
     assert found.blocks == ((4, 2, 9), (4, 20, 20))
     assert found.has_blocks(4, 3, 9)
@@ -47,7 +47,7 @@ def test_a_range_of_objects_may_wrap() -> None:
     assert not any(found.has_object(key) for key in (65529, 4, 30000))
 
 
-def test_information_is_asked_for_alone_beside_symbols_or_with_the_object() -> None:
+def test_norm_info_is_requested_alone_with_symbols_or_with_the_object() -> None:
     assert demand(items((3,), level=LEVEL_INFO)).has_info(3)
     beside = demand(items((3, 1, 2), level=LEVEL_SEGMENT | LEVEL_INFO))
     assert beside.has_info(3)
@@ -56,14 +56,14 @@ def test_information_is_asked_for_alone_beside_symbols_or_with_the_object() -> N
     assert not demand(items((3, 1, 2))).has_info(3)
 
 
-def test_of_several_levels_the_smallest_counts() -> None:
+def test_of_several_level_flags_the_lowest_level_counts() -> None:
     found = demand(items((3, 1, 2), level=LEVEL_SEGMENT | LEVEL_BLOCK | LEVEL_OBJECT))
     assert symbols(found, 3, 1) == [2]
     assert not found.blocks
     assert not found.objects
 
 
-def test_an_item_of_another_code_ends_its_request() -> None:
+def test_an_item_with_another_fec_id_ends_its_request() -> None:
     request = Request(FORM_ITEMS, LEVEL_SEGMENT, (Item(5, 0, 0, 1), Item(129, 0, 0, 2), Item(5, 0, 0, 3)))
     assert symbols(demand(request, items((0, 0, 5))), 0, 0) == [1, 5]
 
@@ -79,12 +79,12 @@ def test_an_item_of_another_code_ends_its_request() -> None:
     ],
     ids=["backwards", "over-blocks", "without-end", "empty", "no-level"],
 )
-def test_a_request_without_sense_asks_for_nothing(request_: Request) -> None:
+def test_an_inconsistent_request_requests_nothing(request_: Request) -> None:
     found = demand(request_)
     assert not any((found.symbols, found.blocks, found.objects, found.infos))
 
 
-def test_two_demands_together_ask_for_what_either_does() -> None:
+def test_merged_requests_are_the_union_of_both() -> None:
     one = demand(items((0, 0, 1)), items((1,), level=LEVEL_OBJECT))
     both = one.merged(demand(items((0, 0, 2)), items((2, 3), level=LEVEL_BLOCK)))
     assert symbols(both, 0, 0) == [1, 2]
@@ -93,6 +93,6 @@ def test_two_demands_together_ask_for_what_either_does() -> None:
     assert symbols(one, 0, 0) == [1], "neither is changed"
 
 
-def test_a_demand_is_worked_out_once_however_many_hear_it() -> None:
+def test_requested_repairs_are_computed_once_for_all_receivers() -> None:
     nack = Nack(9, 0, 1, 7, 0, 0, (items((0, 0, 1)),))
     assert requested_repairs(nack.requests, 5) is requested_repairs(nack.requests, 5)

@@ -1,4 +1,4 @@
-"""One object on its way in: gaps, decoding, limits."""
+"""Reception of one object: gaps, decoding, and buffer limits."""
 
 from itertools import combinations
 
@@ -26,7 +26,7 @@ def deliver(item: RxObject, voice: Voice, block: int, symbol: int, limit: int = 
 
 
 @pytest.mark.parametrize("lost", list(combinations(range(5), 2)), ids=str)
-def test_any_parity_symbols_make_up_for_any_lost_ones(lost: tuple[int, ...]) -> None:
+def test_any_parity_symbols_replace_any_lost_symbols(lost: tuple[int, ...]) -> None:
     voice = Voice(pattern(460), block=5, parity=3)
     for chosen in combinations(range(5, 8), 2):
         item, sink = incoming(voice)
@@ -52,7 +52,7 @@ def test_symbols_in_any_order_give_the_content(data: st.DataObject) -> None:
     assert bytes(sink.content) == voice.content
 
 
-def test_a_repeated_symbol_is_of_no_use() -> None:
+def test_a_duplicate_symbol_is_not_useful() -> None:
     voice = Voice(pattern(800))
     item, _ = incoming(voice)
     item.skip(0, 0, 1, 0)
@@ -62,14 +62,14 @@ def test_a_repeated_symbol_is_of_no_use() -> None:
     assert not deliver(item, voice, 0, 9)
 
 
-def test_a_block_of_which_nothing_came_costs_no_mask() -> None:
+def test_a_block_received_not_at_all_needs_no_bitmap() -> None:
     item, _ = incoming(Voice(pattern(80_000)))
     item.skip(0, 0, 100, 0)
     assert item.missing_blocks == [[0, 99]]
     assert not item.missing_symbols
 
 
-def test_a_symbol_in_the_middle_of_missing_blocks_splits_them() -> None:
+def test_a_symbol_inside_a_range_of_missing_blocks_splits_it() -> None:
     voice = Voice(pattern(80_000))
     item, _ = incoming(voice)
     item.skip(0, 0, 100, 0)
@@ -78,14 +78,14 @@ def test_a_symbol_in_the_middle_of_missing_blocks_splits_them() -> None:
     assert dict(item.missing_symbols.items() if item.missing_symbols else ()) == {40: 0xFF ^ 1 << 2}
 
 
-def test_a_gap_that_crosses_a_block_has_a_part_in_each() -> None:
+def test_a_gap_across_blocks_is_recorded_in_each_block() -> None:
     item, _ = incoming(Voice(pattern(80_000)))
     item.skip(3, 6, 6, 2)
     assert dict(item.missing_symbols.items() if item.missing_symbols else ()) == {3: 0b11000000, 6: 0b11}
     assert item.missing_blocks == [[4, 5]]
 
 
-def test_held_parity_is_limited_and_given_back_when_its_block_is_whole() -> None:
+def test_buffered_parity_is_limited_and_released_when_its_block_is_complete() -> None:
     voice = Voice(pattern(1600))
     item, _ = incoming(voice)
     item.skip(0, 0, 2, 0)
@@ -97,7 +97,7 @@ def test_held_parity_is_limited_and_given_back_when_its_block_is_whole() -> None
     assert deliver(item, voice, 1, 8, limit=150)
 
 
-def test_content_that_is_only_counted_is_done_by_the_same_count() -> None:
+def test_counted_content_completes_after_the_same_number_of_symbols() -> None:
     item = RxObject(0, Voice(pattern(800)).fti, MemorySink(800), False)
     item.skip(0, 0, 1, 0)
     for symbol in range(5):
@@ -110,14 +110,14 @@ def test_content_that_is_only_counted_is_done_by_the_same_count() -> None:
     assert item.has_no_gaps
 
 
-def test_parity_of_the_large_field_is_not_counted_on() -> None:
+def test_parity_over_the_16_bit_field_is_not_relied_on() -> None:
     item = RxObject(0, Fti(2, 10_000, 100, 100, 30, 16), MemorySink(10_000), False)
     assert item.fti.usable == 0
     item.skip(0, 0, 1, 0)
     assert not item.fill_parity(0, 0, bytes(100), PLENTY)
 
 
-def test_an_object_without_its_information_is_not_done() -> None:
+def test_an_object_without_its_norm_info_is_incomplete() -> None:
     voice = Voice(pattern(100))
     item, _ = incoming(voice, wants_info=True)
     assert not item.has_no_gaps
@@ -126,7 +126,7 @@ def test_an_object_without_its_information_is_not_done() -> None:
     assert item.has_no_gaps
 
 
-def test_the_error_of_a_sink_comes_out() -> None:
+def test_an_exception_of_the_sink_propagates() -> None:
     voice = Voice(pattern(800))
     item = RxObject(0, voice.fti, FailingSink(800, "read"), False)
     item.skip(0, 0, 1, 0)

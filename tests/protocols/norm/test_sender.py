@@ -1,4 +1,4 @@
-"""The NORM sender: order, pacing, flushing, probing, and what happens to objects."""
+"""The NORM sender: order, pacing, flushing, and probing."""
 
 from itertools import pairwise
 from math import inf
@@ -30,7 +30,7 @@ def flushed(talker: Talker) -> bool:
 # -- order and content -------------------------------------------------------------------------------------------------
 
 
-def test_it_joins_its_group_and_without_probing_says_nothing_unasked() -> None:
+def test_a_sender_joins_its_group_and_sends_nothing_unsolicited_without_probing() -> None:
     talker = Talker()
     assert talker.host.groups == [GROUP]
     talker.until(1000.0)
@@ -38,7 +38,7 @@ def test_it_joins_its_group_and_without_probing_says_nothing_unasked() -> None:
     assert talker.machine.deadline == inf
 
 
-def test_objects_go_out_in_order_each_with_its_information_first() -> None:
+def test_objects_are_sent_in_order_each_with_its_norm_info_first() -> None:
     talker = Talker()
     assert talker.submit(250, 100, info=b"name") == [0, 1]
     talker.until(10.0)
@@ -48,7 +48,7 @@ def test_objects_go_out_in_order_each_with_its_information_first() -> None:
     assert talker.told(ObjectSent) == [ObjectSent(0), ObjectSent(1)]
 
 
-def test_all_goes_to_the_group_with_the_size_it_has_on_the_wire() -> None:
+def test_every_message_goes_to_the_group_with_its_encoded_size() -> None:
     talker, codec = Talker(probing="active"), NormCodec()
     talker.submit(LONG, info=b"name")
     talker.until(10.0)
@@ -57,14 +57,14 @@ def test_all_goes_to_the_group_with_the_size_it_has_on_the_wire() -> None:
         assert packet.size == len(codec.encode(packet.message))
 
 
-def test_messages_are_numbered_without_holes() -> None:
+def test_sequence_numbers_have_no_gaps() -> None:
     talker = Talker(probing="active")
     talker.submit(*[100] * 20, info=b"name")
     talker.until(5.0)
     assert [message.sequence for _, _, message in talker.said] == list(range(len(talker.said)))
 
 
-def test_data_carries_the_content_its_coding_and_its_flags() -> None:
+def test_data_has_its_content_coding_and_flags() -> None:
     talker = Talker()
     talker.submit(2350, info=b"name")
     talker.until(5.0)
@@ -78,7 +78,7 @@ def test_data_carries_the_content_its_coding_and_its_flags() -> None:
     assert (origin.source_id, origin.instance_id, origin.backoff) == (1, 7, FACTOR)
 
 
-def test_without_information_there_is_no_info_message_but_for_an_empty_object() -> None:
+def test_without_info_there_is_no_norm_info_except_for_an_empty_object() -> None:
     talker = Talker()
     talker.submit(100, 0)
     talker.until(5.0)
@@ -86,7 +86,7 @@ def test_without_information_there_is_no_info_message_but_for_an_empty_object() 
     assert [data.flags & FLAG_INFO for data in talker.of(Data)] == [0]
 
 
-def test_automatic_parity_follows_its_block() -> None:
+def test_proactive_parity_follows_its_block() -> None:
     talker = Talker(auto_parity=2)
     talker.submit(1600)
     talker.until(5.0)
@@ -97,7 +97,7 @@ def test_automatic_parity_follows_its_block() -> None:
 # -- pacing ------------------------------------------------------------------------------------------------------------
 
 
-def test_each_message_waits_for_the_time_the_one_before_it_takes() -> None:
+def test_each_message_waits_for_the_transmission_time_of_the_previous_one() -> None:
     talker = Talker(rate=10_000.0)
     talker.submit(LONG, info=b"name")
     talker.until(1.0)
@@ -107,7 +107,7 @@ def test_each_message_waits_for_the_time_the_one_before_it_takes() -> None:
         clear = when + size / 10_000.0
 
 
-def test_a_submission_after_a_pause_is_sent_at_once_but_gains_nothing_by_the_pause() -> None:
+def test_a_submission_after_a_pause_is_sent_at_once_without_credit_for_the_pause() -> None:
     talker = Talker(rate=10_000.0)
     talker.submit(1000)
     talker.until(50.0)
@@ -116,11 +116,11 @@ def test_a_submission_after_a_pause_is_sent_at_once_but_gains_nothing_by_the_pau
     talker.until(50.05)
     octets = sum(size for _, size, _ in talker.said[before:])
     assert talker.said[before][0] == 50.0
-    # What may go out in 50 ms, the catch-up of 20 ms and one packet more.
+    # At most 50 ms worth of packets, the catch-up of 20 ms, and one more packet.
     assert octets <= 10_000 * (0.05 + 0.02) + 150
 
 
-def test_a_sender_woken_late_makes_up_for_a_fiftieth_of_a_second_at_most() -> None:
+def test_a_sender_woken_late_catches_up_by_at_most_20_ms() -> None:
     talker = Talker(rate=100_000.0)
     talker.submit(20_000)
     talker.until(0.01)
@@ -130,7 +130,7 @@ def test_a_sender_woken_late_makes_up_for_a_fiftieth_of_a_second_at_most() -> No
     assert 0.015 * 100_000 < octets <= 0.02 * 100_000 + 150
 
 
-def test_a_sender_woken_a_little_late_keeps_its_rate() -> None:
+def test_a_sender_woken_slightly_late_keeps_its_rate() -> None:
     talker = Talker(rate=100_000.0)
     talker.submit(20_000)
     while len(talker.of(Data)) < 200:
@@ -139,7 +139,7 @@ def test_a_sender_woken_a_little_late_keeps_its_rate() -> None:
     assert talker.now == pytest.approx(octets / 100_000.0, abs=0.01)
 
 
-def test_after_full_it_is_silent_until_it_is_resumed() -> None:
+def test_a_full_network_stops_the_sender_until_it_is_resumed() -> None:
     talker = Talker()
     talker.host.room = 5
     talker.submit(LONG)
@@ -155,7 +155,7 @@ def test_after_full_it_is_silent_until_it_is_resumed() -> None:
     assert flushed(talker)
 
 
-def test_feedback_is_heard_while_the_network_is_full() -> None:
+def test_feedback_is_processed_while_the_network_is_full() -> None:
     talker = Talker()
     talker.submit(LONG)
     talker.until(1.0, lambda: len(talker.said) == 20)
@@ -171,7 +171,7 @@ def test_feedback_is_heard_while_the_network_is_full() -> None:
 # -- flushing ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_end_is_announced_robust_times_every_two_round_trips() -> None:
+def test_robust_flushes_are_sent_at_intervals_of_two_grtt() -> None:
     talker = Talker(robust=6)
     talker.submit(LONG)
     talker.until(10.0)
@@ -182,7 +182,7 @@ def test_the_end_is_announced_robust_times_every_two_round_trips() -> None:
     assert {(flush.object_id, flush.block, flush.symbol) for flush in talker.of(Flush)} == {(0, 2, 7)}
 
 
-def test_completion_is_told_once_when_a_receiver_has_had_its_back_off() -> None:
+def test_completion_is_reported_once_after_the_back_off_of_receivers() -> None:
     talker = Talker()
     talker.submit(LONG)
     talker.until(talker.now + 10.0, lambda: flushed(talker))
@@ -192,7 +192,7 @@ def test_completion_is_told_once_when_a_receiver_has_had_its_back_off() -> None:
     assert talker.machine.deadline == inf
 
 
-def test_new_content_begins_the_announcement_anew() -> None:
+def test_new_content_restarts_the_flushes() -> None:
     talker = Talker()
     talker.submit(100)
     talker.until(10.0, lambda: len(talker.of(Flush)) == 2)
@@ -202,7 +202,7 @@ def test_new_content_begins_the_announcement_anew() -> None:
     assert talker.told(FlushCompleted) == [FlushCompleted(1)]
 
 
-def test_a_repair_begins_the_announcement_anew() -> None:
+def test_a_repair_restarts_the_flushes() -> None:
     talker = Talker()
     talker.submit(LONG)
     talker.until(10.0, lambda: len(talker.of(Flush)) == 3)
@@ -213,7 +213,7 @@ def test_a_repair_begins_the_announcement_anew() -> None:
 
 
 @pytest.mark.parametrize("probing", ["none", "active"])
-def test_while_requests_are_gathered_nothing_is_announced(probing: str) -> None:
+def test_no_flush_is_sent_while_requests_are_aggregated(probing: str) -> None:
     talker = Talker(probing=probing, probe_min=0.01, probe_max=0.01)
     talker.submit(LONG)
     talker.until(10.0, lambda: len(talker.of(Flush)) == 1)
@@ -224,7 +224,7 @@ def test_while_requests_are_gathered_nothing_is_announced(probing: str) -> None:
     assert talker.now == pytest.approx(asked + (FACTOR + 1) * GRTT, rel=1e-2)
 
 
-def test_an_empty_objects_flush_names_the_symbol_before_the_first() -> None:
+def test_the_flush_of_an_empty_object_names_the_symbol_before_the_first() -> None:
     for fec, last in ((5, (0xFFFFFF, 0xFF)), (129, (0xFFFFFFFF, 0xFFFF)), (0, (0xFFFF, 0xFFFF))):
         talker = Talker(fec=fec, parity=0)
         talker.submit(0)
@@ -232,7 +232,7 @@ def test_an_empty_objects_flush_names_the_symbol_before_the_first() -> None:
         assert {(flush.block, flush.symbol) for flush in talker.of(Flush)} == {last}
 
 
-def test_each_of_several_rounds_is_completed() -> None:
+def test_each_round_of_submissions_is_completed() -> None:
     talker = Talker()
     for expected in range(3):
         talker.submit(100)
@@ -243,7 +243,7 @@ def test_each_of_several_rounds_is_completed() -> None:
 # -- probing -----------------------------------------------------------------------------------------------------------
 
 
-def test_the_first_probe_goes_out_at_once_and_then_it_rests_until_something_else_is_sent() -> None:
+def test_the_first_probe_is_sent_at_once_and_the_next_with_the_next_message() -> None:
     talker = Talker(probing="active")
     talker.until(100.0)
     assert talker.times(Probe) == [0.0]
@@ -253,7 +253,7 @@ def test_the_first_probe_goes_out_at_once_and_then_it_rests_until_something_else
     assert talker.times(Probe)[:2] == pytest.approx([0.0, 100.0], abs=0.01)
 
 
-def test_probes_come_at_growing_intervals_while_content_is_sent() -> None:
+def test_probes_are_sent_at_growing_intervals_during_transmission() -> None:
     talker = Talker(probing="active", rate=2000.0, probe_min=1.0, probe_max=3.0)
     talker.submit(40_000)
     talker.until(20.0)
@@ -262,7 +262,7 @@ def test_probes_come_at_growing_intervals_while_content_is_sent() -> None:
     assert missing_symbols == pytest.approx([1.0, 1.5, 2.25, 3.0, 3.0, 3.0], abs=0.1)
 
 
-def test_probing_ends_with_the_content() -> None:
+def test_probing_ends_with_the_transmission() -> None:
     talker = Talker(probing="active", probe_min=0.01, probe_max=0.02)
     talker.submit(1000)
     talker.until(1000.0)
@@ -272,7 +272,7 @@ def test_probing_ends_with_the_content() -> None:
 
 
 @pytest.mark.parametrize(("probing", "rate", "count"), [("active", True, 1), ("passive", False, 1), ("none", False, 0)])
-def test_only_active_probes_ask_for_answers(probing: str, rate: bool, count: int) -> None:
+def test_only_active_probes_request_responses(probing: str, rate: bool, count: int) -> None:
     talker = Talker(probing=probing)
     talker.until(1.0)
     probes = talker.of(Probe)
@@ -280,7 +280,7 @@ def test_only_active_probes_ask_for_answers(probing: str, rate: bool, count: int
     assert all((probe.rate is not None) == rate for probe in probes)
 
 
-def test_probes_are_numbered_and_carry_a_clock_that_is_never_zero() -> None:
+def test_probes_are_numbered_and_carry_a_nonzero_clock() -> None:
     talker = Talker(probing="active", rate=2000.0)
     talker.submit(20_000)
     talker.until(5.0)
@@ -292,13 +292,13 @@ def test_probes_are_numbered_and_carry_a_clock_that_is_never_zero() -> None:
 
 
 def answer(talker: Talker, rtt: float) -> None:
-    """A receiver answers the last probe as if it had been `rtt` seconds under way."""
+    """Deliver a response to the last probe with a round-trip time of `rtt` seconds."""
     probe, when = talker.of(Probe)[-1], talker.times(Probe)[-1]
     clock = probe.send_sec * 1_000_000 + probe.send_usec + round((talker.now - when) * 1e6)
     talker.answer(clock - round(rtt * 1e6), talker.now)
 
 
-def test_answers_raise_and_lower_what_is_advertised() -> None:
+def test_responses_raise_and_lower_the_advertised_grtt() -> None:
     talker = Talker(probing="active", rate=100_000.0, grtt=0.05, probe_min=0.2, probe_max=0.2)
     talker.submit(300_000)
     first = talker.machine.grtt
@@ -316,7 +316,7 @@ def test_answers_raise_and_lower_what_is_advertised() -> None:
     assert talker.machine.grtt >= first * 0.2
 
 
-def test_a_nacks_echo_is_an_answer_too() -> None:
+def test_the_response_in_a_nack_is_a_sample() -> None:
     talker = Talker(probing="active", grtt=0.05)
     talker.submit(LONG)
     talker.until(0.1)
@@ -326,7 +326,7 @@ def test_a_nacks_echo_is_an_answer_too() -> None:
     assert talker.machine.grtt > before
 
 
-def test_feedback_for_others_or_for_an_earlier_start_is_not_heard() -> None:
+def test_feedback_for_other_senders_or_earlier_instances_is_ignored() -> None:
     talker = Talker(probing="active")
     talker.submit(LONG)
     talker.until(0.5)

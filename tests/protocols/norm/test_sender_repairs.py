@@ -1,4 +1,4 @@
-"""The NORM sender: what becomes of its objects, and how it answers requests."""
+"""The NORM sender: object failures, the window, and repairs."""
 
 from math import inf
 from typing import Any
@@ -25,14 +25,14 @@ def flushed(talker: Talker) -> bool:
 
 
 class Broken(Bytes):
-    """A source that fails, or ends early, from an offset on."""
+    """Source that fails, or ends early, from an offset on."""
 
     def __init__(self, content: bytes, limit: int, *, short: bool) -> None:
         super().__init__(content)
         self.limit, self.short = limit, short
 
     def read(self, offset: int, n: int) -> bytes:
-        """As the base class, before the limit."""
+        """Read as the base class before the limit."""
         if offset + n > self.limit:
             if self.short:
                 return super().read(offset, max(self.limit - offset, 0))
@@ -42,7 +42,7 @@ class Broken(Bytes):
 
 @pytest.mark.parametrize("short", [False, True], ids=["fails", "ends-early"])
 @pytest.mark.parametrize("limit", [0, 1000])
-def test_a_source_that_fails_ends_its_object_and_nothing_else(limit: int, short: bool) -> None:
+def test_a_failing_source_aborts_only_its_object(limit: int, short: bool) -> None:
     talker = Talker()
     talker.submit(LONG)
     talker.host.call(talker.machine.submit, Content(Broken(pattern(LONG), limit, short=short), b"name"))
@@ -59,7 +59,7 @@ def test_a_source_that_fails_ends_its_object_and_nothing_else(limit: int, short:
     assert [(squelch.object_id, squelch.invalid) for squelch in talker.of(Squelch)] == [(0, (1,))]
 
 
-def test_a_source_that_fails_at_a_repair_ends_its_object() -> None:
+def test_a_source_that_fails_during_a_repair_aborts_its_object() -> None:
     source = Broken(pattern(LONG), LONG, short=False)
     talker = Talker()
     talker.host.call(talker.machine.submit, Content(source, b""))
@@ -71,7 +71,7 @@ def test_a_source_that_fails_at_a_repair_ends_its_object() -> None:
     assert len(talker.of(Data)) == 24
 
 
-def test_when_the_only_object_failed_it_still_comes_to_an_end() -> None:
+def test_a_sender_finishes_after_its_only_object_failed() -> None:
     talker = Talker()
     talker.host.call(talker.machine.submit, Content(Broken(pattern(LONG), 800, short=False), b""))
     talker.until(100.0)
@@ -79,7 +79,7 @@ def test_when_the_only_object_failed_it_still_comes_to_an_end() -> None:
     assert talker.machine.deadline == inf
 
 
-def test_a_squelch_names_the_first_object_that_can_be_repaired() -> None:
+def test_a_squelch_names_the_first_repairable_object() -> None:
     talker = Talker(cache_min=2, cache_max=2)
     talker.submit(*[100] * 5)
     talker.until(20.0)
@@ -92,16 +92,16 @@ def test_a_squelch_names_the_first_object_that_can_be_repaired() -> None:
     assert len(talker.of(Squelch)) == 1
 
 
-def test_objects_wait_until_the_window_has_room() -> None:
+def test_objects_wait_for_room_in_the_window() -> None:
     talker = Talker(cache_min=2, cache_max=2, flow=2.0)
     talker.submit(*[100] * 3)
     talker.until(20.0)
     sent = {data.object_id: when for when, _, data in talker.said if isinstance(data, Data)}
-    # The first object rests for flow * (K + 1) GRTT after its last packet.
+    # The first object is kept for flow * (K + 1) GRTT after its last packet.
     assert sent[2] - sent[0] == pytest.approx(2.0 * (FACTOR + 1) * GRTT, rel=0.05)
 
 
-def test_a_request_keeps_an_object_from_being_forgotten() -> None:
+def test_a_request_keeps_an_object_in_the_window() -> None:
     talker = Talker(cache_min=2, cache_max=2, flow=2.0)
     talker.submit(*[100] * 3)
     talker.until(1.9 * (FACTOR + 1) * GRTT)
@@ -120,7 +120,7 @@ def test_a_request_keeps_an_object_from_being_forgotten() -> None:
     ],
     ids=["information", "blocks"],
 )
-def test_content_that_norm_cannot_carry_is_refused_and_leaves_no_trace(content: Content, words: str) -> None:
+def test_content_that_norm_cannot_carry_is_refused_without_side_effects(content: Content, words: str) -> None:
     talker = Talker(fec=0, parity=0)
     with pytest.raises(UsageError, match=words):
         talker.host.call(talker.machine.submit, content)
@@ -129,7 +129,7 @@ def test_content_that_norm_cannot_carry_is_refused_and_leaves_no_trace(content: 
     assert talker.told(FlushCompleted) == [FlushCompleted(0)]
 
 
-def test_the_largest_object_and_information_are_taken() -> None:
+def test_the_largest_object_and_norm_info_are_accepted() -> None:
     talker = Talker(fec=0, parity=0)
     talker.submit(65536 * 800, info=b"x" * 100, counted=True)
     talker.until(0.01)
@@ -138,7 +138,7 @@ def test_the_largest_object_and_information_are_taken() -> None:
     assert fti.partition.blocks == 65536
 
 
-def test_ids_go_round() -> None:
+def test_object_ids_wrap() -> None:
     talker = Talker(rate=1e9, cache_min=1, cache_max=1, flow=0.1, backoff=0, parity=0)
     talker.machine._next_id = 0xFFFE
     assert talker.submit(100, 100, 100) == [0xFFFE, 0xFFFF, 0]
@@ -151,14 +151,14 @@ def test_ids_go_round() -> None:
 
 
 def ready(**settings: Any) -> Talker:
-    """A sender that has sent three blocks and begun to flush; `backoff` 4."""
+    """Return a sender that has sent three blocks and begun to flush; `backoff` 4."""
     talker = Talker(**settings)
     talker.submit(LONG)
     talker.until(10.0, lambda: bool(talker.of(Flush)))
     return talker
 
 
-def test_requests_are_gathered_for_k_plus_one_round_trips() -> None:
+def test_requests_are_aggregated_for_k_plus_one_grtt() -> None:
     talker = ready()
     asked = talker.now
     talker.nack(items((0, 1, 8)))
@@ -170,7 +170,7 @@ def test_requests_are_gathered_for_k_plus_one_round_trips() -> None:
     assert talker.machine.counts()["repairs_sent"] == 3
 
 
-def test_repairs_are_marked_and_carry_parity_that_decodes() -> None:
+def test_repairs_are_flagged_and_carry_decodable_parity() -> None:
     talker = ready()
     talker.nack(items((0, 1, 8)), ranges((0, 2, 1), (0, 2, 2)))
     talker.until(5.0)
@@ -188,7 +188,7 @@ def test_without_back_off_and_parity_repairs_begin_at_once() -> None:
     assert talker.symbols(24) == [(0, 1, 3)]
 
 
-def test_without_back_off_but_with_parity_requests_are_gathered_for_one_round_trip() -> None:
+def test_without_back_off_but_with_parity_requests_are_aggregated_for_one_grtt() -> None:
     talker = ready(backoff=0)
     asked = talker.now
     talker.nack(items((0, 1, 8)))
@@ -198,7 +198,7 @@ def test_without_back_off_but_with_parity_requests_are_gathered_for_one_round_tr
     assert talker.symbols(24) == [(0, 1, 8)]
 
 
-def test_repairs_come_before_what_is_new() -> None:
+def test_repairs_precede_new_data() -> None:
     talker = Talker(rate=20_000.0)
     talker.submit(LONG, LONG)
     talker.until(0.15)
@@ -213,7 +213,7 @@ def test_repairs_come_before_what_is_new() -> None:
     assert sorted(order) == sorted(set(order))
 
 
-def test_a_request_for_what_was_not_sent_yet_is_not_served_twice() -> None:
+def test_a_request_for_unsent_symbols_is_not_sent_twice() -> None:
     talker = Talker(rate=20_000.0)
     talker.submit(LONG)
     talker.until(0.02)
@@ -222,7 +222,7 @@ def test_a_request_for_what_was_not_sent_yet_is_not_served_twice() -> None:
     assert talker.symbols() == [(0, b, s) for b in range(3) for s in range(8)]
 
 
-def test_during_the_hold_off_requests_for_what_was_just_repaired_are_dropped() -> None:
+def test_during_the_hold_off_requests_for_recent_repairs_are_dropped() -> None:
     talker = ready()
     talker.nack(items((0, 1, 8)))
     talker.until(talker.now + 10.0, lambda: len(talker.of(Data)) == 25)
@@ -232,7 +232,7 @@ def test_during_the_hold_off_requests_for_what_was_just_repaired_are_dropped() -
     assert talker.symbols(24) == [(0, 1, 8)]
 
 
-def test_during_the_hold_off_requests_for_what_lies_ahead_are_served_at_once() -> None:
+def test_during_the_hold_off_requests_beyond_the_current_position_are_served_at_once() -> None:
     talker = ready()
     talker.nack(items((0, 0, 8)))
     talker.until(talker.now + 10.0, lambda: len(talker.of(Data)) == 25)
@@ -241,7 +241,7 @@ def test_during_the_hold_off_requests_for_what_lies_ahead_are_served_at_once() -
     assert talker.symbols(24) == [(0, 0, 8), (0, 2, 8)]
 
 
-def test_after_the_hold_off_a_request_begins_a_new_round() -> None:
+def test_after_the_hold_off_a_request_starts_a_new_round() -> None:
     talker = ready()
     talker.nack(items((0, 1, 8)))
     talker.until(talker.now + 10.0, lambda: len(talker.of(Data)) == 25)
@@ -251,7 +251,7 @@ def test_after_the_hold_off_a_request_begins_a_new_round() -> None:
     assert talker.symbols(24) == [(0, 1, 8), (0, 1, 9)]
 
 
-def test_information_is_sent_again() -> None:
+def test_norm_info_is_repaired() -> None:
     talker = Talker()
     talker.submit(LONG, info=b"name")
     talker.until(10.0, lambda: bool(talker.of(Flush)))
@@ -263,7 +263,7 @@ def test_information_is_sent_again() -> None:
     assert len(talker.of(Data)) == 24
 
 
-def test_a_whole_object_is_sent_again_with_its_information() -> None:
+def test_a_whole_object_is_repaired_with_its_norm_info() -> None:
     talker = Talker()
     talker.submit(LONG, info=b"name")
     talker.until(10.0, lambda: bool(talker.of(Flush)))
@@ -273,7 +273,7 @@ def test_a_whole_object_is_sent_again_with_its_information() -> None:
     assert sorted(talker.symbols(24)) == sorted(talker.symbols()[:24])
 
 
-def test_an_endlessly_asking_receiver_gets_its_answers_and_the_session_still_ends() -> None:
+def test_an_endlessly_requesting_receiver_is_served_and_the_session_still_ends() -> None:
     talker = ready()
     for _ in range(30):
         talker.nack(ranges((0, 0, 8), (0, 0, 11)))

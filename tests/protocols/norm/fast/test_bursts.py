@@ -1,4 +1,4 @@
-"""The bursts a NORM sender plans are what it then sends."""
+"""The bursts that a NORM sender plans equal what it then sends."""
 
 from typing import Any
 
@@ -12,24 +12,24 @@ from tests.protocols.norm.scenes import Talker, items, ranges
 
 
 class BurstCarrier:
-    """Carries a burst of which so many messages were sent, and keeps the calls."""
+    """Carrier of a burst of which `sent` messages were sent; keeps the calls."""
 
     def __init__(self, burst: Burst, sent: int) -> None:
         self.burst, self.sent = burst, sent
         self.shortened: list[float] = []
 
     def report(self) -> None:
-        """As many as it was made with."""
+        """Return the number of messages sent."""
         last = self.burst.begin + (self.sent - 1) * self.burst.interval
         self.burst.commit(self.sent, last, last + self.burst.interval)
 
     def shorten(self, until: float) -> None:
-        """Keep it."""
+        """Record the call."""
         self.shortened.append(until)
 
 
 def talker(size: int = 9_600, **settings: Any) -> Talker:
-    """A sender with counted content that has sent its first symbols."""
+    """Return a sender with counted content that has sent its first symbols."""
     made = Talker(kind=FastNormSender, **{"probing": "passive", **settings})
     made.submit(size, counted=True)
     made.until(0.01, lambda: len(made.of(Data)) == 3)
@@ -37,13 +37,13 @@ def talker(size: int = 9_600, **settings: Any) -> Talker:
 
 
 def plan(made: Talker) -> list[Burst]:
-    """The bursts the sender plans now."""
+    """Return the bursts that the sender plans now."""
     assert isinstance(made.machine, FastNormSender)
     return made.machine.plan_bursts()
 
 
 def planned(bursts: list[Burst]) -> list[tuple[float, FastData]]:
-    """When each message is due."""
+    """Return (time, message) of each planned message."""
     rows, begin = [], bursts[0].begin
     for burst in bursts:
         assert burst.begin == begin
@@ -61,12 +61,12 @@ def planned(bursts: list[Burst]) -> list[tuple[float, FastData]]:
 
 
 def sent(made: Talker, since: int) -> list[tuple[float, FastData]]:
-    """The DATA messages sent after so many of all messages."""
+    """Return the DATA messages sent after the first `since` messages."""
     return [(when, message) for when, _, message in made.said[since:] if isinstance(message, FastData)]
 
 
 def assert_kept(made: Talker) -> list[Burst]:
-    """No host carries what is planned, so the sender sends it itself."""
+    """Check that the sender sends the planned bursts if no host carries them."""
     bursts, since = plan(made), len(made.said)
     rows = planned(bursts)
     made.until(rows[-1][0])
@@ -83,7 +83,7 @@ def test_the_symbols_of_many_blocks_are_planned_as_they_are_sent(settings: dict[
     assert burst.count == (5 if "auto_parity" in settings else 92)
 
 
-def test_repairs_by_parity_come_before_the_symbols_that_follow() -> None:
+def test_parity_repairs_precede_the_symbols_that_follow() -> None:
     made = talker(grtt=0.002, backoff=1)
     made.until(0.1, lambda: len(made.of(Data)) == 20)
     made.nack(ranges((0, 0, 8), (0, 0, 9)), items((0, 1, 8)))
@@ -92,7 +92,7 @@ def test_repairs_by_parity_come_before_the_symbols_that_follow() -> None:
     assert [burst.count for burst in bursts[:-1]] == [2, 1]
 
 
-def test_nothing_is_planned_while_source_symbols_are_asked_for() -> None:
+def test_nothing_is_planned_while_source_symbols_are_requested() -> None:
     made = talker(grtt=0.002, backoff=1)
     made.until(0.1, lambda: len(made.of(Data)) == 12)
     assert plan(made)
@@ -103,7 +103,7 @@ def test_nothing_is_planned_while_source_symbols_are_asked_for() -> None:
     assert made.symbols()[-1] == (0, 0, 3)
 
 
-def test_a_nack_leaves_what_is_planned_until_the_repairs() -> None:
+def test_a_nack_keeps_the_plan_until_the_repairs_begin() -> None:
     made = talker(grtt=0.002, backoff=1)
     (burst,) = plan(made)
     carrier = BurstCarrier(burst, 20)
@@ -114,7 +114,7 @@ def test_a_nack_leaves_what_is_planned_until_the_repairs() -> None:
     made.nack(items((0, 1, 8)), now=now)
     (until,) = carrier.shortened
     assert now < until == burst.until < burst.begin + burst.count * burst.interval
-    # Asked for the same again it has nothing to change.
+    # A repeated request changes nothing.
     made.nack(items((0, 1, 8)), now=now)
     assert carrier.shortened == [until]
     burst.end()
