@@ -13,7 +13,7 @@ from experiments.contract.recorder import Recorder
 from protocols.norm.backoff import backoff
 from protocols.norm.receiver import NormReceiver
 from protocols.rng import Rng, key_of
-from tests.protocols.norm.scenes import GROUP, GRTT, Voice, quick
+from tests.protocols.norm.scenes import GROUP, GRTT, MessageBuilder, quick
 
 
 def cdf(z: float, spread: float, group_size: float) -> float:
@@ -54,22 +54,22 @@ def test_larger_groups_have_longer_back_offs() -> None:
 
 
 def expected_nacks(n: int, factor: int) -> float:
-    """Return E[N] = n F(d) + e^(lam d/T) (1 - (1 - F(T - d))^n): n losses at once; NACKs reach the others after d = GRTT / 2."""
+    """Return E[N] = n F(d) + e^(lam d/T) (1 - (1 - F(T - d))^n): n losses at once; NACKs arrive after d = GRTT / 2."""
     rate, delay = log(n) + 1.0, 0.5 / factor
     early, late = cdf(delay, 1.0, n), cdf(1.0 - delay, 1.0, n)
     return n * early + exp(rate * delay) * (1.0 - (1.0 - late) ** n)
 
 
-def speakers(n: int, factor: int, seed: int) -> int:
+def count_nacks(n: int, factor: int, seed: int) -> int:
     """Count the NACKs of `n` receivers that lose the same packet, when every NACK reaches all of them."""
-    voice = Voice(pattern(300), block=2, gsize=n, backoff=factor)
-    heard = [voice.data(0, 0), voice.data(0, 1), voice.data(1, 0)]
+    builder = MessageBuilder(pattern(300), block=2, gsize=n, backoff=factor)
+    received = [builder.data(0, 0), builder.data(0, 1), builder.data(1, 0)]
     ports = [Recorder(seed * 1000 + i) for i in range(n)]
     machines = [NormReceiver(port, quick(), 10 + i, GROUP) for i, port in enumerate(ports)]
     for machine in machines:
         machine.start(0.0)
-        machine.receive(heard[0], "sender", GROUP, 0.0)
-        machine.receive(heard[2], "sender", GROUP, 0.0)
+        machine.receive(received[0], "sender", GROUP, 0.0)
+        machine.receive(received[2], "sender", GROUP, 0.0)
     happens = [(machine.deadline, i, -1) for i, machine in enumerate(machines)]
     happens.sort()
     while happens and happens[0][0] < 2 * factor * GRTT:
@@ -92,18 +92,18 @@ def speakers(n: int, factor: int, seed: int) -> int:
 def test_the_number_of_nacks_agrees_with_theory(n: int, factor: int, tabled: float, runs: int) -> None:
     expected = expected_nacks(n, factor)
     assert expected == pytest.approx(tabled, rel=1e-3)
-    found = [speakers(n, factor, seed) for seed in range(runs)]
+    found = [count_nacks(n, factor, seed) for seed in range(runs)]
     error = stdev(found) / sqrt(runs)
     # Four standard errors: about 0.15, 0.2 and 0.35.
     assert abs(fmean(found) - expected) < 4 * error, f"{fmean(found)} +- {error}, expected {expected}"
 
 
 def test_a_back_off_of_zero_sends_at_once() -> None:
-    voice = Voice(pattern(300), block=2, backoff=0)
+    builder = MessageBuilder(pattern(300), block=2, backoff=0)
     port = Recorder()
     machine = NormReceiver(port, quick(), 9, GROUP)
-    heard = [voice.data(0, 0), voice.data(0, 1), voice.data(1, 0)]
-    machine.receive(heard[0], "sender", GROUP, 0.0)
-    machine.receive(heard[2], "sender", GROUP, 0.0)
+    received = [builder.data(0, 0), builder.data(0, 1), builder.data(1, 0)]
+    machine.receive(received[0], "sender", GROUP, 0.0)
+    machine.receive(received[2], "sender", GROUP, 0.0)
     assert port.kinds() == {"nack": 1}
     assert machine.deadline < inf

@@ -7,12 +7,12 @@ import pytest
 from experiments.contract.content import pattern
 from protocols.machine import Message
 from protocols.norm.messages import FLAG_REPAIR, LEVEL_BLOCK, LEVEL_INFO, LEVEL_OBJECT, Nack, Request
-from tests.protocols.norm.scenes import Listener, Talker, Voice, items, ranges
+from tests.protocols.norm.scenes import MessageBuilder, ReceiverHarness, SenderHarness, items, ranges
 
 
-def voice() -> Voice:
+def builder() -> MessageBuilder:
     """Return the messages of a sender of four blocks of eight symbols."""
-    return Voice(pattern(3200), info=b"name")
+    return MessageBuilder(pattern(3200), info=b"name")
 
 
 def nack(*requests: Request) -> Nack:
@@ -23,11 +23,11 @@ def nack(*requests: Request) -> Nack:
 @pytest.mark.parametrize(
     ("message", "brief"),
     [
-        (voice().data(0, 1), "0.0.1"),
-        (voice().data(0, 9), "0.0.p1"),
-        (voice().info(3), "3"),
-        (voice().squelch(2), "2.0"),
-        (voice().probe(), ""),
+        (builder().data(0, 1), "0.0.1"),
+        (builder().data(0, 9), "0.0.p1"),
+        (builder().info(3), "3"),
+        (builder().squelch(2), "2.0"),
+        (builder().probe(), ""),
         (nack(items((0, 2, 7))), "0.2.7"),
         (nack(ranges((0, 2, 7), (0, 2, 9))), "0.2.7-9"),
         (nack(items((0, 2), (0, 3), (1, 0), level=LEVEL_BLOCK)), "0.2, 0.3 +1"),
@@ -40,45 +40,45 @@ def test_messages_have_short_descriptions(message: Message, brief: str) -> None:
 
 
 def test_repairs_are_described_as_repairs() -> None:
-    sender = voice()
+    sender = builder()
     assert sender.data(0, 1, flags=sender.flags | FLAG_REPAIR).repair
     assert not sender.data(0, 1).repair
     assert sender.info(0, flags=sender.flags | FLAG_REPAIR).repair
     assert not sender.probe().repair
 
 
-def listening() -> tuple[Listener, list[tuple[str, Any]]]:
+def listening() -> tuple[ReceiverHarness, list[tuple[str, Any]]]:
     """Return a traced receiver that lacks a symbol, and its decisions so far."""
-    listener, sender = Listener(), voice()
+    receiver, sender = ReceiverHarness(), builder()
     seen: list[tuple[str, Any]] = []
-    listener.host.trace = lambda name, detail: seen.append((name, detail))
-    listener.hear(sender.info(), *sender.block(0, without=(1,)), sender.data(1, 0))
-    return listener, seen
+    receiver.host.trace = lambda name, detail: seen.append((name, detail))
+    receiver.receive(sender.info(), *sender.block(0, without=(1,)), sender.data(1, 0))
+    return receiver, seen
 
 
 def test_a_back_off_that_ends_with_a_request_is_traced() -> None:
-    listener, seen = listening()
+    receiver, seen = listening()
     assert [name for name, _ in seen] == ["nack_backoff"]
-    expiry = listener.at_expiry()
+    expiry = receiver.run_to_deadline()
     assert seen[0][1] == {"until": expiry}
     assert seen[1][0] == "nack_due"
     assert seen[1][1]["silent_until"] > expiry
-    assert len(listener.nacks) == 1
+    assert len(receiver.nacks) == 1
 
 
 def test_a_suppressed_back_off_is_traced() -> None:
-    listener, seen = listening()
-    listener.hear(nack(items((0, 0, 8))))
+    receiver, seen = listening()
+    receiver.receive(nack(items((0, 0, 8))))
     assert [name for name, _ in seen] == ["nack_backoff", "nack_suppressed"]
     assert seen[1][1] == {"due": seen[0][1]["until"]}
 
 
 def test_a_sender_traces_the_time_it_aggregates_requests() -> None:
-    talker = Talker()
+    sender = SenderHarness()
     seen: list[tuple[str, Any]] = []
-    talker.host.trace = lambda name, detail: seen.append((name, detail))
-    talker.submit(3000)
-    talker.until(0.5)
-    talker.nack(items((0, 0, 0)), now=0.5)
+    sender.host.trace = lambda name, detail: seen.append((name, detail))
+    sender.submit(3000)
+    sender.run_until(0.5)
+    sender.nack(items((0, 0, 0)), now=0.5)
     assert [name for name, _ in seen] == ["repair_aggregation"]
     assert seen[0][1]["until"] > 0.5

@@ -14,7 +14,7 @@ from experiments.contract.losses import randomly
 from protocols.events import FlushCompleted, ObjectAborted, ObjectReceived, SenderSilent
 from protocols.machine import Content
 from protocols.norm import NormCodec, NormReceiver, NormSender
-from tests.protocols.norm.scenes import GROUP, Listener, Talker, quick
+from tests.protocols.norm.scenes import GROUP, ReceiverHarness, SenderHarness, quick
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ def play(plan: Plan, *, wire: bool, counted: bool) -> tuple[Story, Bench]:
     bench = Bench(names, drop=randomly(plan.loss, plan.seed), codec=NormCodec() if wire else None)
     config = quick(**plan.parameters)
     for number, (name, when) in enumerate(zip(names[1:], plan.joins, strict=True)):
-        listener = bench[name]
-        listener.later(when, partial(listener.run, NormReceiver(listener, config, 2 + number, GROUP)))
+        receiver = bench[name]
+        receiver.later(when, partial(receiver.run, NormReceiver(receiver, config, 2 + number, GROUP)))
     bench.run(until=0.0)
     host = bench["sender"]
     sender = NormSender(host, config, 1, GROUP)
@@ -119,32 +119,32 @@ def test_with_enough_flushes_every_receiver_present_gets_everything(plan: Plan) 
         assert received == list(range(len(plan.sizes)))
 
 
-def heard(talkers: list[Talker], drop: int) -> Listener:
+def received(senders: list[SenderHarness], drop: int) -> ReceiverHarness:
     """Return a receiver of all messages of these senders in sequence, except every `drop`-th."""
-    listener = Listener()
-    for talker in talkers:
-        start = listener.now
-        for number, (when, _, message) in enumerate(talker.said):
-            listener.until(start + when)
+    receiver = ReceiverHarness()
+    for sender in senders:
+        start = receiver.now
+        for number, (when, _, message) in enumerate(sender.sent):
+            receiver.run_until(start + when)
             if number % drop != drop - 1:
-                listener.hear(message)
-    return listener
+                receiver.receive(message)
+    return receiver
 
 
-def restarted(counted: bool) -> list[Talker]:
+def restarted(counted: bool) -> list[SenderHarness]:
     """Return a sender that is stopped in the middle, and its next instance that starts again."""
-    first, second = Talker(), Talker(instance=8)
-    for talker in (first, second):
-        talker.submit(1500, 2400, counted=counted)
-    first.until(0.003)
-    second.until(5.0)
+    first, second = SenderHarness(), SenderHarness(instance=8)
+    for sender in (first, second):
+        sender.submit(1500, 2400, counted=counted)
+    first.run_until(0.003)
+    second.run_until(5.0)
     return [first, second]
 
 
 def test_a_restart_gives_the_same_session_with_counted_content() -> None:
     for drop in (3, 7, 10**9):
-        stories = [heard(restarted(counted), drop).host.transcript for counted in (False, True)]
+        stories = [received(restarted(counted), drop).host.transcript for counted in (False, True)]
         assert stories[0] == stories[1]
-    listener = heard(restarted(True), 10**9)
-    assert listener.received() == [0, 0, 1]
-    assert listener.aborted() == [(1, "the sender restarted")]
+    receiver = received(restarted(True), 10**9)
+    assert receiver.received() == [0, 0, 1]
+    assert receiver.aborted() == [(1, "the sender restarted")]

@@ -49,13 +49,13 @@ def pending(objects: Mapping[int, RxObject | None]) -> SmallDict[RxObject | None
     return found
 
 
-def asked(objects: Mapping[int, RxObject | None], place: Point = END) -> RequestedRepairs:
+def requested_by(objects: Mapping[int, RxObject | None], place: Point = END) -> RequestedRepairs:
     nacks = contents_for(missing_before(pending(objects), place, 5), 5, 10_000)
     return requested_repairs(tuple(request for requests in nacks for request in requests), 5)
 
 
-def covered(objects: Mapping[int, RxObject | None], place: Point, demand: RequestedRepairs) -> bool:
-    return is_covered(pending(objects), place, demand)
+def covered(objects: Mapping[int, RxObject | None], place: Point, requested: RequestedRepairs) -> bool:
+    return is_covered(pending(objects), place, requested)
 
 
 def by_name(*rows: tuple[int, int, int], fec: int = 5) -> list[MissingRange]:
@@ -68,8 +68,8 @@ def by_name(*rows: tuple[int, int, int], fec: int = 5) -> list[MissingRange]:
     return missing_before(pending(objects), END, fec)
 
 
-def requests(needs: list[MissingRange], segment: int = 10_000) -> list[tuple[Request, ...]]:
-    return contents_for(needs, 5, segment)
+def requests(missing: list[MissingRange], segment: int = 10_000) -> list[tuple[Request, ...]]:
+    return contents_for(missing, 5, segment)
 
 
 # -- requested repairs -------------------------------------------------------------------------------------------------
@@ -85,27 +85,27 @@ def test_five_lost_symbols_request_the_first_five_parity_symbols() -> None:
 def test_parity_already_received_is_not_requested() -> None:
     found = lose(item(), 0, 1, 2, 3)
     found.fill_parity(0, 1, None, 0)
-    assert symbols(asked({0: found}), 0, 0) == [30, 32]
+    assert symbols(requested_by({0: found}), 0, 0) == [30, 32]
 
 
 def test_losses_beyond_the_parity_are_requested_by_name_except_the_first() -> None:
     found = lose(item(parity=2), 0, 3, 7, 11, 12)
-    assert symbols(asked({0: found}), 0, 0) == [11, 12, 30, 31]
+    assert symbols(requested_by({0: found}), 0, 0) == [11, 12, 30, 31]
 
 
 def test_without_parity_every_symbol_is_requested_by_name() -> None:
-    assert symbols(asked({0: lose(item(parity=0), 1, 0, 29)}), 0, 1) == [0, 29]
+    assert symbols(requested_by({0: lose(item(parity=0), 1, 0, 29)}), 0, 1) == [0, 29]
 
 
 def test_blocks_received_not_at_all_are_requested_whole() -> None:
     found = item(blocks=5)
     found.skip(1, 0, 4, 0)
-    assert asked({0: found}).blocks == ((0, 1, 3),)
+    assert requested_by({0: found}).blocks == ((0, 1, 3),)
 
 
 def test_unknown_objects_are_requested_whole() -> None:
-    demand = asked({3: None, 4: None, 5: None, 6: item(6), 9: None})
-    assert demand.objects == (
+    requested = requested_by({3: None, 4: None, 5: None, 6: item(6), 9: None})
+    assert requested.objects == (
         (3, 5),
         (9, 9),
     )
@@ -113,30 +113,30 @@ def test_unknown_objects_are_requested_whole() -> None:
 
 def test_lost_norm_info_is_requested() -> None:
     found = lose(item(wants_info=True), 0, 1)
-    demand = asked({0: found})
-    assert demand.infos == ((0, 0),)
-    assert symbols(demand, 0, 0) == [30]
+    requested = requested_by({0: found})
+    assert requested.infos == ((0, 0),)
+    assert symbols(requested, 0, 0) == [30]
 
 
 def test_nothing_is_requested_from_the_position_on() -> None:
     objects: dict[int, RxObject | None] = {0: lose(lose(lose(item(), 0, 1), 1, 1), 2, 1), 1: None}
-    assert set(asked(objects, (0, 2, 0)).symbols) == {(0, 0), (0, 1)}
-    assert not asked(objects, (0, 2, 0)).objects
-    assert not asked(objects, (0, 0, 0)).symbols
-    assert not asked({0: None}, (0, 0, 0)).objects
+    assert set(requested_by(objects, (0, 2, 0)).symbols) == {(0, 0), (0, 1)}
+    assert not requested_by(objects, (0, 2, 0)).objects
+    assert not requested_by(objects, (0, 0, 0)).symbols
+    assert not requested_by({0: None}, (0, 0, 0)).objects
 
 
 def test_of_a_block_in_progress_only_losses_beyond_parity_are_requested() -> None:
     place = (0, 1, 10)
-    assert not asked({0: lose(item(), 1, 1, 20)}, place).symbols
-    assert symbols(asked({0: lose(item(parity=0), 1, 1, 20)}, place), 0, 1) == [1]
+    assert not requested_by({0: lose(item(), 1, 1, 20)}, place).symbols
+    assert symbols(requested_by({0: lose(item(parity=0), 1, 1, 20)}, place), 0, 1) == [1]
 
 
 def test_requests_are_ordered_oldest_first_across_the_wrap_of_object_ids() -> None:
     objects: dict[int, RxObject | None] = {0: None, 65535: None, 65534: None, 65533: lose(item(65533), 0, 1)}
-    needs = missing_before(pending(objects), (1, 0, 0), 5)
-    assert [(need.first.object_id, need.last.object_id) for need in needs] == [(65533, 65533), (65534, 0)]
-    assert asked(objects, (1, 0, 0)).objects == ((65534, 0),)
+    missing = missing_before(pending(objects), (1, 0, 0), 5)
+    assert [(need.first.object_id, need.last.object_id) for need in missing] == [(65533, 65533), (65534, 0)]
+    assert requested_by(objects, (1, 0, 0)).objects == ((65534, 0),)
 
 
 # -- encoding as requests ----------------------------------------------------------------------------------------------
@@ -184,27 +184,27 @@ def test_every_nack_fits_its_segment_and_only_the_tail_is_cut(rows: list[tuple[i
 
 def test_an_equal_count_of_parity_covers_any_missing_symbols() -> None:
     mine, theirs = {0: lose(item(), 0, 1, 2)}, {0: lose(item(), 0, 20, 21, 22)}
-    assert covered(mine, END, asked(theirs))
-    assert not covered(theirs, END, asked(mine))
+    assert covered(mine, END, requested_by(theirs))
+    assert not covered(theirs, END, requested_by(mine))
 
 
 def test_a_request_for_an_object_or_block_covers_its_symbols() -> None:
     mine: dict[int, RxObject | None] = {0: lose(item(wants_info=True), 0, 1, 2)}
     other = item(wants_info=True)
     other.skip(0, 0, 3, 0)
-    assert covered(mine, END, asked({0: None}))
-    assert covered(mine, END, asked({0: other}))
+    assert covered(mine, END, requested_by({0: None}))
+    assert covered(mine, END, requested_by({0: other}))
 
 
 def test_norm_info_is_covered_by_its_own_request_or_that_of_its_object() -> None:
     mine: dict[int, RxObject | None] = {0: item(wants_info=True)}
-    assert not covered(mine, END, asked({0: lose(item(), 0, 1)}))
-    assert covered(mine, END, asked({0: item(wants_info=True)}))
+    assert not covered(mine, END, requested_by({0: lose(item(), 0, 1)}))
+    assert covered(mine, END, requested_by({0: item(wants_info=True)}))
 
 
 def test_losses_after_the_position_need_no_coverage() -> None:
     mine = {0: lose(lose(item(), 0, 1), 2, 1)}
-    theirs = asked({0: lose(item(), 0, 1)})
+    theirs = requested_by({0: lose(item(), 0, 1)})
     assert covered(mine, (0, 2, 0), theirs)
     assert not covered(mine, END, theirs)
 
@@ -230,15 +230,15 @@ def sent_source(parity: int) -> TxObject:
     return source
 
 
-def serve(source: TxObject, demand: RequestedRepairs, *heard: tuple[dict[int, RxObject | None], int]) -> None:
+def serve(source: TxObject, requested: RequestedRepairs, *received: tuple[dict[int, RxObject | None], int]) -> None:
     """Serve a request: each (objects, bitmap) receives the n-th repair unless bit n of the bitmap is set."""
-    source.want(demand)
+    source.want(requested)
     source.activate()
     number = 0
     while source.repairs:
         step = source.repair_step()
         assert step is not None
-        for objects, mask in heard:
+        for objects, mask in received:
             found: Any = objects[0]
             if mask >> number & 1:
                 continue
@@ -254,7 +254,7 @@ def serve(source: TxObject, demand: RequestedRepairs, *heard: tuple[dict[int, Rx
 def test_a_request_is_repaired_completely_despite_earlier_lost_repairs(mine: list[int], parity: int, lost: list[int]) -> None:
     source, objects = sent_source(parity), receiver(mine, parity)
     for mask in (*lost, 0):
-        serve(source, asked(objects), (objects, mask))
+        serve(source, requested_by(objects), (objects, mask))
     assert not missing_before(pending(objects), END, 5)
 
 
@@ -264,8 +264,8 @@ def test_a_suppressed_receiver_gets_everything(mine: list[int], theirs: list[int
     # A receiver that lost repairs cannot know which parity was sent, and may be suppressed wrongly; the next round repairs it.
     source, objects, others = sent_source(parity), receiver(mine, parity), receiver(theirs, parity)
     for their_mask in lost:
-        serve(source, asked(others), (objects, 0), (others, their_mask))
-    demand = asked(others)
-    silent = covered(objects, END, demand)
-    serve(source, demand, (objects, 0))
+        serve(source, requested_by(others), (objects, 0), (others, their_mask))
+    requested = requested_by(others)
+    silent = covered(objects, END, requested)
+    serve(source, requested, (objects, 0))
     assert not silent or not missing_before(pending(objects), END, 5)

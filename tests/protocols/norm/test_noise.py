@@ -21,7 +21,7 @@ from protocols.norm.messages import (
     Squelch,
 )
 from protocols.norm.wire.codec import NormCodec
-from tests.protocols.norm.scenes import GROUP, Listener, Talker
+from tests.protocols.norm.scenes import GROUP, ReceiverHarness, SenderHarness
 
 OBJECTS = st.sampled_from([0, 1, 2, 3, 40, 300, 32767, 32768, 65535])
 BLOCKS = st.sampled_from([0, 1, 2, 3, 99, 0xFFFF, 0xFFFFFF])
@@ -85,20 +85,20 @@ def feed(host: Any, until: Any, steps: list[tuple[float, Message]]) -> None:
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(steps=STEPS)
 def test_a_receiver_survives_any_messages_and_sends_decodable_ones(steps: list[tuple[float, Message]]) -> None:
-    listener, codec = Listener(window=16), NormCodec()
-    feed(listener.host, listener.until, steps)
-    for packet in listener.host.packets:
+    receiver, codec = ReceiverHarness(window=16), NormCodec()
+    feed(receiver.host, receiver.run_until, steps)
+    for packet in receiver.host.packets:
         assert len(codec.encode(packet.message)) == packet.size
-    assert len(listener.nacks) <= 4 * (len(steps) + 40), "and does not flood the group"
+    assert len(receiver.nacks) <= 4 * (len(steps) + 40), "and does not flood the group"
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(steps=STEPS)
 def test_a_sender_survives_any_messages_and_still_finishes(steps: list[tuple[float, Message]]) -> None:
-    talker, codec = Talker(probing="active", cache_min=2, cache_max=2), NormCodec()
-    talker.submit(2400, 0, 50, 2400, info=b"x")
-    feed(talker.host, talker.until, steps)
-    talker.until(talker.now + 1e5)
-    assert talker.told(FlushCompleted)
-    for packet in talker.host.packets:
+    sender, codec = SenderHarness(probing="active", cache_min=2, cache_max=2), NormCodec()
+    sender.submit(2400, 0, 50, 2400, info=b"x")
+    feed(sender.host, sender.run_until, steps)
+    sender.run_until(sender.now + 1e5)
+    assert sender.events_of(FlushCompleted)
+    for packet in sender.host.packets:
         assert len(codec.encode(packet.message)) == packet.size

@@ -14,7 +14,7 @@ from protocols.fec import MAX_SYMBOLS
 from protocols.norm.messages import FLAG_STREAM, Data, Flush, Fti, Info, Nack, Squelch
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.wire.codec import NormCodec
-from tests.protocols.norm.scenes import Listener, Talker
+from tests.protocols.norm.scenes import ReceiverHarness, SenderHarness
 from tests.support.captures import CAPTURES, VECTORS, expected, udp_payloads
 
 LOST_AT_SENDER = "nack_suppression"
@@ -30,44 +30,44 @@ def recorded(capture: str) -> list[tuple[float, Any]]:
     return [(stamp - stamps[0], message) for stamp, message in zip(stamps, messages, strict=True)]
 
 
-def spoken(capture: str) -> list[tuple[float, Any]]:
+def sender_messages(capture: str) -> list[tuple[float, Any]]:
     """Return the messages of the sender."""
     return [(when, message) for when, message in recorded(capture) if getattr(message, "origin", None) is not None]
 
 
 def ftis(capture: str) -> dict[int, Fti]:
     """Return the FTI of each object, where the capture has it."""
-    content = [message for _, message in spoken(capture) if isinstance(message, Data | Info)]
+    content = [message for _, message in sender_messages(capture) if isinstance(message, Data | Info)]
     return {message.object_id: message.fti for message in content if message.fti is not None}
 
 
 def is_object_session(capture: str) -> bool:
     """Return whether the capture carries objects, not streams, with codes that we can decode."""
-    content = [message for _, message in spoken(capture) if isinstance(message, Data | Info)]
+    content = [message for _, message in sender_messages(capture) if isinstance(message, Data | Info)]
     return bool(content) and not any(message.flags & FLAG_STREAM for message in content)
 
 
 SESSIONS = [capture for capture in CAPTURES if is_object_session(capture)]
 
 
-def hear(capture: str, dropped: frozenset[int] = frozenset()) -> Listener:
+def received_by(capture: str, dropped: frozenset[int] = frozenset()) -> ReceiverHarness:
     """Return a receiver that received the capture except the messages with these indices."""
-    listener = Listener()
-    for place, (when, message) in enumerate(spoken(capture)):
-        listener.until(when)
+    receiver = ReceiverHarness()
+    for place, (when, message) in enumerate(sender_messages(capture)):
+        receiver.run_until(when)
         if place not in dropped:
-            listener.hear(message, now=when)
-    return listener
+            receiver.receive(message, now=when)
+    return receiver
 
 
-def check(capture: str, listener: Listener) -> None:
+def check(capture: str, receiver: ReceiverHarness) -> None:
     """Check that every object of the sender has the recorded content."""
-    sent = {message.object_id for _, message in spoken(capture) if isinstance(message, Data | Info)}
-    assert sorted(listener.received()) == sorted(sent)
-    assert not listener.aborted()
+    sent = {message.object_id for _, message in sender_messages(capture) if isinstance(message, Data | Info)}
+    assert sorted(receiver.received()) == sorted(sent)
+    assert not receiver.aborted()
     known = {entry["object_transport_id"]: entry for entry in expected()[capture]["objects"]}
     for object_id in sent:
-        assert sha256(listener.content(object_id)).hexdigest() == known[object_id]["sha256"]
+        assert sha256(receiver.content(object_id)).hexdigest() == known[object_id]["sha256"]
 
 
 def test_most_captures_are_sessions_of_objects() -> None:
@@ -76,10 +76,10 @@ def test_most_captures_are_sessions_of_objects() -> None:
 
 @pytest.mark.parametrize("capture", SESSIONS)
 def test_every_recorded_session_is_received(capture: str) -> None:
-    listener = hear(capture)
-    check(capture, listener)
-    assert listener.machine.counts()["ignored"] == 0
-    assert bool(listener.nacks) == (capture == LOST_AT_SENDER)
+    receiver = received_by(capture)
+    check(capture, receiver)
+    assert receiver.machine.counts()["ignored"] == 0
+    assert bool(receiver.nacks) == (capture == LOST_AT_SENDER)
 
 
 def droppable(capture: str) -> frozenset[int]:
@@ -88,7 +88,7 @@ def droppable(capture: str) -> frozenset[int]:
     parity: dict[tuple[int, int], set[int]] = defaultdict(set)
     again: set[tuple[int, int, int]] = set()
     coding = ftis(capture)
-    for place, (_, message) in enumerate(spoken(capture)):
+    for place, (_, message) in enumerate(sender_messages(capture)):
         if not isinstance(message, Data):
             continue
         key = message.object_id, message.block
@@ -118,9 +118,9 @@ def test_many_captures_carry_repairs() -> None:
 
 @pytest.mark.parametrize("capture", REPAIRED)
 def test_losses_are_repaired_by_the_recorded_repairs(capture: str) -> None:
-    listener = hear(capture, droppable(capture))
-    check(capture, listener)
-    assert listener.machine.counts()["data_lost"] == len(droppable(capture))
+    receiver = received_by(capture, droppable(capture))
+    check(capture, receiver)
+    assert receiver.machine.counts()["data_lost"] == len(droppable(capture))
 
 
 # -- our receiver's requests compared with those of NRL NORM -----------------------------------------------------------
@@ -137,19 +137,19 @@ def implied(capture: str) -> set[tuple[int, int, int]]:
     """
     moment, nack = first_nack(capture)
     coding = ftis(capture)
-    demand = requested_repairs(nack.requests, next(iter(coding.values())).fec_id)
-    heard = [message for when, message in spoken(capture) if when < moment and isinstance(message, Data)]
+    requested = requested_repairs(nack.requests, next(iter(coding.values())).fec_id)
+    received = [message for when, message in sender_messages(capture) if when < moment and isinstance(message, Data)]
     lost = set()
-    for (object_id, block), mask in demand.symbols.items():
+    for (object_id, block), mask in requested.symbols.items():
         length = coding[object_id].partition.length(block)
         unasked = {
-            data.symbol for data in heard if (data.object_id, data.block) == (object_id, block) and data.symbol >= length
+            data.symbol for data in received if (data.object_id, data.block) == (object_id, block) and data.symbol >= length
         }
         short = (mask >> length).bit_count()
         spare = sum(not mask >> symbol & 1 for symbol in unasked)
         lost |= {(object_id, block, symbol) for symbol in range(mask.bit_length()) if mask >> symbol & 1}
         lost |= {(object_id, block, symbol) for symbol in range(short + spare if short else 0)}
-    for first, last in demand.objects:
+    for first, last in requested.objects:
         for object_id in range(first, last + 1):
             partition = coding[object_id].partition
             lost |= {(object_id, b, s) for b in range(partition.blocks) for s in range(partition.length(b))}
@@ -159,15 +159,15 @@ def implied(capture: str) -> set[tuple[int, int, int]]:
 def asked_like(capture: str, lost: set[tuple[int, int, int]]) -> tuple[Nack, Nack]:
     """Return NRL's first NACK, and ours at the same time when the first transmissions `lost` are missing."""
     moment, theirs = first_nack(capture)
-    listener = Listener()
-    for when, message in spoken(capture):
+    receiver = ReceiverHarness()
+    for when, message in sender_messages(capture):
         if when >= moment:
             break
         if not isinstance(message, Data) or (message.object_id, message.block, message.symbol) not in lost:
-            listener.hear(message, now=when)
+            receiver.receive(message, now=when)
     # An earlier wake-up is excluded, so that both NACKs describe the same state.
-    listener.until(moment + 10.0)
-    return theirs, listener.nacks[0]
+    receiver.run_until(moment + 10.0)
+    return theirs, receiver.nacks[0]
 
 
 NACKED = [capture for capture in SESSIONS if any(isinstance(message, Nack) for _, message in recorded(capture))]
@@ -233,33 +233,33 @@ def test_every_repair_requested_by_nrl_norm_is_sent(capture: str, place: int) ->
     nack = recorded(capture)[place][1]
     coding = ftis(capture)
     some = coding[min(coding)]
-    talker = Talker(**settings_of(some), backoff=1, auto_parity=4 if capture == "file_autoparity" else 0)
-    talker.submit(*(coding.get(object_id, some).object_size for object_id in range(max(coding) + 1)))
-    talker.until(60.0, lambda: bool(talker.of(Flush)))
-    first = len(talker.of(Data))
-    fec = talker.config.fec
+    sender = SenderHarness(**settings_of(some), backoff=1, auto_parity=4 if capture == "file_autoparity" else 0)
+    sender.submit(*(coding.get(object_id, some).object_size for object_id in range(max(coding) + 1)))
+    sender.run_until(60.0, lambda: bool(sender.messages_of(Flush)))
+    first = len(sender.messages_of(Data))
+    fec = sender.config.fec
     requests = [replace(r, items=tuple(replace(item, fec_id=fec) for item in r.items)) for r in nack.requests]
-    talker.nack(*requests)
-    talker.until(talker.now + 10.0)
-    check_repairs(requested_repairs(tuple(requests), fec), talker, first)
+    sender.nack(*requests)
+    sender.run_until(sender.now + 10.0)
+    check_repairs(requested_repairs(tuple(requests), fec), sender, first)
 
 
-def check_repairs(demand: RequestedRepairs, talker: Talker, first: int) -> None:
+def check_repairs(requested: RequestedRepairs, sender: SenderHarness, first: int) -> None:
     """Check that all requested repairs were sent: parity by count and never sent before, other symbols by name."""
-    sent = set(talker.symbols()[:first])
-    again = talker.symbols(first)
+    sent = set(sender.symbols()[:first])
+    again = sender.symbols(first)
     assert len(again) == len(set(again)), "nothing is sent twice for one NACK"
-    partition = talker.of(Data)[0].fti.partition  # type: ignore[union-attr]
-    for (object_id, block), mask in demand.symbols.items():
+    partition = sender.messages_of(Data)[0].fti.partition  # type: ignore[union-attr]
+    for (object_id, block), mask in requested.symbols.items():
         length = partition.length(block)
         named = {(object_id, block, symbol) for symbol in range(length) if mask >> symbol & 1}
         assert named <= set(again)
         fresh = [key for key in again if key[:2] == (object_id, block) and key[2] >= length and key not in sent]
         assert len(fresh) == (mask >> length).bit_count()
-    for low, high in demand.objects:
+    for low, high in requested.objects:
         span = [key % 0x10000 for key in range(low, low + (high - low) % 0x10000 + 1)]
         for object_id in span:
             expected_again = {key for key in sent if key[0] == object_id}
             assert expected_again <= set(again)
         refused = any(object_id >= 0x8000 for object_id in span)
-        assert [squelch.object_id for squelch in talker.of(Squelch)] == [0] * refused
+        assert [squelch.object_id for squelch in sender.messages_of(Squelch)] == [0] * refused

@@ -128,9 +128,9 @@ def test_norm_info_is_repaired_if_requested_after_it_was_sent() -> None:
 def test_a_repeated_request_requests_nothing_new() -> None:
     item = make()
     sent(item)
-    demand = requested_repairs((parity(1, 0, 1),), 5)
-    assert item.want(demand)
-    assert not item.want(demand)
+    requested = requested_repairs((parity(1, 0, 1),), 5)
+    assert item.want(requested)
+    assert not item.want(requested)
 
 
 def test_unsent_symbols_are_not_sent_twice() -> None:

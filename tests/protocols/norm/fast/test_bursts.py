@@ -8,7 +8,7 @@ from protocols.fast.lookahead import Burst
 from protocols.norm.fast import FastNormSender
 from protocols.norm.fast.messages import FastData
 from protocols.norm.messages import Data
-from tests.protocols.norm.scenes import Talker, items, ranges
+from tests.protocols.norm.scenes import SenderHarness, items, ranges
 
 
 class BurstCarrier:
@@ -28,15 +28,15 @@ class BurstCarrier:
         self.shortened.append(until)
 
 
-def talker(size: int = 9_600, **settings: Any) -> Talker:
+def sender(size: int = 9_600, **settings: Any) -> SenderHarness:
     """Return a sender with counted content that has sent its first symbols."""
-    made = Talker(kind=FastNormSender, **{"probing": "passive", **settings})
+    made = SenderHarness(kind=FastNormSender, **{"probing": "passive", **settings})
     made.submit(size, counted=True)
-    made.until(0.01, lambda: len(made.of(Data)) == 3)
+    made.run_until(0.01, lambda: len(made.messages_of(Data)) == 3)
     return made
 
 
-def plan(made: Talker) -> list[Burst]:
+def plan(made: SenderHarness) -> list[Burst]:
     """Return the bursts that the sender plans now."""
     assert isinstance(made.machine, FastNormSender)
     return made.machine.plan_bursts()
@@ -60,16 +60,16 @@ def planned(bursts: list[Burst]) -> list[tuple[float, FastData]]:
     return rows
 
 
-def sent(made: Talker, since: int) -> list[tuple[float, FastData]]:
+def sent(made: SenderHarness, since: int) -> list[tuple[float, FastData]]:
     """Return the DATA messages sent after the first `since` messages."""
-    return [(when, message) for when, _, message in made.said[since:] if isinstance(message, FastData)]
+    return [(when, message) for when, _, message in made.sent[since:] if isinstance(message, FastData)]
 
 
-def assert_kept(made: Talker) -> list[Burst]:
+def assert_kept(made: SenderHarness) -> list[Burst]:
     """Check that the sender sends the planned bursts if no host carries them."""
-    bursts, since = plan(made), len(made.said)
+    bursts, since = plan(made), len(made.sent)
     rows = planned(bursts)
-    made.until(rows[-1][0])
+    made.run_until(rows[-1][0])
     told = sent(made, since)
     assert told == rows
     assert [message.next_state for _, message in told] == [message.next_state for _, message in rows]
@@ -79,32 +79,32 @@ def assert_kept(made: Talker) -> list[Burst]:
 
 @pytest.mark.parametrize("settings", [{}, {"auto_parity": 2}, {"block": 3}, {"block": 16}], ids=str)
 def test_the_symbols_of_many_blocks_are_planned_as_they_are_sent(settings: dict[str, int]) -> None:
-    (burst,) = assert_kept(talker(**settings))
+    (burst,) = assert_kept(sender(**settings))
     assert burst.count == (5 if "auto_parity" in settings else 92)
 
 
 def test_parity_repairs_precede_the_symbols_that_follow() -> None:
-    made = talker(grtt=0.002, backoff=1)
-    made.until(0.1, lambda: len(made.of(Data)) == 20)
+    made = sender(grtt=0.002, backoff=1)
+    made.run_until(0.1, lambda: len(made.messages_of(Data)) == 20)
     made.nack(ranges((0, 0, 8), (0, 0, 9)), items((0, 1, 8)))
-    made.until(1.0, lambda: made.machine.deadline > made.now and len(plan(made)) > 1)
+    made.run_until(1.0, lambda: made.machine.deadline > made.now and len(plan(made)) > 1)
     bursts = assert_kept(made)
     assert [burst.count for burst in bursts[:-1]] == [2, 1]
 
 
 def test_nothing_is_planned_while_source_symbols_are_requested() -> None:
-    made = talker(grtt=0.002, backoff=1)
-    made.until(0.1, lambda: len(made.of(Data)) == 12)
+    made = sender(grtt=0.002, backoff=1)
+    made.run_until(0.1, lambda: len(made.messages_of(Data)) == 12)
     assert plan(made)
-    before = len(made.of(Data))
+    before = len(made.messages_of(Data))
     made.nack(items((0, 0, 3)))
-    made.until(1.0, lambda: not plan(made))
-    made.until(1.0, lambda: any(data.repair for data in made.of(Data)[before:]))
+    made.run_until(1.0, lambda: not plan(made))
+    made.run_until(1.0, lambda: any(data.repair for data in made.messages_of(Data)[before:]))
     assert made.symbols()[-1] == (0, 0, 3)
 
 
 def test_a_nack_keeps_the_plan_until_the_repairs_begin() -> None:
-    made = talker(grtt=0.002, backoff=1)
+    made = sender(grtt=0.002, backoff=1)
     (burst,) = plan(made)
     carrier = BurstCarrier(burst, 20)
     burst.carrier = carrier
