@@ -35,7 +35,7 @@ def mutant(sender: type[Sender] = ToySender, receiver: type[Machine] = ToyReceiv
     return Case(protocol, TOY_CASE.settings)
 
 
-class Forgetful(ToyReceiver):
+class MissesAlarm(ToyReceiver):
     """Set an earlier deadline without calling `alarm`."""
 
     __slots__ = ()
@@ -44,7 +44,7 @@ class Forgetful(ToyReceiver):
         self.deadline = when
 
 
-class Restless(ToySender):
+class AlwaysDue(ToySender):
     """Set a deadline that is already due after every wake-up."""
 
     __slots__ = ()
@@ -55,7 +55,7 @@ class Restless(ToySender):
         self.deadline = now
 
 
-class Talkative(ToySender):
+class NeverEnds(ToySender):
     """Repeat END without limit."""
 
     __slots__ = ()
@@ -67,7 +67,7 @@ class Talkative(ToySender):
         self._due(now + 1.0)
 
 
-class Touchy(ToyReceiver):
+class RaisesOnUnknown(ToyReceiver):
     """Raise on messages of an unknown type."""
 
     __slots__ = ()
@@ -79,7 +79,7 @@ class Touchy(ToyReceiver):
         super().receive(message, source, to, now)
 
 
-class Twice(ToyReceiver):
+class ReportsTwice(ToyReceiver):
     """Report every completed object twice."""
 
     __slots__ = ()
@@ -89,7 +89,7 @@ class Twice(ToyReceiver):
         self.ports.notify(ObjectReceived(end.sender, end.object_id, end.size, end.info))
 
 
-class Forger(ToyReceiver):
+class CorruptsContent(ToyReceiver):
     """Corrupt received segments."""
 
     __slots__ = ()
@@ -102,7 +102,7 @@ class Forger(ToyReceiver):
         super().receive(message, source, to, now)
 
 
-class Brittle(ToyReceiver):
+class RaisesSinkErrors(ToyReceiver):
     """Let exceptions of a sink propagate."""
 
     __slots__ = ()
@@ -114,7 +114,7 @@ class Brittle(ToyReceiver):
         self.ports.notify(ObjectReceived(*key, end.size, end.info))
 
 
-class Silent(ToyReceiver):
+class DropsSilently(ToyReceiver):
     """Drop an object whose sink fails without an event."""
 
     __slots__ = ()
@@ -129,7 +129,7 @@ class Silent(ToyReceiver):
         self.ports.notify(ObjectReceived(*key, end.size, end.info))
 
 
-class Hasty(ToyReceiver):
+class ActsEarly(ToyReceiver):
     """Act on an early wake-up."""
 
     __slots__ = ()
@@ -142,17 +142,17 @@ class Hasty(ToyReceiver):
         super().wake(now)
 
 
-class Pushy(ToySender):
+class IgnoresFullNetwork(ToySender):
     """Continue to send when the network is full."""
 
     __slots__ = ()
 
-    def _say(self, packet: Packet, pause: float) -> None:
+    def _send_packet(self, packet: Packet, pause: float) -> None:
         self.ports.send(packet)
         self._due(self.deadline + pause)
 
 
-class Deaf(ToySender):
+class IgnoresNacks(ToySender):
     """Ignore NACKs and hide this from the counters."""
 
     __slots__ = ()
@@ -161,7 +161,7 @@ class Deaf(ToySender):
         """Ignore all NACKs."""
 
 
-class Partial(ToyReceiver):
+class CommitsIncomplete(ToyReceiver):
     """Commit an object that lacks segments."""
 
     __slots__ = ()
@@ -170,33 +170,33 @@ class Partial(ToyReceiver):
         return []
 
 
-class Moody(ToySender):
+class VariesBetweenSessions(ToySender):
     """Differ from session to session."""
 
     __slots__ = ()
-    born = 0
+    instances = 0
 
     def start(self, now: float) -> None:
         """Pause before the start in every second instance."""
         super().start(now)
-        Moody.born += 1
-        self.config = replace(self.config, wait=self.config.wait * (1 + 0.01 * Moody.born))
+        VariesBetweenSessions.instances += 1
+        self.config = replace(self.config, wait=self.config.wait * (1 + 0.01 * VariesBetweenSessions.instances))
 
 
 BROKEN: list[tuple[Case, Callable[[Case], None], type[BaseException], str | None]] = [
-    (mutant(receiver=Forgetful), lambda case: checks.ends_whatever_is_lost(case, LOSSY), AssertionError, "forgot an alarm"),
-    (mutant(Restless), lambda case: checks.arrives(case, WORLDS["fake"], 0.0), AssertionError, "wants to be woken at"),
-    (mutant(Talkative), checks.quiet_at_the_end, AssertionError, "still busy|after .* s:"),
-    (mutant(receiver=Touchy), lambda case: checks.strangers_are_ignored(case, []), ValueError, "stranger"),
-    (mutant(receiver=Twice), lambda case: checks.arrives(case, WORLDS["fake"], 0.0), AssertionError, "heard"),
-    (mutant(receiver=Forger), lambda case: checks.arrives(case, WORLDS["fake"], 0.0), AssertionError, "differs"),
-    (mutant(receiver=Partial), lambda case: checks.arrives(case, WORLDS["fake"], 0.3), AssertionError, "differs"),
-    (mutant(Deaf), lambda case: checks.arrives(case, WORLDS["fake"], 0.3), AssertionError, "heard"),
-    (mutant(receiver=Brittle), fails_to_write, OSError, "no space left"),
-    (mutant(receiver=Silent), fails_to_write, AssertionError, "ObjectReceived"),
-    (mutant(receiver=Hasty), checks.early_wakes_change_nothing, AssertionError, None),
-    (mutant(Pushy), checks.full_network_is_respected, AssertionError, "room for"),
-    (mutant(Moody), checks.repeats_itself, AssertionError, None),
+    (mutant(receiver=MissesAlarm), lambda case: checks.ends_whatever_is_lost(case, LOSSY), AssertionError, "forgot an alarm"),
+    (mutant(AlwaysDue), lambda case: checks.arrives(case, WORLDS["fake"], 0.0), AssertionError, "wants to be woken at"),
+    (mutant(NeverEnds), checks.quiet_at_the_end, AssertionError, "still busy|after .* s:"),
+    (mutant(receiver=RaisesOnUnknown), lambda case: checks.strangers_are_ignored(case, []), ValueError, "stranger"),
+    (mutant(receiver=ReportsTwice), lambda case: checks.arrives(case, WORLDS["fake"], 0.0), AssertionError, "heard"),
+    (mutant(receiver=CorruptsContent), lambda case: checks.arrives(case, WORLDS["fake"], 0.0), AssertionError, "differs"),
+    (mutant(receiver=CommitsIncomplete), lambda case: checks.arrives(case, WORLDS["fake"], 0.3), AssertionError, "differs"),
+    (mutant(IgnoresNacks), lambda case: checks.arrives(case, WORLDS["fake"], 0.3), AssertionError, "heard"),
+    (mutant(receiver=RaisesSinkErrors), fails_to_write, OSError, "no space left"),
+    (mutant(receiver=DropsSilently), fails_to_write, AssertionError, "ObjectReceived"),
+    (mutant(receiver=ActsEarly), checks.early_wakes_change_nothing, AssertionError, None),
+    (mutant(IgnoresFullNetwork), checks.full_network_is_respected, AssertionError, "room for"),
+    (mutant(VariesBetweenSessions), checks.repeats_itself, AssertionError, None),
 ]
 
 
@@ -211,4 +211,4 @@ def test_the_suite_detects_a_violation(
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_missing_alarm_call_is_detected_in_every_world(world: str) -> None:
     with pytest.raises(AssertionError, match="forgot an alarm"):
-        checks.arrives(mutant(receiver=Forgetful), WORLDS[world], 0.3)
+        checks.arrives(mutant(receiver=MissesAlarm), WORLDS[world], 0.3)

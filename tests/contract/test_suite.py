@@ -11,7 +11,7 @@ from experiments.cli import invoke
 from experiments.contract.suite import Finding, examine
 from protocols.registry import names
 from tests.contract.cases import TOY_CASE
-from tests.contract.test_mutants import Touchy, Twice, mutant
+from tests.contract.test_mutants import RaisesOnUnknown, ReportsTwice, mutant
 from tests.tidy.tree import ROOT
 
 
@@ -33,13 +33,13 @@ def test_a_correct_protocol_breaks_no_rule() -> None:
 
 
 def test_a_broken_rule_is_reported_with_its_reason() -> None:
-    found = [finding for finding in examine(mutant(receiver=Twice)) if finding.status == "broken"]
+    found = [finding for finding in examine(mutant(receiver=ReportsTwice)) if finding.status == "broken"]
     assert found[0].rule == "Every object arrives at every receiver, equal and once"
     assert found[0].reason.startswith("receiver 1 heard")
 
 
 def test_an_exception_of_a_machine_is_a_broken_rule_with_its_location() -> None:
-    found = [finding for finding in examine(mutant(receiver=Touchy)) if finding.status == "broken"]
+    found = [finding for finding in examine(mutant(receiver=RaisesOnUnknown)) if finding.status == "broken"]
     assert found[0].rule.startswith("Foreign messages")
     assert "ValueError: stranger" in found[0].reason
     assert "test_mutants.py:" in found[0].reason
@@ -48,9 +48,9 @@ def test_an_exception_of_a_machine_is_a_broken_rule_with_its_location() -> None:
 def test_a_new_protocol_is_short_and_passes_the_contract_suite(gossip: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(gossip.read_text().splitlines()) < 120
     assert invoke(["contract", "gossip.py", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["protocol"], told["broken"]) == ("gossip", 0)
-    assert all(finding["status"] == "ok" for finding in told["findings"])
+    output = json.loads(capsys.readouterr().out)
+    assert (output["protocol"], output["broken"]) == ("gossip", 0)
+    assert all(finding["status"] == "ok" for finding in output["findings"])
 
 
 def test_a_new_protocol_passes_the_type_checker_and_formatter(gossip: Path) -> None:

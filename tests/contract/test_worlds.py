@@ -30,12 +30,12 @@ def test_an_application_may_call_the_machine_during_an_event(case: Case, world: 
 class Caller(Machine):
     """Send its number to the group every 10 ms, three times, and keep the numbers it receives."""
 
-    __slots__ = ("group", "heard", "left", "number")
+    __slots__ = ("group", "left", "number", "received")
 
     def __init__(self, ports: Ports, number: int, group: Group) -> None:
         super().__init__(ports)
         self.number, self.group, self.left = number, group, 3
-        self.heard: list[int] = []
+        self.received: list[int] = []
 
     def start(self, now: float) -> None:
         """Join; the first message is sent after all have joined."""
@@ -46,7 +46,7 @@ class Caller(Machine):
         """Keep the received number."""
         assert isinstance(message, ToyData)
         assert to == self.group
-        self.heard.append(message.sender)
+        self.received.append(message.sender)
 
     def wake(self, now: float) -> None:
         """Send the number."""
@@ -67,10 +67,10 @@ def test_hosts_receive_multicast_of_others_and_not_their_own(world: str) -> None
     callers = [Caller(host, number, place.group) for number, host in enumerate(place.hosts)]
     for host, caller in zip(place.hosts, callers, strict=True):
         host.run(caller, lambda event: None)
-    place.run(5.0, lambda: all(len(caller.heard) >= 6 for caller in callers))
+    place.run(5.0, lambda: all(len(caller.received) >= 6 for caller in callers))
     place.close()
     for caller in callers:
-        assert sorted(caller.heard) == sorted(3 * [other.number for other in callers if other is not caller])
+        assert sorted(caller.received) == sorted(3 * [other.number for other in callers if other is not caller])
 
 
 def test_application_timers_fire_in_order_and_never_early(world: str) -> None:

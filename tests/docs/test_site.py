@@ -18,7 +18,7 @@ from tests.tidy.tree import ROOT
 
 pytestmark = pytest.mark.timeout(300)
 LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "object": "data", "audio": "src", "video": "src"}
-"""Elements that a browser fetches by itself, and the attribute that says from where."""
+"""Elements whose resources a browser loads, and the attribute with the address."""
 
 
 @dataclass

@@ -111,7 +111,7 @@ def test_bad_input_exits_with_code_2_and_one_line(
 
 
 def failing(error: BaseException) -> Any:
-    def fail(scenario: Scenario, seeing: object) -> None:
+    def fail(scenario: Scenario, recording: object) -> None:
         raise error
 
     return fail
@@ -143,8 +143,8 @@ def test_an_emulation_that_did_not_keep_up_is_marked_with_a_warning(
 ) -> None:
     late = {"p50": 0.002, "p99": 0.03, "max": 0.1}
 
-    def slow(asked: Scenario, seeing: object) -> Any:
-        result = run(asked, "sim")
+    def slow(requested: Scenario, recording: object) -> Any:
+        result = run(requested, "sim")
         result.metrics["health"] = {"healthy": False, "reasons": ["links late", "a queue full"], "lateness": late}
         return result
 
@@ -186,7 +186,7 @@ def test_the_demo_runs_only_the_simulator_where_mininet_is_unavailable(
 
 
 def test_the_demo_compares_both_worlds(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setitem(running.BACKENDS, "emu", lambda scenario, seeing: run(scenario, "sim", seeing))
+    monkeypatch.setitem(running.BACKENDS, "emu", lambda scenario, recording: run(scenario, "sim", recording))
     assert invoke(["demo"]) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "complete receivers" in line]
     assert line.count("4 of 4") == 2

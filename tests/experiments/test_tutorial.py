@@ -46,9 +46,9 @@ def test_every_cell_of_the_tutorial_runs_and_draws_its_figure(tmp_path: Path) ->
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert told["groups"] == 8
-    assert told["low"] > 1.0
+    output = json.loads(done.stdout.splitlines()[-1])
+    assert output["groups"] == 8
+    assert output["low"] > 1.0
     assert (tmp_path / "first.svg").stat().st_size > 5000
 
 

@@ -56,13 +56,13 @@ ALL = (
     + """
 import contextlib, io, json
 from experiments.cli import invoke
-told = {}
+outcomes = {}
 for command in sys.argv[1:]:
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = invoke(command.split())
-    told[command] = [code, err.getvalue()]
-print(json.dumps(told))
+    outcomes[command] = [code, err.getvalue()]
+print(json.dumps(outcomes))
 """
 )
 
@@ -90,8 +90,8 @@ def test_the_doctor_lists_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsy
     monkeypatch.setattr(extras, "find_spec", lambda name: None)
     monkeypatch.setattr(doctor, "list_capabilities", list)
     assert invoke(["doctor", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert {extra["name"]: extra["missing"] for extra in told["extras"]} == {
+    output = json.loads(capsys.readouterr().out)
+    assert {extra["name"]: extra["missing"] for extra in output["extras"]} == {
         extra.name: list(extra.modules) for extra in EXTRAS
     }
     assert invoke(["doctor"]) == 0

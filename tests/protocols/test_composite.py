@@ -22,12 +22,12 @@ def lan() -> Network:
 
 
 def component_on(
-    composite: CompositeMachine, name: str, script: list[tuple[float, int]], heard: list[Event]
+    composite: CompositeMachine, name: str, script: list[tuple[float, int]], events: list[Event]
 ) -> tuple[ComponentHost, Probe]:
     """Add a probe in a component: with a name it receives notes from 100 on, without one those below."""
     component = composite.component(name, lambda message: isinstance(message, Note) and (message.number < 100) == (not name))
     probe = Probe(cast(Ports, component), [(when, number, 100, GROUP, None) for when, number in script])
-    component.run(probe, heard.append)
+    component.run(probe, events.append)
     return component, probe
 
 
@@ -37,14 +37,14 @@ def test_each_component_receives_its_messages_of_the_groups_it_joined() -> None:
     _, probe = component_on(composite, "", [], [])
     second, other = component_on(composite, "other", [], [])
     second.join(OTHER)
-    speaker = probe_on(network, "sender", listen=False)
+    sender = probe_on(network, "sender", listen=False)
 
-    def talk(now: float) -> None:
+    def send(now: float) -> None:
         for number in (1, 101):
             for to in (GROUP, OTHER, "r1"):
-                speaker.say(number, to=to)
+                sender.say(number, to=to)
 
-    network.host("sender").call(talk)
+    network.host("sender").call(send)
     network.run()
     # The first joined GROUP only, so it receives 1 from that group and by unicast.
     assert [number for _, number, _ in probe.heard] == [1, 1]
@@ -54,20 +54,20 @@ def test_each_component_receives_its_messages_of_the_groups_it_joined() -> None:
 
 def test_components_wake_at_their_deadlines() -> None:
     network = lan()
-    listener = probe_on(network, "r2")
+    receiver = probe_on(network, "r2")
     composite = CompositeMachine(network.host("r1"))
     _, probe = component_on(composite, "", [(0.5, 1), (2.0, 2)], [])
     _, other = component_on(composite, "other", [(1.0, 3), (1.5, 4), (2.0, 5)], [])
     network.run()
     assert (probe.woken, other.woken) == ([0.5, 2.0], [1.0, 1.5, 2.0])
-    assert [(when, number) for when, number, _ in listener.heard] == [(0.5, 1), (1.0, 3), (1.5, 4), (2.0, 2), (2.0, 5)]
+    assert [(when, number) for when, number, _ in receiver.heard] == [(0.5, 1), (1.0, 3), (1.5, 4), (2.0, 2), (2.0, 5)]
 
 
 def test_events_go_to_the_application_of_their_component() -> None:
     network = lan()
     composite = CompositeMachine(network.host("r1"))
     received: list[list[Event]] = [[], []]
-    components = [component_on(composite, name, [], heard) for name, heard in zip(("", "other"), received, strict=True)]
+    components = [component_on(composite, name, [], events) for name, events in zip(("", "other"), received, strict=True)]
     for number, (component, probe) in enumerate(components):
         component.call(probe.shout, number)
         component.call(probe.shout, number + 10)

@@ -10,7 +10,7 @@ import pytest
 from tests.tidy.tree import ROOT
 
 LIMITS = {"datagram": 9, "nack": 15}
-"""The most files of the project that each road may visit."""
+"""Maximum number of project files on each call path."""
 
 
 @pytest.fixture(scope="module")

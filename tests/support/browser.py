@@ -83,21 +83,21 @@ class Page:
 
     def run(self, script: str) -> Any:
         """Evaluate an expression in the page and return its value; a JavaScript promise is awaited."""
-        told = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in told, told["exceptionDetails"]
-        return told["result"].get("value")
+        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
 
     def wait(self, condition: str) -> None:
         """Wait until a condition is true, evaluated in every frame the page draws."""
         waiting = f"new Promise((done) => {{ const look = () => ({condition}) ? done(true) : setTimeout(look, 20); look(); }})"
         # A page that is being replaced drops pending promises.
         for _ in range(50):
-            told = self.call("Runtime.evaluate", expression=waiting, returnByValue=True, awaitPromise=True)
-            if told["result"].get("value") is True:
+            answer = self.call("Runtime.evaluate", expression=waiting, returnByValue=True, awaitPromise=True)
+            if answer["result"].get("value") is True:
                 return
         raise AssertionError(f"never came true: {condition}")
 
-    def complaints(self) -> list[str]:
+    def console_errors(self) -> list[str]:
         """Return console errors and warnings, exceptions, and requests to anything but the page's file."""
         self.run("0")
         found = []
@@ -117,8 +117,8 @@ class Page:
 
     def screenshot(self, path: Path, whole: bool = False) -> None:
         """Save the window, or the whole page, as PNG."""
-        told = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(told["data"]))
+        answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+        path.write_bytes(base64.b64decode(answer["data"]))
 
     def pdf(self) -> bytes:
         """Return the page as a PDF file."""

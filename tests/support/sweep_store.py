@@ -70,8 +70,8 @@ def write_runs(folder: Path, rows: list[dict[str, Any]], job: str = "one") -> Pa
     axes = {name: type(value) for name, value in rows[0].items() if name.startswith("p_")}
     schema = runs_schema({name.removeprefix("p_"): KINDS[kind] for name, kind in axes.items()})
     (folder / "jobs").mkdir(parents=True, exist_ok=True)
-    told = {"version": rows[-1]["version"], "started": str(rows[-1]["started"])}
-    (folder / "jobs" / f"{job}.json").write_text(json.dumps(told))
+    provenance = {"version": rows[-1]["version"], "started": str(rows[-1]["started"])}
+    (folder / "jobs" / f"{job}.json").write_text(json.dumps(provenance))
     return _write(folder, "runs", job, rows, schema)
 
 

@@ -1,7 +1,7 @@
-"""A complete, tiny protocol: numbered segments, an END that is repeated, NACKs after a random wait. It tests the tests.
+"""A complete, tiny protocol: numbered segments, an END that is repeated, NACKs after a random wait.
 
-The contract suite runs it beside the real protocols, and `tests/contract/test_mutants.py` breaks it on purpose to see that the
-suite notices. It is also the shortest example of a machine.
+The contract suite runs it beside the real protocols, and `tests/contract/test_mutants.py` breaks it in many ways, which the
+suite has to detect. It is also the shortest example of a machine.
 """
 
 import struct
@@ -108,7 +108,7 @@ def identity_of(sender: int, object_id: int, index: int) -> int:
 class ToySender(Sender):
     """Sends objects one after another, then END until `robust` of them are unanswered."""
 
-    __slots__ = ("config", "contents", "current", "ends", "full", "group", "heard", "node", "queue", "sent", "told")
+    __slots__ = ("config", "contents", "current", "ends", "full", "group", "nacks", "node", "queue", "reported", "sent")
 
     def __init__(self, ports: Ports, config: ToyConfig, node: int, group: Group, instance: int) -> None:
         super().__init__(ports)
@@ -116,8 +116,8 @@ class ToySender(Sender):
         self.contents: list[Content] = []
         self.current = 0
         self.queue: list[int] = []
-        self.ends = self.sent = self.heard = 0
-        self.told = -1
+        self.ends = self.sent = self.nacks = 0
+        self.reported = -1
         self.full = False
 
     def start(self, now: float) -> None:
@@ -137,7 +137,7 @@ class ToySender(Sender):
             return
         if self.current == len(self.contents):
             return
-        self.heard += 1
+        self.nacks += 1
         count = -(-self.contents[self.current].source.size // self.config.segment)
         wanted = {index for index in message.missing if index < count}
         self.queue = sorted(wanted.union(self.queue))
@@ -163,7 +163,7 @@ class ToySender(Sender):
 
     def counts(self) -> dict[str, int]:
         """Return the number of segments sent and NACKs received."""
-        return {"data_sent": self.sent, "nacks_received": self.heard}
+        return {"data_sent": self.sent, "nacks_received": self.nacks}
 
     def _open(self, now: float) -> None:
         size = self.contents[self.current].source.size
@@ -188,18 +188,18 @@ class ToySender(Sender):
         message = ToyData(self.node, self.current, index, source.read(offset, length), length, identity)
         self.sent += 1
         size = _HEAD.size + length
-        self._say(Packet(message, size, self.group), size / self.config.rate)
+        self._send_packet(Packet(message, size, self.group), size / self.config.rate)
 
     def _send_end(self) -> None:
         content = self.contents[self.current]
-        if self.told < self.current:
-            self.told = self.current
+        if self.reported < self.current:
+            self.reported = self.current
             self.ports.notify(ObjectSent(self.current))
         self.ends += 1
         message = ToyEnd(self.node, self.current, content.source.size, self.config.segment, content.info)
-        self._say(Packet(message, _HEAD.size + 4 + len(content.info), self.group), 3 * self.config.wait)
+        self._send_packet(Packet(message, _HEAD.size + 4 + len(content.info), self.group), 3 * self.config.wait)
 
-    def _say(self, packet: Packet, pause: float) -> None:
+    def _send_packet(self, packet: Packet, pause: float) -> None:
         self.full = bool(self.ports.send(packet))
         self._due(inf if self.full else self.deadline + pause)
 

@@ -1,14 +1,14 @@
 """Every command in the documentation runs.
 
 A block that begins with ```console is a script: its lines after `$ ` are commands (a `\\` at the end goes on in the next line),
-the other lines are shown output and not compared. The whole block runs in one shell, in a fresh folder where the repository's
-files are to be found, with `mcastlab` on the path, and has to end well. After the word console may stand:
+the other lines are sample output and not compared. The whole block runs in one shell, in a fresh folder with links to the
+repository's files and with `mcastlab` on the path, and has to exit with code 0. Options follow the word console:
 
 * `needs=emulation`, `needs=libnorm1` or `needs=spark`: skipped where that is missing;
 * `exit=1`: this is the code the block has to end with.
 
 A block that is on two pages is run once. `make NAME` is only looked up, and `git clone`, `cd`, `sudo` and `pip` are left out:
-they would set the machine up again.
+they set up the machine.
 """
 
 import os
@@ -29,7 +29,7 @@ SECONDS = 200
 LEFT_OUT = ("git clone", "cd ", "sudo ", "pip ", "apt")
 TALKS = re.compile(r"mcastlab (send|recv)\b")
 KEPT = ("PYTHONPATH", "SPARK_SUBMIT_OPTS", "COVERAGE_PROCESS_CONFIG")
-"""Variables that the commands inherit: an uninstalled checkout, how Java is started, and what measures coverage."""
+"""Environment variables that the commands inherit: import path, Java options, and coverage."""
 
 
 @dataclass(frozen=True)

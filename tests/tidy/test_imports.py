@@ -21,7 +21,7 @@ IMPURE = {
     *("asyncio", "concurrent", "datetime", "io", "logging", "multiprocessing", "os", "pathlib", "random", "secrets"),
     *("select", "selectors", "simpy", "socket", "subprocess", "sys", "threading", "time", "uuid", "networkx", "pydantic"),
 }
-"""What a protocol may not import: clocks, dice, the outside world."""
+"""Modules that a protocol may not import: clocks, random numbers, input and output."""
 
 
 def imported(path: Path) -> set[str]:

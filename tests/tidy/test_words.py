@@ -99,7 +99,7 @@ PHRASES = {
     r"\bhears? nothing of\b": "does not receive",
     r"\bnobody has to\b": "name what need not be done",
 }
-"""Phrases without an honest use here, in docstrings, comments, messages and pages, and what to write."""
+"""Retired phrases in docstrings, comments, messages and pages, and what to write."""
 
 
 def words(name: str) -> list[str]:

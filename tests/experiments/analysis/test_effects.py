@@ -39,8 +39,8 @@ def test_variation_between_seeds_is_the_residual(spark: Any, tmp_path: Path) -> 
 
 
 def test_sampled_axes_are_binned_into_groups_of_equal_size(spark: Any, tmp_path: Path) -> None:
-    dice = Random(3)
-    places = [dice.random() for _ in range(300)]
+    rng = Random(3)
+    places = [rng.random() for _ in range(300)]
     found = of(spark, tmp_path, {"a": places}, lambda seed, a: a, seeds=1)
     assert found.axes[0].values == 300
     assert found.axes[0].share == pytest.approx(0.99, abs=0.01)

@@ -53,11 +53,11 @@ def test_a_formula_of_a_metric_that_was_not_stored_is_refused(runs: Runs, folder
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [("nothing", "--theory: value 'nothing' is not allowed; one of nacks,"), ("arq:x=1", "arq takes argument=number or")],
 )
-def test_a_mistyped_formula_is_a_one_line_error(text: str, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_a_mistyped_formula_is_a_one_line_error(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         parse_formula(text)
 
 
@@ -102,8 +102,8 @@ def test_an_upper_bound_holds_for_values_below_it() -> None:
 
 
 def test_independent_losses_predict_their_probability() -> None:
-    told = dict(flat({"down": {"loss": {"model": "bernoulli", "p": 0.1}}, "up": {"loss": {"model": "perfect"}}, "n": [1, 2]}))
-    assert (told["down.loss"], told["up.loss"], told["n.1"]) == (0.1, 0.0, 2)
+    values = dict(flat({"down": {"loss": {"model": "bernoulli", "p": 0.1}}, "up": {"loss": {"model": "perfect"}}, "n": [1, 2]}))
+    assert (values["down.loss"], values["up.loss"], values["n.1"]) == (0.1, 0.0, 2)
     assert "burst.loss" not in dict(flat({"burst": {"loss": BURSTS}}))
 
 

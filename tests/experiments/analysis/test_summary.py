@@ -11,7 +11,7 @@ from experiments.analysis.bootstrap import CHUNKS, interval
 from experiments.analysis.runs import Runs, open_runs
 from experiments.analysis.summary import GroupSummary, summarise
 from experiments.compare.paired import difference
-from tests.experiments.sweep.made_up import Rows
+from tests.experiments.sweep.synthetic import Rows
 from tests.support.sweep_store import one_axis, write_runs
 
 
@@ -76,10 +76,10 @@ def test_the_bootstrap_is_reproducible_and_near_students_interval(runs: Runs) ->
 
 
 def test_bootstrap_intervals_have_their_nominal_coverage() -> None:
-    dice = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     hits = 0
     for _ in range(400):
-        low, high = interval(list(dice.exponential(size=60)))
+        low, high = interval(list(rng.exponential(size=60)))
         hits += low <= 1.0 <= high
     assert 0.90 <= hits / 400 <= 0.97
 

@@ -117,7 +117,7 @@ def test_a_truncated_file_yields_its_complete_packets_and_a_warning(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("content", "complaint"),
+    ("content", "message"),
     [
         (b"", "is empty"),
         (b"hello, this is text", "is not a pcap or pcapng file"),
@@ -127,9 +127,9 @@ def test_a_truncated_file_yields_its_complete_packets_and_a_warning(tmp_path: Pa
         (pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 105) + pack("<IIII4s", 0, 0, 4, 4, b"wlan"), "link type 105"),
     ],
 )
-def test_a_file_that_is_no_capture_is_a_one_line_error(tmp_path: Path, content: bytes, complaint: str) -> None:
+def test_a_file_that_is_no_capture_is_a_one_line_error(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "bad.pcap").write_bytes(content)
-    with pytest.raises(ConfigError, match=re.escape(complaint)):
+    with pytest.raises(ConfigError, match=re.escape(message)):
         list(Capture(tmp_path / "bad.pcap"))
 
 

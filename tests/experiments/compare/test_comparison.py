@@ -58,9 +58,9 @@ def path(tmp_path: Path) -> str:
 def test_the_command_prints_json_or_a_table(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["compare", path, "--protocols", "n1,n2", "--runs", "2"]
     assert invoke([*command, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["protocols"] == ["n1", "n2"]
-    assert told["differences"]["n2"]["feedback"]["pairs"] == 2
+    output = json.loads(capsys.readouterr().out)
+    assert output["protocols"] == ["n1", "n2"]
+    assert output["differences"]["n2"]["feedback"]["pairs"] == 2
     assert invoke(command) == 0
     assert "95 % interval" in capsys.readouterr().out
 

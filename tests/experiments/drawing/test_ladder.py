@@ -89,10 +89,10 @@ def test_every_loss_that_is_not_folded_has_a_cross(trace: Trace) -> None:
 
 
 def test_hosts_message_kinds_and_repairs_are_labelled(trace: Trace) -> None:
-    said = words(draw(cut(trace)))
-    assert {"sender", "data", "nack", "repair", "lost", "back-off", "NACK suppressed"} <= said
-    assert any(re.fullmatch(r"data 0\.0\.p0", text) for text in said)
-    assert any("more data" in text for text in said)
+    labels = words(draw(cut(trace)))
+    assert {"sender", "data", "nack", "repair", "lost", "back-off", "NACK suppressed"} <= labels
+    assert any(re.fullmatch(r"data 0\.0\.p0", text) for text in labels)
+    assert any("more data" in text for text in labels)
 
 
 def test_the_drawing_is_legible_on_light_and_dark_backgrounds(trace: Trace) -> None:

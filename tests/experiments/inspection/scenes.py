@@ -40,13 +40,13 @@ class Scene:
         self.codec = NormCodec()
         self.sequence = 0
 
-    def say(self, message: NormMessage, who: int = 1, **frame_: object) -> None:
+    def send(self, message: NormMessage, node: int = 1, **frame_: object) -> None:
         """Append a message of node `node`."""
-        self.raw(self.codec.encode(message), who, **frame_)
+        self.raw(self.codec.encode(message), node, **frame_)
 
-    def raw(self, payload: bytes, who: int = 1, **others: object) -> None:
+    def raw(self, payload: bytes, node: int = 1, **others: object) -> None:
         """Append a datagram of node `node` with any payload."""
-        sent = Sent(payload, len(self.sent) * 0.01, (10, 0, 0, who), ident=len(self.sent))
+        sent = Sent(payload, len(self.sent) * 0.01, (10, 0, 0, node), ident=len(self.sent))
         self.sent.append(replace(sent, **others))  # type: ignore[arg-type]
 
     def data(
@@ -54,7 +54,7 @@ class Scene:
     ) -> None:
         """Append the sender's next DATA with its correct content."""
         content = bytes([block, symbol]) * 250 if content is None else content
-        self.say(Data(ORIGIN, self.next(), flags, 5, object_id, block, symbol, 0, fti, content, len(content)))
+        self.send(Data(ORIGIN, self.next(), flags, 5, object_id, block, symbol, 0, fti, content, len(content)))
 
     def whole(self, object_id: int = 0, without: tuple[tuple[int, int], ...] = ()) -> None:
         """Append all segments of an object; those in `without` use a sequence number but are missing from the capture."""
@@ -71,15 +71,15 @@ class Scene:
 
     def flush(self, object_id: int = 0, block: int = 1, symbol: int = 3) -> None:
         """Append a CMD(FLUSH)."""
-        self.say(Flush(ORIGIN, self.next(), 5, object_id, block, symbol))
+        self.send(Flush(ORIGIN, self.next(), 5, object_id, block, symbol))
 
-    def nack(self, who: int, *names: tuple[int, int, int], requests: tuple[Request, ...] = ()) -> None:
+    def nack(self, node: int, *names: tuple[int, int, int], requests: tuple[Request, ...] = ()) -> None:
         """Append a NACK of receiver `node`."""
-        self.say(Nack(who, 0, 1, 7, 0, 0, requests or items(*names)), who)
+        self.send(Nack(node, 0, 1, 7, 0, 0, requests or items(*names)), node)
 
-    def ack(self, who: int) -> None:
+    def ack(self, node: int) -> None:
         """Append an ACK of receiver `node`, which makes the receiver known."""
-        self.say(Ack(who, 0, 1, 7, 1, 0, 0, 0), who)
+        self.send(Ack(node, 0, 1, 7, 1, 0, 0, 0), node)
 
     def write(self, folder: Path) -> Path:
         """Write the capture and return its path."""

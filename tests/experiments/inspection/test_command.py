@@ -75,7 +75,7 @@ def test_a_violation_exits_with_code_1(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         (["inspect", "none.pcap"], r"none\.pcap: can't be read \(No such file or directory\)"),
         (["inspect", __file__], r"is not a pcap or pcapng file"),
@@ -85,10 +85,10 @@ def test_a_violation_exits_with_code_1(tmp_path: Path, capsys: pytest.CaptureFix
         (["inspect", str(LOSSY), "--html", "/none/a.html"], r"--html: /none/a\.html can't be written"),
     ],
 )
-def test_a_mistake_is_a_one_line_error(arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistake_is_a_one_line_error(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(arguments) == 2
     error = capsys.readouterr().err
-    assert re.search(complaint, error)
+    assert re.search(message, error)
     assert error.count("\n") == 1
 
 

@@ -35,12 +35,12 @@ def session(folder: str) -> list[dict[str, Any]]:
         receivers.append(lab.start(host, [*MCASTLAB, "recv", *where, *taking]))
         lab.await_join(host, GROUP[0])
     sending = ["send", str(path), *where, "--rate", "20Mbit", "--grtt", "20ms", "--node", "1", "--robust", "5"]
-    said = [lab.end(lab.start("sender", [*MCASTLAB, *sending]))[-1]]
-    said += [lab.end(receiver)[-1] for receiver in receivers]
+    summaries = [lab.end(lab.start("sender", [*MCASTLAB, *sending]))[-1]]
+    summaries += [lab.end(receiver)[-1] for receiver in receivers]
     for shark in sharks:
         shark.terminate()
         shark.wait(20)
-    return said
+    return summaries
 
 
 def test_the_counts_of_a_captured_session_agree_with_its_hosts() -> None:

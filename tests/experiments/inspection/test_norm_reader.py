@@ -22,17 +22,17 @@ def scene() -> Scene:
 
 
 def test_other_traffic_is_skipped_without_a_given_port(scene: Scene, tmp_path: Path) -> None:
-    scene.raw(b"\x00\x01query", who=5, port=53)
+    scene.raw(b"\x00\x01query", node=5, port=53)
     # This payload decodes as NORM by chance, once.
-    scene.raw(b"\x12\x05" + bytes(30), who=5, port=5353)
+    scene.raw(b"\x12\x05" + bytes(30), node=5, port=5353)
     for _ in range(3):
-        scene.raw(b"\x80whatever", who=5, port=5353)
+        scene.raw(b"\x80whatever", node=5, port=5353)
     found = scene.inspect(tmp_path).plain()
     assert (found["messages"], found["other_datagrams"], found["violations"]) == (8, 5, [])
 
 
 def test_with_a_given_port_everything_sent_to_it_must_be_norm(scene: Scene, tmp_path: Path) -> None:
-    scene.raw(b"\x00\x01query", who=5, port=7000)
+    scene.raw(b"\x00\x01query", node=5, port=7000)
     scene.raw(b"hello")
     path = scene.write(tmp_path)
     found = inspect_capture(path, 6003).plain()
@@ -42,7 +42,7 @@ def test_with_a_given_port_everything_sent_to_it_must_be_norm(scene: Scene, tmp_
 
 
 def test_feedback_to_the_senders_unicast_port_belongs_to_the_session(scene: Scene, tmp_path: Path) -> None:
-    scene.say(Nack(2, 0, 1, 7, 0, 0, items((0, 0, 1))), 2, target=(10, 0, 0, 1), port=40_000)
+    scene.send(Nack(2, 0, 1, 7, 0, 0, items((0, 0, 1))), 2, target=(10, 0, 0, 1), port=40_000)
     for port in (None, 6003):
         assert inspect_capture(scene.write(tmp_path), port).plain()["receivers"][0]["nacks"] == 1
 
@@ -98,7 +98,7 @@ def test_unsegmented_offload_batches_are_split(tmp_path: Path) -> None:
     scene.raw(b"".join(encoded[4:6]))
     scene.raw(b"".join(encoded[6:]))
     nacks = [scene.codec.encode(Nack(2, 0, 1, 7, 0, 0, items((0, 0, symbol)))) for symbol in (1, 2)]
-    scene.raw(b"".join(nacks), who=2)
+    scene.raw(b"".join(nacks), node=2)
     path = scene.write(tmp_path)
     found = inspect_capture(path).plain()
     assert (found["frames"], found["messages"], found["batches"]) == (4, 10, 4)
@@ -136,4 +136,4 @@ def test_a_truncated_file_is_read_up_to_its_last_complete_packet(scene: Scene, t
 
 def test_reading_is_repeatable(scene: Scene, tmp_path: Path) -> None:
     reading = NormReader(Capture(scene.write(tmp_path)))
-    assert [heard.datagram.number for heard in reading] == [heard.datagram.number for heard in reading] == list(range(1, 9))
+    assert [each.datagram.number for each in reading] == [each.datagram.number for each in reading] == list(range(1, 9))

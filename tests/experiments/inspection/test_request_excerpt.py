@@ -44,8 +44,8 @@ def test_without_requests_the_excerpt_is_the_start(tmp_path: Path) -> None:
 
 def test_packets_marked_lost_by_a_comment_are_missing_from_the_session(tmp_path: Path) -> None:
     scene = Scene()
-    scene.say(Data(ORIGIN, 0, 0, 5, 0, 0, 0, 0, FTI, bytes(500), 500))
-    scene.say(Data(ORIGIN, 1, 0, 5, 0, 0, 1, 0, FTI, bytes(500), 500))
+    scene.send(Data(ORIGIN, 0, 0, 5, 0, 0, 0, 0, FTI, bytes(500), 500))
+    scene.send(Data(ORIGIN, 1, 0, 5, 0, 0, 1, 0, FTI, bytes(500), 500))
     with (tmp_path / "a.pcapng").open("wb") as file:
         writer = PcapngWriter(file)
         link = writer.interface("link")

@@ -11,9 +11,9 @@ from experiments.inspection.sequence import SequenceTracker
 @given(st.integers(0, 65_535), st.sets(st.integers(1, 3000)), st.integers(0, 1000))
 def test_losses_are_counted_despite_local_reordering(first: int, lost: set[int], seed: int) -> None:
     numbers = [number for number in range(3002) if number not in lost]
-    dice, view = random.Random(seed), SequenceTracker()
+    rng, view = random.Random(seed), SequenceTracker()
     for at in range(1, len(numbers) - 2):
-        if dice.random() < 0.1:
+        if rng.random() < 0.1:
             numbers[at], numbers[at + 1] = numbers[at + 1], numbers[at]
     for number in numbers:
         assert not view.add((first + number) & 0xFFFF)[1]

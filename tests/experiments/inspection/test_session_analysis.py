@@ -94,11 +94,11 @@ def test_a_request_for_an_object_asks_for_all_segments_with_parity(scene: Scene,
 
 
 def test_requests_for_blocks_and_info_are_tracked(scene: Scene, tmp_path: Path) -> None:
-    scene.say(Info(ORIGIN, scene.next(), 4, 5, 0, FTI, b"name"))
+    scene.send(Info(ORIGIN, scene.next(), 4, 5, 0, FTI, b"name"))
     scene.whole()
     blocks = Request(FORM_RANGES, LEVEL_BLOCK | LEVEL_INFO, (Item(5, 0, 1), Item(5, 0, 1)))
     scene.nack(2, requests=(blocks,))
-    scene.say(Info(ORIGIN, scene.next(), 4, 5, 0, FTI, b"name"))
+    scene.send(Info(ORIGIN, scene.next(), 4, 5, 0, FTI, b"name"))
     for symbol in range(3):
         scene.data(1, symbol)
     found = scene.inspect(tmp_path)
@@ -119,7 +119,7 @@ def test_a_squelch_cancels_requests(scene: Scene, tmp_path: Path) -> None:
     scene.whole(object_id=1)
     scene.whole(object_id=2)
     scene.nack(2, (0, 0, 0), (1, 0, 0), (1, 1, 0), (2, 0, 0))
-    scene.say(Squelch(ORIGIN, scene.next(), 5, 1, 1, 0, 0, (2,)))
+    scene.send(Squelch(ORIGIN, scene.next(), 5, 1, 1, 0, 0, (2,)))
     found = repairs(scene.inspect(tmp_path))
     assert (found["segments_asked"], found["refused"], found["open"]) == (4, 3, 1)
 
@@ -147,13 +147,13 @@ def test_a_request_is_repaired_squelched_or_open(
 ) -> None:
     scene = Scene()
     scene.whole()
-    for what, who, symbols in acts:
+    for what, node, symbols in acts:
         if what == "nack":
-            scene.nack(who, *((0, block, symbol) for block, symbol in symbols))
+            scene.nack(node, *((0, block, symbol) for block, symbol in symbols))
         elif what == "data":
             scene.data(*symbols[0])
         else:
-            scene.say(Squelch(ORIGIN, scene.next(), 5, 0, symbols[0][0], 0))
+            scene.send(Squelch(ORIGIN, scene.next(), 5, 0, symbols[0][0], 0))
     row = repairs(scene.inspect(tmp_path_factory.getbasetemp()))
     assert row["segments_asked"] == row["packets"] - row["unneeded"] + row["refused"] + row["open"]
 
@@ -297,8 +297,8 @@ def test_a_request_for_what_may_precede_the_capture_is_no_violation(scene: Scene
 def test_gaps_late_and_duplicate_messages_are_distinguished(scene: Scene, tmp_path: Path) -> None:
     scene.whole(without=((0, 1), (0, 2), (1, 1)))
     late = Data(ORIGIN, 1, 0, 5, 0, 0, 1, 0, FTI, bytes([0, 1]) * 250, 500)
-    scene.say(late)
-    scene.say(late)
+    scene.send(late)
+    scene.send(late)
     found = scene.inspect(tmp_path)
     assert rules(found) == {"sequence-gap": 3, "duplicate": 1}
     [sender] = found.plain()["senders"]
@@ -315,7 +315,7 @@ def test_sequence_numbers_wrap(scene: Scene, tmp_path: Path) -> None:
 def test_a_new_instance_is_a_separate_sender(scene: Scene, tmp_path: Path) -> None:
     scene.whole()
     again = replace(ORIGIN, instance_id=8)
-    scene.say(Flush(again, 0, 5, 0, 0xFFFFFF, 0xFF))
+    scene.send(Flush(again, 0, 5, 0, 0xFFFFFF, 0xFF))
     found = scene.inspect(tmp_path)
     assert rules(found) == {"instance-change": 1}
     assert [row["instance"] for row in found.plain()["senders"]] == [7, 8]
@@ -324,13 +324,13 @@ def test_a_new_instance_is_a_separate_sender(scene: Scene, tmp_path: Path) -> No
 
 def test_two_hosts_with_one_node_id_are_noticed(scene: Scene, tmp_path: Path) -> None:
     scene.data(0, 0)
-    scene.raw(scene.codec.encode(Data(ORIGIN, 900, 0, 5, 0, 0, 1, 0, FTI, bytes([0, 1]) * 250, 500)), who=99)
+    scene.raw(scene.codec.encode(Data(ORIGIN, 900, 0, 5, 0, 0, 1, 0, FTI, bytes([0, 1]) * 250, 500)), node=99)
     assert rules(scene.inspect(tmp_path)) == {"two-addresses": 1}
 
 
 def test_feedback_for_an_unknown_sender_is_noticed(scene: Scene, tmp_path: Path) -> None:
     scene.data(0, 0)
-    scene.say(Nack(2, 0, 55, 7, 0, 0, ()), 2)
+    scene.send(Nack(2, 0, 55, 7, 0, 0, ()), 2)
     assert rules(scene.inspect(tmp_path)) == {"unknown-sender": 1}
 
 

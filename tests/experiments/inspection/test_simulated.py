@@ -50,12 +50,12 @@ def test_every_inferred_suppression_is_real(tmp_path: Path, capsys: pytest.Captu
     rounds = found["senders"][0]["rounds"]
     begins = [row["time"] for row in rounds] + [float("inf")]
     # Capture times start at its first packet, trace times at the start of the run.
-    told = 0
+    count = 0
     for place, row in enumerate(rounds):
         within = [each for each in trace if begins[place] <= each["time"] - found["start"] < begins[place + 1]]
         silenced = {each["node"] for each in within if each["name"] == "nack_suppressed"}
         assert row["silent"] == []
         for node in row["suppressed"]:
             assert f"r{node - 1}" in silenced
-            told += 1
-    assert told > 0
+            count += 1
+    assert count > 0

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from tests.experiments.sweep.made_up import made_up_rows, write_made_up
+from tests.experiments.sweep.synthetic import synthetic_rows, write_synthetic
 from tests.support.sweep_store import write_series
 
 
 @pytest.fixture(scope="session")
 def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write the sweep with a time series of each run and return its folder."""
-    rows = made_up_rows()
-    folder = write_made_up(tmp_path_factory.mktemp("swept"), rows)
+    rows = synthetic_rows()
+    folder = write_synthetic(tmp_path_factory.mktemp("swept"), rows)
     points = [
         {"run_id": row["run_id"], "name": "queue s1-r", "t": float(t), "value": float(row["seed"] * t)}
         for row in rows

@@ -28,9 +28,9 @@ def page(chromium: Browser, report: Path) -> Page:
 
 def count(page: Page, table: str) -> str:
     """Return the text with the row count of a table."""
-    told = page.run(f"document.querySelector('#table-{table} .count').textContent")
-    assert isinstance(told, str)
-    return told
+    text = page.run(f"document.querySelector('#table-{table} .count').textContent")
+    assert isinstance(text, str)
+    return text
 
 
 def write_filter(page: Page, table: str, column: int, text: str) -> None:
@@ -52,7 +52,7 @@ def choose(page: Page, control: int, place: int) -> None:
 def test_every_figure_is_drawn_and_the_console_is_empty(page: Page) -> None:
     assert page.run("document.querySelectorAll('.plot').length") >= 10
     page.wait(DRAWN)
-    assert page.complaints() == []
+    assert page.console_errors() == []
 
 
 @pytest.mark.parametrize(("width", "dark"), [(390, False), (390, True), (1440, True)])
@@ -61,7 +61,7 @@ def test_the_page_fits_small_screens_and_dark_mode(chromium: Browser, report: Pa
     other.wait(DRAWN)
     assert other.run("document.documentElement.scrollWidth") <= width
     assert other.run("document.documentElement.dataset.theme") == ("dark" if dark else "light")
-    assert other.complaints() == []
+    assert other.console_errors() == []
 
 
 def test_the_button_switches_to_dark_mode_and_figures_follow(page: Page) -> None:
@@ -101,11 +101,11 @@ def test_the_explorer_draws_the_selection(page: Page) -> None:
     both = page.run(lines)
     choose(page, 2, 0)
     page.wait(f"{lines} < {both}")
-    assert page.complaints() == []
+    assert page.console_errors() == []
 
 
 def test_the_page_can_be_printed(page: Page) -> None:
     pdf = page.pdf()
     assert pdf.startswith(b"%PDF")
     assert pdf.count(b"/Type /Page\n") + pdf.count(b"/Type /Page ") + pdf.count(b"/Type/Page/") >= 3
-    assert page.complaints() == []
+    assert page.console_errors() == []

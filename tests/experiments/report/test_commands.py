@@ -11,9 +11,9 @@ PNG = b"\x89PNG"
 
 def test_analyse_prints_rows_as_json(commands: Any, swept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert commands("analyse", swept, "--by", "receivers", "--metric", "nacks_sent", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert [row["mean"] for row in told["rows"]] == [10.0, 20.0, 50.0]
-    assert (told["runs"], told["failed"]) == (96, 1)
+    output = json.loads(capsys.readouterr().out)
+    assert [row["mean"] for row in output["rows"]] == [10.0, 20.0, 50.0]
+    assert (output["runs"], output["failed"]) == (96, 1)
 
 
 def test_analyse_prints_a_table_and_writes_csv(
@@ -34,7 +34,7 @@ def test_series_have_bands(commands: Any, swept: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--by", "nothing"], "--by: value 'nothing' is not allowed; one of topology.receivers, protocol.name, loss"),
         (["--metric", "nothing"], "--metric: value 'nothing' is not allowed; one of"),
@@ -42,11 +42,11 @@ def test_series_have_bands(commands: Any, swept: Path, capsys: pytest.CaptureFix
     ],
 )
 def test_bad_input_is_a_one_line_error(
-    commands: Any, swept: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
+    commands: Any, swept: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     assert commands("analyse", swept, *arguments) == 2
     error = capsys.readouterr().err
-    assert told in error
+    assert message in error
     assert error.count("\n") == 1
 
 

@@ -28,8 +28,14 @@ def test_the_page_loads_nothing_from_the_network(text: str) -> None:
 
 
 def test_the_page_states_its_runs_and_the_command_to_repeat_them(text: str, swept: Path) -> None:
-    for told in ("made-up", "96 (95 ok, 1 failed)", "topology.receivers, protocol.name, loss", "0.1.0+abc", "replications: 8"):
-        assert told in text
+    for phrase in (
+        "made-up",
+        "96 (95 ok, 1 failed)",
+        "topology.receivers, protocol.name, loss",
+        "0.1.0+abc",
+        "replications: 8",
+    ):
+        assert phrase in text
     assert f"mcastlab sweep {swept}/sweep.yaml --out {swept} --resume" in text
 
 

@@ -10,7 +10,7 @@ from experiments.scenario.scenario import parse
 from protocols.errors import UnsupportedError
 
 LATE = 0.3
-"""Seconds a fault may come late on a very busy machine; on an idle one it is milliseconds."""
+"""Tolerated delay of a fault in seconds on a very busy machine; on an idle one it is milliseconds."""
 
 
 def play(faults: list[dict[str, Any]], world: str = "emu", **changes: Any) -> Result:

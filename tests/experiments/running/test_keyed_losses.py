@@ -37,8 +37,8 @@ def scenario(protocol: str, **link: Any) -> Scenario:
     ids=["independent", "bursts", "arq"],
 )
 def test_both_worlds_lose_the_same_first_transmissions(protocol: str, link: dict[str, Any]) -> None:
-    asked = scenario(protocol, **link)
-    simulated, emulated = observe(asked, "sim"), observe(asked, "emu")
+    requested = scenario(protocol, **link)
+    simulated, emulated = observe(requested, "sim"), observe(requested, "emu")
     assert simulated.result.completed
     assert emulated.result.completed
     assert simulated.lost is not None
@@ -50,8 +50,8 @@ def test_both_worlds_lose_the_same_first_transmissions(protocol: str, link: dict
 
 @pytest.mark.emu
 def test_a_result_has_the_link_counters_and_whether_links_kept_up() -> None:
-    asked = scenario("norm", down={"loss": BURSTS})
-    result = run(asked, "emu")
+    requested = scenario("norm", down={"loss": BURSTS})
+    result = run(requested, "emu")
     health, rows = result.metrics["health"], {row["link"]: row for row in result.metrics["impairments"]}
     assert health["healthy"] is (health["reasons"] == [])
     assert health["released"] > 3 * 700

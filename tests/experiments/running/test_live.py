@@ -90,14 +90,14 @@ def test_files_arrive_with_names_and_contents_and_both_sides_report_equal_digest
     got = tmp_path / "got"
     receiver = listening(start, group, "--dir", got, "--count", "4", "--timeout", "20", "--json")
     sender = start("send", *(tmp_path / name for name in wanted), *QUICK, "--json")
-    told, heard_of = events(sender)[-1], events(receiver)[-1]
+    sender_summary, receiver_summary = events(sender)[-1], events(receiver)[-1]
     assert (sender.returncode, receiver.returncode) == (0, 0)
     assert contents(got) == wanted
     rows = [
         {"name": name, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()} for name, content in wanted.items()
     ]
-    assert told["files"] == heard_of["files"] == rows
-    for last in (told, heard_of):
+    assert sender_summary["files"] == receiver_summary["files"] == rows
+    for last in (sender_summary, receiver_summary):
         assert set(last) - {"loss"} == SUMMARY | {"cpu_s"}
         assert (last["ok"], last["objects"], last["bytes"]) == (True, 4, 301_401)
 

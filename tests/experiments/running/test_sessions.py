@@ -82,10 +82,10 @@ def test_encoded_messages_give_the_same_fingerprint_beside_cross_traffic() -> No
 def test_cross_traffic_is_reported_and_is_no_cost_of_the_protocol() -> None:
     flow = {"kind": "constant", "from": "r1", "to": "r2", "rate": "1Mbit", "size": 958, "begin": "100ms", "end": "300ms"}
     found = result(traffic=[flow])
-    (told,) = found.metrics["cross_traffic"]
+    (flow,) = found.metrics["cross_traffic"]
     # 125,000 bytes per second are 125 packets of 1000 bytes; 2 % are lost on r2's link.
-    assert (told["kind"], told["sent"]) == ("constant", 25)
-    assert 22 <= told["received"] <= 25
+    assert (flow["kind"], flow["sent"]) == ("constant", 25)
+    assert 22 <= flow["received"] <= 25
     assert "cross" not in found.metrics["packets"]
     assert found.metrics["overhead"] < 1.3
 

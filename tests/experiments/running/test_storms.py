@@ -24,7 +24,7 @@ def storm(name: str, *sets: str) -> dict[str, Any]:
     return result.metrics
 
 
-def say(host: SimHost, identity: int | None) -> None:
+def send(host: SimHost, identity: int | None) -> None:
     """Send a message from a probe now."""
     assert isinstance(host.machine, Probe)
     host.machine.say(0, identity=identity)
@@ -40,8 +40,8 @@ def test_counters_agree_with_the_messages_sent() -> None:
     # Identities 0 to 3, identity 1 twice more and 2 once more; a receiver sends a message in between.
     for when, identity in enumerate([0, 1, 2, None, 1, 3, 1, 2]):
         host = receiver if identity is None else sender
-        network.later(when, partial(say, host, identity))
-    network.later(8, partial(say, sender, None))
+        network.later(when, partial(send, host, identity))
+    network.later(8, partial(send, sender, None))
     network.run()
     plain = counters.plain(losses=2, duplicates=7)
     assert (plain["repairs"], plain["repair_multiplicity"], plain["duplicates"]) == (3, 1.5, 7)

@@ -66,9 +66,9 @@ def test_an_error_in_a_case_names_the_case(cases: Any, words: str, tmp_path: Pat
 def test_the_command_runs_all_cases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, out = written(tmp_path), tmp_path / "out"
     assert invoke(["run", str(path), "--json", "--out", str(out)]) == 0
-    told = json.loads(capsys.readouterr().out)["cases"]
-    assert {name: len(result["receivers"]) for name, result in told.items()} == {"few": 2, "many": 3, "other": 2}
-    assert all(json.loads((out / name / "result.json").read_text()) == result for name, result in told.items())
+    output = json.loads(capsys.readouterr().out)["cases"]
+    assert {name: len(result["receivers"]) for name, result in output.items()} == {"few": 2, "many": 3, "other": 2}
+    assert all(json.loads((out / name / "result.json").read_text()) == result for name, result in output.items())
     assert invoke(["run", str(path)]) == 0
     shown = capsys.readouterr().out
     assert all(name in shown for name in ("whole (seed 1)", "few", "many", "other"))
@@ -85,9 +85,9 @@ def test_a_scenario_with_foreign_programs_defaults_to_mininet() -> None:
 @pytest.mark.peer
 def test_two_implementations_interoperate_in_all_combinations(capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["run", str(BAKEOFF), "--json", "--set", "workload.size=400kB"]) == 0
-    told = json.loads(capsys.readouterr().out)["cases"]
-    assert list(told) == ["ours-to-nrl", "nrl-to-ours", "ours-to-ours", "nrl-to-nrl"]
-    for name, result in told.items():
+    output = json.loads(capsys.readouterr().out)["cases"]
+    assert list(output) == ["ours-to-nrl", "nrl-to-ours", "ours-to-ours", "nrl-to-nrl"]
+    for name, result in output.items():
         assert (result["backend"], result["completed"], result["metrics"]["faults"]) == ("emu", True, {}), name
         assert [row["bytes"] for row in result["receivers"]] == [400_000] * 4
         assert {row["proof"] for row in result["receivers"]} == {"sha256"}

@@ -98,7 +98,7 @@ def test_a_missing_key_is_named(key: str) -> None:
         parse(data, "FILE")
 
 
-def complaint_about(data: dict[str, Any]) -> str:
+def error_of(data: dict[str, Any]) -> str:
     try:
         parse(data, "FILE").digest()
     except ConfigError as error:
@@ -136,7 +136,7 @@ def test_any_value_anywhere_is_accepted_or_refused_in_one_line(path: str, value:
     for key in parents:
         inner = inner[key]
     inner[last] = value
-    line = complaint_about(data)
+    line = error_of(data)
     assert line.startswith("FILE: ") or line == ""
     assert "\n" not in line
 

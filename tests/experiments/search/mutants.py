@@ -10,45 +10,45 @@ __all__ = ["MUTANTS"]
 LONG = 0.3
 
 
-class Amnesiac(ToyReceiver):
+class DiscardsAfterPause(ToyReceiver):
     """Discard received segments after a pause without messages."""
 
-    __slots__ = ("heard",)
+    __slots__ = ("last_input",)
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Process the message as the base class; discard segments after a pause."""
-        if now - getattr(self, "heard", now) > LONG:
+        if now - getattr(self, "last_input", now) > LONG:
             self.objects.clear()
-        self.heard = now
+        self.last_input = now
         super().receive(message, source, to, now)
 
 
-class Liar(ToyReceiver):
+class ReportsUnsent(ToyReceiver):
     """Report an object that was never sent, after a pause without messages."""
 
-    __slots__ = ("heard",)
+    __slots__ = ("last_input",)
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Process the message as the base class; report the object after a pause."""
-        if now - getattr(self, "heard", now) > LONG:
+        if now - getattr(self, "last_input", now) > LONG:
             self.ports.notify(ObjectReceived(1, 999, 5, b""))
-        self.heard = now
+        self.last_input = now
         super().receive(message, source, to, now)
 
 
-class Nervous(ToyReceiver):
+class RaisesOnClockJump(ToyReceiver):
     """Raise if its clock jumps."""
 
-    __slots__ = ("heard",)
+    __slots__ = ("last_input",)
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Process the message as the base class; raise if much time has passed."""
-        assert now - getattr(self, "heard", now) < 5.0, "where was I?"
-        self.heard = now
+        assert now - getattr(self, "last_input", now) < 5.0, "the clock jumped"
+        self.last_input = now
         super().receive(message, source, to, now)
 
 
-class Restless(ToySender):
+class NeverEnds(ToySender):
     """Never finish after more than two NACKs."""
 
     __slots__ = ()
@@ -57,16 +57,16 @@ class Restless(ToySender):
         """Wake as the base class; repeat END without limit after the end."""
         if self.current < len(self.contents):
             super().wake(now)
-        if self.current == len(self.contents) and self.heard > 2:
+        if self.current == len(self.contents) and self.nacks > 2:
             end = self.contents[-1]
-            self._say_again(ToyEnd(self.node, self.current - 1, end.source.size, self.config.segment, end.info), now)
+            self._repeat(ToyEnd(self.node, self.current - 1, end.source.size, self.config.segment, end.info), now)
 
-    def _say_again(self, end: ToyEnd, now: float) -> None:
+    def _repeat(self, end: ToyEnd, now: float) -> None:
         self.ports.send(Packet(end, len(TOY.codec().encode(end)), self.group))
         self._due(now + 1.0)
 
 
-class Careless(ToyReceiver):
+class CorruptsReordered(ToyReceiver):
     """Corrupt the first bytes of a segment that arrives out of order."""
 
     __slots__ = ("index",)
@@ -87,9 +87,9 @@ def _mutant(name: str, receiver: type[ToyReceiver] = ToyReceiver, sender: type[T
 
 MUTANTS = {
     "toy": TOY,
-    "amnesiac": _mutant("amnesiac", Amnesiac),
-    "liar": _mutant("liar", Liar),
-    "nervous": _mutant("nervous", Nervous),
-    "careless": _mutant("careless", Careless),
-    "restless": _mutant("restless", sender=Restless),
+    "amnesiac": _mutant("amnesiac", DiscardsAfterPause),
+    "liar": _mutant("liar", ReportsUnsent),
+    "nervous": _mutant("nervous", RaisesOnClockJump),
+    "careless": _mutant("careless", CorruptsReordered),
+    "restless": _mutant("restless", sender=NeverEnds),
 }

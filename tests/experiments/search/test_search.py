@@ -64,10 +64,10 @@ def test_a_finding_is_saved_as_a_scenario_that_reproduces_it(tmp_path: Path, cap
     file, out = tmp_path / "hunt.yaml", tmp_path / "found.yaml"
     file.write_text(yaml.safe_dump(of("amnesiac")))
     assert invoke(["search", str(file), "--runs", "60", "--out", str(out), "--json"]) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert (told["rule"], told["saved"]) == ("once", str(out))
+    output = json.loads(capsys.readouterr().out)
+    assert (output["rule"], output["saved"]) == ("once", str(out))
     first, second = run(load(out)), run(load(out))
-    assert first.fingerprint == second.fingerprint == told["fingerprint"]
+    assert first.fingerprint == second.fingerprint == output["fingerprint"]
     assert {row["rule"] for row in first.violations} == {"once"}
     assert invoke(["run", str(out)]) == 1
     assert "once: object 0 of sender 1 came twice" in capsys.readouterr().out.replace("\n", " ")

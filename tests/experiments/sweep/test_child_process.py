@@ -12,8 +12,8 @@ import pytest
 from experiments.sweep.run.child_process import ChildProcess
 from experiments.sweep.run.task import TODO_SCHEMA, Task
 from experiments.sweep.store.schema import runs_schema
+from tests.experiments.sweep.failing_runs import ERROR, EXITS, HANGS, HUNGRY, SEGFAULT, perform_or_fail
 from tests.experiments.sweep.files import BASE
-from tests.experiments.sweep.mishaps import ERROR, EXITS, HANGS, HUNGRY, SEGFAULT, unlucky
 
 
 def job(seed: int) -> dict[str, object]:
@@ -23,14 +23,14 @@ def job(seed: int) -> dict[str, object]:
 
 @pytest.fixture
 def child() -> Iterator[ChildProcess]:
-    with ChildProcess(unlucky, 60.0, 500_000_000) as made:
+    with ChildProcess(perform_or_fail, 60.0, 500_000_000) as made:
         yield made
 
 
 @pytest.mark.parametrize(
     ("seed", "status", "reason"),
     [
-        (ERROR, "error", "ValueError: as it was told (mishaps.py:"),
+        (ERROR, "error", "ValueError: on purpose (failing_runs.py:"),
         (HANGS, "timeout", "not finished after 1 s"),
         (EXITS, "crashed", "its process ended with exit code 17"),
         (SEGFAULT, "crashed", "its process was killed by SIGSEGV"),
@@ -50,11 +50,11 @@ def test_a_failed_run_has_a_reason_and_the_next_one_succeeds(child: ChildProcess
 
 
 def test_a_run_returns_metrics_receivers_and_series(child: ChildProcess) -> None:
-    told = child.run(job(1)).result
-    assert told is not None
-    assert told["metrics"]["completed"] == 1.0
-    assert [row["receiver"] for row in told["receivers"]] == ["r1", "r2"]
-    assert {row["name"].split()[0] for row in told["series"]} >= {"packets_sent", "receivers_complete"}
+    result = child.run(job(1)).result
+    assert result is not None
+    assert result["metrics"]["completed"] == 1.0
+    assert [row["receiver"] for row in result["receivers"]] == ["r1", "r2"]
+    assert {row["name"].split()[0] for row in result["series"]} >= {"packets_sent", "receivers_complete"}
 
 
 def test_captures_are_in_the_folder_of_the_run(child: ChildProcess, tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_closing_ends_the_process(child: ChildProcess) -> None:
     assert not process.is_alive()
 
 
-TASK = Task(unlucky, {"x": "double"}, "sim", True, None, (), "", 60.0, 500_000_000)
+TASK = Task(perform_or_fail, {"x": "double"}, "sim", True, None, (), "", 60.0, 500_000_000)
 
 
 def wanted(seeds: Sequence[int]) -> Iterator[Any]:

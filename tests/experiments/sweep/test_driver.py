@@ -24,8 +24,8 @@ from experiments.sweep.store.query import rows
 from experiments.sweep.store.schema import PROVENANCE
 from protocols.errors import UsageError
 from tests.experiments.conftest import need_spark
+from tests.experiments.sweep.failing_runs import perform_or_fail
 from tests.experiments.sweep.files import plan_of, write_sweep
-from tests.experiments.sweep.mishaps import unlucky
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -140,7 +140,7 @@ def test_compaction_leaves_one_file_per_dataset_and_every_row(spark: "SparkSessi
 
 
 def test_failures_are_rows_and_do_not_affect_other_runs(spark: "SparkSession", tmp_path: Path) -> None:
-    summary = make(spark, tmp_path / "bad", TEMPER, perform=unlucky)
+    summary = make(spark, tmp_path / "bad", TEMPER, perform=perform_or_fail)
     assert summary.status == {"ok": 2, "error": 2, "timeout": 1, "crashed": 2}
     found = table(tmp_path / "bad" / "out")
     assert [row["status"] for row in found] == ["ok", "error", "timeout", "crashed", "crashed", "error", "ok"]
@@ -191,11 +191,11 @@ def test_the_command_writes_results_as_csv(
 
 def test_one_core_and_another_process_give_the_same_rows(done: Path, tmp_path: Path) -> None:
     path, out = write_sweep(tmp_path, **KEYS), tmp_path / "one"
-    told = subprocess.run(
+    output = subprocess.run(
         command("sweep", path, "--out", out, "--master", "local[1]", "--json"), capture_output=True, text=True, check=False
     )
-    assert (told.returncode, told.stderr) == (0, "")
-    assert json.loads(told.stdout)["status"] == {"ok": 12}
+    assert (output.returncode, output.stderr) == (0, "")
+    assert json.loads(output.stdout)["status"] == {"ok": 12}
     assert comparable(out) == comparable(done)
 
 
@@ -232,11 +232,11 @@ def test_without_java_one_line_names_the_package(
 
 def test_a_dry_run_estimates_the_cost_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["sweep", str(write_sweep(tmp_path, **KEYS)), "--dry-run", "--json", "--out", str(tmp_path / "out")]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["points"], told["runs"], told["missing"], told["tried"]) == (4, 12, 12, 3)
-    assert 0.001 < told["cpu_s"] < 60
-    assert told["disk_bytes"] > 0
-    assert told["first"][0] == "point 0 (case=arq, loss=1%), seed 1"
+    output = json.loads(capsys.readouterr().out)
+    assert (output["points"], output["runs"], output["missing"], output["tried"]) == (4, 12, 12, 3)
+    assert 0.001 < output["cpu_s"] < 60
+    assert output["disk_bytes"] > 0
+    assert output["first"][0] == "point 0 (case=arq, loss=1%), seed 1"
     assert not (tmp_path / "out").exists()
 
 
@@ -246,7 +246,7 @@ def test_results_of_an_empty_folder_are_an_error(tmp_path: Path, capsys: pytest.
 
 
 def test_a_job_is_recorded_with_its_provenance(done: Path) -> None:
-    (told,) = [json.loads(path.read_text()) for path in (done / "jobs").glob("*.json")]
-    assert told["runs"] == 12
-    assert told["version"] == code_version()
-    assert told["packages"].keys() == {"pyspark", "pyarrow", "numpy", "simpy"}
+    (job,) = [json.loads(path.read_text()) for path in (done / "jobs").glob("*.json")]
+    assert job["runs"] == 12
+    assert job["version"] == code_version()
+    assert job["packages"].keys() == {"pyspark", "pyarrow", "numpy", "simpy"}

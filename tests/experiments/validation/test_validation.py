@@ -128,8 +128,8 @@ QUICK = ["validate", "--effort", "0.05", "--family", "mm1k", "--family", "implos
 
 def test_parallel_workers_measure_the_same_values(capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke([*QUICK, "--jobs", "1"]) == invoke([*QUICK, "--jobs", "3"]) == 0
-    said = capsys.readouterr().out
-    assert said[: len(said) // 2] == said[len(said) // 2 :]
+    output = capsys.readouterr().out
+    assert output[: len(output) // 2] == output[len(output) // 2 :]
 
 
 def test_an_interrupted_validation_is_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -163,9 +163,9 @@ def test_a_page_that_cannot_be_written_is_refused_before_the_measurements(
 ) -> None:
     for out in (tmp_path, tmp_path / "none" / "page.md"):
         assert invoke([*QUICK, "--out", str(out)]) == 2
-        said = capsys.readouterr()
-        assert f"--out: value '{out}' is not allowed; a file that can be written" in said.err
-        assert not said.out
+        output = capsys.readouterr()
+        assert f"--out: value '{out}' is not allowed; a file that can be written" in output.err
+        assert not output.out
     assert not list(tmp_path.iterdir())
 
 
@@ -173,10 +173,10 @@ def _interrupting(after: int) -> Callable[..., list[ReferenceCheck]]:
     """Judge this many entries, then raise KeyboardInterrupt."""
     left = iter(range(after))
 
-    def judging(*told: Any) -> list[ReferenceCheck]:
+    def judging(*arguments: Any) -> list[ReferenceCheck]:
         if next(left, None) is None:
             raise KeyboardInterrupt
-        return check_values(*told)
+        return check_values(*arguments)
 
     return judging
 

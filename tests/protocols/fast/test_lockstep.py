@@ -33,12 +33,12 @@ class Side:
         for machine in self.machines:
             machine.start(0.0)
 
-    def tell(self, message: Message, source: Address, now: float, out: Sequence[int]) -> None:
+    def deliver(self, message: Message, source: Address, now: float, lost_by: Sequence[int]) -> None:
         """Deliver the message to all machines except those with an index in `lost_by`."""
         if self.lockstep is not None:
-            self.lockstep.tell(message, source, GROUP, now, out)
+            self.lockstep.tell(message, source, GROUP, now, lost_by)
         else:
-            fan_out([self.machines[n] for n in range(COUNT) if n not in out], message, source, GROUP, now)
+            fan_out([self.machines[n] for n in range(COUNT) if n not in lost_by], message, source, GROUP, now)
 
     def wake(self, now: float) -> list[tuple[int, Message]]:
         """Wake the machines that are due; return (index, message) of everything sent since the last call."""
@@ -47,10 +47,10 @@ class Side:
                 if isinstance(machine, FastMachine):
                     machine.leave_lockstep()
                 machine.wake(now)
-        said = [(place, packet.message) for place, ports in enumerate(self.ports) for packet in ports.packets]
+        sent = [(index, packet.message) for index, ports in enumerate(self.ports) for packet in ports.packets]
         for ports in self.ports:
             ports.packets.clear()
-        return said
+        return sent
 
     def state(self) -> list[Any]:
         """Return the observable state of all machines."""
@@ -63,7 +63,7 @@ MIXED = [NormReceiver, *FAST[1:4], NormReceiver, FastNormReceiver]
 
 def play(seed: int, loss: float) -> list[Side]:
     """Run a session with equal losses on every side, with NACKs delivered to all; the last side has plain machines."""
-    dice = Rng(key_of(seed, "crowd"))
+    rng = Rng(key_of(seed, "crowd"))
     sides = [Side(FAST, True), Side(MIXED, True), Side(FAST, False), Side(PLAIN, False)]
     ports = Recorder()
     sender = FastNormSender(cast(Ports, ports), CONFIG, 1, GROUP)
@@ -73,20 +73,20 @@ def play(seed: int, loss: float) -> list[Side]:
         now = min(sender.deadline, *(machine.deadline for machine in sides[-1].machines))
         if now == inf:
             break
-        spoken = [side.wake(now) for side in sides]
-        assert all(said == spoken[-1] for said in spoken)
+        sent_by_side = [side.wake(now) for side in sides]
+        assert all(sent == sent_by_side[-1] for sent in sent_by_side)
         sender.wake(now)
         for packet in ports.packets:
-            out = [place for place in range(COUNT) if dice.uniform() < loss]
+            lost_by = [index for index in range(COUNT) if rng.uniform() < loss]
             for side in sides:
-                side.tell(packet.message, "sender", now, out)
+                side.deliver(packet.message, "sender", now, lost_by)
         ports.packets.clear()
-        for place, message in spoken[0]:
-            sender.receive(message, f"r{place}", GROUP, now)
-            out = sorted({place, *(other for other in range(COUNT) if dice.uniform() < loss)})
+        for index, message in sent_by_side[0]:
+            sender.receive(message, f"r{index}", GROUP, now)
+            lost_by = sorted({index, *(other for other in range(COUNT) if rng.uniform() < loss)})
             for side in sides:
-                side.tell(message, f"r{place}", now, out)
-        if dice.uniform() < 0.05:
+                side.deliver(message, f"r{index}", now, lost_by)
+        if rng.uniform() < 0.05:
             # Reading the counters takes a machine out of the group, without another effect.
             assert len({str(side.machines[1].counts()) for side in sides}) == 1
     return sides
@@ -126,7 +126,7 @@ def test_machines_in_lockstep_are_not_called() -> None:
 
 
 def test_a_dissolved_group_leaves_every_machine_at_the_position_of_the_sender() -> None:
-    side, singly = Side(FAST, True), Side(FAST, False)
+    side, separate = Side(FAST, True), Side(FAST, False)
     ports = Recorder()
     sender = FastNormSender(cast(Ports, ports), CONFIG, 1, GROUP)
     sender.start(0.0)
@@ -134,14 +134,14 @@ def test_a_dissolved_group_leaves_every_machine_at_the_position_of_the_sender() 
     while len(ports.packets) < 20:
         sender.wake(sender.deadline)
     for number, packet in enumerate(ports.packets):
-        for each in (side, singly):
-            each.tell(packet.message, "sender", 0.01 * number, ())
+        for each in (side, separate):
+            each.deliver(packet.message, "sender", 0.01 * number, ())
     assert side.lockstep is not None
     side.lockstep.dissolve()
-    pairs = zip(side.machines, singly.machines, strict=True)
+    pairs = zip(side.machines, separate.machines, strict=True)
     for one, other in pairs:
         assert isinstance(one, FastNormReceiver)
         assert isinstance(other, FastNormReceiver)
         assert one.fast_state.coordinator is None
         assert one.fast_state.position is other.fast_state.position
-    assert side.state() == singly.state()
+    assert side.state() == separate.state()

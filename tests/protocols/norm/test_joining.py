@@ -13,7 +13,7 @@ from tests.protocols.norm.scenes import GROUP, GRTT, MessageBuilder, ReceiverHar
 LONG = 2400
 """Bytes of three blocks."""
 LATE = 100
-"""A sequence number of a sender that began long ago."""
+"""Sequence number of a sender that started long ago."""
 
 
 def test_a_receiver_joins_the_group_and_sends_nothing_unsolicited() -> None:

@@ -25,7 +25,7 @@ class Plan:
     sizes: tuple[int, ...]
     info: bytes
     joins: tuple[float, ...]
-    """When each receiver begins to listen."""
+    """Join time of each receiver in seconds."""
     pause: float
     """Seconds between the submissions."""
     loss: float

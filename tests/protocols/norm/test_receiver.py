@@ -12,7 +12,7 @@ from tests.protocols.norm.scenes import MessageBuilder, ReceiverHarness, symbols
 LONG = 2400
 """Bytes of three blocks."""
 LATE = 100
-"""A sequence number of a sender that began long ago."""
+"""Sequence number of a sender that started long ago."""
 
 
 # -- content -----------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from tests.protocols.norm.scenes import ReceiverHarness, SenderHarness
 from tests.support.captures import CAPTURES, VECTORS, expected, udp_payloads
 
 LOST_AT_SENDER = "nack_suppression"
-"""The capture whose sender dropped packets itself, so that its file shows exactly what every receiver missed."""
+"""Capture whose sender dropped packets itself, so that the losses of every receiver are known exactly."""
 
 
 @cache
@@ -132,8 +132,8 @@ def first_nack(capture: str) -> tuple[float, Nack]:
 
 
 def implied(capture: str) -> set[tuple[int, int, int]]:
-    """A loss after which the first NACK is what is to be asked for: source symbols by name; for e parity symbols any e of the
-    block, and as many more as parity came unasked.
+    """Return losses that explain the first NACK: source symbols by name; for e parity symbols any e of the block,
+    and as many more as proactive parity symbols arrived.
     """
     moment, nack = first_nack(capture)
     coding = ftis(capture)
@@ -156,7 +156,7 @@ def implied(capture: str) -> set[tuple[int, int, int]]:
     return lost
 
 
-def asked_like(capture: str, lost: set[tuple[int, int, int]]) -> tuple[Nack, Nack]:
+def nacks_after(capture: str, lost: set[tuple[int, int, int]]) -> tuple[Nack, Nack]:
     """Return NRL's first NACK, and ours at the same time when the first transmissions `lost` are missing."""
     moment, theirs = first_nack(capture)
     receiver = ReceiverHarness()
@@ -172,16 +172,16 @@ def asked_like(capture: str, lost: set[tuple[int, int, int]]) -> tuple[Nack, Nac
 
 NACKED = [capture for capture in SESSIONS if any(isinstance(message, Nack) for _, message in recorded(capture))]
 NOT_COMPARABLE = {
-    "fec2_m16_loss",  # We have no arithmetic of GF(2^16) and ask by name.
-    "nack_suppression",  # Its loss is known, and has a test of its own.
-    "squelch_hole",  # Its NACK asks for what was before its receiver joined, a policy we do not have.
+    "fec2_m16_loss",  # We have no arithmetic of GF(2^16) and request by name.
+    "nack_suppression",  # Its loss is known and tested separately.
+    "squelch_hole",  # Its NACK requests objects sent before the receiver joined, a policy we do not have.
     "squelch_late_join",  # The same.
 }
 COMPARABLE = [capture for capture in NACKED if capture not in NOT_COMPARABLE]
 
 
 def test_a_known_loss_is_requested_as_by_nrl_norm() -> None:
-    theirs, ours = asked_like(LOST_AT_SENDER, set())
+    theirs, ours = nacks_after(LOST_AT_SENDER, set())
     assert requested_repairs(ours.requests, 5).symbols == requested_repairs(theirs.requests, 5).symbols
     assert (ours.sender_id, ours.instance_id) == (theirs.sender_id, theirs.instance_id)
 
@@ -192,7 +192,7 @@ def test_many_captures_have_nacks_for_comparison() -> None:
 
 @pytest.mark.parametrize("capture", COMPARABLE)
 def test_an_equal_loss_is_requested_as_by_nrl_norm(capture: str) -> None:
-    theirs, ours = asked_like(capture, implied(capture))
+    theirs, ours = nacks_after(capture, implied(capture))
     fec_id = next(iter(ftis(capture).values())).fec_id
     wanted, found = requested_repairs(theirs.requests, fec_id), requested_repairs(ours.requests, fec_id)
     assert found.symbols == wanted.symbols

@@ -19,11 +19,11 @@ def two_tests(gaps: np.ndarray, margin: float) -> bool:
 
 
 def test_the_interval_decides_like_two_one_sided_tests() -> None:
-    dice = np.random.default_rng(5)
+    rng = np.random.default_rng(5)
     decisions = []
     for _ in range(300):
-        first = dice.normal(10.0, 1.0, 6)
-        second = first + dice.normal(dice.uniform(-1.5, 1.5), 0.5, 6)
+        first = rng.normal(10.0, 1.0, 6)
+        second = first + rng.normal(rng.uniform(-1.5, 1.5), 0.5, 6)
         found = equivalence_test(first.tolist(), second.tolist(), 0.1)
         assert found.equivalent == two_tests(second - first, found.margin)
         decisions.append(found.equivalent)
@@ -32,11 +32,11 @@ def test_the_interval_decides_like_two_one_sided_tests() -> None:
 
 def test_a_difference_at_the_margin_passes_in_5_percent_of_cases() -> None:
     # A difference at the margin passes in at most 5 % of cases: 2000 draws, standard error 0.5 %.
-    dice = np.random.default_rng(6)
+    rng = np.random.default_rng(6)
     draws, runs, margin = 2000, 8, 1.0
     passed = 0
     for _ in range(draws):
-        gaps = dice.normal(margin, 0.3, runs)
+        gaps = rng.normal(margin, 0.3, runs)
         passed += equivalence_test([10.0] * runs, (10.0 + gaps).tolist(), 0.1).equivalent
     assert passed / draws == pytest.approx(0.05, abs=4 * sqrt(0.05 * 0.95 / draws))
 

@@ -103,9 +103,9 @@ def file(tmp_path: Path) -> Path:
 def test_the_command_prints_json_and_writes_a_page(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "fidelity.md"
     assert invoke(["twin", str(file), "--worlds", "sim,sim", "--runs", "2", "--json", "--out", str(out)]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["equivalent"] is True
-    assert set(told["metrics"]) == {"completion_time", "goodput", "overhead", "nacks", "repairs", "loss"}
+    output = json.loads(capsys.readouterr().out)
+    assert output["equivalent"] is True
+    assert set(output["metrics"]) == {"completion_time", "goodput", "overhead", "nacks", "repairs", "loss"}
     assert "1 of 1 scenarios agree" in out.read_text()
 
 
@@ -115,15 +115,17 @@ def test_the_second_world_can_be_changed_from_the_command_line(file: Path, capsy
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--worlds", "sim,moon"], "--worlds: value 'sim,moon' is not allowed; two of sim, emu"),
         (["--table"], "twin: give a scenario file, or --table"),
         (["--set", "twin.goodput=0"], "twin.goodput"),
     ],
 )
-def test_mistakes_are_one_line_errors(file: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_are_one_line_errors(
+    file: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert invoke(["twin", str(file), *arguments]) == 2
     error = capsys.readouterr().err
-    assert said in error
+    assert message in error
     assert error.count("\n") == 1

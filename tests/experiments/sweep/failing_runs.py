@@ -10,16 +10,16 @@ from typing import Any
 
 from experiments.sweep.run.single_run import perform
 
-__all__ = ["ERROR", "EXITS", "HANGS", "HUNGRY", "SEGFAULT", "unlucky"]
+__all__ = ["ERROR", "EXITS", "HANGS", "HUNGRY", "SEGFAULT", "perform_or_fail"]
 
 ERROR, HANGS, EXITS, SEGFAULT, HUNGRY = 2, 3, 4, 5, 6
 
 
-def unlucky(job: Mapping[str, Any]) -> dict[str, Any]:
+def perform_or_fail(job: Mapping[str, Any]) -> dict[str, Any]:
     """Run the job, but fail for certain seeds."""
     seed = json.loads(job["scenario"])["seed"]
     if seed == ERROR:
-        raise ValueError("as it was told")
+        raise ValueError("on purpose")
     if seed == HANGS:
         time.sleep(1000)
     if seed == EXITS:

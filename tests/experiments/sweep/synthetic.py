@@ -8,7 +8,7 @@ from typing import Any
 from experiments.theory.multicast import repetition
 from tests.support.sweep_store import grid, write_runs
 
-__all__ = ["BOTH", "SEEDS", "Rows", "made_up_rows", "measure", "write_made_up"]
+__all__ = ["BOTH", "SEEDS", "Rows", "synthetic_rows", "measure", "write_synthetic"]
 
 Rows = list[dict[str, Any]]
 BOTH = ("norm", "srm")
@@ -45,7 +45,7 @@ def measure(seed: int, receivers: int, name: str, loss: float) -> Mapping[str, f
     }
 
 
-def made_up_rows() -> Rows:
+def synthetic_rows() -> Rows:
     """Return the rows; one run failed, and one has no completion time."""
     axes = {"topology.receivers": (10, 20, 50), "protocol.name": BOTH, "loss": (0.01, 0.1)}
     made = grid(axes, SEEDS, measure)
@@ -55,7 +55,7 @@ def made_up_rows() -> Rows:
     return made
 
 
-def write_made_up(folder: Path, rows: Rows) -> Path:
+def write_synthetic(folder: Path, rows: Rows) -> Path:
     """Write the store in two parts, with the files that describe the sweep."""
     (folder / "sweep.yaml").write_text(SWEEP)
     (folder / "base.yaml").write_text(BASE)

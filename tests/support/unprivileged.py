@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["NOBODY", "Stranger", "stranger"]
+__all__ = ["NOBODY", "UnprivilegedUser", "unprivileged_python"]
 
 NOBODY = 65534
 ROOT = Path(__file__).parents[2]
@@ -37,7 +37,7 @@ def _plant(source: Path, target: Path) -> None:
         _link(str(source), str(target))
 
 
-class Stranger:
+class UnprivilegedUser:
     """Runs commands as an unprivileged user, with a Python of its own."""
 
     def __init__(self, home: Path) -> None:
@@ -70,7 +70,7 @@ class Stranger:
 
 
 @contextmanager
-def stranger() -> Iterator[Stranger]:
+def unprivileged_python() -> Iterator[UnprivilegedUser]:
     """Make a folder with everything that such a user needs, and remove it afterwards."""
     with tempfile.TemporaryDirectory() as name:
         home = Path(name)
@@ -86,13 +86,13 @@ def stranger() -> Iterator[Stranger]:
             _plant(ROOT / package, home / "project" / package)
         _plant_packages(home / "packages")
         os.chown(home / "own", NOBODY, NOBODY)
-        yield Stranger(home)
+        yield UnprivilegedUser(home)
 
 
 def _plant_packages(target: Path) -> None:
     """Copy the installed packages that a run loads."""
-    told = subprocess.run([sys.executable, "-c", LOADED], cwd=ROOT, capture_output=True, text=True, check=True)
-    wanted = told.stdout.split()
+    output = subprocess.run([sys.executable, "-c", LOADED], cwd=ROOT, capture_output=True, text=True, check=True)
+    wanted = output.stdout.split()
     site = next(Path(path) for path in sys.path if path.endswith("site-packages"))
     for name in wanted:
         for entry in (name, f"{name}.libs", f"{name}.py", *(path.name for path in site.glob(f"{name}.*.so"))):
