@@ -56,7 +56,7 @@ def read_site(folder: Path) -> dict[Path, Page]:
     return {path.resolve(): Page(path) for path in sorted(folder.rglob("*.html"))}
 
 
-def dead(pages: dict[Path, Page]) -> list[str]:
+def broken_links(pages: dict[Path, Page]) -> list[str]:
     """List the links whose target file or anchor is missing from the site."""
     wrong = []
     for page in pages.values():
@@ -105,7 +105,7 @@ def pages(site: Path) -> dict[Path, Page]:
 
 def test_every_link_of_the_site_has_a_target(pages: dict[Path, Page]) -> None:
     assert len(pages) > 50
-    wrong = dead({path: page for path, page in pages.items() if page.path.name != "404.html"})
+    wrong = broken_links({path: page for path, page in pages.items() if page.path.name != "404.html"})
     assert not wrong, "\n".join(wrong)
 
 
@@ -150,7 +150,7 @@ def test_a_broken_link_is_detected(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text('<h1 id="top">A</h1><a href="#top"></a><a href="b.html#no"></a><a href="c.html"></a>')
     (tmp_path / "b.html").write_text('<a href="a.html#top"></a><script src="https://elsewhere.example/x.js"></script>')
     pages = read_site(tmp_path)
-    assert dead(pages) == ["a.html: b.html#no", "a.html: c.html"]
+    assert broken_links(pages) == ["a.html: b.html#no", "a.html: c.html"]
     assert [address for page in pages.values() for address in page.loaded if external(address)] == [
         "https://elsewhere.example/x.js"
     ]

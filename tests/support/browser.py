@@ -115,11 +115,6 @@ class Page:
                 found.append(f"network: {params['request']['url']}")
         return found
 
-    def screenshot(self, path: Path, whole: bool = False) -> None:
-        """Save the window, or the whole page, as PNG."""
-        answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(answer["data"]))
-
     def pdf(self) -> bytes:
         """Return the page as a PDF file."""
         return base64.b64decode(self.call("Page.printToPDF", printBackground=True)["data"])

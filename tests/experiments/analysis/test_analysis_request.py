@@ -10,13 +10,13 @@ from experiments.analysis.analysis_request import AnalysisRequest, AnalysisResul
 from protocols.errors import UsageError
 
 
-def of(spark: Any, folder: Path, **question: Any) -> AnalysisResult:
+def answer_to(spark: Any, folder: Path, **question: Any) -> AnalysisResult:
     """Answer a request."""
     return analyse(spark, folder, AnalysisRequest(**question))
 
 
 def test_the_default_request_lists_all_points_with_the_main_metrics(spark: Any, folder: Path) -> None:
-    answer = of(spark, folder)
+    answer = answer_to(spark, folder)
     assert (answer.runs, answer.failed) == (96, 1)
     assert {row["metric"] for row in answer.rows} == {"completion_time", "goodput_mbit_s", "transmissions"}
     assert len(answer.rows) == 3 * 12
@@ -33,7 +33,7 @@ def test_the_default_request_lists_all_points_with_the_main_metrics(spark: Any, 
     ],
 )
 def test_each_request_has_its_columns(spark: Any, folder: Path, question: Any, columns: set[str], count: int) -> None:
-    answer = of(spark, folder, **question)
+    answer = answer_to(spark, folder, **question)
     assert len(answer.rows) == count
     assert columns <= answer.rows[0].keys()
     assert all(row.keys() == answer.rows[0].keys() for row in answer.rows)

@@ -11,7 +11,7 @@ from experiments.analysis.runs import Runs, open_runs
 from tests.support.sweep_store import grid, write_runs
 
 
-def of(spark: Any, folder: Path, axes: dict[str, Any], measure: Any, seeds: int = 2) -> Any:
+def effects_of(spark: Any, folder: Path, axes: dict[str, Any], measure: Any, seeds: int = 2) -> Any:
     """Compute effects on the completion time of a synthetic sweep."""
     made = grid(axes, range(seeds), lambda **given: {"completion_time": measure(**given)})
     (found,) = effects(open_runs(spark, write_runs(folder, made)), ["completion_time"])
@@ -19,7 +19,7 @@ def of(spark: Any, folder: Path, axes: dict[str, Any], measure: Any, seeds: int 
 
 
 def test_additive_axes_share_the_variance(spark: Any, tmp_path: Path) -> None:
-    found = of(spark, tmp_path, {"a": (0, 1, 2), "b": (0, 1, 2)}, lambda seed, a, b: 2.0 * a + b)
+    found = effects_of(spark, tmp_path, {"a": (0, 1, 2), "b": (0, 1, 2)}, lambda seed, a, b: 2.0 * a + b)
     assert [(effect.axis, round(effect.share, 6)) for effect in found.axes] == [("a", 0.8), ("b", 0.2)]
     assert found.interaction == pytest.approx(0.0, abs=1e-9)
     assert found.chance == pytest.approx(0.0, abs=1e-9)
@@ -27,13 +27,13 @@ def test_additive_axes_share_the_variance(spark: Any, tmp_path: Path) -> None:
 
 
 def test_joint_variation_of_two_axes_is_interaction(spark: Any, tmp_path: Path) -> None:
-    found = of(spark, tmp_path, {"a": (-1, 1), "b": (-1, 1)}, lambda seed, a, b: float(a * b))
+    found = effects_of(spark, tmp_path, {"a": (-1, 1), "b": (-1, 1)}, lambda seed, a, b: float(a * b))
     assert [effect.share for effect in found.axes] == pytest.approx([0.0, 0.0])
     assert found.interaction == pytest.approx(1.0)
 
 
 def test_variation_between_seeds_is_the_residual(spark: Any, tmp_path: Path) -> None:
-    found = of(spark, tmp_path, {"a": (0, 1)}, lambda seed, a: float(seed), seeds=4)
+    found = effects_of(spark, tmp_path, {"a": (0, 1)}, lambda seed, a: float(seed), seeds=4)
     assert found.chance == pytest.approx(1.0)
     assert found.axes[0].share == pytest.approx(0.0)
 
@@ -41,7 +41,7 @@ def test_variation_between_seeds_is_the_residual(spark: Any, tmp_path: Path) -> 
 def test_sampled_axes_are_binned_into_groups_of_equal_size(spark: Any, tmp_path: Path) -> None:
     rng = Random(3)
     places = [rng.random() for _ in range(300)]
-    found = of(spark, tmp_path, {"a": places}, lambda seed, a: a, seeds=1)
+    found = effects_of(spark, tmp_path, {"a": places}, lambda seed, a: a, seeds=1)
     assert found.axes[0].values == 300
     assert found.axes[0].share == pytest.approx(0.99, abs=0.01)
     assert found.axes[0].correlation == pytest.approx(1.0)

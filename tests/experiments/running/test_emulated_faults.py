@@ -13,7 +13,7 @@ LATE = 0.3
 """Tolerated delay of a fault in seconds on a very busy machine; on an idle one it is milliseconds."""
 
 
-def play(faults: list[dict[str, Any]], world: str = "emu", **changes: Any) -> Result:
+def run_faults(faults: list[dict[str, Any]], world: str = "emu", **changes: Any) -> Result:
     """Send six files in about two seconds to four receivers, with no losses except by faults."""
     data = {
         "name": "faulty",
@@ -31,7 +31,7 @@ def losses(result: Result) -> dict[str, float]:
     return {row.name: row.loss for row in result.receivers}
 
 
-def kept_time(result: Result) -> bool:
+def is_on_time(result: Result) -> bool:
     """Return whether every fault began and ended on time."""
     log = result.metrics["fault_log"]
     return all(0 <= row["began"] - row["at"] < LATE for row in log) and all(
@@ -45,10 +45,10 @@ def test_partitions_and_failed_links_drop_what_is_sent_meanwhile() -> None:
         {"at": "300ms", "partition": [["r1", "r2"], "rest"], "for": "200ms"},
         {"at": "800ms", "flap": ["s1", "r3"], "for": "50ms", "times": 2},
     ]
-    result, simulated = play(faults), play(faults, "sim")
+    result, simulated = run_faults(faults), run_faults(faults, "sim")
     assert result.completed, result
     assert result.metrics["injected"] == {"partition": 1, "flap": 2}
-    assert kept_time(result)
+    assert is_on_time(result)
     assert [(row["verb"], row["what"]) for row in result.metrics["fault_log"]] == [
         ("partition", "r1,r2 | rest"),
         ("flap", "s1-r3"),
@@ -67,7 +67,7 @@ def test_a_partition_may_be_one_way() -> None:
         {"at": "0s", "partition": [["r1"], "rest"], "oneway": True},
         {"at": "200ms", "flap": ["s1", "r1"], "for": "50ms"},
     ]
-    result = play(faults)
+    result = run_faults(faults)
     assert result.metrics["injected"] == {"partition": 1, "flap": 1}
     assert not result.completed
     assert [row.equal for row in result.receivers] == [False, True, True, True]
@@ -78,9 +78,9 @@ def test_a_partition_may_be_one_way() -> None:
 @pytest.mark.emu
 def test_a_crashed_receiver_restarts_without_state() -> None:
     faults: list[dict[str, Any]] = [{"at": "700ms", "crash": "r4", "for": "300ms"}, {"at": "900ms", "crash": ["r3"]}]
-    result, simulated = play(faults), play(faults, "sim")
+    result, simulated = run_faults(faults), run_faults(faults, "sim")
     assert result.metrics["injected"] == {"crash": 2, "restart": 1}
-    assert kept_time(result)
+    assert is_on_time(result)
     rows = {row.name: row for row in result.receivers}
     found, expected = rows["r4"].objects, {row.name: row.objects for row in simulated.receivers}
     # A restart in the middle of a file includes this file if it precedes the end of the first block.
@@ -93,7 +93,7 @@ def test_a_crashed_receiver_restarts_without_state() -> None:
 
 @pytest.mark.emu
 def test_a_crashed_sender_sends_everything_again_as_a_new_instance() -> None:
-    result = play([{"at": "500ms", "crash": "sender", "for": "200ms"}])
+    result = run_faults([{"at": "500ms", "crash": "sender", "for": "200ms"}])
     assert result.completed, result
     assert result.metrics["injected"] == {"crash": 1, "restart": 1}
     # All six files again, after a quarter of them was sent before the crash.
@@ -104,7 +104,7 @@ def test_a_crashed_sender_sends_everything_again_as_a_new_instance() -> None:
 @pytest.mark.serial
 def test_a_slow_reader_loses_packets_that_overflow_its_buffer() -> None:
     # 714 packets per second arrive and 333 are read: more than half of the 214 packets of this time overflow the buffer.
-    result = play([{"at": "300ms", "slow": "r2", "takes": "3ms", "room": 5, "for": "300ms"}])
+    result = run_faults([{"at": "300ms", "slow": "r2", "takes": "3ms", "room": 5, "for": "300ms"}])
     assert result.completed, result
     assert 60 < result.metrics["injected"]["slow_drops"] < 160
     assert losses(result)["r2"] > 0.03
@@ -116,9 +116,9 @@ def test_a_slow_reader_loses_packets_that_overflow_its_buffer() -> None:
 def test_a_temporary_loss_rate_ends_on_time() -> None:
     faults: list[dict[str, Any]] = [{"at": "400ms", "change": ["s1", "r"], "loss": "30%", "for": "400ms"}]
     topology = {"kind": "star", "receivers": 4, "link": {"down": {"loss": "1%"}}}
-    result = play(faults, topology=topology)
+    result = run_faults(faults, topology=topology)
     assert result.completed, result
-    assert kept_time(result)
+    assert is_on_time(result)
     assert result.metrics["fault_log"][0]["what"] == "s1-r"
     # Of about 1600 packets 290 meet 30 % loss and the others 1 %: 100 are lost, with a standard error of 9.
     for name, lost in losses(result).items():
@@ -131,9 +131,9 @@ def test_a_temporary_rate_limit_ends_on_time(before: str) -> None:
     # A quarter of what is sent is forwarded for 300 ms; the rest is queued or dropped by the full queue.
     faults: list[dict[str, Any]] = [{"at": "400ms", "change": ["sender", "s1"], "rate": "2Mbit", "for": "300ms"}]
     topology = {"kind": "star", "receivers": 2, "trunk": {"queue": 10, **({"rate": before} if before else {})}}
-    result, simulated = play(faults, topology=topology), play(faults, "sim", topology=topology)
+    result, simulated = run_faults(faults, topology=topology), run_faults(faults, "sim", topology=topology)
     assert result.completed, result
-    assert kept_time(result)
+    assert is_on_time(result)
     for name, lost in losses(simulated).items():
         assert lost > 0.05
         assert losses(result)[name] == pytest.approx(lost, abs=0.03), name
@@ -142,7 +142,7 @@ def test_a_temporary_rate_limit_ends_on_time(before: str) -> None:
 @pytest.mark.emu
 def test_a_userspace_link_cannot_be_changed() -> None:
     with pytest.raises(UnsupportedError, match=r"link s1-r1: can't change"):
-        play(
+        run_faults(
             [{"at": "1s", "change": ["s1", "r"], "loss": "1%"}],
             topology={"kind": "star", "receivers": 1, "link": {"delay": "1ms"}},
         )
@@ -153,7 +153,7 @@ def test_a_userspace_link_cannot_be_changed() -> None:
 def test_a_foreign_program_crashes_and_restarts() -> None:
     work = [{"kind": "file", "size": "200kB"}, {"kind": "file", "size": "200kB", "at": "1500ms"}]
     faults: list[dict[str, Any]] = [{"at": "500ms", "crash": ["r1", "r2"], "for": "300ms"}]
-    result = play(faults, nodes={"r1": {"run": "nrl-norm"}}, workload=work)
+    result = run_faults(faults, nodes={"r1": {"run": "nrl-norm"}}, workload=work)
     assert [row.objects for row in result.receivers] == [1, 1, 2, 2]
     assert result.metrics["injected"] == {"crash": 2, "restart": 2}
     assert result.metrics["faults"] == {}
@@ -172,10 +172,10 @@ def test_a_foreign_program_crashes_and_restarts() -> None:
 def test_faults_that_mininet_cannot_do_are_refused_by_name(fault: dict[str, Any]) -> None:
     verb = next(iter(fault))
     with pytest.raises(UnsupportedError, match=rf"^faults\.1: Mininet can't do '{verb}', only partition, flap, change, "):
-        play([{"at": "1s", "crash": "r1"}, {"at": "1s", **fault}])
+        run_faults([{"at": "1s", "crash": "r1"}, {"at": "1s", **fault}])
 
 
 @pytest.mark.peer
 def test_a_foreign_program_cannot_be_slowed_down() -> None:
     with pytest.raises(UnsupportedError, match=r"^faults\.0: r1 runs a foreign program"):
-        play([{"at": "1s", "slow": "r", "takes": "1ms"}], nodes={"r1": {"run": "nrl-norm"}})
+        run_faults([{"at": "1s", "slow": "r", "takes": "1ms"}], nodes={"r1": {"run": "nrl-norm"}})

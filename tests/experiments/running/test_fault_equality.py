@@ -31,14 +31,14 @@ WAYS: list[dict[str, Any]] = [{"engine": "fast"}, {"engine": "strict"}, {"wire":
 
 @pytest.mark.parametrize("number", range(24))
 def test_random_faults_give_equal_fingerprints_and_break_no_rule(number: int) -> None:
-    agree(number, TOPOLOGIES[number % 4], {"name": "norm", "rate": "8Mbit", "grtt": "30ms", "robust": 4}, "120kB")
+    compare_random_run(number, TOPOLOGIES[number % 4], {"name": "norm", "rate": "8Mbit", "grtt": "30ms", "robust": 4}, "120kB")
 
 
 # In run 38 a duplicate arrives at a receiver at the same time as the packet that completes its object.
 @pytest.mark.parametrize(("number", "name"), [(0, "norm"), (1, "n2"), (2, "srm"), (38, "a"), (4, "n1")])
 def test_loss_models_with_memory_give_equal_fingerprints(number: int, name: str) -> None:
     topology = {"kind": "star", "receivers": 4, "trunk": {"rate": "10Mbit", "queue": {"model": "codel"}}, "link": RADIO}
-    agree(number, topology, {"name": name, "rate": "1Mbit"}, "40kB")
+    compare_random_run(number, topology, {"name": name, "rate": "1Mbit"}, "40kB")
 
 
 @pytest.mark.parametrize("number", range(4))
@@ -50,7 +50,7 @@ def test_links_that_change_give_equal_fingerprints(number: int) -> None:
         {"at": "50ms", "change": ["sender", topology.links[0][1]], "rate": "4Mbit", "for": "40ms"},
         {"at": "60ms", "change": [near, far], "loss": 0},
     ]
-    same(number, TOPOLOGIES[number], {"name": "norm", "rate": "8Mbit", "grtt": "30ms", "robust": 4}, "120kB", plan)
+    compare_run(number, TOPOLOGIES[number], {"name": "norm", "rate": "8Mbit", "grtt": "30ms", "robust": 4}, "120kB", plan)
 
 
 def parse_topology(topology: dict[str, Any]) -> Topology:
@@ -60,13 +60,13 @@ def parse_topology(topology: dict[str, Any]) -> Topology:
     ).build_topology()
 
 
-def agree(number: int, topology: dict[str, Any], protocol: dict[str, Any], size: str) -> None:
+def compare_random_run(number: int, topology: dict[str, Any], protocol: dict[str, Any], size: str) -> None:
     """Compare a run with random faults across engines and encodings."""
     plan = random_plan(Rng(key_of(9, number)), parse_topology(topology), 1.0)
-    same(number, topology, protocol, size, plan)
+    compare_run(number, topology, protocol, size, plan)
 
 
-def same(number: int, topology: dict[str, Any], protocol: dict[str, Any], size: str, plan: list[dict[str, Any]]) -> None:
+def compare_run(number: int, topology: dict[str, Any], protocol: dict[str, Any], size: str, plan: list[dict[str, Any]]) -> None:
     """Compare a run with these faults across engines and encodings."""
     base = {
         "name": "eq",

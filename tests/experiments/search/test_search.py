@@ -33,7 +33,7 @@ def _mutants_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(registry.PROTOCOLS, name, mutant)
 
 
-def of(name: str) -> dict[str, Any]:
+def scenario_for(name: str) -> dict[str, Any]:
     return {**BASE, "protocol": {**BASE["protocol"], "name": name}}
 
 
@@ -42,7 +42,7 @@ def of(name: str) -> dict[str, Any]:
     [("amnesiac", "once"), ("liar", "sent"), ("careless", "intact"), ("restless", "quiescence"), ("nervous", "raises")],
 )
 def test_planted_bugs_are_found_with_a_single_fault(name: str, rule: str) -> None:
-    found = search(of(name), "hunt", runs=60, seed=1)
+    found = search(scenario_for(name), "hunt", runs=60, seed=1)
     assert found is not None
     assert found.verdict.rule == rule
     assert len(found.scenario["faults"]) == 1
@@ -62,7 +62,7 @@ def test_norm_breaks_no_rule() -> None:
 
 def test_a_finding_is_saved_as_a_scenario_that_reproduces_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, out = tmp_path / "hunt.yaml", tmp_path / "found.yaml"
-    file.write_text(yaml.safe_dump(of("amnesiac")))
+    file.write_text(yaml.safe_dump(scenario_for("amnesiac")))
     assert invoke(["search", str(file), "--runs", "60", "--out", str(out), "--json"]) == 1
     output = json.loads(capsys.readouterr().out)
     assert (output["rule"], output["saved"]) == ("once", str(out))

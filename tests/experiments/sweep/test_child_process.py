@@ -81,7 +81,7 @@ def test_closing_ends_the_process(child: ChildProcess) -> None:
 TASK = Task(perform_or_fail, {"x": "double"}, "sim", True, None, (), "", 60.0, 500_000_000)
 
 
-def wanted(seeds: Sequence[int]) -> Iterator[Any]:
+def jobs_for(seeds: Sequence[int]) -> Iterator[Any]:
     todo = [
         {"task": 0, "run_id": f"run{seed}", "version": "v", "point": 3, "case": None, "seed": seed, "params": '{"x": "1%"}'}
         | {"axes": '{"p_x": 0.01}', "scenario": job(seed)["scenario"]}
@@ -91,7 +91,7 @@ def wanted(seeds: Sequence[int]) -> Iterator[Any]:
 
 
 def test_the_first_row_of_a_task_is_yielded_before_its_other_runs() -> None:
-    made = TASK(wanted([1, 2, 7]))
+    made = TASK(jobs_for([1, 2, 7]))
     first = next(made)
     assert [row["run_id"] for row in first.to_pylist()] == ["run1"]
     before = datetime.now(UTC)
@@ -101,7 +101,7 @@ def test_the_first_row_of_a_task_is_yielded_before_its_other_runs() -> None:
 
 
 def test_a_task_yields_a_row_for_each_run_even_if_it_fails() -> None:
-    made = list(TASK(wanted([1, ERROR, SEGFAULT, 7])))
+    made = list(TASK(jobs_for([1, ERROR, SEGFAULT, 7])))
     rows = [row for batch in made for row in batch.to_pylist()]
     assert made[0].schema == runs_schema({"x": "double"})
     assert [(row["run_id"], row["status"]) for row in rows] == [

@@ -61,7 +61,7 @@ FAST, PLAIN = [FastNormReceiver] * COUNT, [NormReceiver] * COUNT
 MIXED = [NormReceiver, *FAST[1:4], NormReceiver, FastNormReceiver]
 
 
-def play(seed: int, loss: float) -> list[Side]:
+def run_session(seed: int, loss: float) -> list[Side]:
     """Run a session with equal losses on every side, with NACKs delivered to all; the last side has plain machines."""
     rng = Rng(key_of(seed, "crowd"))
     sides = [Side(FAST, True), Side(MIXED, True), Side(FAST, False), Side(PLAIN, False)]
@@ -95,7 +95,7 @@ def play(seed: int, loss: float) -> list[Side]:
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.integers(0, 2**32), st.sampled_from([0.0, 0.02, 0.1, 0.4]))
 def test_a_lockstep_group_leaves_its_machines_in_the_state_of_plain_machines(seed: int, loss: float) -> None:
-    *fast, plain = play(seed, loss)
+    *fast, plain = run_session(seed, loss)
     for side in fast:
         assert side.state() == plain.state()
 

@@ -60,7 +60,7 @@ def plans(draw: st.DrawFn) -> Plan:
 Story = tuple[list[list[tuple[float, str]]], list[dict[str, int]]]
 
 
-def play(plan: Plan, *, wire: bool, counted: bool) -> tuple[Story, Bench]:
+def run_session(plan: Plan, *, wire: bool, counted: bool) -> tuple[Story, Bench]:
     """Run the session and return (all messages, events and counters; the bench)."""
     names = ["sender", *(f"r{i}" for i in range(len(plan.joins)))]
     bench = Bench(names, drop=randomly(plan.loss, plan.seed), codec=NormCodec() if wire else None)
@@ -87,9 +87,9 @@ def play(plan: Plan, *, wire: bool, counted: bool) -> tuple[Story, Bench]:
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(plan=plans())
 def test_encoded_messages_message_objects_and_counted_content_give_equal_sessions(plan: Plan) -> None:
-    story, bench = play(plan, wire=True, counted=False)
-    assert play(plan, wire=False, counted=False)[0] == story
-    assert play(plan, wire=False, counted=True)[0] == story
+    story, bench = run_session(plan, wire=True, counted=False)
+    assert run_session(plan, wire=False, counted=False)[0] == story
+    assert run_session(plan, wire=False, counted=True)[0] == story
     check_ends(plan, bench)
 
 
@@ -113,7 +113,7 @@ def check_ends(plan: Plan, bench: Bench) -> None:
 def test_with_enough_flushes_every_receiver_present_gets_everything(plan: Plan) -> None:
     parameters = {**plan.parameters, "robust": 40, "cache_max": 8, "cache_min": 8}
     joins = tuple(0.0 for _ in plan.joins)
-    _, bench = play(replace(plan, parameters=parameters, joins=joins, loss=plan.loss / 2), wire=False, counted=True)
+    _, bench = run_session(replace(plan, parameters=parameters, joins=joins, loss=plan.loss / 2), wire=False, counted=True)
     for host in list(bench.hosts.values())[1:]:
         received = sorted(event.object_id for event in host.events if isinstance(event, ObjectReceived))
         assert received == list(range(len(plan.sizes)))
@@ -131,7 +131,7 @@ def received(senders: list[SenderHarness], drop: int) -> ReceiverHarness:
     return receiver
 
 
-def restarted(counted: bool) -> list[SenderHarness]:
+def restart(counted: bool) -> list[SenderHarness]:
     """Return a sender that is stopped in the middle, and its next instance that starts again."""
     first, second = SenderHarness(), SenderHarness(instance=8)
     for sender in (first, second):
@@ -143,8 +143,8 @@ def restarted(counted: bool) -> list[SenderHarness]:
 
 def test_a_restart_gives_the_same_session_with_counted_content() -> None:
     for drop in (3, 7, 10**9):
-        stories = [received(restarted(counted), drop).host.transcript for counted in (False, True)]
+        stories = [received(restart(counted), drop).host.transcript for counted in (False, True)]
         assert stories[0] == stories[1]
-    receiver = received(restarted(True), 10**9)
+    receiver = received(restart(True), 10**9)
     assert receiver.received() == [0, 0, 1]
     assert receiver.aborted() == [(1, "the sender restarted")]

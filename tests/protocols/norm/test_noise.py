@@ -60,7 +60,6 @@ REQUESTS = st.builds(
     ),
 )
 TIMES = (st.sampled_from([0, 1, 2, 0xFFFFFFFF]), st.integers(0, 1_000_000))
-HOLES = st.lists(OBJECTS, max_size=4).map(tuple)
 MESSAGES = st.one_of(
     contents(),
     st.builds(Flush, ORIGINS, SEQUENCES, st.just(5), OBJECTS, BLOCKS, SYMBOLS),
