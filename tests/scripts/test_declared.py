@@ -30,7 +30,7 @@ def declare() -> Iterator[Callable[[str], str]]:
         ("def at(place: tuple[int, int, int]) -> None: ...", "def at(place: tuple[int, ...]) -> None: ..."),
     ],
 )
-def test_a_name_set_once_is_final_and_an_offset_a_native_integer(
+def test_a_name_set_once_is_final_and_a_tuple_parameter_may_have_any_length(
     declare: Callable[[str], str], line: str, declared: str
 ) -> None:
     begin, *rest = declare(f"import math\n{line}\n").splitlines()

@@ -62,7 +62,7 @@ def test_a_plain_class_behaves_like_its_dataclass(spelled: Any, make: Any) -> No
     assert all(getattr(plain, name) == getattr(before, name) for name in ("kind", "identity", "sequence", "brief"))
 
 
-def test_frozen_classes_are_hashable_and_initialise_themselves(spelled: Any) -> None:
+def test_frozen_classes_are_hashable_and_set_derived_fields(spelled: Any) -> None:
     plain, before = some_data(spelled).fti, some_data(messages).fti
     assert {plain: 1}[spelled.Fti(5, 1000, 100, 4, 2)] == 1
     assert (plain.m, plain.usable, plain.partition.blocks) == (before.m, before.usable, before.partition.blocks)

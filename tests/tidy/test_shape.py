@@ -23,7 +23,7 @@ def test_files_are_short() -> None:
 
 
 @pytest.mark.parametrize(("name", "limit"), [("protocols/machine.py", 250), ("protocols/norm/receiver.py", 130)])
-def test_introductory_pages_and_examples_are_short(name: str, limit: int) -> None:
+def test_the_machine_contract_and_the_plain_receiver_are_short(name: str, limit: int) -> None:
     assert len((ROOT / name).read_text().splitlines()) < limit
 
 

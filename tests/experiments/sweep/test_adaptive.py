@@ -29,7 +29,7 @@ def run_to_the_end(plan: SweepPlan, at_once: int = 10**9) -> tuple[list[SweepRun
         if not new:
             return runs, decisions
         rows.update((run.run_id, value(run)) for run in new)
-    raise AssertionError("it never ends")
+    raise AssertionError("no end after 1000 decisions")
 
 
 def counts(runs: list[SweepRun]) -> dict[Any, int]:

@@ -173,7 +173,7 @@ def test_layers_built_from_fields_are_decoded_by_the_codec(layer: Any) -> None:
     assert NormCodec().encode(message) == data
 
 
-def test_the_payload_id_of_fec_id_2_is_split_by_the_fti_or_shown_as_unknown() -> None:
+def test_the_payload_id_of_fec_id_2_is_split_by_the_fti_or_by_given_element_bits() -> None:
     fti = ExtFtiGeneral(object_size=9000, segment_size=500, max_block_len=20, num_parity=4, m=8)
     built = NormData(source_id=1, fec_id=2, source_block_number=70_000, encoding_symbol_id=5, extensions=[fti]) / b"x"
     layer = Norm(bytes(built))
