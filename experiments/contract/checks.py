@@ -12,11 +12,12 @@ from math import inf
 from typing import Any
 
 from experiments.contract.case import Case
-from experiments.contract.content import Extent, FailingSink, MemorySink
+from experiments.contract.content import CheckedSink, FailingSink
 from experiments.contract.losses import Drop, any_of, everything_to, nothing, randomly
-from experiments.contract.session import Session, contents_of, sizes
+from experiments.contract.session import ContractSession, contents_of, sizes
 from experiments.contract.watch import Watch
-from experiments.contract.worlds import BenchWorld, World
+from experiments.contract.worlds import BenchWorld, ContractWorld
+from experiments.running.content import Extent
 from protocols.errors import ConfigError, WireError
 from protocols.events import FlushCompleted, ObjectReceived, SenderSilent
 from protocols.machine import Content, Event, Message, Offer, Sink
@@ -54,16 +55,16 @@ ROUNDTRIPS = 400
 """Damaged payloads given to `Codec.decode`."""
 
 
-def bench_session(case: Case, drop: Drop = nothing, *, count: int = 3, late: float = 0.0) -> tuple[Session, BenchWorld]:
+def bench_session(case: Case, drop: Drop = nothing, *, count: int = 3, late: float = 0.0) -> tuple[ContractSession, BenchWorld]:
     """Make a session of `count` fake hosts. `late`: seconds by which machines are woken too late at most."""
     world = BenchWorld(case, count, 0.0)
     world.bench.drop = drop
     for host in world.bench.hosts.values():
         host.late = late
-    return Session(case, world), world
+    return ContractSession(case, world), world
 
 
-def arrives(case: Case, make: Callable[[Case, int, float], World], loss: float) -> None:
+def arrives(case: Case, make: Callable[[Case, int, float], ContractWorld], loss: float) -> None:
     """Every object arrives at every receiver, equal and once.
 
     `loss` is the probability that a link loses a packet, for each receiver on its own. A sender says `FlushCompleted` for an
@@ -71,7 +72,7 @@ def arrives(case: Case, make: Callable[[Case, int, float], World], loss: float) 
     """
     world = make(case, 4, loss)
     try:
-        session = Session(case, world)
+        session = ContractSession(case, world)
         session.submit(*contents_of(sizes))
         session.run()
         session.expect_everything()
@@ -79,11 +80,11 @@ def arrives(case: Case, make: Callable[[Case, int, float], World], loss: float) 
         world.close()
 
 
-def answers_after_events(case: Case, make: Callable[[Case, int, float], World]) -> None:
+def answers_after_events(case: Case, make: Callable[[Case, int, float], ContractWorld]) -> None:
     """An application may submit the next object in its handler of `FlushCompleted`."""
     world = make(case, 2, 0.0)
     try:
-        session = Session(case, world)
+        session = ContractSession(case, world)
         rest = contents_of(sizes[:3])
 
         def react(event: Event) -> None:
@@ -213,13 +214,13 @@ def failing_sink_ends_its_object(case: Case, verb: str, after: int, abort_too: b
 
     def open_sink(number: int, offer: Offer) -> Sink:
         if number != 1 or offer.size != max(sizes):
-            return MemorySink(offer.size)
+            return CheckedSink(offer.size)
         sink = Doomed(offer.size, verb, after) if abort_too else FailingSink(offer.size, verb, after)
         broken.append(sink)
         return sink
 
     world = BenchWorld(case, 3, 0.1)
-    session = Session(case, world, open_sink)
+    session = ContractSession(case, world, open_sink)
     contents = contents_of((*sizes, 3000))
     session.submit(*contents)
     world.bench.run(QUIET)
@@ -249,7 +250,7 @@ class Doomed(FailingSink):
 def unwanted_objects_are_left(case: Case) -> None:
     """An object for which `accept` answers None is neither received nor aborted, and the others arrive."""
     world = BenchWorld(case, 3, 0.1)
-    session = Session(case, world, lambda number, offer: MemorySink(offer.size) if offer.size != max(sizes) else None)
+    session = ContractSession(case, world, lambda number, offer: CheckedSink(offer.size) if offer.size != max(sizes) else None)
     session.submit(*contents_of((*sizes, 3000)))
     world.bench.run(QUIET)
     assert session.flushed()
@@ -263,7 +264,7 @@ def simulated_content_arrives(case: Case) -> None:
     """Content that has a size but no bytes (`Source.read` answers None) is received, with and without loss."""
     for loss in (0.0, 0.1):
         world = BenchWorld(case, 3, loss)
-        session = Session(case, world)
+        session = ContractSession(case, world)
         session.submit(*(Content(Extent(n), b"x") for n in sizes))
         session.run()
         assert session.flushed()

@@ -2,7 +2,7 @@
 
 from protocols.rng import Rng
 
-__all__ = ["Bytes", "Extent", "FailingSink", "MemorySink", "pattern"]
+__all__ = ["Bytes", "FailingSink", "CheckedSink", "pattern"]
 
 
 def pattern(size: int, seed: int = 1) -> bytes:
@@ -31,18 +31,7 @@ class Bytes:
         return self.content[offset : offset + n]
 
 
-class Extent:
-    """A source that has a size but no bytes, as in simulated runs."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-
-    def read(self, offset: int, n: int) -> None:
-        """No bytes, wherever."""
-        assert 0 <= offset <= offset + n <= self.size, f"read({offset}, {n}) of {self.size} bytes"
-
-
-class MemorySink:
+class CheckedSink:
     """A sink that keeps what it gets and checks how it is used."""
 
     def __init__(self, size: int) -> None:
@@ -82,7 +71,7 @@ class MemorySink:
         self.aborted = True
 
 
-class FailingSink(MemorySink):
+class FailingSink(CheckedSink):
     """A sink whose method `verb` raises OSError from its `after`-th call on (0: at once), as a full disk does."""
 
     def __init__(self, size: int, verb: str, after: int = 0) -> None:

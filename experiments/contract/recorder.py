@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from math import inf
 
-from experiments.contract.content import MemorySink
+from experiments.contract.content import CheckedSink
 from protocols.events import Event
 from protocols.machine import Group, Offer, Packet, Sink
 from protocols.rng import Rng, key_of
@@ -30,7 +30,7 @@ class Recorder:
         """The accepted sinks by (sender, object id)."""
         self.room = inf
         """Packets the network takes before `send` answers "full"."""
-        self.accepting: Callable[[Offer], Sink | None] = lambda offer: MemorySink(offer.size)
+        self.accepting: Callable[[Offer], Sink | None] = lambda offer: CheckedSink(offer.size)
 
     def send(self, packet: Packet) -> bool:
         """Keep the packet; True when the network is full now."""

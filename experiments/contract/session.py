@@ -8,13 +8,13 @@ from functools import partial
 from typing import Any
 
 from experiments.contract.case import Case
-from experiments.contract.content import Bytes, MemorySink, pattern
+from experiments.contract.content import Bytes, CheckedSink, pattern
 from experiments.contract.watch import Watch
-from experiments.contract.worlds import SimWorld, World
+from experiments.contract.worlds import ContractWorld, SimWorld
 from protocols.events import Event, FlushCompleted, ObjectAborted, ObjectReceived
 from protocols.machine import Content, Machine, Offer, Ports, Sink
 
-__all__ = ["Session", "contents_of", "sizes"]
+__all__ = ["ContractSession", "contents_of", "sizes"]
 
 sizes = (0, 1, 500, 501, 20_000)
 """Nothing, something, one segment of every case's settings, one byte more, several blocks."""
@@ -33,10 +33,10 @@ def _ignore(event: Event) -> None:
     """Receivers' applications do nothing."""
 
 
-class Session:
+class ContractSession:
     """`world.hosts[0]` sends, the others receive. Start, `submit`, `run`, then look at `events` and `sinks`."""
 
-    def __init__(self, case: Case, world: World, open_sink: Callable[[int, Offer], Sink | None] | None = None) -> None:
+    def __init__(self, case: Case, world: ContractWorld, open_sink: Callable[[int, Offer], Sink | None] | None = None) -> None:
         self.world = world
         self.sent: dict[int, Content] = {}
         self.events: list[list[Event]] = [[] for _ in world.hosts]
@@ -44,7 +44,7 @@ class Session:
         """By (receiver, object id)."""
         self.react: Callable[[Event], None] = lambda event: None
         """What the sending application does when it hears something."""
-        self._open = open_sink or (lambda number, offer: MemorySink(offer.size))
+        self._open = open_sink or (lambda number, offer: CheckedSink(offer.size))
         wrap = _unwatched if case.fast and isinstance(world, SimWorld) else Watch
         self.sender: Any = wrap(world.hosts[0], lambda ports: case.sender(ports, world.group))
         self.receivers = [
@@ -78,7 +78,7 @@ class Session:
     def expect_equal(self, number: int, object_id: int) -> None:
         """What receiver `number` committed for the object is what was sent, name and content."""
         sink, content = self.sinks[number, object_id], self.sent[object_id]
-        assert isinstance(sink, MemorySink)
+        assert isinstance(sink, CheckedSink)
         assert isinstance(content.source, Bytes)
         assert sink.info == content.info, f"receiver {number}, object {object_id}: info {sink.info!r}"
         assert bytes(sink.content) == content.source.content, f"receiver {number}, object {object_id} differs"

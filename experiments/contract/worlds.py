@@ -23,12 +23,12 @@ __all__ = [
     "UdpWorld",
     "WireBenchWorld",
     "WireSimWorld",
-    "World",
+    "ContractWorld",
     "free_port",
 ]
 
 
-class World(Protocol):
+class ContractWorld(Protocol):
     """Some hosts that hear each other; host 0 is for the sender."""
 
     hosts: Sequence[PortsHost]
@@ -147,7 +147,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-WORLDS: dict[str, Callable[[Case, int, float], World]] = {
+WORLDS: dict[str, Callable[[Case, int, float], ContractWorld]] = {
     "fake": BenchWorld,
     "fake-bytes": WireBenchWorld,
     "simpy": SimWorld,

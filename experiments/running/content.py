@@ -26,7 +26,8 @@ class Extent:
         self.size = size
 
     def read(self, offset: int, n: int) -> None:
-        """There is nothing to read."""
+        """Return None for `n` bytes from `offset`. AssertionError for a range outside the content."""
+        assert 0 <= offset <= offset + n <= self.size, f"read({offset}, {n}) of {self.size} bytes"
 
 
 class Generated:

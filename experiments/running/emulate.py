@@ -10,7 +10,7 @@ from emu.node_processes import ProgressCallback
 from emu.packet_capture import CapturePoint
 from experiments.running.emulated_faults import emulated
 from experiments.running.foreign_programs import require
-from experiments.running.participants import Participants, World
+from experiments.running.participants import Participants, WorldCounters
 from experiments.running.program import OnDisk
 from experiments.running.recording import Recording
 from experiments.running.result import Result
@@ -78,7 +78,7 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
         metrics["captures"] = emulation.captures
     if keyed:
         metrics |= {"dropped_first": emulation.dropped_first, "queued_first": emulation.queued_first}
-    return participants.result("emu", results, World(None, packets, octets, metrics))
+    return participants.result("emu", results, WorldCounters(None, packets, octets, metrics))
 
 
 def _measured(emulation: Emulation) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from topologies.addressing import node_id
 from topologies.spec import Topology
 from topologies.trees import in_scope
 
-__all__ = ["Participants", "Session", "World"]
+__all__ = ["Participants", "MulticastSession", "WorldCounters"]
 
 Key: TypeAlias = tuple[int, int]
 Sent: TypeAlias = tuple[int, str | None]
@@ -31,7 +31,7 @@ SESSION_SHIFT = 24
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class WorldCounters:
     """Counters of the world: packets and bytes of all hosts by kind of message, and metrics of its own."""
 
     fingerprint: str | None
@@ -40,7 +40,7 @@ class World:
     metrics: dict[str, Any]
 
 
-class Session:
+class MulticastSession:
     """One group with its senders and receivers. `number` counts the groups of a scenario."""
 
     def __init__(self, number: int, name: str, works: list[FileWorkload]) -> None:
@@ -76,11 +76,11 @@ class Session:
         return node_id(topology, host) | self.number << SESSION_SHIFT
 
 
-def _sessions_of(scenario: Scenario) -> list[Session]:
+def _sessions_of(scenario: Scenario) -> list[MulticastSession]:
     """The sessions of a scenario, in the order in which it names their groups."""
     groups = dict.fromkeys(work.group for work in scenario.workload)
     return [
-        Session(number, group, [work for work in scenario.workload if work.group == group])
+        MulticastSession(number, group, [work for work in scenario.workload if work.group == group])
         for number, group in enumerate(groups)
     ]
 
@@ -90,7 +90,7 @@ class _Enrolled:
     """A sender or receiver of a session, and the place of its result among those of its host."""
 
     host: str
-    session: Session
+    session: MulticastSession
     place: int
     program: SenderProgram | ReceiverProgram | ForeignProgram
 
@@ -158,7 +158,7 @@ class Participants:
         roles.append(role)
         return len(roles) - 1
 
-    def _enrol_receivers(self, session: Session, members: list[str]) -> None:
+    def _enrol_receivers(self, session: MulticastSession, members: list[str]) -> None:
         for name in members:
             if name in self._foreign:
                 guest = guest_receiver(self._foreign[name], self._node(session, name), self.scenario.seed)
@@ -170,7 +170,7 @@ class Participants:
             place = self._give(name, Role(session.role(name in self._roles), _is_session, program))
             self._receivers.append(_Enrolled(name, session, place, receiver))
 
-    def _enrol_senders(self, session: Session) -> None:
+    def _enrol_senders(self, session: MulticastSession) -> None:
         for name in session.senders:
             node, jobs = self._node(session, name), self._jobs(session, name)
             if name in self._foreign:
@@ -198,7 +198,7 @@ class Participants:
             if host in self._attendance:
                 raise ConfigError(f"nodes.{host}.run: a foreign program stays, and receivers says that {host} comes or goes")
 
-    def _node(self, session: Session, name: str) -> Node:
+    def _node(self, session: MulticastSession, name: str) -> Node:
         choice = self.scenario.protocol
         return Node(
             choice.spec,
@@ -208,7 +208,7 @@ class Participants:
             fast=self._fast,
         )
 
-    def _jobs(self, session: Session, sender: str) -> list[Job]:
+    def _jobs(self, session: MulticastSession, sender: str) -> list[Job]:
         sources = self._sources[session.number, sender] = []
         times = self._times[session.number, sender] = []
         name = sender if session.number == 0 else f"{sender}-{session.name}"
@@ -291,7 +291,7 @@ class Participants:
         parts: list[Mapping[str, Any]] | None = found.get("parts")
         return found if parts is None else parts[enrolled.place]
 
-    def result(self, backend: str, told: Mapping[str, Mapping[str, Any]], world: World) -> Result:
+    def result(self, backend: str, told: Mapping[str, Mapping[str, Any]], world: WorldCounters) -> Result:
         """Make the result of the run from the results of the hosts."""
         senders = [self._told(enrolled, told) for enrolled in self._senders]
         expected, demanded_from = self._expected(senders)
@@ -349,7 +349,7 @@ class Participants:
             found = by_content(found)
         return row_of(enrolled.name, claimed(found, sent), sent, self.bytes_travel, required)
 
-    def _cross(self, told: Mapping[str, Mapping[str, Any]], world: World) -> dict[str, Any]:
+    def _cross(self, told: Mapping[str, Mapping[str, Any]], world: WorldCounters) -> dict[str, Any]:
         ends = [part for found in told.values() for part in found.get("parts", ()) if part["role"] == "cross"]
         now = world.metrics["duration"]
         rows = [flow_row(number, spec, ends, now) for number, spec in enumerate(self.scenario.traffic)]

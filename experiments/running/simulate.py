@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from experiments.running.monitor import RunMonitor
-from experiments.running.participants import Participants, World
+from experiments.running.participants import Participants, WorldCounters
 from experiments.running.program import accounted, in_memory
 from experiments.running.recording import Recording
 from experiments.running.result import Result
@@ -62,7 +62,7 @@ def simulate(scenario: Scenario, watchers: Sequence[Watcher] = ()) -> Result:
     result = participants.result(
         "sim",
         results,
-        World(
+        WorldCounters(
             network.fingerprint(),
             dict(network.traffic.packets),
             dict(network.traffic.octets),

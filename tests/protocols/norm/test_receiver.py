@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.contract.content import FailingSink, MemorySink, pattern
+from experiments.contract.content import CheckedSink, FailingSink, pattern
 from protocols.events import InfoReceived, ObjectOpened, SenderHeard, SenderReset
 from protocols.machine import Offer, Sink
 from protocols.norm.messages import EMPTY_OBJECT, FLAG_REPAIR, Flush
@@ -50,7 +50,7 @@ def test_an_empty_object_is_its_information() -> None:
     listener.hear(voice.info())
     assert listener.received() == [0]
     sink = listener.host.sinks[1, 0]
-    assert isinstance(sink, MemorySink)
+    assert isinstance(sink, CheckedSink)
     assert (bytes(sink.content), sink.info) == (b"", b"just a name")
 
 
@@ -66,7 +66,7 @@ def test_of_an_object_whose_flush_says_it_is_empty_only_the_information_is_asked
     listener.hear(voice.info(flags=FLAG_REPAIR))
     assert listener.received() == [0]
     sink = listener.host.sinks[1, 0]
-    assert isinstance(sink, MemorySink)
+    assert isinstance(sink, CheckedSink)
     assert sink.info == b"just a name"
 
 
@@ -212,7 +212,7 @@ def test_an_unwanted_object_is_not_asked_for() -> None:
     listener, voice = Listener(), Voice(pattern(LONG))
 
     def accept(offer: Offer) -> Sink | None:
-        return None if offer.object_id == 1 else MemorySink(offer.size)
+        return None if offer.object_id == 1 else CheckedSink(offer.size)
 
     listener.host.accepting = accept
     listener.hear(*voice.whole(0), *voice.whole(1)[:5], voice.whole(1)[9], *voice.whole(2), voice.flush(2))
@@ -226,7 +226,7 @@ def test_an_unwanted_object_is_not_asked_for() -> None:
 @pytest.mark.parametrize("verb", ["write", "commit"])
 def test_a_failing_sink_ends_its_object_with_the_reason(verb: str) -> None:
     listener, voice = Listener(), Voice(pattern(800))
-    listener.host.accepting = lambda offer: FailingSink(offer.size, verb) if offer.object_id == 0 else MemorySink(offer.size)
+    listener.host.accepting = lambda offer: FailingSink(offer.size, verb) if offer.object_id == 0 else CheckedSink(offer.size)
     listener.hear(*voice.whole(0), *voice.whole(1), voice.flush(1))
     listener.until(10.0)
     ((object_id, reason),) = listener.aborted()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.contract.content import FailingSink, MemorySink, pattern
+from experiments.contract.content import CheckedSink, FailingSink, pattern
 from protocols.norm.messages import Fti
 from protocols.norm.rx_object import RxObject
 from tests.protocols.norm.scenes import Voice
@@ -14,8 +14,8 @@ from tests.protocols.norm.scenes import Voice
 PLENTY = 10**9
 
 
-def incoming(voice: Voice, *, wants_info: bool = False) -> tuple[RxObject, MemorySink]:
-    sink = MemorySink(len(voice.content))
+def incoming(voice: Voice, *, wants_info: bool = False) -> tuple[RxObject, CheckedSink]:
+    sink = CheckedSink(len(voice.content))
     return RxObject(0, voice.fti, sink, wants_info), sink
 
 
@@ -98,7 +98,7 @@ def test_held_parity_is_limited_and_given_back_when_its_block_is_whole() -> None
 
 
 def test_content_that_is_only_counted_is_done_by_the_same_count() -> None:
-    item = RxObject(0, Voice(pattern(800)).fti, MemorySink(800), False)
+    item = RxObject(0, Voice(pattern(800)).fti, CheckedSink(800), False)
     item.skip(0, 0, 1, 0)
     for symbol in range(5):
         item.fill(0, symbol, None)
@@ -111,7 +111,7 @@ def test_content_that_is_only_counted_is_done_by_the_same_count() -> None:
 
 
 def test_parity_of_the_large_field_is_not_counted_on() -> None:
-    item = RxObject(0, Fti(2, 10_000, 100, 100, 30, 16), MemorySink(10_000), False)
+    item = RxObject(0, Fti(2, 10_000, 100, 100, 30, 16), CheckedSink(10_000), False)
     assert item.fti.usable == 0
     item.skip(0, 0, 1, 0)
     assert not item.fill_parity(0, 0, bytes(100), PLENTY)
