@@ -70,7 +70,7 @@ def test_who_forgot_may_hear_it_again() -> None:
     found = checker(ordered=True)
     found.received("r1", SECOND, False, 1.0)
     found.aborted("r1", (1, 0), False, 1.0)
-    found.forgotten("r1", 1)
+    found.forget("r1", 1)
     found.received("r1", FIRST, False, 2.0)
     assert rules(found) == []
 
@@ -99,11 +99,11 @@ def test_a_machine_that_keeps_too_much_is_noticed() -> None:
     recorder = Recorder()
     machine = NORM.make_receiver(recorder, NORM.config(), 2, Group("all"))
     found = Invariants()
-    found.weigh("r1", machine, 1.0)
+    found.check_memory("r1", machine, 1.0)
     assert rules(found) == []
     assert set(machine.held()) == {"pending objects", "bytes of parity"}
     object.__setattr__(machine.session.config, "window", -1)  # type: ignore[attr-defined]
-    found.weigh("r1", machine, 1.0)
+    found.check_memory("r1", machine, 1.0)
     assert rules(found) == ["memory"]
 
 
@@ -111,7 +111,7 @@ def test_only_the_first_violations_are_written_down_and_all_are_counted() -> Non
     found = checker()
     for _ in range(1000):
         found.received("r1", FIRST, True, 1.0)
-    plain: dict[str, Any] = found.plain(listened=True)
+    plain: dict[str, Any] = found.plain(observed=True)
     assert (plain["broken"], len(plain["violations"])) == (1000, 100)
     assert plain["checked"] == ["once", "intact", "sent", "memory", "quiescence"]
 
