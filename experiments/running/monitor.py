@@ -8,7 +8,7 @@ from experiments.running.program import ReceiverProgram, SenderProgram
 from experiments.running.quiescence import run_to_rest
 from experiments.running.result import Result
 from experiments.running.storms import StormCounters
-from experiments.scenario.fault_schedule import Mortal, plan
+from experiments.scenario.fault_schedule import CrashableProgram, plan
 from experiments.scenario.scenario import Scenario
 from sim.network import Network
 
@@ -25,7 +25,7 @@ class RunMonitor:
         self,
         scenario: Scenario,
         network: Network,
-        programs: Mapping[str, Mortal],
+        programs: Mapping[str, CrashableProgram],
         programs_by_row: Mapping[str, SenderProgram | ReceiverProgram],
     ) -> None:
         self._programs = programs_by_row
