@@ -35,10 +35,7 @@ def simulate(scenario: Scenario, watchers: Sequence[Watcher] = ()) -> Result:
 
     UnsupportedError for foreign programs.
     """
-    for name in scenario.foreign:
-        raise UnsupportedError(
-            f"nodes.{name}.run: the simulator runs mcastlab's own programs only; leave it out, or use --on emu"
-        )
+    _check_programs(scenario)
     topology = scenario.build_topology()
     real = scenario.wire == "bytes"
     participants = Participants(
@@ -73,6 +70,13 @@ def simulate(scenario: Scenario, watchers: Sequence[Watcher] = ()) -> Result:
         ),
     )
     return monitor.conclude(result, parts, finished=participants.over())
+
+
+def _check_programs(scenario: Scenario) -> None:
+    for name in scenario.foreign:
+        raise UnsupportedError(
+            f"nodes.{name}.run: the simulator runs mcastlab's own programs only; leave it out, or use --on emu"
+        )
 
 
 def _measured(network: Network, cpu: float) -> dict[str, Any]:
