@@ -11,7 +11,6 @@ the figures.
 """
 
 import json
-import socket
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -19,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 
 from emu.host import UdpHost, new_loop
+from experiments.contract.worlds import free_port
 from protocols.machine import Content, Group, Offer, Sink
 from protocols.norm import PROTOCOL, NormConfig
 from protocols.rng import Rng
@@ -172,13 +172,6 @@ def nack_road() -> CallPath:
         if sent > before:
             found += recorder.done[:1]
     return typical(found)
-
-
-def free_port() -> int:
-    """Return an unused UDP port of the loopback device."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.bind(("", 0))
-        return int(sock.getsockname()[1])
 
 
 def typical(roads: list[CallPath]) -> CallPath:

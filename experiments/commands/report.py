@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from experiments.commands.options import Json, Master, Remote
+from experiments.commands.text_file import write_text
 from experiments.output import tables
 from experiments.output.extras import need
 from protocols.errors import UsageError
@@ -77,7 +78,9 @@ def report_command(
     if only is None:
         options = "".join(f" --theory {shlex.quote(text)}" for text in theory or ())
         target = out or folder / "report.html"
-        _write(target, report_page(contents, contents.layout, f"mcastlab report {shlex.quote(str(folder))}{options}"))
+        write_text(
+            "--out", target, report_page(contents, contents.layout, f"mcastlab report {shlex.quote(str(folder))}{options}")
+        )
         written.append(target)
     known = {figure.name: figure for figure in contents.figures}
     if only is not None and only not in known:
@@ -89,13 +92,6 @@ def report_command(
     if browse and only is None:
         webbrowser.open(written[0].resolve().as_uri())
     return 0
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"--out: value {str(path)!r} is not allowed; a file that can be written ({error.strerror})") from error
 
 
 def _summary(written: list[Path]) -> str:

@@ -8,9 +8,9 @@ import typer
 import yaml
 
 from experiments.commands.options import Json, ScenarioFile
+from experiments.commands.text_file import write_text
 from experiments.output import tables
 from experiments.scenario.scenario import read
-from protocols.errors import UsageError
 
 if TYPE_CHECKING:
     from experiments.search.search import Counterexample
@@ -78,7 +78,4 @@ def _plain(found: "Counterexample | None", runs: int, file: Path) -> dict[str, o
 
 def _save(found: "Counterexample", file: Path) -> None:
     head = f"# Breaks the rule {found.verdict.rule}: {found.verdict.what}\n# Fingerprint {found.verdict.fingerprint}\n"
-    try:
-        file.write_text(head + yaml.safe_dump(found.scenario, sort_keys=False), encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"--out: value {str(file)!r} is not allowed; a file that can be written ({error.strerror})") from error
+    write_text("--out", file, head + yaml.safe_dump(found.scenario, sort_keys=False))

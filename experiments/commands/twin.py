@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from experiments.commands.options import Json
+from experiments.commands.text_file import write_text
 from experiments.output import tables
 from experiments.scenario.ready import FOLDER
 from experiments.scenario.scenario import Scenario, load
@@ -71,7 +72,7 @@ def twin_command(
         if not as_json:
             _show(verdicts[-1])
     if out is not None:
-        _write(out, fidelity_page(verdicts))
+        write_text("--out", out, fidelity_page(verdicts))
     if as_json:
         plain = [verdict.plain() for verdict in verdicts]
         typer.echo(json.dumps({"scenarios": plain} if table else plain[0]))
@@ -105,13 +106,6 @@ def _judged(wanted: tuple[Scenario, Scenario], worlds: tuple[str, str], runs: in
         return twin(wanted, worlds, runs)
     with console.status(wanted[0].name) as status:
         return twin(wanted, worlds, runs, lambda world, at: status.update(f"{wanted[0].name}: seed {at} on {world}"))
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"--out: value {str(path)!r} is not allowed; a file that can be written ({error.strerror})") from error
 
 
 def _show(verdict: "TwinVerdict") -> None:

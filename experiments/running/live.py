@@ -17,8 +17,6 @@ from protocols.rng import Rng
 
 __all__ = ["Ending", "Live", "Player", "live"]
 
-BROADCAST = 0xFFFFFFFF
-
 
 class Player(Protocol):
     """The methods of a program that `Live.play` calls."""
