@@ -35,7 +35,7 @@ def test_a_correct_protocol_breaks_no_rule() -> None:
 def test_a_broken_rule_is_reported_with_its_reason() -> None:
     found = [finding for finding in examine(mutant(receiver=ReportsTwice)) if finding.status == "broken"]
     assert found[0].rule == "Every object arrives at every receiver, equal and once"
-    assert found[0].reason.startswith("receiver 1 heard")
+    assert found[0].reason.startswith("receiver 1 notified")
 
 
 def test_an_exception_of_a_machine_is_a_broken_rule_with_its_location() -> None:

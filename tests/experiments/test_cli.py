@@ -152,7 +152,7 @@ def test_an_emulation_that_did_not_keep_up_is_marked_with_a_warning(
     assert invoke(["run", scenario, "--on", "emu"]) == 0
     out, err = capsys.readouterr()
     assert [line.partition(": ")[0] for line in err.splitlines()] == ["warning"] * 2
-    assert err.splitlines()[1].endswith("not to be trusted: a queue full")
+    assert err.splitlines()[1].endswith("not reliable: a queue full")
     (line,) = [line for line in out.splitlines() if "emulation on time" in line]
     assert "NO; lateness of user-space links: median 2.00 ms, p99 30.00 ms, maximum 100.00 ms" in line
 

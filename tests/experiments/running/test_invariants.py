@@ -70,7 +70,7 @@ def test_a_restarted_receiver_may_receive_an_object_again() -> None:
     found = checker(ordered=True)
     found.received("r1", SECOND, False, 1.0)
     found.aborted("r1", (1, 0), False, 1.0)
-    found.forgotten("r1", 1)
+    found.forget("r1", 1)
     found.received("r1", FIRST, False, 2.0)
     assert rules(found) == []
 
@@ -99,11 +99,11 @@ def test_a_machine_that_exceeds_its_memory_bound_is_reported() -> None:
     recorder = Recorder()
     machine = NORM.make_receiver(recorder, NORM.config(), 2, Group("all"))
     found = Invariants()
-    found.weigh("r1", machine, 1.0)
+    found.check_memory("r1", machine, 1.0)
     assert rules(found) == []
     assert set(machine.held()) == {"pending objects", "bytes of parity"}
     object.__setattr__(machine.session.config, "window", -1)  # type: ignore[attr-defined]
-    found.weigh("r1", machine, 1.0)
+    found.check_memory("r1", machine, 1.0)
     assert rules(found) == ["memory"]
 
 
@@ -111,7 +111,7 @@ def test_only_the_first_violations_are_listed_and_all_are_counted() -> None:
     found = checker()
     for _ in range(1000):
         found.received("r1", FIRST, True, 1.0)
-    plain: dict[str, Any] = found.plain(listened=True)
+    plain: dict[str, Any] = found.plain(observed=True)
     assert (plain["broken"], len(plain["violations"])) == (1000, 100)
     assert plain["checked"] == ["once", "intact", "sent", "memory", "quiescence"]
 

@@ -7,8 +7,8 @@ from typing import Any, cast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.contract.content import Extent
 from experiments.contract.recorder import Recorder
+from experiments.running.content import Extent
 from protocols.fast.contract import FastMachine, fan_out
 from protocols.fast.lockstep import LockstepGroup
 from protocols.machine import Address, Content, Group, Message, Ports

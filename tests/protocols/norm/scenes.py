@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from experiments.contract.content import Bytes, Extent, MemorySink, pattern
+from experiments.contract.content import Bytes, CheckedSink, pattern
 from experiments.contract.fake_host import FakeHost
+from experiments.running.content import Extent
 from protocols.events import Event, ObjectAborted, ObjectReceived
 from protocols.fec import encode
 from protocols.machine import Content, Group, Message
@@ -185,7 +186,7 @@ class ReceiverHarness:
     def content(self, object_id: int = 0, sender: int = 1) -> bytes:
         """Return the content of the object's sink."""
         sink = self.host.sinks[sender, object_id]
-        assert isinstance(sink, MemorySink)
+        assert isinstance(sink, CheckedSink)
         return bytes(sink.content)
 
 

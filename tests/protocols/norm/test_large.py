@@ -2,8 +2,7 @@
 
 import tracemalloc
 
-from experiments.contract.content import Extent
-from experiments.running.content import Accounted
+from experiments.running.content import Accounted, Extent
 from protocols.events import Event, FlushCompleted, ObjectReceived
 from protocols.machine import Content
 from protocols.norm import NormConfig, NormReceiver, NormSender

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments.contract.bench import Bench
-from experiments.contract.content import Bytes, Extent, MemorySink, pattern
+from experiments.contract.content import Bytes, CheckedSink, pattern
 from experiments.contract.losses import randomly
+from experiments.running.content import Extent
 from protocols.events import FlushCompleted, ObjectAborted, ObjectReceived, SenderSilent
 from protocols.machine import Content
 from protocols.norm import NormCodec, NormReceiver, NormSender
@@ -101,7 +102,7 @@ def check_ends(plan: Plan, bench: Bench) -> None:
         assert set(ended.values()) <= {1}
         silent = any(isinstance(event, SenderSilent) for event in host.events)
         for (_, object_id), sink in host.sinks.items():
-            assert isinstance(sink, MemorySink)
+            assert isinstance(sink, CheckedSink)
             assert silent or object_id in ended
             if sink.info is not None:
                 assert bytes(sink.content) == pattern(plan.sizes[object_id], object_id + 1)

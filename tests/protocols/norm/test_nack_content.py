@@ -6,7 +6,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.contract.content import Extent, MemorySink
+from experiments.contract.content import CheckedSink
+from experiments.running.content import Extent
 from protocols.machine import Content
 from protocols.norm.messages import (
     FORM_ITEMS,
@@ -33,7 +34,7 @@ END: Point = (100, 0, 0)
 
 def item(object_id: int = 0, blocks: int = 3, *, block: int = 30, parity: int = 8, wants_info: bool = False) -> RxObject:
     size = 100 * block * blocks
-    return RxObject(object_id, Fti(5, size, 100, block, parity), MemorySink(size), wants_info)
+    return RxObject(object_id, Fti(5, size, 100, block, parity), CheckedSink(size), wants_info)
 
 
 def lose(item: RxObject, block: int, *lost: int) -> RxObject:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.contract.content import FailingSink, MemorySink, pattern
+from experiments.contract.content import CheckedSink, FailingSink, pattern
 from protocols.events import InfoReceived, ObjectOpened, SenderHeard, SenderReset
 from protocols.machine import Offer, Sink
 from protocols.norm.messages import EMPTY_OBJECT, FLAG_REPAIR, Flush
@@ -50,7 +50,7 @@ def test_an_empty_object_consists_of_its_norm_info() -> None:
     receiver.receive(builder.info())
     assert receiver.received() == [0]
     sink = receiver.host.sinks[1, 0]
-    assert isinstance(sink, MemorySink)
+    assert isinstance(sink, CheckedSink)
     assert (bytes(sink.content), sink.info) == (b"", b"just a name")
 
 
@@ -66,7 +66,7 @@ def test_of_an_object_that_its_flush_marks_empty_only_norm_info_is_requested(fec
     receiver.receive(builder.info(flags=FLAG_REPAIR))
     assert receiver.received() == [0]
     sink = receiver.host.sinks[1, 0]
-    assert isinstance(sink, MemorySink)
+    assert isinstance(sink, CheckedSink)
     assert sink.info == b"just a name"
 
 
@@ -212,7 +212,7 @@ def test_a_rejected_object_is_not_requested() -> None:
     receiver, builder = ReceiverHarness(), MessageBuilder(pattern(LONG))
 
     def accept(offer: Offer) -> Sink | None:
-        return None if offer.object_id == 1 else MemorySink(offer.size)
+        return None if offer.object_id == 1 else CheckedSink(offer.size)
 
     receiver.host.accepting = accept
     receiver.receive(*builder.whole(0), *builder.whole(1)[:5], builder.whole(1)[9], *builder.whole(2), builder.flush(2))
@@ -226,7 +226,7 @@ def test_a_rejected_object_is_not_requested() -> None:
 @pytest.mark.parametrize("verb", ["write", "commit"])
 def test_a_failing_sink_aborts_its_object_with_the_reason(verb: str) -> None:
     receiver, builder = ReceiverHarness(), MessageBuilder(pattern(800))
-    receiver.host.accepting = lambda offer: FailingSink(offer.size, verb) if offer.object_id == 0 else MemorySink(offer.size)
+    receiver.host.accepting = lambda offer: FailingSink(offer.size, verb) if offer.object_id == 0 else CheckedSink(offer.size)
     receiver.receive(*builder.whole(0), *builder.whole(1), builder.flush(1))
     receiver.run_until(10.0)
     ((object_id, reason),) = receiver.aborted()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.contract.content import FailingSink, MemorySink, pattern
+from experiments.contract.content import CheckedSink, FailingSink, pattern
 from protocols.norm.messages import Fti
 from protocols.norm.rx_object import RxObject
 from tests.protocols.norm.scenes import MessageBuilder
@@ -14,8 +14,8 @@ from tests.protocols.norm.scenes import MessageBuilder
 PLENTY = 10**9
 
 
-def incoming(builder: MessageBuilder, *, wants_info: bool = False) -> tuple[RxObject, MemorySink]:
-    sink = MemorySink(len(builder.content))
+def incoming(builder: MessageBuilder, *, wants_info: bool = False) -> tuple[RxObject, CheckedSink]:
+    sink = CheckedSink(len(builder.content))
     return RxObject(0, builder.fti, sink, wants_info), sink
 
 
@@ -100,7 +100,7 @@ def test_buffered_parity_is_limited_and_released_when_its_block_is_complete() ->
 
 
 def test_counted_content_completes_after_the_same_number_of_symbols() -> None:
-    item = RxObject(0, MessageBuilder(pattern(800)).fti, MemorySink(800), False)
+    item = RxObject(0, MessageBuilder(pattern(800)).fti, CheckedSink(800), False)
     item.skip(0, 0, 1, 0)
     for symbol in range(5):
         item.fill(0, symbol, None)
@@ -113,7 +113,7 @@ def test_counted_content_completes_after_the_same_number_of_symbols() -> None:
 
 
 def test_parity_over_the_16_bit_field_is_not_relied_on() -> None:
-    item = RxObject(0, Fti(2, 10_000, 100, 100, 30, 16), MemorySink(10_000), False)
+    item = RxObject(0, Fti(2, 10_000, 100, 100, 30, 16), CheckedSink(10_000), False)
     assert item.fti.usable == 0
     item.skip(0, 0, 1, 0)
     assert not item.fill_parity(0, 0, bytes(100), PLENTY)

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from experiments.contract.content import Bytes, Extent, pattern
+from experiments.contract.content import Bytes, pattern
+from experiments.running.content import Extent
 from protocols.errors import UsageError
 from protocols.events import FlushCompleted, ObjectAborted, ObjectPurged, ObjectSent
 from protocols.machine import Content

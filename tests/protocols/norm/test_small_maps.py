@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.contract.content import MemorySink
+from experiments.contract.content import CheckedSink
 from protocols.norm.messages import Fti
 from protocols.norm.rx_object import RxObject
 from protocols.norm.small_maps import SmallDict
 
-ITEMS = [None, *(RxObject(number, Fti(5, 1000, 100, 4, 2), MemorySink(1000), False) for number in range(2))]
+ITEMS = [None, *(RxObject(number, Fti(5, 1000, 100, 4, 2), CheckedSink(1000), False) for number in range(2))]
 STEPS = st.lists(st.tuples(st.sampled_from(["set", "del", "pop"]), st.integers(0, 4), st.sampled_from(ITEMS)))
 
 

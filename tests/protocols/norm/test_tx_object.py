@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from experiments.contract.content import Bytes, Extent, pattern
+from experiments.contract.content import Bytes, pattern
+from experiments.running.content import Extent
 from protocols.fec import encode
 from protocols.machine import Content
 from protocols.norm import tx_object as outgoing

@@ -3,7 +3,7 @@
 from math import inf
 from typing import Any
 
-from experiments.contract.content import Extent
+from experiments.running.content import Extent
 from protocols.machine import Content
 from protocols.norm.config import NormConfig
 from protocols.norm.tx_object import TxObject
