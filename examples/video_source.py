@@ -2,9 +2,8 @@
 
     python -m examples.video_source
 
-The source is an ordinary generator process. It lives in the same `simpy.Environment` as the network, waits as SimPy processes
-do, and speaks to the protocol the only way an application may: `host.call`. Pictures are objects of their own; every twelfth
-is a large one. At the end it says how late the pictures were.
+The source is a SimPy process in the same `simpy.Environment` as the network; it submits objects by `host.call`, as every
+application does. Each picture is an object, and every twelfth is larger. At the end the delays of the pictures are printed.
 """
 
 from collections.abc import Generator
@@ -34,14 +33,14 @@ GROUP = Group("239.0.0.1:6003")
 
 
 class Viewer:
-    """Notes when pictures are there."""
+    """Record the time at which each picture was received."""
 
     def __init__(self, host: SimHost) -> None:
         self.host = host
         self.arrived: dict[int, float] = {}
 
     def on_event(self, event: Event) -> None:
-        """Only whole pictures count."""
+        """Record complete pictures."""
         if isinstance(event, ObjectReceived):
             self.arrived[event.object_id] = self.host.now
 
@@ -49,7 +48,7 @@ class Viewer:
 def video(
     env: simpy.Environment, host: SimHost, sender: NormSender, shown: dict[int, float]
 ) -> Generator[simpy.Event, Any, None]:
-    """The process: a picture, a pause, and so on; `shown` is filled with when each picture was handed over."""
+    """Submit a picture every `INTERVAL` seconds and record the time of each in `shown`, by object id."""
     for number in range(PICTURES):
         size = SMALL if number % 12 else LARGE
         picture = host.call(sender.submit, Content(Extent(size), b"", is_file=False))
@@ -58,7 +57,7 @@ def video(
 
 
 def play(receivers: int = 20, loss: str = "2%") -> list[list[float]]:
-    """The delays of all pictures at each viewer, in seconds."""
+    """Run the session and return the delays of all pictures at each viewer, in seconds."""
     env = simpy.Environment()
     link = {"rate": "20Mbit", "delay": "10ms", "down": {"loss": loss}}
     graph = topology("star", receivers=receivers, link=link)
@@ -79,7 +78,7 @@ def play(receivers: int = 20, loss: str = "2%") -> list[list[float]]:
 
 
 def main() -> None:
-    """Play and print."""
+    """Run the session at three loss probabilities and print the delays."""
     for loss in ("0%", "2%", "10%"):
         delays = sorted(delay for viewer in play(loss=loss) for delay in viewer)
         late = delays[int(0.99 * (len(delays) - 1))]

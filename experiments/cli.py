@@ -1,6 +1,7 @@
-"""The `mcastlab` command: which commands there are, and how errors become exit codes.
+"""The `mcastlab` command: the list of commands, and the exit codes of errors.
 
-Exit codes: 0 yes; 1 it ran and the answer is no; 2 bad input; 3 something is missing on this machine; 130 interrupted.
+Exit codes: 0 success; 1 the command ran and its answer is negative; 2 bad input; 3 something is missing on this machine; 130
+interrupted.
 """
 
 import sys
@@ -20,13 +21,13 @@ from protocols.errors import McastlabError, UnsupportedError, UsageError
 __all__ = ["COMMANDS", "app", "invoke", "main"]
 
 COMMANDS = {
-    "run": ("run:run_command", "Run a scenario, or all its cases, and show what came out."),
+    "run": ("run:run_command", "Run a scenario, or all its cases, and show the results."),
     "demo": ("demo:demo", "Run one lossy file transfer in the simulator and in Mininet, and compare."),
     "scenarios": ("scenarios:scenarios", "List the ready scenarios."),
-    "doctor": ("doctor:doctor", "Say what this machine can do, and how to get what is missing."),
+    "doctor": ("doctor:doctor", "List what this machine can run, and how to install what is missing."),
     "compare": ("compare:compare_command", "Run a scenario under several protocols on identical losses."),
     "twin": ("twin:twin_command", "Test whether simulator and Mininet agree on a scenario."),
-    "search": ("search:search_command", "Search for random faults that break a rule."),
+    "search": ("search:search_command", "Search for random faults that violate an invariant."),
     "topo": ("topo:topo", "Draw a network, or export it to another emulator."),
     "ladder": ("ladder:ladder", "Draw a part of a run as a sequence diagram."),
     "inspect": ("inspection:inspect_command", "Explain a capture of NORM traffic."),
@@ -37,16 +38,16 @@ COMMANDS = {
     "report": ("report:report_command", "Write a sweep's report as one HTML file."),
     "send": ("send:send", "Send files to a multicast group by NORM."),
     "recv": ("recv:recv", "Receive files from a multicast group by NORM."),
-    "new": ("new:new", "Write files to begin with."),
+    "new": ("new:new", "Write template files."),
     "contract": ("contract:contract", "Check a protocol against the rules of the contract."),
     "schema": ("schema:schema", "Print the JSON Schema of scenario files."),
-    "validate": ("validate:validate_command", "Measure reference values of theory, and compare."),
+    "validate": ("validate:validate_command", "Measure the reference values of theory, and compare."),
 }
-"""Commands by name: module and function (or group of commands) in `experiments.commands`, and a line for the list."""
+"""Commands by name: module and function (or group of commands) in `experiments.commands`, and a line of help."""
 
 
 class _Commands(TyperGroup):
-    """Lists commands without importing them, since most are slow to import; the one that is called is imported."""
+    """A group that imports only the command that is called, since most are slow to import."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, found, rest = super().resolve_command(ctx, args)
@@ -65,7 +66,7 @@ def _command(name: str) -> Any:
 
 
 def _listed() -> None:
-    """Stands for a command in the list."""
+    """Do nothing: a placeholder for a command in the list, which is imported when it is called."""
 
 
 app = typer.Typer(name="mcastlab", cls=_Commands, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -75,7 +76,7 @@ for _name, (_, _line) in COMMANDS.items():
 LONGEST_WORD = 300
 """Characters of an error message without a space, as of a path or a value."""
 REFUSED: type[Exception] = typer.BadParameter.mro()[2]
-"""ClickException: typer brings its own click in some versions, so there is no one place to import it from."""
+"""ClickException of the click that typer uses, which some versions of typer include."""
 
 
 def _version(wanted: bool) -> None:
@@ -92,7 +93,7 @@ def _mcastlab(
 
 
 def invoke(arguments: Sequence[str]) -> int:
-    """Run one command line, given without the program's name; returns its exit code. Errors are one line on stderr."""
+    """Run a command line, given without the program's name, and return its exit code. Errors are one line on stderr."""
     try:
         code = app(list(arguments), prog_name="mcastlab", standalone_mode=False)
     except UnsupportedError as error:
@@ -115,7 +116,7 @@ def invoke(arguments: Sequence[str]) -> int:
 
 
 def _lacking(error: ModuleNotFoundError) -> str:
-    """What is missing and how to get it; any other module that is not found is a fault of ours."""
+    """Return which package is missing and how to install it; raise `error` for a module that belongs to no extra."""
     from experiments.output.extras import extra_of
 
     module = (error.name or "").partition(".")[0]
@@ -127,7 +128,7 @@ def _lacking(error: ModuleNotFoundError) -> str:
 
 def _fail(text: str, code: int) -> int:
     if text:
-        # Without any arguments the help was shown, and there is nothing to add.
+        # The text is empty for a command line without arguments, after the help was shown.
         words = (printable(word) for word in text.split())
         line = " ".join(word if len(word) <= LONGEST_WORD else f"{word[:LONGEST_WORD]}..." for word in words)
         typer.echo(f"mcastlab: {line}", err=True)
@@ -135,7 +136,7 @@ def _fail(text: str, code: int) -> int:
 
 
 def main() -> None:
-    """Run the command line of this process."""
+    """Run the command line of this process and exit with its code."""
     for stream in (sys.stdout, sys.stderr):
         # A name from the network may have characters that this terminal does not.
         if isinstance(stream, TextIOWrapper):

@@ -1,10 +1,10 @@
-"""mcastlab, a laboratory for reliable multicast: all that a program of your own imports.
+"""mcastlab, a laboratory for reliable multicast: the public interface for programs and protocols.
 
 >>> import mcastlab
 >>> result = mcastlab.run("lan-file")
 >>> result.completion_time
 
-Names are imported when they are first used, so `import mcastlab` itself is quick.
+Each name is imported at its first use, so `import mcastlab` itself is fast.
 """
 
 from importlib import import_module
@@ -193,14 +193,14 @@ _HOMES = {
     "sim.network": ("Network",),
     "topologies.spec": ("Topology",),
 }
-"""The names that each module of the internal folders provides."""
+"""Public names by the module that defines them."""
 _MODULES = {name: module for module, names in _HOMES.items() for name in names}
 
 
 if not TYPE_CHECKING:
-    # Type checkers would take any name for an attribute.
+    # Hidden from type checkers, which would accept any attribute.
     def __getattr__(name: str) -> Any:
-        """Import a name when it is first used."""
+        """Import and return a public name at its first use."""
         if name not in _MODULES:
             raise AttributeError(f"module 'mcastlab' has no attribute {name!r}")
         found = getattr(import_module(_MODULES[name]), name)
@@ -209,5 +209,5 @@ if not TYPE_CHECKING:
 
 
 def __dir__() -> list[str]:
-    """Every public name, imported or not."""
+    """Return every public name, imported or not."""
     return sorted(__all__)

@@ -1,4 +1,4 @@
-"""`python -m mcastlab`: the same as the command `mcastlab`."""
+"""Run the command `mcastlab` by `python -m mcastlab`."""
 
 from experiments.cli import main
 

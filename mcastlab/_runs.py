@@ -1,4 +1,4 @@
-"""Runs of scenarios, alone, under several protocols, and in two worlds."""
+"""Run scenarios: once, under several protocols, or in two worlds."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,13 +18,13 @@ __all__ = ["compare", "run", "twin"]
 
 
 def run(scenario: ScenarioSource, on: str | None = None, *, seed: int | None = None, out: Path | str | None = None) -> Result:
-    """Run a scenario in the simulator (`on="sim"`) or in Mininet (`on="emu"`), until it is over or its `duration` has passed.
+    """Run a scenario in the simulator (`on="sim"`) or in Mininet (`on="emu"`), for its `duration` at most.
 
-    By default it runs in the simulator, or in Mininet when `nodes` names programs that are not mcastlab's. `out` is a folder
-    for result.json, receivers.csv and what the scenario asks to be recorded (captures, trace, series). Cases listed under
+    By default it runs in the simulator, or in Mininet if `nodes` names foreign programs. `out` is a folder
+    for result.json, receivers.csv and the recordings the scenario requests (captures, trace, series). Cases listed under
     `compare` are not run: see `cases`.
 
-    UsageError for an unknown world, UnsupportedError when this machine can't run it.
+    UsageError for an unknown value of `on`, UnsupportedError for a scenario that this machine can't run.
     """
     wanted = _loaded(scenario)
     if seed is not None:
@@ -46,10 +46,10 @@ def compare(
     on: str = "sim",
     settings: Mapping[str, Mapping[str, object]] | None = None,
 ) -> Comparison:
-    """Run a scenario under several protocols with the same seeds and losses; differences are paired, to the first protocol.
+    """Run a scenario under several protocols with the same seeds and losses; return paired differences to the first one.
 
-    `protocols` are names, or files of protocols of your own; `settings` are parameters by the name of the protocol. `runs` is
-    the number of runs of each, with seeds counting up from the scenario's.
+    `protocols` are names or files of external protocols; `settings` are parameters by the name of the protocol. `runs` is
+    the number of runs of each, with consecutive seeds from the scenario's.
     """
     wanted = _loaded(scenario)
     chosen = comparison.variants(wanted, protocols, settings or {})

@@ -1,4 +1,4 @@
-"""Scenarios: from files, by name and from Python values."""
+"""Load scenarios from files, by name and from Python values."""
 
 from collections.abc import Mapping
 from copy import deepcopy
@@ -21,38 +21,38 @@ __all__ = ["Scenario", "ScenarioSource", "cases", "load", "scenarios", "topology
 
 
 class Scenario(model.Scenario):
-    """A checked scenario: topology, protocol, workload, seed, duration and more (docs/networks.md, `mcastlab schema`).
+    """A validated scenario: topology, protocol, workload, seed, duration and more (docs/networks.md, `mcastlab schema`).
 
-    Made by `load`, from a file or from Python values. Attributes are in seconds, bytes and bytes per second.
+    `load` makes it from a file or from Python values. Attributes are in seconds, bytes and bytes per second.
     """
 
     _given: dict[str, Any] | None = PrivateAttr(default=None)
-    """The values as they were written, for `load` to replace some of them."""
+    """The values before validation, of which `load` replaces some."""
 
 
 ScenarioSource: TypeAlias = str | Path | Mapping[str, Any] | model.Scenario
-"""A scenario file, the name of a ready scenario, the values of one, or a scenario."""
+"""A scenario file, the name of a ready scenario, its plain values, or a scenario."""
 
 _TOPOLOGY: TypeAdapter[AnyTopology] = TypeAdapter(AnyTopology)
 
 
 def scenarios() -> dict[str, str]:
-    """The ready scenarios: what each shows, by name."""
+    """Return the ready scenarios: a description of each, by name."""
     return {name: item.about for name, item in ready_scenarios().items()}
 
 
 def load(source: ScenarioSource, overrides: Mapping[str, object] | None = None, /, **more: object) -> Scenario:
-    """Read and check a scenario, with some of its values replaced.
+    """Load and validate a scenario, with some of its values replaced.
 
-    `source` is a file, the name of a ready scenario, or the values themselves as a file would hold them. `overrides` replaces
-    values by their path; keyword arguments do the same with `__` for the dots. Values are Python's or strings with units:
+    `source` is a file, the name of a ready scenario, or the plain values of a file. `overrides` replaces values by their
+    path; keyword arguments do the same with `__` for the dots. Values are Python values or strings with units:
 
     >>> load("lan-file", {"topology.receivers": 100, "topology.link.down.loss": "5%"}, seed=7)
     >>> load("lan-file", topology__receivers=100, protocol={"module": "gossip.py"})
     >>> values = {"topology": {"kind": "lan", "receivers": 3}, "protocol": {"name": "norm"}, "workload": {"size": "1MB"}}
     >>> load(values, name="mine")
 
-    A file that a scenario names (a topology, a protocol) is looked for beside the scenario's own file, then in the working
+    A topology file is relative to the folder of the scenario file; a protocol module is looked up there, then in the working
     directory. ConfigError names the key that is wrong, in one line; UsageError a file that can't be read.
     """
     if isinstance(source, model.Scenario):
@@ -72,7 +72,7 @@ def load(source: ScenarioSource, overrides: Mapping[str, object] | None = None, 
 
 
 def cases(source: str | Path) -> dict[str, model.Scenario]:
-    """The cases that a scenario file or ready scenario lists under `compare`, by name; one, named "", where it lists none."""
+    """Return the cases of a scenario file or ready scenario by their names in `compare`; one, named "", if it lists none."""
     return load_cases(source)
 
 

@@ -1,4 +1,4 @@
-"""Sweeps: many runs of a scenario with varied parameters, and their rows."""
+"""Run sweeps of a scenario with varied parameters, and analyse their results."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,10 +27,10 @@ def sweep(
     limit: int | None = None,
     spark: "SparkSession | None" = None,
 ) -> "SweepSummary":
-    """Make the runs of a sweep file that are missing in the folder `out` (default: out/NAME); returns how many came of it.
+    """Make the runs of a sweep file that are missing in the folder `out` (default: out/NAME); return a summary.
 
-    `master` says where Spark runs, `remote` names a Spark Connect server instead; a session `spark` of your own is used and
-    left as it is. `retry` makes failed runs again, `limit` is the most runs to make. UnsupportedError without Spark or Java.
+    `master` is the Spark master, `remote` a Spark Connect server to use instead; a given session `spark` is used and not
+    stopped. `retry` repeats failed runs; `limit` is the number of runs to make at most. UnsupportedError without Spark or Java.
     """
     need("a sweep", *_PACKAGES)
     if remote is None and spark is None:
@@ -46,10 +46,10 @@ def sweep(
 
 
 def open_sweep(folder: Path | str, *, version: str | None = None, spark: "SparkSession | None" = None) -> Any:
-    """The runs of a sweep, a row each: `p_` columns are the axes, `m_` columns the metrics.
+    """Return the runs of a sweep, a row for each: `p_` columns are the axes, `m_` columns the metrics.
 
-    Returns a pandas DataFrame, or with a session a Spark DataFrame. `version` is that of the code that made the runs (default:
-    the last). UsageError when the folder holds no sweep, UnsupportedError without the packages.
+    The result is a pandas DataFrame, or with a session a Spark DataFrame. `version` is that of the code that made the runs
+    (default: the last). UsageError for a folder without a sweep, UnsupportedError without the packages.
     """
     need("open_sweep", *(("pyspark",) if spark is not None else ("pandas", "pyarrow")))
     from experiments.sweep.store.datasets import runs, table
@@ -73,11 +73,11 @@ def analyse(
     version: str | None = None,
     spark: "SparkSession | None" = None,
 ) -> Any:
-    """Put a question to the results of a sweep; returns a pandas DataFrame.
+    """Analyse the results of a sweep, as `mcastlab analyse` does; return a pandas DataFrame.
 
-    Without more, means with 95 % intervals and percentiles of `metrics`, grouped `by` axes. Or one of: `compare` ("AXIS" or
-    "AXIS=BASE") for paired differences, `effects` for the share of variance of each axis, `theory` for formulas beside the
-    means, `series` for time series. As `mcastlab analyse`.
+    By default these are means with 95 % intervals and percentiles of `metrics`, grouped `by` axes. One of these changes that:
+    `compare` ("AXIS" or "AXIS=BASE") for paired differences, `effects` for the share of variance of each axis, `theory` for
+    formulas beside the means, `series` for time series.
     """
     need("analyse", *_PACKAGES)
     import pandas as pd

@@ -1,4 +1,4 @@
-"""Hand a complete object to the application: for protocols that keep its segments until all are there."""
+"""Deliver a complete object to the application, for protocols that keep segments until the object is complete."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -12,8 +12,8 @@ __all__ = ["deliver"]
 def deliver(ports: Ports, offer: Offer, info: bytes, segments: Iterable[tuple[int, bytes | None]]) -> None:
     """Offer an object, write its segments, commit it, and notify `ObjectReceived`, or `ObjectAborted` when its sink fails.
 
-    `segments` are (offset in bytes, content) in any order; content is None for objects without bytes. Nothing is notified of an
-    object that the application does not want. Call once for each object.
+    `segments` are (offset in bytes, content) in any order; content is None for objects without bytes. An object that the
+    application refuses causes no event. Call once for each object.
     """
     sink = ports.accept(offer)
     if sink is None:
@@ -21,7 +21,7 @@ def deliver(ports: Ports, offer: Offer, info: bytes, segments: Iterable[tuple[in
     try:
         _store(sink, info, segments)
     except OSError:
-        # A sink that is broken may fail at this, too.
+        # A broken sink may fail here, too.
         with suppress(OSError):
             sink.abort()
         ports.notify(ObjectAborted(offer.sender, offer.object_id, "sink"))

@@ -1,4 +1,4 @@
-"""A host and its machine's ports in one object, as all hosts here are."""
+"""The interface of hosts that are also the ports of their machine, as all hosts of mcastlab are."""
 
 from typing import Protocol
 
@@ -8,7 +8,7 @@ __all__ = ["PortsHost"]
 
 
 class PortsHost(Host, Ports, Protocol):
-    """Runs a machine and is the ports that the machine is made with: `host.run(NormReceiver(host, ...), on_event)`."""
+    """A host that is also the ports of its machine: `host.run(NormReceiver(host, ...), on_event)`."""
 
     def stop(self) -> None:
-        """End the machine: it leaves its groups, and neither receives nor sends any more."""
+        """Remove the machine: it leaves its groups and gets no further inputs."""

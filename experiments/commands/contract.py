@@ -14,7 +14,8 @@ __all__ = ["contract"]
 def contract(
     *,
     protocol: Annotated[
-        str, typer.Argument(metavar="PROTOCOL", help="File.py, importable module or name of a protocol.", show_default=False)
+        str,
+        typer.Argument(metavar="PROTOCOL", help="Python file, importable module or name of a protocol.", show_default=False),
     ],
     as_json: Json = False,
 ) -> int:
@@ -22,9 +23,9 @@ def contract(
 
     A module may set values of its config for this: CONTRACT = {"timeout": 0.05}. docs/own-protocol.md explains the rules.
 
-    Exit code 0: every rule is kept; 1: some are broken; 2: no such protocol, or one that can't be imported.
+    Exit code 0: every rule holds; 1: some are broken; 2: the protocol is unknown or can't be imported.
     """
-    # The simulator is loaded here alone: it takes longer than other commands should take to start.
+    # Imported here, since the simulator would slow down the start of other commands.
     from experiments.contract.case import SETTINGS
     from experiments.contract.suite import case_of, examine
     from experiments.scenario.protocol_modules import find_protocol, protocol_names, resolve

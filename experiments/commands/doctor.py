@@ -1,4 +1,4 @@
-"""`mcastlab doctor`: what this machine can emulate, and which extras are installed."""
+"""`mcastlab doctor`: list what this machine can emulate, and which extras are installed."""
 
 import json
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ __all__ = ["doctor"]
 
 
 def doctor(*, as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")] = False) -> int:
-    """List what this machine can emulate and which extras are installed, with the command that brings what is missing.
+    """List what this machine can emulate and which extras are installed, with the commands that install what is missing.
 
-    Exit code 0: emulation works; 3: something it can't do without is missing. Extras don't count.
+    Exit code 0: emulation works; 3: something that it requires is missing. Extras have no influence.
     """
     found = list_capabilities()
     if as_json:

@@ -1,4 +1,4 @@
-"""`mcastlab new`: files to begin with."""
+"""`mcastlab new`: write template files."""
 
 from keyword import iskeyword
 from pathlib import Path
@@ -13,20 +13,20 @@ __all__ = ["new", "new_protocol"]
 
 TEMPLATE = Path(__file__).parents[1] / "contract" / "new_protocol.txt"
 
-new = typer.Typer(add_completion=False, no_args_is_help=True, help="Files to begin with.")
+new = typer.Typer(add_completion=False, no_args_is_help=True, help="Write template files.")
 
 
 @new.callback()
 def _new() -> None:
-    """Files to begin with."""
+    """Write template files."""
 
 
 @new.command("protocol")
 def new_protocol(
     *,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What to call it, in lower case.", show_default=False)],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the protocol, in lower case.", show_default=False)],
 ) -> None:
-    """Write NAME.py, a smallest protocol of your own: it repeats every packet and needs no feedback."""
+    """Write NAME.py, a minimal protocol to start from: it repeats every packet and needs no feedback."""
     if not name.isidentifier() or not name.islower() or iskeyword(name):
         raise UsageError(f"NAME: value {name!r} is not allowed; lower-case letters, digits and _, like gossip")
     if name in protocol_names():

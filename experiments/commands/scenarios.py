@@ -1,4 +1,4 @@
-"""`mcastlab scenarios`: the ready scenarios."""
+"""`mcastlab scenarios`: list the ready scenarios."""
 
 import json
 
@@ -11,7 +11,7 @@ __all__ = ["scenarios"]
 
 
 def scenarios(*, as_json: Json = False) -> None:
-    """List the ready scenarios; their names stand for files, as in: mcastlab run lan-file."""
+    """List the ready scenarios. Commands accept their names in place of files, as in: mcastlab run lan-file."""
     found = ready_scenarios()
     if as_json:
         typer.echo(json.dumps([{"name": item.name, "about": item.about, "file": str(item.path)} for item in found.values()]))

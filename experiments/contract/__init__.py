@@ -1,4 +1,5 @@
-"""The contract suite: what every protocol has to do, checked on fake hosts, in the simulator and over UDP on loopback.
+"""The contract suite: rules that every protocol must keep, checked on fake hosts, in the simulator and over UDP on loopback.
 
-`suite` runs all of it (`mcastlab contract`). `fake_host`, `bench`, `recorder` and `losses` are tools for tests of one's own.
+`suite` checks all rules (`mcastlab contract`). `fake_host`, `bench`, `recorder` and `losses` also serve tests of
+single protocols.
 """

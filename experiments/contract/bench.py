@@ -1,4 +1,4 @@
-"""Several fake hosts on one scripted link: whole protocols run in microseconds, without simulator or network."""
+"""Several fake hosts on one scripted link, for sessions of a few milliseconds without simulator or network."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -12,13 +12,14 @@ from protocols.machine import Address, Codec, Group, Message, Packet
 __all__ = ["Bench"]
 
 STEPS = 100_000
+"""Arrivals and wake-ups after which `Bench.run` fails."""
 
 
 class Bench:
-    """Hosts by name, a link with one delay (seconds) that loses what `drop` says, and a clock.
+    """Fake hosts by name, a clock, and a link that delays every packet by `delay` seconds and drops those that `drop` selects.
 
-    A packet to a `Group` reaches every other host that joined it, a packet to a name that host. With a `codec` every message
-    is encoded and decoded on its way, and its size is checked. `late` wakes machines up to that many seconds late.
+    A packet to a `Group` reaches every other host that joined it; a packet to a name reaches the host of that name. With a
+    `codec` the link encodes and decodes every message and checks `Packet.size`. Wake-ups come up to `late` seconds late.
     """
 
     def __init__(
@@ -37,10 +38,10 @@ class Bench:
         self.codec = codec
         self.dropped: list[Crossing] = []
         self.strangers: set[str] = set()
-        """Addresses outside: what is sent there is gone."""
+        """Addresses of no host: packets sent there are discarded. A packet to any other unknown address fails the test."""
         self.hosts = {name: FakeHost(name, seed=seed, late=late) for name in names}
         self._numbers: Counter[tuple[str, str, str]] = Counter()
-        self._flying: list[tuple[float, int, str, Message, str, Address]] = []
+        self._in_flight: list[tuple[float, int, str, Message, str, Address]] = []
         self._sent = 0
         for host in self.hosts.values():
             host.on_send = self._sender(host)
@@ -49,9 +50,9 @@ class Bench:
         return self.hosts[name]
 
     def run(self, until: float = inf, over: Callable[[], bool] = lambda: False) -> None:
-        """Let things happen until `over()`, until `until`, or (with neither) until nothing is left to happen.
+        """Process events until `over()` is true, the clock reaches `until` seconds, or no event is left.
 
-        A run that takes more than STEPS steps fails: somebody is never quiet.
+        AssertionError after STEPS events: some machine never comes to rest.
         """
         for _ in range(STEPS):
             if over():
@@ -60,22 +61,22 @@ class Bench:
             if now > until or now == inf:
                 self.now = max(self.now, until) if until < inf else self.now
                 return
-            # A host whose alarm was set late or in the past acts now, never earlier.
+            # An alarm in the past is processed at the current time.
             self.now = max(now, self.now)
             self._step()
         raise AssertionError(f"still busy after {STEPS} steps, at {self.now} s")
 
     def kinds(self) -> Counter[str]:
-        """How many packets of each kind were sent by all together."""
+        """Return the number of packets that all hosts sent, by kind of message."""
         return sum((host.kinds() for host in self.hosts.values()), Counter[str]())
 
     def _next(self) -> float:
-        arrival = self._flying[0][0] if self._flying else inf
+        arrival = self._in_flight[0][0] if self._in_flight else inf
         return min(arrival, *(host.due for host in self.hosts.values()))
 
     def _step(self) -> None:
-        if self._flying and self._flying[0][0] <= self.now:
-            _, _, receiver, message, source, to = heappop(self._flying)
+        if self._in_flight and self._in_flight[0][0] <= self.now:
+            _, _, receiver, message, source, to = heappop(self._in_flight)
             self.hosts[receiver].deliver(message, source, to, self.now)
             return
         for host in self.hosts.values():
@@ -85,13 +86,13 @@ class Bench:
 
     def _sender(self, host: FakeHost) -> Callable[[Packet], None]:
         def send(packet: Packet) -> None:
-            message = self._travelling(packet)
+            message = self._transcode(packet)
             for name in self._targets(host.name, packet.to):
                 self._cross(host, name, message, packet.to)
 
         return send
 
-    def _travelling(self, packet: Packet) -> Message:
+    def _transcode(self, packet: Packet) -> Message:
         if self.codec is None:
             return packet.message
         data = self.codec.encode(packet.message)
@@ -104,7 +105,7 @@ class Bench:
         if to in self.strangers:
             return []
         names = [name for name in self.hosts if name == to]
-        assert names, f"{source} sends to {to!r}, which is not here"
+        assert names, f"{source} sends to {to!r}, an unknown address"
         assert to != source, f"{source} sends to itself"
         return names
 
@@ -116,4 +117,4 @@ class Bench:
             self.dropped.append(crossing)
             return
         self._sent += 1
-        heappush(self._flying, (host.now + self.delay, self._sent, name, message, host.name, to))
+        heappush(self._in_flight, (host.now + self.delay, self._sent, name, message, host.name, to))

@@ -15,32 +15,32 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "n2": {"rate": 1e6, "segment": 500, "timeout": 0.05, "gather": 0.0, "hold": 0.01, "window": 0.02, "robust": 8},
     "srm": {"rate": 1e6, "segment": 500, "timeout": 0.05, "distance": 0.005, "robust": 10},
 }
-"""For mcastlab's own protocols; a module from outside has them in its `CONTRACT`."""
+"""Config values of mcastlab's own protocols for the suite; an external module gives them in its `CONTRACT`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """A protocol and values for its config. The sender is node 1, receivers are nodes 2, 3, ...
 
-    `settings` should make a session short: the suite expects segments of 500 bytes and times of some 10 ms.
+    The suite expects `settings` with segments of 500 bytes and timers of some 10 ms.
     """
 
     protocol: ProtocolSpec
     settings: dict[str, Any]
     fast: bool = False
-    """Whether it is run with its fast machines."""
+    """Whether to run the protocol's fast machines instead of the plain ones."""
 
     def __str__(self) -> str:
         return f"{self.protocol.name}-fast" if self.fast else self.protocol.name
 
     def codec(self) -> Codec:
-        """A new codec."""
+        """Make a codec."""
         return self.protocol.codec()
 
     def sender(self, ports: Ports, group: Group) -> Sender:
-        """The sender of the session."""
+        """Make the sender of the session."""
         return self.protocol.makers(self.fast).make_sender(ports, self.protocol.config(**self.settings), 1, group, 7)
 
     def receiver(self, ports: Ports, group: Group, number: int) -> Machine:
-        """Receiver `number`, counted from 1."""
+        """Make receiver `number`, counted from 1."""
         return self.protocol.makers(self.fast).make_receiver(ports, self.protocol.config(**self.settings), 1 + number, group)

@@ -12,11 +12,12 @@ from math import inf
 from typing import Any
 
 from experiments.contract.case import Case
-from experiments.contract.content import Extent, FailingSink, MemorySink
+from experiments.contract.content import CheckedSink, FailingSink
 from experiments.contract.losses import Drop, any_of, everything_to, nothing, randomly
-from experiments.contract.session import Session, contents_of, sizes
+from experiments.contract.session import ContractSession, contents_of, sizes
 from experiments.contract.watch import Watch
-from experiments.contract.worlds import BenchWorld, World
+from experiments.contract.worlds import BenchWorld, ContractWorld
+from experiments.running.content import Extent
 from protocols.errors import ConfigError, WireError
 from protocols.events import FlushCompleted, ObjectReceived, SenderSilent
 from protocols.machine import Content, Event, Message, Offer, Sink
@@ -24,8 +25,8 @@ from protocols.rng import Rng, key_of
 from protocols.settings import Setting
 
 __all__ = [
-    "Doomed",
-    "Stranger",
+    "FailingAbortSink",
+    "ForeignMessage",
     "answers_after_events",
     "codec_keeps_messages_and_refuses_noise",
     "config_is_checked",
@@ -47,31 +48,32 @@ __all__ = [
 ]
 
 QUIET = 1e5
-"""Simulated seconds after which no machine may still send."""
+"""Simulated seconds by which every machine must have stopped sending."""
 MOST_PACKETS = 20
 """Packets that sender and receivers together may send for each segment of content, at 10 % loss with two receivers."""
 ROUNDTRIPS = 400
 """Damaged payloads given to `Codec.decode`."""
 
 
-def bench_session(case: Case, drop: Drop = nothing, *, count: int = 3, late: float = 0.0) -> tuple[Session, BenchWorld]:
-    """Make a session of `count` fake hosts. `late`: seconds by which machines are woken too late at most."""
+def bench_session(case: Case, drop: Drop = nothing, *, count: int = 3, late: float = 0.0) -> tuple[ContractSession, BenchWorld]:
+    """Make a session of `count` fake hosts, one of them the sender; wake-ups come up to `late` seconds late."""
     world = BenchWorld(case, count, 0.0)
     world.bench.drop = drop
     for host in world.bench.hosts.values():
         host.late = late
-    return Session(case, world), world
+    return ContractSession(case, world), world
 
 
-def arrives(case: Case, make: Callable[[Case, int, float], World], loss: float) -> None:
+def arrives(case: Case, make: Callable[[Case, int, float], ContractWorld], loss: float) -> None:
     """Every object arrives at every receiver, equal and once.
 
-    `loss` is the probability that a link loses a packet, for each receiver on its own. A sender says `FlushCompleted` for an
-    object only when it will send nothing more for this and all earlier ones; each receiver has to be complete by then.
+    `loss` is the probability that a receiver's link loses a packet, independent of other receivers. A sender notifies
+    `FlushCompleted` for an object when it has sent the last packet for this and all earlier objects; each receiver has to be
+    complete by then.
     """
     world = make(case, 4, loss)
     try:
-        session = Session(case, world)
+        session = ContractSession(case, world)
         session.submit(*contents_of(sizes))
         session.run()
         session.expect_everything()
@@ -79,11 +81,11 @@ def arrives(case: Case, make: Callable[[Case, int, float], World], loss: float) 
         world.close()
 
 
-def answers_after_events(case: Case, make: Callable[[Case, int, float], World]) -> None:
+def answers_after_events(case: Case, make: Callable[[Case, int, float], ContractWorld]) -> None:
     """An application may submit the next object in its handler of `FlushCompleted`."""
     world = make(case, 2, 0.0)
     try:
-        session = Session(case, world)
+        session = ContractSession(case, world)
         rest = contents_of(sizes[:3])
 
         def react(event: Event) -> None:
@@ -101,8 +103,8 @@ def answers_after_events(case: Case, make: Callable[[Case, int, float], World]) 
 def quiet_at_the_end(case: Case) -> None:
     """A finished session sends nothing more, and took fewer than 20 packets for each segment, at 10 % loss.
 
-    Counted are all packets of the sender and two receivers (data, repairs, requests, announcements) until 100,000 s, for
-    20,000 / 500 = 40 segments and four small objects: fewer than 840. Between 100,000 s and 300,000 s there are none.
+    The check counts all packets of the sender and two receivers (data, repairs, requests, announcements) until 100,000 s for
+    21,002 bytes in segments of 500: fewer than 840 packets are allowed, and none between 100,000 s and 300,000 s.
     """
     session, world = bench_session(case, randomly(0.1))
     session.submit(*contents_of(sizes))
@@ -112,7 +114,7 @@ def quiet_at_the_end(case: Case) -> None:
     world.bench.run(3 * QUIET)
     assert world.bench.kinds() == said, f"after {QUIET} s: {world.bench.kinds() - said}"
     most = MOST_PACKETS * sum(sizes) / 500
-    assert world.bench.kinds().total() < most, f"too talkative: {world.bench.kinds().total()} packets, limit {most:.0f}"
+    assert world.bench.kinds().total() < most, f"{world.bench.kinds().total()} packets were sent; the limit is {most:.0f}"
 
 
 def late_wakes_are_harmless(case: Case) -> None:
@@ -134,7 +136,7 @@ def repeats_itself(case: Case) -> None:
 
 
 def transcripts(case: Case, *, pokes: bool) -> list[list[tuple[float, str]]]:
-    """Run a lossy session; returns (time, packet or event) of every host. `pokes` adds wake-ups before the deadlines."""
+    """Run a lossy session and return the (time, packet or event) list of every host; `pokes` adds early wake-ups."""
     session, world = bench_session(case, randomly(0.1))
     session.submit(*contents_of(sizes))
     for i in range(1, 200):
@@ -150,19 +152,19 @@ def transcripts(case: Case, *, pokes: bool) -> list[list[tuple[float, str]]]:
 def ends_whatever_is_lost(case: Case, drop: Drop) -> None:
     """Under heavy loss the session ends, and each object a receiver opened ends once: received equal, or aborted.
 
-    The sender says `FlushCompleted` whatever was lost. A receiver that accepted an object notifies exactly one of
+    The sender notifies `FlushCompleted` under any loss. A receiver that accepted an object notifies exactly one of
     `ObjectReceived` and `ObjectAborted` for it, or `SenderSilent` for the sender as a whole.
     """
     session, world = bench_session(case, drop)
     session.submit(*contents_of(sizes))
     world.bench.run(QUIET)
-    assert session.flushed(), "the sender never finished"
+    assert session.flushed(), "the sender never notified FlushCompleted for its last object"
     for number in (1, 2):
         ended = Counter(session.received(number)) + Counter(session.aborted(number))
         known = {object_id for at, object_id in session.sinks if at == number}
-        # A sender that gave up before the receiver had everything is reported as a whole, by its silence.
+        # SenderSilent stands for every open object of a sender that stopped sending.
         silent = any(isinstance(event, SenderSilent) for event in session.events[number])
-        assert silent or not known - set(ended), f"receiver {number}: no word of {known - set(ended)}"
+        assert silent or not known - set(ended), f"receiver {number}: neither received nor aborted: {known - set(ended)}"
         assert set(ended.values()) <= {1}, f"receiver {number}: ended more than once: {ended}"
         for object_id in session.received(number):
             session.expect_equal(number, object_id)
@@ -178,8 +180,8 @@ def dead_receiver_stops_nobody(case: Case) -> None:
         assert sorted(session.received(number)) == sorted(session.sent)
 
 
-class Stranger(Message):
-    """A message of another protocol."""
+class ForeignMessage(Message):
+    """A message that belongs to none of the protocols."""
 
     __slots__ = ()
     kind = "stranger"
@@ -191,7 +193,7 @@ def strangers_are_ignored(case: Case, others: list[Message]) -> None:
     before.submit(*contents_of(sizes))
     before.run()
     old = [packet.message for host in world.bench.hosts.values() for packet in host.packets]
-    noise = [Stranger(), *others, *old, *old]
+    noise = [ForeignMessage(), *others, *old, *old]
     session, world = bench_session(case)
     world.bench.strangers.add("stranger")
     session.submit(*contents_of(sizes))
@@ -213,20 +215,20 @@ def failing_sink_ends_its_object(case: Case, verb: str, after: int, abort_too: b
 
     def open_sink(number: int, offer: Offer) -> Sink:
         if number != 1 or offer.size != max(sizes):
-            return MemorySink(offer.size)
-        sink = Doomed(offer.size, verb, after) if abort_too else FailingSink(offer.size, verb, after)
+            return CheckedSink(offer.size)
+        sink = FailingAbortSink(offer.size, verb, after) if abort_too else FailingSink(offer.size, verb, after)
         broken.append(sink)
         return sink
 
     world = BenchWorld(case, 3, 0.1)
-    session = Session(case, world, open_sink)
+    session = ContractSession(case, world, open_sink)
     contents = contents_of((*sizes, 3000))
     session.submit(*contents)
     world.bench.run(QUIET)
     lost = next(object_id for object_id, content in session.sent.items() if content.source.size == max(sizes))
     assert len(broken) == 1
     if verb == "read" and not broken[0].failures:
-        # Protocols without erasure coding read nothing back.
+        # Protocols without erasure coding never read from a sink.
         session.expect_everything()
         return
     assert broken[0].failures, f"{verb} was never called"
@@ -238,18 +240,18 @@ def failing_sink_ends_its_object(case: Case, verb: str, after: int, abort_too: b
             session.expect_equal(number, object_id)
 
 
-class Doomed(FailingSink):
-    """A sink whose `abort` fails, too."""
+class FailingAbortSink(FailingSink):
+    """A failing sink whose `abort` fails, too."""
 
     def abort(self) -> None:
-        """Fails too."""
+        """Raise OSError."""
         raise OSError(5, "broken (abort)")
 
 
 def unwanted_objects_are_left(case: Case) -> None:
-    """An object for which `accept` answers None is neither received nor aborted, and the others arrive."""
+    """An object for which `accept` returns None is neither received nor aborted, and the others arrive."""
     world = BenchWorld(case, 3, 0.1)
-    session = Session(case, world, lambda number, offer: MemorySink(offer.size) if offer.size != max(sizes) else None)
+    session = ContractSession(case, world, lambda number, offer: CheckedSink(offer.size) if offer.size != max(sizes) else None)
     session.submit(*contents_of((*sizes, 3000)))
     world.bench.run(QUIET)
     assert session.flushed()
@@ -260,10 +262,10 @@ def unwanted_objects_are_left(case: Case) -> None:
 
 
 def simulated_content_arrives(case: Case) -> None:
-    """Content that has a size but no bytes (`Source.read` answers None) is received, with and without loss."""
+    """Content that has a size but no bytes (`Source.read` returns None) is received, with and without loss."""
     for loss in (0.0, 0.1):
         world = BenchWorld(case, 3, loss)
-        session = Session(case, world)
+        session = ContractSession(case, world)
         session.submit(*(Content(Extent(n), b"x") for n in sizes))
         session.run()
         assert session.flushed()
@@ -273,7 +275,7 @@ def simulated_content_arrives(case: Case) -> None:
 
 
 def full_network_is_respected(case: Case) -> None:
-    """After `send` answered "full" a sender sends nothing until `resume`, and then goes on to the end."""
+    """After `send` returned "full" a sender sends nothing until `resume`, and then completes the session."""
     session, world = bench_session(case, count=2)
     host = world.bench["n0"]
     host.room = room = 3
@@ -313,7 +315,7 @@ def config_is_checked(case: Case) -> None:
 
 
 def counters_are_numbers(case: Case) -> None:
-    """`counts` answers whole numbers by name, and `held` (kept, limit) pairs within their limits.
+    """`counts` returns whole numbers by name, and `held` (kept, limit) pairs within their limits.
 
     Counters with the names of docs/protocols.md go into the metrics of a run: data_sent, repairs_sent, nacks_sent, ...
     """

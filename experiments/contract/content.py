@@ -1,15 +1,18 @@
-"""Content to send and places to receive it, for tests: memory only."""
+"""Sources and sinks for tests of protocols; they hold their content in memory and check how a machine uses them."""
 
 from protocols.rng import Rng
 
-__all__ = ["Bytes", "Extent", "FailingSink", "MemorySink", "pattern"]
+__all__ = ["Bytes", "FailingSink", "CheckedSink", "pattern"]
 
 
 def pattern(size: int, seed: int = 1) -> bytes:
-    """`size` bytes that differ from place to place, so that a segment put at the wrong offset shows."""
+    """Return `size` pseudo-random bytes, the same for the same `seed`; no two 4 kB pages are equal.
+
+    A segment written at a wrong offset therefore changes the content.
+    """
     rng = Rng(seed)
     unit = b"".join(int(rng.uniform() * 2**32).to_bytes(4, "big") for _ in range(min(size, 4096) // 4 + 1))
-    # The page number is mixed in, so that no two pages are equal.
+    # Each page begins with its number, so that no two pages are equal.
     pages = (page.to_bytes(4, "big") + unit[4:] for page in range(size // len(unit) + 1))
     return b"".join(pages)[:size]
 
@@ -26,39 +29,28 @@ class Bytes:
         return len(self.content)
 
     def read(self, offset: int, n: int) -> bytes:
-        """Exactly `n` bytes; a request beyond the end is a fault of the machine."""
+        """Return `n` bytes from `offset`. AssertionError for a range outside the content."""
         assert 0 <= offset <= offset + n <= self.size, f"read({offset}, {n}) of {self.size} bytes"
         return self.content[offset : offset + n]
 
 
-class Extent:
-    """A source that has a size but no bytes, as in simulated runs."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-
-    def read(self, offset: int, n: int) -> None:
-        """No bytes, wherever."""
-        assert 0 <= offset <= offset + n <= self.size, f"read({offset}, {n}) of {self.size} bytes"
-
-
-class MemorySink:
-    """A sink that keeps what it gets and checks how it is used."""
+class CheckedSink:
+    """A sink that stores an object of `size` bytes and asserts that it is used as `protocols.machine.Sink` requires."""
 
     def __init__(self, size: int) -> None:
         self.content = bytearray(size)
         self.info: bytes | None = None
-        """Set by `commit`."""
+        """The `info` given to `commit`; None before."""
         self.aborted = False
         self._written: set[tuple[int, int]] = set()
 
     @property
     def ended(self) -> bool:
-        """Was it committed or aborted?"""
+        """Whether the sink was committed or aborted."""
         return self.info is not None or self.aborted
 
     def write(self, offset: int, data: bytes | memoryview) -> None:
-        """Each segment once, inside the object, and only while it is open."""
+        """Store a segment. AssertionError if it is written twice, lies outside the object, or comes after the end."""
         place = (offset, len(data))
         assert not self.ended, "write after the end"
         assert 0 <= offset <= offset + len(data) <= len(self.content), f"write{place} to {len(self.content)} bytes"
@@ -67,23 +59,23 @@ class MemorySink:
         self.content[offset : offset + len(data)] = data
 
     def read(self, offset: int, n: int) -> bytes:
-        """Read back what was written."""
+        """Return `n` stored bytes from `offset`. AssertionError after the end."""
         assert not self.ended, "read after the end"
         return bytes(self.content[offset : offset + n])
 
     def commit(self, info: bytes) -> None:
-        """The end that is hoped for; comes once."""
+        """End the object as complete. AssertionError if it has ended before."""
         assert not self.ended, "commit after the end"
         self.info = info
 
     def abort(self) -> None:
-        """The other end."""
+        """End the object as incomplete. AssertionError if it has ended before."""
         assert not self.ended, "abort after the end"
         self.aborted = True
 
 
-class FailingSink(MemorySink):
-    """A sink whose method `verb` raises OSError from its `after`-th call on (0: at once), as a full disk does."""
+class FailingSink(CheckedSink):
+    """A sink whose method `verb` succeeds `after` times and then raises OSError at each call, as on a full disk."""
 
     def __init__(self, size: int, verb: str, after: int = 0) -> None:
         super().__init__(size)
@@ -91,7 +83,7 @@ class FailingSink(MemorySink):
         self.left = after
         self.failures = 0
 
-    def _pay(self, verb: str) -> None:
+    def _fail_if_due(self, verb: str) -> None:
         if verb != self.verb:
             return
         self.left -= 1
@@ -100,21 +92,21 @@ class FailingSink(MemorySink):
             raise OSError(28, f"no space left ({verb})")
 
     def write(self, offset: int, data: bytes | memoryview) -> None:
-        """As the base class, unless it fails."""
-        self._pay("write")
+        """See `CheckedSink.write`; OSError when this method fails."""
+        self._fail_if_due("write")
         super().write(offset, data)
 
     def read(self, offset: int, n: int) -> bytes:
-        """As the base class, unless it fails."""
-        self._pay("read")
+        """See `CheckedSink.read`; OSError when this method fails."""
+        self._fail_if_due("read")
         return super().read(offset, n)
 
     def commit(self, info: bytes) -> None:
-        """As the base class, unless it fails; a failed commit leaves the sink open for `abort`."""
-        self._pay("commit")
+        """See `CheckedSink.commit`; OSError when this method fails, which leaves the sink open for `abort`."""
+        self._fail_if_due("commit")
         super().commit(info)
 
     def abort(self) -> None:
-        """As the base class, unless it fails."""
-        self._pay("abort")
+        """See `CheckedSink.abort`; OSError when this method fails."""
+        self._fail_if_due("abort")
         super().abort()

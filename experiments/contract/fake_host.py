@@ -1,4 +1,4 @@
-"""A host whose clock is turned by hand. It is strict: a machine that breaks the contract fails the test at once."""
+"""A host with a manual clock. It asserts the contract: a machine that breaks a rule fails the test at that input."""
 
 from collections.abc import Callable
 from heapq import heappop, heappush
@@ -17,10 +17,10 @@ T = TypeVar("T")
 
 
 class FakeHost(Recorder):
-    """Runs one machine and is its ports. Asserts after every input that no earlier deadline went unannounced.
+    """Run one machine and be its ports. Assert after every input that the machine announced each earlier deadline.
 
-    `deliver`, `turn` and `call` are inputs; each takes or uses `now`, which never decreases. `late` wakes the machine up to
-    that many seconds too late, as a busy computer does. A `bench.Bench` joins several.
+    `deliver`, `turn` and `call` are inputs; each takes or uses `now` (seconds), which never decreases. Wake-ups come up to
+    `late` seconds late, as on a busy computer. A `bench.Bench` connects several hosts.
     """
 
     def __init__(self, name: str, *, seed: int = 0, late: float = 0.0) -> None:
@@ -31,15 +31,15 @@ class FakeHost(Recorder):
         self.late = late
         self.machine: Machine | None = None
         self.on_send: Callable[[Packet], None] = lambda packet: None
-        """Where packets go besides the list; set by the bench."""
+        """Called with each packet sent; the bench sets it."""
         self.transcript: list[tuple[float, str]] = []
-        """(time, kind of packet or repr of event), in order."""
+        """(time in seconds, kind of packet or repr of event), in order."""
         self._lateness = Rng(key_of(seed, "late", name))
         self._known = inf
         self._armed = inf
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._timer_count = 0
-        self._heard = 0
+        self._delivered = 0
         self._inside = self._draining = False
         self._on_event: Callable[[Event], None] = lambda event: None
 
@@ -51,7 +51,7 @@ class FakeHost(Recorder):
         on_event: Callable[[Event], None] = lambda event: None,
         accept: Callable[[Offer], Sink | None] | None = None,
     ) -> None:
-        """Start the machine. Unlike other hosts it accepts every object into memory when `accept` is None."""
+        """Start the machine. When `accept` is None, this host accepts every object into memory; other hosts accept none."""
         assert self.machine is None, f"{self.name} already runs a machine"
         self.machine, self._on_event = machine, on_event
         if accept is not None:
@@ -59,16 +59,16 @@ class FakeHost(Recorder):
         self._input(lambda: machine.start(self.now))
 
     def call(self, verb: Callable[..., T], *args: object) -> T:
-        """`verb(*args, now)`, then settle."""
+        """Call `verb(*args, now)` as an input of the machine and return its result; the application then gets the events."""
         return self._input(lambda: verb(*args, self.now))
 
     def later(self, when: float, action: Callable[[], None]) -> None:
-        """Run `action()` at `when`."""
+        """Run `action()` at `when` seconds."""
         self._timer_count += 1
         heappush(self._timers, (when, self._timer_count, action))
 
     def stop(self) -> None:
-        """End the machine: it leaves its groups, and neither receives nor sends any more."""
+        """Remove the machine: it leaves its groups and gets no further inputs."""
         self.machine = None
         self._armed = inf
         self.groups.clear()
@@ -76,31 +76,31 @@ class FakeHost(Recorder):
     # Ports that differ from the recorder's
 
     def send(self, packet: Packet) -> bool:
-        """Keep the packet and pass it on; True when the network is full now."""
+        """Record the packet and pass it to `on_send`; return True when the network is full now."""
         self.transcript.append((self.now, packet.message.kind))
         self.on_send(packet)
         return super().send(packet)
 
     def alarm(self, when: float) -> None:
-        """Arm the one pending wake-up earlier."""
+        """Move the pending wake-up to `when` seconds if it is later."""
         super().alarm(when)
         self._known = min(self._known, when)
         self._armed = min(self._armed, self._delayed(when))
 
     def join(self, group: Group) -> None:
-        """Receive what is sent to the group; joining twice is a fault of the machine."""
+        """Join the group. AssertionError if it is joined already."""
         assert group not in self.groups, f"{self.name} joins {group} twice"
         super().join(group)
 
-    # The hand on the clock
+    # Clock
 
     @property
     def due(self) -> float:
-        """When `turn` is wanted; inf for never."""
+        """Time in seconds of the next timer or wake-up; inf for none."""
         return min(self._armed, self._timers[0][0]) if self._timers else self._armed
 
     def turn(self, now: float) -> None:
-        """Move the clock to `now` and do what is due: the application's timers, then the machine's wake-up."""
+        """Advance the clock to `now` seconds; run the application's timers that are due, then the machine's wake-up."""
         self._advance(now)
         while self._timers and self._timers[0][0] <= now:
             heappop(self._timers)[2]()
@@ -112,7 +112,7 @@ class FakeHost(Recorder):
         self._armed = self._delayed(machine.deadline)
 
     def wake(self, now: float) -> None:
-        """Wake the machine, due or not: an early wake-up has to be harmless."""
+        """Wake the machine, whether or not its deadline is reached."""
         self._running()
         self._advance(now)
         self._input(self._woken)
@@ -120,19 +120,19 @@ class FakeHost(Recorder):
     def _woken(self) -> None:
         machine = self._running()
         machine.wake(self.now)
-        # Before the application hears of it: what that asks for may well be due at once.
+        # Checked before the application gets the events: its calls may set a deadline that is due at once.
         if machine.deadline <= self.now:
             raise LivelockError(f"{self.name}: woken at {self.now}, wants to be woken at {machine.deadline}")
 
     def deliver(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """A message arrives."""
-        assert source != self.name, f"{self.name} would hear itself"
+        """Deliver a message from `source`, sent to `to`, at `now` seconds."""
+        assert source != self.name, f"{self.name} would receive its own message"
         machine = self._running()
         self._advance(now)
         self._input(lambda: machine.receive(message, source, to, now))
 
     def resume(self, now: float, room: float = inf) -> None:
-        """The network takes packets again, `room` of them."""
+        """Resume the machine; the network takes `room` more packets."""
         machine = self._running()
         self._advance(now)
         self.room = room
@@ -160,7 +160,7 @@ class FakeHost(Recorder):
         return result
 
     def _settle(self) -> None:
-        """Check that no alarm was forgotten; then the application hears, before the machine's next input."""
+        """Check that the deadline is not later than an alarm allows, then pass all events to the application."""
         if self.machine is not None:
             deadline = self.machine.deadline
             assert deadline >= self._known, f"{self.name} forgot an alarm: deadline {deadline}, announced {self._known}"
@@ -169,9 +169,9 @@ class FakeHost(Recorder):
             return
         self._draining = True
         try:
-            while self._heard < len(self.events):
-                event = self.events[self._heard]
-                self._heard += 1
+            while self._delivered < len(self.events):
+                event = self.events[self._delivered]
+                self._delivered += 1
                 self.transcript.append((self.now, repr(event)))
                 self._on_event(event)
         finally:

@@ -1,4 +1,4 @@
-"""What a scripted link drops: predicates over one crossing."""
+"""Loss patterns of a scripted link: predicates that select the messages to drop."""
 
 from collections.abc import Callable, Container
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ __all__ = ["Crossing", "Drop", "any_of", "everything_to", "nothing", "numbered",
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """One message on its way from one host to one other."""
+    """One message on its way from one host to one other host, at `now` seconds."""
 
     source: str
     receiver: str
     message: Message
     number: int
-    """1 for the first message of this kind from `source` to `receiver`, and so on."""
+    """Number of this message among those of its kind from `source` to `receiver`, from 1."""
     now: float
 
 
@@ -26,12 +26,12 @@ Drop: TypeAlias = Callable[[Crossing], bool]
 
 
 def nothing(crossing: Crossing) -> bool:
-    """A perfect link."""
+    """Drop no message."""
     return False
 
 
 def numbered(kind: str, numbers: Container[int], receiver: str | None = None) -> Drop:
-    """Drop the messages of `kind` with these numbers, for one receiver or (None) for each."""
+    """Return a pattern that drops the messages of `kind` with these numbers, on the way to one receiver or (None) to each."""
 
     def drop(crossing: Crossing) -> bool:
         return crossing.message.kind == kind and crossing.number in numbers and receiver in (None, crossing.receiver)
@@ -40,12 +40,12 @@ def numbered(kind: str, numbers: Container[int], receiver: str | None = None) ->
 
 
 def everything_to(receiver: str, since: float = 0.0) -> Drop:
-    """From `since` on nothing reaches `receiver`."""
+    """Return a pattern that drops every message to `receiver` from `since` seconds on."""
     return lambda crossing: crossing.receiver == receiver and crossing.now >= since
 
 
 def randomly(p: float, seed: int = 1) -> Drop:
-    """Each message of any kind is lost on its own with probability `p`; the same for the same seed."""
+    """Return a pattern that drops each message independently with probability `p`; the seed determines which."""
 
     def drop(crossing: Crossing) -> bool:
         key = key_of(seed, crossing.source, crossing.receiver, crossing.message.kind)
@@ -55,5 +55,5 @@ def randomly(p: float, seed: int = 1) -> Drop:
 
 
 def any_of(*drops: Drop) -> Drop:
-    """Lost when any of these loses it."""
+    """Return a pattern that drops a message when any of `drops` does."""
     return lambda crossing: any(drop(crossing) for drop in drops)

@@ -1,10 +1,10 @@
-"""Ports that write down what a machine says: the smallest place to test a machine in."""
+"""Ports that record every output of a machine, for tests of one machine without a host."""
 
 from collections import Counter
 from collections.abc import Callable
 from math import inf
 
-from experiments.contract.content import MemorySink
+from experiments.contract.content import CheckedSink
 from protocols.events import Event
 from protocols.machine import Group, Offer, Packet, Sink
 from protocols.rng import Rng, key_of
@@ -13,9 +13,9 @@ __all__ = ["Recorder"]
 
 
 class Recorder:
-    """Every port appends to a list; offers are accepted into memory unless `accepting` says otherwise.
+    """Record each call of a port in a list. Objects are accepted into memory unless `accepting` is replaced.
 
-    Feed the machine by hand (`machine.receive(message, source, to, now)`) and look at the lists.
+    A test calls the inputs of its machine itself (`machine.receive(message, source, to, now)`) and compares the lists.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -29,33 +29,33 @@ class Recorder:
         self.sinks: dict[tuple[int, int], Sink] = {}
         """The accepted sinks by (sender, object id)."""
         self.room = inf
-        """Packets the network takes before `send` answers "full"."""
-        self.accepting: Callable[[Offer], Sink | None] = lambda offer: MemorySink(offer.size)
+        """Packets the network takes before `send` returns "full"."""
+        self.accepting: Callable[[Offer], Sink | None] = lambda offer: CheckedSink(offer.size)
 
     def send(self, packet: Packet) -> bool:
-        """Keep the packet; True when the network is full now."""
+        """Record the packet; return True when the network is full now."""
         self.packets.append(packet)
         self.room -= 1
         return self.room <= 0
 
     def notify(self, event: Event) -> None:
-        """Keep the event."""
+        """Record the event."""
         self.events.append(event)
 
     def alarm(self, when: float) -> None:
-        """Keep the time."""
+        """Record the time of the alarm, in seconds."""
         self.alarms.append(when)
 
     def join(self, group: Group) -> None:
-        """Keep the group."""
+        """Add the group to `groups`."""
         self.groups.append(group)
 
     def leave(self, group: Group) -> None:
-        """Forget the group."""
+        """Remove the group from `groups`."""
         self.groups.remove(group)
 
     def accept(self, offer: Offer) -> Sink | None:
-        """Keep the offer and answer as `accepting` does."""
+        """Record the offer and return the sink that `accepting` gives for it."""
         self.offers.append(offer)
         sink = self.accepting(offer)
         if sink is not None:
@@ -63,5 +63,5 @@ class Recorder:
         return sink
 
     def kinds(self) -> Counter[str]:
-        """How many packets of each kind were sent."""
+        """Return the number of packets sent, by kind of message."""
         return Counter(packet.message.kind for packet in self.packets)

@@ -1,4 +1,4 @@
-"""Runs every rule of the contract on one protocol."""
+"""Check every rule of the contract on one protocol."""
 
 import traceback
 from collections.abc import Callable, Iterator
@@ -16,24 +16,26 @@ from protocols.spec import ProtocolSpec
 __all__ = ["Finding", "case_of", "examine"]
 
 SHORT = {"segment": 500, "rate": 1e6}
-"""Values of the suite for settings that every protocol has."""
+"""Config values (bytes, bytes per second) for settings that every protocol has."""
 LOSSES = (0.0, 0.05, 0.2, 0.4, 0.6)
+"""Loss probabilities of the rule on the end of a session."""
 FAILING = (("write", 0), ("write", 5), ("read", 0), ("commit", 0))
+"""Sink methods that fail, and the number of calls that succeed before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One rule and what came of it: "ok", "broken" with `reason`, or "skipped" where this machine can't check it."""
+    """The outcome of one rule: "ok", "broken" with `reason`, or "skipped" where this machine can't check it."""
 
     rule: str
     about: str
-    """Where it was checked, or under which loss; empty where there is one way only."""
+    """The world, loss or failure it was checked under; empty for a rule without parameters."""
     status: Literal["ok", "broken", "skipped"]
     reason: str = ""
 
 
 def case_of(spec: ProtocolSpec, settings: dict[str, Any]) -> Case:
-    """The protocol with short segments and `settings`. ConfigError when its config doesn't take them."""
+    """Make the case of a protocol with short segments and `settings`. ConfigError when its config refuses them."""
     names = {item.name for item in fields(spec.config)}
     chosen = {key: value for key, value in SHORT.items() if key in names} | settings
     try:
@@ -44,7 +46,7 @@ def case_of(spec: ProtocolSpec, settings: dict[str, Any]) -> Case:
 
 
 def examine(case: Case) -> Iterator[Finding]:
-    """Check every rule, one after the other. UnsupportedError where Python runs without assertions (-O)."""
+    """Check each rule and yield its finding. UnsupportedError where Python runs without assertions (-O)."""
     if not __debug__:
         raise UnsupportedError("contract: its rules are assertions; run Python without -O and PYTHONOPTIMIZE")
     for check, about in _rules(case):
@@ -52,7 +54,7 @@ def examine(case: Case) -> Iterator[Finding]:
 
 
 def _rules(case: Case) -> Iterator[tuple[Callable[[], None], str]]:
-    """Every rule with its parameters, and what tells it from the same rule with others."""
+    """Yield every rule with its parameters, and a text that names the parameters."""
     for plain in (checks.config_is_checked, checks.codec_keeps_messages_and_refuses_noise, checks.counters_are_numbers):
         yield partial(plain, case), ""
     for name, world in WORLDS.items():
@@ -95,7 +97,7 @@ def _first_line(check: Any) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """The message of a broken rule; of any other error also where it was raised."""
+    """Return the message of a failed assertion; for other errors also the type and the line that raised it."""
     if isinstance(error, AssertionError):
         return " ".join(str(error).split()) or "an assertion without a message"
     last = traceback.extract_tb(error.__traceback__)[-1]

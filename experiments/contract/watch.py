@@ -1,4 +1,4 @@
-"""A machine around a machine that checks what passes between it and its host, in whatever world it runs."""
+"""A machine that surrounds another and checks the calls between it and its host, in any world."""
 
 from collections.abc import Callable
 from math import inf
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class _WatchedPorts:
-    """The host's ports, with a note of everything that passes."""
+    """The host's ports; each call is checked and recorded by the watch."""
 
     def __init__(self, ports: Ports, watch: "Watch") -> None:
         self.rng: Rng = ports.rng
@@ -47,10 +47,11 @@ class _WatchedPorts:
 
 
 class Watch(Sender):
-    """Asserts, for the host: inputs one at a time, time never back, events in order and before the next input.
+    """Assert that host and machine keep the contract.
 
-    And for the machine: no alarm forgotten, a deadline in the future after each wake-up. Pass `heard` (or something that
-    calls it first) to the host as `on_event`.
+    The host makes one input at a time, at times that never decrease, and passes all events in order to the application before
+    the next input. The machine's deadline is never later than an alarm allows, and in the future after each wake-up. The
+    function given to the host as `on_event` calls `heard` first.
     """
 
     __slots__ = ("_heard", "_hearing", "_known", "_latest", "inner", "inputs", "inside", "notified", "sent")
@@ -66,45 +67,45 @@ class Watch(Sender):
         self.deadline = self.inner.deadline
 
     def start(self, now: float) -> None:
-        """Watched."""
+        """Start the inner machine."""
         self._input(self.inner.start, now)
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """Watched."""
+        """Pass a message to the inner machine."""
         self._input(lambda now: self.inner.receive(message, source, to, now), now)
 
     def wake(self, now: float) -> None:
-        """Watched."""
+        """Wake the inner machine and check that its deadline is in the future."""
         self._input(self.inner.wake, now)
         assert self.inner.deadline > now, f"woken at {now}, wants to be woken at {self.inner.deadline}"
 
     def resume(self, now: float) -> None:
-        """Watched."""
+        """Resume the inner machine."""
         self._input(self.inner.resume, now)
 
     def submit(self, content: Content, now: float) -> int:
-        """Watched; for a `Watch` around a sender."""
+        """Submit content to the inner machine, a sender."""
         inner = self.inner
         assert isinstance(inner, Sender)
         return self._input(lambda now: inner.submit(content, now), now)
 
     def counts(self) -> dict[str, int]:
-        """Those of the machine inside."""
+        """Return the counters of the inner machine."""
         return self.inner.counts()
 
     def heard(self, event: Event, react: Callable[[Event], None] = lambda event: None) -> None:
-        """The application hears an event and may `react` to it by `Host.call`."""
+        """Check that `event` is the next in order and pass it to `react`, which may use `Host.call`."""
         assert not self.inside, "an event reached the application inside an input"
-        assert self._heard < len(self.notified), f"{event} was never said"
+        assert self._heard < len(self.notified), f"the machine never notified {event}"
         expected = self.notified[self._heard]
-        assert event is expected, f"heard {event}, and {expected} was said before it"
+        assert event is expected, f"the application got {event} before {expected}, which was notified first"
         self._heard += 1
         self._hearing = True
         react(event)
         self._hearing = False
 
     def announced(self, when: float) -> None:
-        """The machine raised an alarm."""
+        """Record that the machine set an alarm for `when` seconds."""
         self._known = min(self._known, when)
         self.deadline = min(self.deadline, when)
 
@@ -112,7 +113,7 @@ class Watch(Sender):
         assert not self.inside, "an input inside an input"
         assert now >= self._latest, f"time runs back from {self._latest} to {now}"
         unheard = self.notified[self._heard :]
-        assert self._hearing or not unheard, f"the next input came before the application heard {unheard}"
+        assert self._hearing or not unheard, f"the next input came before the application got {unheard}"
         self._latest, self.inside = now, True
         self.inputs += 1
         try:

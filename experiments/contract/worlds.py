@@ -1,4 +1,4 @@
-"""The three places a protocol runs in, behind one small face: a fake host, SimPy, real UDP on the loopback device."""
+"""The worlds the contract suite runs a protocol in, with one interface: fake hosts, the simulator, UDP on loopback."""
 
 import socket
 from collections.abc import Callable, Sequence
@@ -23,26 +23,26 @@ __all__ = [
     "UdpWorld",
     "WireBenchWorld",
     "WireSimWorld",
-    "World",
+    "ContractWorld",
     "free_port",
 ]
 
 
-class World(Protocol):
-    """Some hosts that hear each other; host 0 is for the sender."""
+class ContractWorld(Protocol):
+    """Hosts on one network; host 0 runs the sender."""
 
     hosts: Sequence[PortsHost]
     group: Group
 
     def run(self, until: float, over: Callable[[], bool]) -> None:
-        """Until `over()`, or `until` seconds."""
+        """Run until `over()` is true or the clock reaches `until` seconds."""
 
     def close(self) -> None:
-        """Give back what the world holds."""
+        """Release sockets and event loop, if there are any."""
 
 
 class BenchWorld:
-    """Fake hosts."""
+    """Fake hosts on a `Bench`; each packet is lost with probability `loss` at each receiver."""
 
     group = Group("239.1.1.1:5001")
 
@@ -52,22 +52,22 @@ class BenchWorld:
         self.hosts: Sequence[PortsHost] = list(self.bench.hosts.values())
 
     def run(self, until: float, over: Callable[[], bool]) -> None:
-        """Until `over()`, or `until` seconds."""
+        """Run until `over()` is true or the clock reaches `until` seconds."""
         self.bench.run(until, over)
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: this world holds no resources."""
 
 
 class WireBenchWorld(BenchWorld):
-    """Fake hosts that see only what went through the codec."""
+    """Fake hosts whose link encodes and decodes every message."""
 
     def __init__(self, case: Case, count: int, loss: float) -> None:
         super().__init__(case, count, loss, wire=True)
 
 
 class SimWorld:
-    """The simulator: a star."""
+    """The simulator with a star topology; each receiver's link loses a packet with probability `loss`."""
 
     group = Group("239.1.1.1:5001")
 
@@ -79,36 +79,39 @@ class SimWorld:
         self.hosts: Sequence[PortsHost] = [self.network.host(name) for name in names]
 
     def run(self, until: float, over: Callable[[], bool]) -> None:
-        """Until `over()`, or `until` seconds."""
+        """Run until `over()` is true or the clock reaches `until` seconds."""
         self.network.run(until, over)
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: this world holds no resources."""
 
 
 class WireSimWorld(SimWorld):
-    """The simulator in its mode `wire: bytes`."""
+    """The simulator with `wire: bytes`: links encode and decode every message."""
 
     def __init__(self, case: Case, count: int, loss: float) -> None:
         super().__init__(case, count, loss, wire=True)
 
 
 class LossyCodec:
-    """A codec whose `decode` refuses some messages, which is how a host loses them: one for each host."""
+    """A codec whose `decode` raises WireError with probability `loss`, so that its host loses the message.
+
+    Each host has one, with its own `key` of the random stream.
+    """
 
     def __init__(self, codec: Codec, loss: float, key: int) -> None:
         self._codec, self._loss, self._rng = codec, loss, Rng(key)
         self.encode = codec.encode
 
     def decode(self, data: bytes) -> Message:
-        """WireError for what is lost."""
+        """Decode a message. WireError for one that is lost."""
         if self._rng.uniform() < self._loss:
             raise WireError("lost on purpose")
         return self._codec.decode(data)
 
 
 class UdpWorld:
-    """Real sockets on 127.0.0.1, all in one event loop; every host has a port of its own."""
+    """UDP sockets on 127.0.0.1 in one event loop; every host has its own port."""
 
     def __init__(self, case: Case, count: int, loss: float) -> None:
         self.loop: Loop = new_loop()
@@ -122,7 +125,7 @@ class UdpWorld:
         return UdpHost(self.loop, codec, interface="127.0.0.1", port=free_port(), ttl=0, rng=rng)
 
     def run(self, until: float, over: Callable[[], bool]) -> None:
-        """Looks every few milliseconds whether it is `over()`."""
+        """Run until `over()` is true, which is checked every 5 ms, or for `until` seconds."""
 
         def look() -> None:
             if over():
@@ -141,13 +144,13 @@ class UdpWorld:
 
 
 def free_port() -> int:
-    """A UDP port of 127.0.0.1 that nobody uses."""
+    """Return an unused UDP port of 127.0.0.1."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
-WORLDS: dict[str, Callable[[Case, int, float], World]] = {
+WORLDS: dict[str, Callable[[Case, int, float], ContractWorld]] = {
     "fake": BenchWorld,
     "fake-bytes": WireBenchWorld,
     "simpy": SimWorld,

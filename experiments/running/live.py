@@ -1,4 +1,4 @@
-"""One program on a real network interface: `mcastlab send` and `mcastlab recv`."""
+"""Run one program on a network interface, for `mcastlab send` and `mcastlab recv`."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -19,22 +19,21 @@ __all__ = ["FINISHED", "Ending", "Live", "Player", "live"]
 
 FINISHED = "finished"
 """Word of an ending that the program itself decided."""
-BROADCAST = 0xFFFFFFFF
 
 
 class Player(Protocol):
-    """What `Live.play` needs of a program."""
+    """The methods of a program that `Live.play` calls."""
 
     def start(self, host: PortsHost) -> None:
-        """Make the machine on the host and begin."""
+        """Make the machine and run it on the host."""
 
     def finished(self) -> bool:
-        """Whether everything is done."""
+        """Whether the program has finished."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """Why playing ended, and after how many seconds."""
+    """Why `play` ended ("finished", "interrupted" or "timeout"), and after how many seconds."""
 
     word: str
     seconds: float
@@ -46,7 +45,7 @@ class Ending:
 
 
 class Live:
-    """A loop and a host on an interface. Made by `live`, which also ends it."""
+    """An event loop and a UDP host on an interface; `live` makes and closes both."""
 
     def __init__(self, loop: Loop, host: UdpHost) -> None:
         self.loop = loop
@@ -55,11 +54,11 @@ class Live:
 
     @property
     def address_number(self) -> int:
-        """The interface's IPv4 address as a number: where node ids come from."""
+        """The interface's IPv4 address as a 32-bit number, from which node ids are derived."""
         return int(IPv4Address(self.host.address))
 
     def stop(self, word: str = FINISHED) -> None:
-        """End `play`; the first word counts."""
+        """End `play` with the reason `word`; the first call decides."""
         self._word = self._word or word
         self.loop.stop()
 
@@ -73,7 +72,7 @@ class Live:
         again()
 
     def play(self, program: Player, timeout: float = inf) -> Ending:
-        """Run the program until `stop`, a signal or `timeout` seconds."""
+        """Run the program until `stop`, SIGINT, SIGTERM, or `timeout` seconds have passed."""
         for number in (signal.SIGINT, signal.SIGTERM):
             self.loop.add_signal_handler(number, self.stop, "interrupted")
         self.loop.call_soon(program.start, self.host)
@@ -83,7 +82,11 @@ class Live:
 
 @contextmanager
 def live(codec: Codec, group: str, interface: str | None, ttl: int, key: int) -> Iterator[Live]:
-    """A host in the session `group` ("ADDR:PORT") on a device or address (None: where the system routes multicast)."""
+    """Open a UDP host for the multicast group `group` ("ADDR:PORT").
+
+    `interface` is a device or an IPv4 address (None: the system's multicast route), `key` that of the random stream. UsageError
+    for an address that is not multicast.
+    """
     address, port = socket_address_of(group)
     if not IPv4Address(address).is_multicast:
         raise UsageError(

@@ -1,14 +1,14 @@
-"""What accompanies every simulated run: scheduled faults, the check of invariants, the counters of storms."""
+"""Schedule the faults of a simulated run, check its invariants and count storms."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from experiments.running.invariants import Invariants
 from experiments.running.program import ReceiverProgram, SenderProgram
-from experiments.running.quiescence import listen
+from experiments.running.quiescence import run_to_rest
 from experiments.running.result import Result
 from experiments.running.storms import StormCounters
-from experiments.scenario.fault_schedule import Mortal, plan
+from experiments.scenario.fault_schedule import CrashableProgram, plan
 from experiments.scenario.scenario import Scenario
 from sim.network import Network
 
@@ -25,7 +25,7 @@ class RunMonitor:
         self,
         scenario: Scenario,
         network: Network,
-        programs: Mapping[str, Mortal],
+        programs: Mapping[str, CrashableProgram],
         programs_by_row: Mapping[str, SenderProgram | ReceiverProgram],
     ) -> None:
         self._programs = programs_by_row
@@ -39,7 +39,7 @@ class RunMonitor:
         self._faults = plan(scenario.faults, network, programs) if scenario.faults else None
 
     def metrics(self, results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        """At the end of the run, from what the programs results: the faults that happened, and the counters of storms."""
+        """Return the metrics of faults and storms at the end of the run; `results` are those of the programs, by row."""
         faults = self._faults
         dropped = faults.dropped if faults is not None else 0
         lost = sum(link.lost + link.dropped + link.corrupt for link in self._network.links())
@@ -50,12 +50,12 @@ class RunMonitor:
         }
 
     def conclude(self, result: Result, results: Mapping[str, Mapping[str, Any]], finished: bool) -> Result:
-        """Add the violations to the result.
+        """Check the invariants at the end of the run and add the violations to the result.
 
-        `finished`: whether the senders finished before the time limit. Then the network runs on to check for quiescence.
+        `finished`: whether the senders finished before the time limit; if so, the network runs on to check quiescence.
         """
         for name, program in self._programs.items():
             self._invariants.inspect(name, program.machine, results[name], self._network.env.now)
-        listened = result.completed and finished and self._quiet and listen(self._network, self._faults, self._invariants)
-        result.metrics["invariants"] = self._invariants.plain(listened)
+        observed = result.completed and finished and self._quiet and run_to_rest(self._network, self._faults, self._invariants)
+        result.metrics["invariants"] = self._invariants.plain(observed)
         return result

@@ -1,4 +1,4 @@
-"""Files recorded during a run: captures, and in the simulator trace and time series."""
+"""Record files during a run: captures, and in the simulator also a trace and time series."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -20,11 +20,15 @@ from topologies.spec import Topology
 __all__ = ["Recording"]
 
 MOST_INTERVALS = 1_000_000
+"""Intervals of a time series in a run, at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Which files a run writes: a pcapng per capture point into `captures`, a trace, a Parquet file of `interval` seconds."""
+    """The files a run writes: a pcapng for each capture point in the folder `captures`, a trace, and a Parquet time series.
+
+    `interval` is that of the time series, in seconds.
+    """
 
     points: tuple[str, ...] = ()
     captures: Path | None = None
@@ -36,7 +40,7 @@ class Recording:
 
     @staticmethod
     def of(scenario: Scenario, folder: Path | None, trace: Path | None = None) -> "Recording | None":
-        """The files that a scenario requests, in `folder`, and a trace in a file of its own; None without any.
+        """Return the recording that a scenario requests in `folder`, its trace in the file `trace` if given; None for no files.
 
         UsageError for capture points and hosts that don't exist, UnsupportedError without pyarrow for time series.
         """
@@ -72,7 +76,7 @@ class Recording:
 
     @contextmanager
     def watchers(self, scenario: Scenario, topology: Topology) -> Iterator[Sequence[Watcher]]:
-        """Watchers with open files, which are closed, and the series written, at the end."""
+        """Open the watchers of a simulated run; at the end, close their files and write the time series."""
         with ExitStack() as stack:
             found: list[Watcher] = []
             encoder = Encoder(topology, scenario.protocol.spec.codec())
@@ -90,7 +94,7 @@ class Recording:
 
     @contextmanager
     def capture_points(self, topology: Topology) -> Iterator[list[CapturePoint]]:
-        """Capture points of an emulation with open files. UnsupportedError for what only the simulator writes."""
+        """Open the capture points of an emulation. UnsupportedError for trace and series, which Mininet has not."""
         if self.trace is not None or self.series is not None:
             key = "trace" if self.trace is not None else "series"
             raise UnsupportedError(f"{key}: only the simulator writes it; leave it out, or use --on sim")
@@ -102,7 +106,7 @@ class Recording:
             yield found
 
     def _files(self) -> Iterator[tuple[str, Path]]:
-        """Each capture point with its file."""
+        """Yield each capture point with the path of its file."""
         for point in self.points:
             assert self.captures is not None
             yield point, self.captures / f"{point.replace('/', '_')}.pcapng"

@@ -1,4 +1,4 @@
-"""Runs a scenario in a world: the simulator or Mininet."""
+"""Run a scenario in the simulator or in Mininet."""
 
 from collections.abc import Callable, Iterable
 
@@ -16,7 +16,7 @@ BACKENDS: dict[str, Callable[[Scenario, Recording | None], Result]] = {"sim": si
 
 
 def home_of(scenarios: Iterable[Scenario]) -> str:
-    """The default world of scenarios: the simulator, or Mininet if a scenario has foreign programs."""
+    """Return the default backend: "sim", or "emu" if a scenario has foreign programs."""
     return "emu" if any(scenario.foreign for scenario in scenarios) else "sim"
 
 
@@ -26,7 +26,7 @@ def run(
     """Run a scenario until every sender is finished, at most for its `duration`; returns its result.
 
     `recording` names the files to write; `watch` is called every second of an emulation with the counters of its hosts.
-    UsageError for an unknown backend, UnsupportedError when the world or this machine can't do what the scenario asks.
+    UsageError for an unknown backend, UnsupportedError for a scenario that the backend or this machine can't run.
     """
     if backend not in BACKENDS:
         raise UsageError(f"backend: {backend!r} is not allowed; one of {', '.join(BACKENDS)}")

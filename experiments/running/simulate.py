@@ -1,4 +1,4 @@
-"""Runs a scenario in the simulator."""
+"""Run a scenario in the simulator."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from experiments.running.monitor import RunMonitor
-from experiments.running.participants import Participants, World
+from experiments.running.participants import Participants, WorldCounters
 from experiments.running.program import accounted, in_memory
 from experiments.running.recording import Recording
 from experiments.running.result import Result
@@ -31,11 +31,11 @@ def simulate_recorded(scenario: Scenario, recording: Recording | None = None) ->
 
 
 def simulate(scenario: Scenario, watchers: Sequence[Watcher] = ()) -> Result:
-    """Run a scenario in the simulator; `watchers` are called for what happens at links and hosts."""
-    for name in scenario.foreign:
-        raise UnsupportedError(
-            f"nodes.{name}.run: the simulator runs mcastlab's own programs only; leave it out, or use --on emu"
-        )
+    """Run a scenario in the simulator; `watchers` are called at events of links and hosts.
+
+    UnsupportedError for foreign programs.
+    """
+    _check_programs(scenario)
     topology = scenario.build_topology()
     real = scenario.wire == "bytes"
     participants = Participants(
@@ -53,7 +53,7 @@ def simulate(scenario: Scenario, watchers: Sequence[Watcher] = ()) -> Result:
     try:
         network.run(until=scenario.duration, over=participants.over)
     finally:
-        # What led to a failure is worth recording, too.
+        # After an error, the records up to it are completed as well.
         if isinstance(network, WatchedNetwork):
             network.end()
     results = {name: program.result() for name, program in participants.programs()}
@@ -62,7 +62,7 @@ def simulate(scenario: Scenario, watchers: Sequence[Watcher] = ()) -> Result:
     result = participants.result(
         "sim",
         results,
-        World(
+        WorldCounters(
             network.fingerprint(),
             dict(network.traffic.packets),
             dict(network.traffic.octets),
@@ -72,8 +72,15 @@ def simulate(scenario: Scenario, watchers: Sequence[Watcher] = ()) -> Result:
     return monitor.conclude(result, parts, finished=participants.over())
 
 
+def _check_programs(scenario: Scenario) -> None:
+    for name in scenario.foreign:
+        raise UnsupportedError(
+            f"nodes.{name}.run: the simulator runs mcastlab's own programs only; leave it out, or use --on emu"
+        )
+
+
 def _measured(network: Network, cpu: float) -> dict[str, Any]:
-    """Metrics of the network, by the names the emulation uses; `cpu` is the CPU time of the run in seconds."""
+    """Return the metrics of the network, by the names the emulation uses; `cpu` is the CPU time of the run in seconds."""
     return {
         "duration": network.env.now,
         "events": network.events,
@@ -90,13 +97,13 @@ _RARE = ("corrupt", "marked", "duplicated")
 
 
 def codec_of(scenario: Scenario) -> Callable[[], Codec]:
-    """The codec of the protocol, and of cross traffic where there is some."""
+    """Return a function that makes the codec of the protocol, and of cross traffic if the scenario has any."""
     codec = scenario.protocol.spec.codec
     return (lambda: Mixed(codec())) if scenario.traffic else codec
 
 
 def _simulated(network: Network) -> list[dict[str, Any]]:
-    """A row for each link with an impairment: its parameters and counters, by the keys of the emulator's report."""
+    """Return parameters and counters of each impaired link, by the keys of the emulation's report."""
     rows = []
     for counts in network.links():
         link = network.topology.link(counts.near, counts.far)

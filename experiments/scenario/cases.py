@@ -1,4 +1,4 @@
-"""The cases of a scenario: the same file several times, each time with something else in it."""
+"""Read the cases of a scenario file: variants of the scenario with some values replaced."""
 
 from collections.abc import Iterable
 from copy import deepcopy
@@ -14,9 +14,9 @@ __all__ = ["load_cases"]
 
 
 def load_cases(path: Path | str, sets: Iterable[str] = (), seed: int | None = None) -> dict[str, Scenario]:
-    """The scenarios of a file by the names in its `compare`; one, without a name, when there are none.
+    """Return the cases of a scenario file by their names in `compare`; one, named "", if it lists none.
 
-    Every case is checked before the first one runs.
+    All cases are validated. ConfigError names the case and the key that is wrong.
     """
     data = read(path, sets, seed)
     whole = parse(data, str(path))
@@ -35,7 +35,7 @@ def _case(data: dict[str, Any], name: str, path: Path | str) -> Scenario:
 
 
 def _merge(into: dict[str, Any], changes: dict[str, Any]) -> None:
-    """Replace values; of a mapping only what is given."""
+    """Replace values in place; mappings are merged key by key."""
     for key, value in changes.items():
         if isinstance(value, dict) and isinstance(into.get(key), dict):
             _merge(into[key], value)

@@ -24,7 +24,10 @@ EXAMPLES = {"rate": "like 10Mbit", "seconds": "like 50ms", "bytes": "like 1400 o
 
 @dataclass(frozen=True, slots=True)
 class ProtocolChoice:
-    """A protocol by its name and its frozen config; `module` is the file or dotted name of one from outside, else empty."""
+    """A protocol by its name, and its frozen config.
+
+    `module` is the file or dotted name of an external protocol, empty for others.
+    """
 
     name: str
     config: Any
@@ -36,17 +39,17 @@ class ProtocolChoice:
 
     @property
     def spec(self) -> ProtocolSpec:
-        """What hosts need to run the protocol."""
+        """The `ProtocolSpec` of the protocol."""
         return self.found.spec
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the source of a protocol from outside; empty for mcastlab's own."""
+        """SHA-256 of the source of an external protocol; empty for mcastlab's own."""
         return self.found.digest
 
     @classmethod
     def parse(cls, value: object) -> "ProtocolChoice":
-        """From what a user wrote: `{name: norm, rate: 20Mbit, ...}` or `{module: mine.py, ...}`.
+        """Read the value that a user wrote: `{name: norm, rate: 20Mbit, ...}` or `{module: mine.py, ...}`.
 
         ConfigError names key, value and what is allowed.
         """
@@ -77,7 +80,7 @@ class ProtocolChoice:
 
     @classmethod
     def of(cls, name: str, given: dict[str, object], module: str = "") -> "ProtocolChoice":
-        """From a name (and a module) and parameters as a user writes them. ConfigError as from `parse`."""
+        """Make the choice from a name, parameters as a user writes them, and a module. ConfigError as from `parse`."""
         kind = find_protocol(name, module).spec.config
         known = {item.name: setting_of(item) for item in fields(kind)}
         for key, item in given.items():
@@ -90,12 +93,12 @@ class ProtocolChoice:
         except ConfigError as error:
             key, _, why = str(error).partition(": ")
             if key in given:
-                # The user's own words, not the number they were read as.
+                # Show the value as the user wrote it, not as a number.
                 why = f"{given[key]!r} is not allowed; {why.partition(' is not allowed; ')[2]}"
             raise ConfigError(f"protocol.{key}: value {why}") from error
 
     def plain(self) -> dict[str, object]:
-        """Name, module and every parameter, in seconds, bytes and bytes per second."""
+        """Return name, module and all parameters, in seconds, bytes and bytes per second."""
         module = {"module": self.module} if self.module else {}
         return {"name": self.name, **module, **asdict(self.config)}
 
@@ -113,9 +116,12 @@ class ProtocolChoice:
 _MODULE_SCHEMA = {
     "type": "object",
     "title": "module",
-    "description": "a protocol of your own; further keys are the settings of its config",
+    "description": "an external protocol; further keys are the settings of its config",
     "properties": {
-        "module": {"type": "string", "description": "file.py (relative to the scenario) or importable module with a PROTOCOL"},
+        "module": {
+            "type": "string",
+            "description": "file.py (relative to the folder of the scenario) or importable module that defines PROTOCOL",
+        },
         "name": {"type": "string"},
     },
     "required": ["module"],
@@ -153,7 +159,7 @@ def _property(known: Setting, default: Any) -> dict[str, Any]:
         return {**described, "enum": list(known.choices)}
     number: dict[str, Any] = {"type": "integer" if known.unit in ("count", "bytes") else "number"}
     if known.unit != "rate":
-        # A bare number is bits per second as a user writes a rate, but bytes per second in the limits of the config.
+        # The limits of the config are in bytes per second, and a number written by a user is in bits per second.
         number |= {"minimum": known.low} if known.low > -inf else {}
         number |= {"maximum": known.high} if known.high < inf else {}
     if known.unit in EXAMPLES:

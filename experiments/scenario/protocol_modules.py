@@ -1,4 +1,4 @@
-"""Protocols that come from outside: a Python file, an importable module, or an installed package's entry point."""
+"""Find external protocols: in a Python file, an importable module, or an entry point of an installed package."""
 
 import sys
 from collections.abc import Mapping
@@ -20,11 +20,11 @@ from topologies.input_file import read_bytes
 __all__ = ["GROUP", "ProtocolModule", "find_protocol", "protocol_names", "provide", "resolve", "resolve_in", "source_of"]
 
 GROUP = "mcastlab.protocols"
-"""Entry points of this group name a `ProtocolSpec`, or a module whose `PROTOCOL` is one."""
+"""Group of the entry points that name a `ProtocolSpec`, or a module whose `PROTOCOL` is one."""
 
 
 _provided: dict[str, bytes] = {}
-"""Source of files by their absolute path, from a process that could read them (`provide`)."""
+"""Source of files by absolute path, sent by a process that could read them (`provide`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class ProtocolModule:
 
 
 def resolve(reference: str, *folders: Path) -> str:
-    """The absolute path of a file, looked for in these folders and then in the working directory; a dotted name as it is."""
+    """Return the absolute path of a file found in `folders` or the working directory; return a dotted name unchanged."""
     if not reference.endswith(".py"):
         return reference
     for folder in (*folders, Path()):
@@ -50,27 +50,27 @@ def resolve(reference: str, *folders: Path) -> str:
 
 
 def resolve_in(data: dict[str, Any], *folders: Path) -> None:
-    """Replace `protocol.module` in the plain values of a scenario by an absolute path."""
+    """Replace `protocol.module` in the plain values of a scenario by its absolute path, in place."""
     chosen = data.get("protocol")
     if isinstance(chosen, dict) and isinstance(chosen.get("module"), str):
         chosen["module"] = resolve(chosen["module"], *folders)
 
 
 def source_of(reference: str) -> bytes | None:
-    """The source of a Python file, for `provide` in another process; None for a dotted name."""
+    """Return the source of a Python file, for `provide` in another process; None for a dotted name."""
     return _read(reference) if reference.endswith(".py") else None
 
 
 def provide(sources: Mapping[str, bytes]) -> None:
-    """Use these sources for the files of these absolute paths, whether or not they can be read here."""
+    """Set the sources of files by absolute path; they are used instead of the files, which may not exist here."""
     _provided.update(sources)
 
 
 def find_protocol(name: str, module: str = "") -> ProtocolModule:
-    """The protocol of a module, or without one that of this name: mcastlab's own, or an installed package's.
+    """Return the protocol of a module, or without a module that of this name: mcastlab's own, or an installed package's.
 
-    `module` is a Python file or a dotted name. A file is imported again when its content has changed. ConfigError when there is
-    none, when it can't be imported, or when it has no `PROTOCOL`.
+    `module` is a Python file or a dotted name. A file is imported again when its content has changed. ConfigError for a module
+    that does not exist, can't be imported, or has no `PROTOCOL`.
     """
     if not module:
         outside = name not in registry.names() and name in _entry_points()
@@ -82,7 +82,7 @@ def find_protocol(name: str, module: str = "") -> ProtocolModule:
 
 
 def protocol_names() -> list[str]:
-    """Names that a scenario may use without a module, sorted."""
+    """Return the names of all protocols that need no module, sorted."""
     return sorted({*registry.names(), *_entry_points()})
 
 
@@ -99,7 +99,7 @@ def _read(reference: str) -> bytes:
 def _load_file(path: Path, source: bytes, digest: str) -> ProtocolModule:
     module = ModuleType(f"mcastlab_protocol_{digest[:16]}")
     module.__file__ = str(path)
-    # Dataclasses with slots look for their module there.
+    # Dataclasses with slots look up their module in sys.modules.
     sys.modules[module.__name__] = module
     try:
         exec(compile(source, str(path), "exec"), module.__dict__)
@@ -122,7 +122,7 @@ def _load_dotted(name: str) -> ProtocolModule:
 
 
 def _digest_of(module: ModuleType) -> str:
-    """SHA-256 over the source of a module, or over all Python files of a package."""
+    """Return the SHA-256 of the source of a module, or of all Python files of a package."""
     file = Path(module.__file__ or "")
     paths = sorted(file.parent.rglob("*.py")) if file.name == "__init__.py" else [file]
     hashed = sha256()
@@ -140,7 +140,7 @@ def _checked(module: ModuleType, origin: str, digest: str) -> ProtocolModule:
 
 
 def _check_spec(spec: ProtocolSpec, origin: str) -> None:
-    """ConfigError for a name that is taken, and for a config that scenarios can't use."""
+    """ConfigError for a name of mcastlab's own protocols, and for a config without settings that scenarios need."""
     if spec.name in registry.names():
         raise ConfigError(f"protocol.module: {origin} calls its protocol {spec.name!r}, as one of mcastlab's own is called")
     if not is_dataclass(spec.config):

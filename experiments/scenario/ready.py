@@ -1,4 +1,4 @@
-"""The ready scenarios, which are found by name wherever a scenario file is accepted."""
+"""Find the scenarios that come with mcastlab; their names are accepted in place of scenario files."""
 
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -15,14 +15,14 @@ LONGEST_NAME = 100
 
 @dataclass(frozen=True, slots=True)
 class ReadyScenario:
-    """A scenario that comes with mcastlab. `name` is its file without suffix, with its folder below the first: `twin/lan`."""
+    """A scenario that comes with mcastlab. `name` is its path in `FOLDER` without suffix, such as `twin/lan-1`."""
 
     name: str
     path: Path
 
     @property
     def about(self) -> str:
-        """What it shows: the comment at the beginning of its file, in one line."""
+        """Description: the comment at the beginning of the file, in one line."""
         lines: list[str] = []
         for line in self.path.read_text(encoding="utf-8").splitlines():
             if not line.startswith("#"):
@@ -32,16 +32,16 @@ class ReadyScenario:
 
 
 def ready_scenarios() -> dict[str, ReadyScenario]:
-    """All of them by name, those in subfolders last."""
+    """Return all ready scenarios by name, those in subfolders last."""
     paths = sorted(FOLDER.rglob("*.yaml"), key=lambda path: (len(path.parts), path))
     names = [path.relative_to(FOLDER).with_suffix("").as_posix() for path in paths]
     return {name: ReadyScenario(name, path) for name, path in zip(names, paths, strict=True)}
 
 
 def find_scenario(wanted: Path | str, folder: Path = Path()) -> Path:
-    """The file of this path, relative to `folder`, or else of the ready scenario of this name.
+    """Return the file at `wanted`, relative to `folder`, or else the file of the ready scenario of this name.
 
-    UsageError with the nearest names when there is neither. A path with a suffix is returned whether or not it exists.
+    A path with a suffix is returned whether or not it exists. UsageError, with the nearest names, when there is neither.
     """
     path = folder / wanted
     try:

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+from benchmarks.layers import LAYERS, measure_layer
 from benchmarks.simulator import bytes_per_receiver, ours, storm
 from tests.sim.stored import ROOT
 
@@ -50,3 +51,8 @@ def test_the_benchmark_prints_what_it_promises() -> None:
 
 def test_a_back_off_that_believes_in_half_the_round_trip_time_lets_many_more_ask() -> None:
     assert storm(3000, well_set=False)["nacks"] > 5 * storm(3000)["nacks"]
+
+
+def test_every_layer_of_the_fast_wing_delivers_the_same_packets() -> None:
+    deliveries = {measure_layer(layer, 0.01, 20, 40).deliveries for layer in LAYERS}
+    assert len(deliveries) == 1

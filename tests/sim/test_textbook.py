@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.textbook import Lose, TextbookStar, nothing
-from experiments.contract.content import Extent
+from experiments.running.content import Extent
 from experiments.running.program import accounted
 from protocols.events import Event, FlushCompleted
 from protocols.machine import Content, Group, Message

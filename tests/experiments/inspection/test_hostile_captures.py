@@ -32,24 +32,24 @@ MOST_SECONDS, MOST_MEGABYTES = 3.0, 200
 def symbols_far_ahead(scene: Scene) -> None:
     """NACKs for the last symbol of many blocks of 65,000: 12 bytes for a bitmap of 8 kB."""
     fti = Fti(129, 1 << 40, 1, 65_000, 0)
-    scene.say(Data(ORIGIN, scene.next(), 0, 129, 0, 0, 0, 65_000, fti, b"x", 1))
+    scene.send(Data(ORIGIN, scene.next(), 0, 129, 0, 0, 0, 65_000, fti, b"x", 1))
     for number in range(300):
         items = tuple(Item(129, 0, number * 80 + n, 64_999, 65_000) for n in range(80))
-        scene.say(Nack(2, number, 1, 7, 0, 0, (Request(FORM_ITEMS, LEVEL_SEGMENT, items),)), 2)
+        scene.send(Nack(2, number, 1, 7, 0, 0, (Request(FORM_ITEMS, LEVEL_SEGMENT, items),)), 2)
 
 
 def data_far_ahead(scene: Scene) -> None:
     """DATA with the last symbol of ever another block."""
     for block in range(4000):
-        scene.say(Data(ORIGIN, scene.next(), 0, 129, 0, block, 65_000, 65_000, None, b"x", 1))
+        scene.send(Data(ORIGIN, scene.next(), 0, 129, 0, block, 65_000, 65_000, None, b"x", 1))
 
 
 def blocks_of_nothing(scene: Scene) -> None:
     """NACKs for ranges of blocks of an object of which nothing was sent."""
-    scene.say(Data(ORIGIN, scene.next(), 0, 5, 0, 0, 0, 0, Fti(5, 1 << 26, 1, 10, 0), b"x", 1))
+    scene.send(Data(ORIGIN, scene.next(), 0, 5, 0, 0, 0, 0, Fti(5, 1 << 26, 1, 10, 0), b"x", 1))
     for number in range(40):
         ends = tuple(Item(5, 0, block) for n in range(500) for block in (n * 10_000, n * 10_000 + 9_999))
-        scene.say(Nack(2 + number, number, 1, 7, 0, 0, (Request(FORM_RANGES, LEVEL_BLOCK, ends),)), 2)
+        scene.send(Nack(2 + number, number, 1, 7, 0, 0, (Request(FORM_RANGES, LEVEL_BLOCK, ends),)), 2)
 
 
 def gaps_of_thousands(scene: Scene) -> None:
@@ -57,23 +57,23 @@ def gaps_of_thousands(scene: Scene) -> None:
     for sender in range(1000):
         origin = Origin(1000 + sender, 7, 120, 4, 2)
         for sequence in (0, 9999):
-            scene.say(Data(origin, sequence, 0, 5, 0, 0, 0, 0, FTI, b"x", 1))
+            scene.send(Data(origin, sequence, 0, 5, 0, 0, 0, 0, FTI, b"x", 1))
 
 
 def objects_backwards(scene: Scene) -> None:
     """Objects each older than the one before."""
     for number in range(6000):
-        scene.say(Data(ORIGIN, scene.next(), 0, 5, 30_000 - number, 0, 0, 0, FTI, b"x", 1))
+        scene.send(Data(ORIGIN, scene.next(), 0, 5, 30_000 - number, 0, 0, 0, FTI, b"x", 1))
 
 
 def many_squelches(scene: Scene) -> None:
     """A NACK for 3,000 objects, and SQUELCHes that list 8,000 others."""
     for number in range(3000):
-        scene.say(Data(ORIGIN, scene.next(), 0, 5, number, 0, 0, 0, FTI, b"x", 1))
+        scene.send(Data(ORIGIN, scene.next(), 0, 5, number, 0, 0, 0, FTI, b"x", 1))
     everything = Request(FORM_RANGES, LEVEL_OBJECT, (Item(5, 0), Item(5, 2999)))
-    scene.say(Nack(2, 1, 1, 7, 0, 0, (everything,)), 2)
+    scene.send(Nack(2, 1, 1, 7, 0, 0, (everything,)), 2)
     for _ in range(60):
-        scene.say(Squelch(ORIGIN, scene.next(), 5, 0, 0, 0, 0, tuple(range(10_000, 18_000))))
+        scene.send(Squelch(ORIGIN, scene.next(), 5, 0, 0, 0, 0, tuple(range(10_000, 18_000))))
 
 
 def rounds_of_strangers(scene: Scene) -> None:
@@ -81,7 +81,7 @@ def rounds_of_strangers(scene: Scene) -> None:
     scene.data(0, 0)
     wanted = (Request(FORM_ITEMS, LEVEL_SEGMENT, (Item(5, 0, 0, 0),)),)
     for receiver in range(4000):
-        scene.say(Nack(2 + receiver, 1, 1, 7, 0, 0, wanted), 2)
+        scene.send(Nack(2 + receiver, 1, 1, 7, 0, 0, wanted), 2)
         scene.data(0, 0)
 
 
@@ -126,9 +126,9 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Inspection:
     """A capture of an honest sender behind 1,500 others, and one receiver of each."""
     scene = Scene()
     for number in range(1500):
-        scene.say(Data(Origin(1000 + number, 7, 120, 4, 2), 0, 0, 5, 0, 0, 0, 0, FTI, b"x", 1))
+        scene.send(Data(Origin(1000 + number, 7, 120, 4, 2), 0, 0, 5, 0, 0, 0, 0, FTI, b"x", 1))
         nack = Request(FORM_ITEMS, LEVEL_SEGMENT, (Item(5, 0, 0, 0),))
-        scene.say(Nack(9, number, 1000 + number, 7, 0, 0, (nack,)), 9)
+        scene.send(Nack(9, number, 1000 + number, 7, 0, 0, (nack,)), 9)
     scene.whole()
     return scene.inspect(tmp_path_factory.mktemp("crowd"))
 

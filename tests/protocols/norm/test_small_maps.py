@@ -1,19 +1,19 @@
-"""The small mapping of incomplete objects is a dict to whoever uses it."""
+"""The small mapping of incomplete objects behaves like a dict."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.contract.content import MemorySink
+from experiments.contract.content import CheckedSink
 from protocols.norm.messages import Fti
 from protocols.norm.rx_object import RxObject
 from protocols.norm.small_maps import SmallDict
 
-ITEMS = [None, *(RxObject(number, Fti(5, 1000, 100, 4, 2), MemorySink(1000), False) for number in range(2))]
+ITEMS = [None, *(RxObject(number, Fti(5, 1000, 100, 4, 2), CheckedSink(1000), False) for number in range(2))]
 STEPS = st.lists(st.tuples(st.sampled_from(["set", "del", "pop"]), st.integers(0, 4), st.sampled_from(ITEMS)))
 
 
 @given(STEPS)
-def test_it_does_what_a_dict_does(steps: list[tuple[str, int, RxObject | None]]) -> None:
+def test_a_small_dict_behaves_like_a_dict(steps: list[tuple[str, int, RxObject | None]]) -> None:
     pending, like = SmallDict[RxObject | None](), dict[int, RxObject | None]()
     for what, key, item in steps:
         if what == "set":

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.contract.content import Extent
+from experiments.running.content import Extent
 from protocols.machine import Content, Group, Message, Packet
 from protocols.registry import protocol
 from sim.faults import Faults
