@@ -78,9 +78,8 @@ def report_command(
     if only is None:
         options = "".join(f" --theory {shlex.quote(text)}" for text in theory or ())
         target = out or folder / "report.html"
-        write_text(
-            "--out", target, report_page(contents, contents.layout, f"mcastlab report {shlex.quote(str(folder))}{options}")
-        )
+        page = report_page(contents, contents.layout, f"mcastlab report {shlex.quote(str(folder))}{options}")
+        write_text("--out", target, page)
         written.append(target)
     known = {figure.name: figure for figure in contents.figures}
     if only is not None and only not in known:
