@@ -1,1 +1,1 @@
-"""Tests of the front door."""
+"""Tests of the public package."""

@@ -1,4 +1,4 @@
-"""Without the extras: what needs one says so in one line, with the command that brings it."""
+"""Without an extra, the commands and calls that need it print one line with the command that installs it."""
 
 import json
 import subprocess
@@ -28,7 +28,7 @@ sys.path.insert(0, {str(ROOT)!r})
 
 
 def python(code: str, folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Run code where no extra can be imported."""
+    """Run code in a process that cannot import any extra."""
     return subprocess.run(
         [sys.executable, "-c", code, *arguments], cwd=folder, capture_output=True, text=True, timeout=100, check=False
     )
@@ -56,13 +56,13 @@ ALL = (
     + """
 import contextlib, io, json
 from experiments.cli import invoke
-told = {}
+outcomes = {}
 for command in sys.argv[1:]:
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = invoke(command.split())
-    told[command] = [code, err.getvalue()]
-print(json.dumps(told))
+    outcomes[command] = [code, err.getvalue()]
+print(json.dumps(outcomes))
 """
 )
 
@@ -90,8 +90,8 @@ def test_the_doctor_lists_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsy
     monkeypatch.setattr(extras, "find_spec", lambda name: None)
     monkeypatch.setattr(doctor, "list_capabilities", list)
     assert invoke(["doctor", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert {extra["name"]: extra["missing"] for extra in told["extras"]} == {
+    output = json.loads(capsys.readouterr().out)
+    assert {extra["name"]: extra["missing"] for extra in output["extras"]} == {
         extra.name: list(extra.modules) for extra in EXTRAS
     }
     assert invoke(["doctor"]) == 0

@@ -1,4 +1,4 @@
-"""What the front door offers, and that it opens quickly."""
+"""The public names of the package, and the time its import takes."""
 
 import ast
 import subprocess
@@ -15,7 +15,7 @@ SHOW = f"import sys; print([name for name in {HEAVY!r} if name in sys.modules])"
 
 
 def for_type_checkers() -> dict[str, str]:
-    """The names that type checkers see, with their modules."""
+    """Return the names that type checkers see, with their modules."""
     tree = ast.parse(Path(mcastlab.__file__).read_text())
     block = next(node for node in tree.body if isinstance(node, ast.If))
     found = [node for node in block.body if isinstance(node, ast.ImportFrom)]
@@ -23,37 +23,37 @@ def for_type_checkers() -> dict[str, str]:
 
 
 def python(code: str) -> str:
-    """The output of a fresh interpreter."""
+    """Return the output of a fresh interpreter."""
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
     return done.stdout.strip()
 
 
-def test_type_checkers_and_users_see_the_same_names() -> None:
+def test_type_checkers_and_users_have_the_same_names() -> None:
     assert for_type_checkers() == mcastlab._MODULES
     assert set(mcastlab.__all__) == {"__version__", *mcastlab._MODULES}
 
 
 @pytest.mark.parametrize("name", mcastlab.__all__)
-def test_every_name_is_there(name: str) -> None:
+def test_every_public_name_can_be_imported(name: str) -> None:
     assert getattr(mcastlab, name) is not None
     assert name in dir(mcastlab)
 
 
-def test_another_name_is_an_attribute_error() -> None:
+def test_an_unknown_name_raises_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'NormSendr'"):
         _ = mcastlab.NormSendr  # type: ignore[attr-defined]
 
 
-def test_the_package_is_imported_without_what_is_slow() -> None:
+def test_importing_the_package_loads_no_slow_modules() -> None:
     assert python(f"import mcastlab; {SHOW}") == "[]"
 
 
-def test_the_list_of_commands_imports_nothing_that_is_slow() -> None:
+def test_listing_the_commands_loads_no_slow_modules() -> None:
     run = "from experiments.cli import invoke; assert invoke(['--help']) == 0"
     assert python(f"{run}; {SHOW}").splitlines()[-1] == "[]"
 
 
-def test_the_package_is_a_command() -> None:
+def test_the_package_can_be_run_as_a_command() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "mcastlab", "--version"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
     )

@@ -1,4 +1,4 @@
-"""Runs from Python, and what their results can do."""
+"""Runs from Python, and the methods of their results."""
 
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,11 @@ SMALL: dict[str, Any] = {"topology.receivers": 3, "workload.size": "20kB"}
 
 @pytest.fixture(scope="module")
 def result() -> mcastlab.Result:
-    """A small run."""
+    """Return the result of a small run."""
     return mcastlab.run(mcastlab.load("lan-file", SMALL))
 
 
-def test_it_is_the_run_of_the_command_line(result: mcastlab.Result) -> None:
+def test_a_run_equals_that_of_the_command_line(result: mcastlab.Result) -> None:
     plain = run(load("lan-file", ["topology.receivers=3", "workload.size=20kB"]))
     assert result.fingerprint == plain.fingerprint
     assert result.ok
@@ -32,7 +32,7 @@ def test_metrics_are_attributes(result: mcastlab.Result) -> None:
         _ = result.nack
 
 
-def test_frames_have_a_row_per_receiver_or_run(result: mcastlab.Result) -> None:
+def test_frames_have_a_row_per_receiver_or_per_run(result: mcastlab.Result) -> None:
     receivers, whole = result.to_frame(), result.to_frame("run")
     assert list(receivers.index) == ["r1", "r2", "r3"]
     assert receivers["equal"].all()
@@ -45,12 +45,12 @@ def test_a_notebook_shows_a_table(result: mcastlab.Result) -> None:
     assert "3 of 3 receivers" in html
 
 
-def test_a_result_is_drawn(result: mcastlab.Result, tmp_path: Path) -> None:
+def test_a_result_can_be_drawn(result: mcastlab.Result, tmp_path: Path) -> None:
     result.plot().savefig(tmp_path / "result.svg")
     assert "receivers complete" in (tmp_path / "result.svg").read_text() or (tmp_path / "result.svg").stat().st_size > 5000
 
 
-def test_a_folder_gets_the_files_of_a_run(tmp_path: Path) -> None:
+def test_a_result_is_saved_as_the_files_of_a_run(tmp_path: Path) -> None:
     mcastlab.run(mcastlab.load("lan-file", SMALL, capture=["sender"]), out=tmp_path / "out")
     assert (tmp_path / "out" / "result.json").exists()
     assert (tmp_path / "out" / "captures" / "sender.pcapng").exists()
@@ -60,13 +60,13 @@ def test_another_seed_is_another_run(result: mcastlab.Result) -> None:
     assert mcastlab.run(mcastlab.load("lan-file", SMALL), seed=2).fingerprint != result.fingerprint
 
 
-def test_protocols_are_compared() -> None:
+def test_protocols_can_be_compared() -> None:
     found = mcastlab.compare(mcastlab.load("lan-file", SMALL), ["norm", "a"], runs=2, settings={"a": {"timeout": "100ms"}})
     assert found.completed == {"norm": 2, "a": 2}
     assert "completion_time" in found.differences["a"]
 
 
-def test_a_world_is_its_own_twin() -> None:
+def test_a_world_compared_with_itself_is_equivalent() -> None:
     scenario = mcastlab.load("lan-file", SMALL)
     assert mcastlab.twin(scenario, runs=2, worlds=("sim", "sim")).equivalent
     slower = {"protocol.rate": "2Mbit"}

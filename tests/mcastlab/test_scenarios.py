@@ -15,7 +15,7 @@ VALUES: dict[str, Any] = {
 }
 
 
-def test_python_values_and_yaml_are_the_same_scenario(tmp_path: Path) -> None:
+def test_python_values_and_yaml_give_the_same_scenario(tmp_path: Path) -> None:
     file = tmp_path / "small.yaml"
     file.write_text(
         "{name: small, topology: {kind: lan, receivers: 3, link: {rate: 10Mbit}}, protocol: {name: norm, rate: 1Mbit}, "
@@ -32,7 +32,7 @@ def test_values_are_replaced_by_path_and_by_keyword() -> None:
     assert by_path.seed == 7
 
 
-def test_the_given_values_are_left_as_they_are() -> None:
+def test_the_given_values_are_not_modified() -> None:
     mcastlab.load(VALUES, topology__receivers=9)
     assert VALUES["topology"]["receivers"] == 3
 
@@ -44,7 +44,7 @@ def test_values_of_a_loaded_scenario_keep_their_units() -> None:
     assert again.model_copy(update={"seed": 1}).digest() == scenario.digest()
 
 
-def test_a_scenario_that_nobody_loaded_has_no_values_to_replace() -> None:
+def test_a_scenario_without_source_values_cannot_be_changed() -> None:
     (case, *_) = mcastlab.cases("bakeoff-nrl").values()
     with pytest.raises(mcastlab.UsageError, match="that `load` made"):
         mcastlab.load(case, seed=2)
@@ -57,13 +57,13 @@ def test_a_scenario_that_nobody_loaded_has_no_values_to_replace() -> None:
         ({"protocol.rat": 1}, "protocol.rat: value 1 is not allowed; unknown key"),
     ],
 )
-def test_a_wrong_value_is_one_line(replaced: dict[str, object], message: str) -> None:
+def test_a_wrong_value_is_a_one_line_error(replaced: dict[str, object], message: str) -> None:
     with pytest.raises(mcastlab.ConfigError, match=message) as caught:
         mcastlab.load("lan-file", replaced)
     assert "\n" not in str(caught.value)
 
 
-def test_ready_scenarios_say_what_they_show() -> None:
+def test_ready_scenarios_have_descriptions() -> None:
     found = mcastlab.scenarios()
     assert "LAN" in found["lan-file"]
     assert all(about.strip() for about in found.values())

@@ -1,4 +1,4 @@
-"""Protocols from outside: files, modules and entry points."""
+"""External protocols from files, modules and entry points."""
 
 import json
 from importlib.metadata import EntryPoint
@@ -26,60 +26,60 @@ workload: {kind: file, size: 20kB}
 
 
 def write_protocol(folder: Path, name: str = "gossip") -> Path:
-    """A protocol of one's own."""
+    """Write a protocol module."""
     path = folder / f"{name}.py"
     path.write_text(TEMPLATE.read_text().replace("@name@", name))
     return path
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Path:
-    """A scenario with the protocol beside it."""
+def external(tmp_path: Path) -> Path:
+    """Write a scenario with the protocol module beside it."""
     write_protocol(tmp_path)
     (tmp_path / "own.yaml").write_text(SCENARIO)
     return tmp_path / "own.yaml"
 
 
-def test_a_file_beside_the_scenario_is_run(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert invoke(["run", str(own), "--json"]) == 0
+def test_a_file_beside_the_scenario_is_run(external: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["run", str(external), "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert result["completed"]
     assert result["metrics"]["packets"]["data"] == 6 * 20
 
 
 @pytest.mark.emu
-def test_a_file_is_run_in_mininet(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert invoke(["run", str(own), "--on", "emu", "--json"]) == 0
+def test_a_file_is_run_in_mininet(external: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["run", str(external), "--on", "emu", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["completed"]
 
 
 def test_a_file_in_the_working_directory_is_found_for_a_ready_scenario(
-    own: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    external: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(own.parent)
+    monkeypatch.chdir(external.parent)
     sets = ["--set", "protocol={module: gossip.py}", "--set", "workload.size=20kB", "--set", "topology.receivers=2"]
     assert invoke(["run", "lan-file", *sets, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["completed"]
 
 
-def test_the_digest_holds_the_source_and_not_the_place(own: Path, tmp_path: Path) -> None:
+def test_the_digest_depends_on_the_source_and_not_on_its_path(external: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     write_protocol(other)
     (other / "own.yaml").write_text(SCENARIO)
-    first = load(own).digest()
+    first = load(external).digest()
     assert load(other / "own.yaml").digest() == first
     with (other / "gossip.py").open("a") as file:
         file.write("# changed\n")
     assert load(other / "own.yaml").digest() != first
 
 
-def test_a_changed_file_is_loaded_again(own: Path) -> None:
-    assert load(own).protocol.config.copies == 6
-    path = own.parent / "gossip.py"
+def test_a_changed_file_is_reloaded(external: Path) -> None:
+    assert load(external).protocol.config.copies == 6
+    path = external.parent / "gossip.py"
     path.write_text(path.read_text().replace('"count", 1, 100', '"count", 1, 5'))
     with pytest.raises(ConfigError, match=r"protocol.copies: value 6 is not allowed; a whole number from 1 to 5"):
-        load(own)
+        load(external)
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,10 @@ def test_a_changed_file_is_loaded_again(own: Path) -> None:
         ({"module": "protocols.norm"}, "calls its protocol 'norm', as one of mcastlab's own is called"),
     ],
 )
-def test_what_is_wrong_is_one_line(protocol: dict[str, Any], message: str, own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(own.parent)
+def test_an_invalid_protocol_module_is_a_one_line_error(
+    protocol: dict[str, Any], message: str, external: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(external.parent)
     values = {"name": "x", "topology": {"kind": "lan", "receivers": 2}, "protocol": protocol, "workload": {"size": 1}}
     with pytest.raises(ConfigError) as caught:
         parse(values, "x")
@@ -119,53 +121,53 @@ def test_what_is_wrong_is_one_line(protocol: dict[str, Any], message: str, own: 
         ),
     ],
 )
-def test_a_module_that_is_no_protocol_is_refused(replace: tuple[str, str], message: str, own: Path) -> None:
-    path = own.parent / "gossip.py"
+def test_a_module_that_is_no_protocol_is_refused(replace: tuple[str, str], message: str, external: Path) -> None:
+    path = external.parent / "gossip.py"
     path.write_text(path.read_text().replace(*replace))
     with pytest.raises(ConfigError, match=r"gossip\.py") as caught:
-        load(own)
+        load(external)
     assert message in str(caught.value)
 
 
-def test_cases_find_their_protocols(own: Path) -> None:
+def test_cases_find_their_protocols(external: Path) -> None:
     text = SCENARIO.replace("protocol: {module: gossip.py, rate: 4Mbit, copies: 6}", "protocol: {name: norm}")
-    own.write_text(text + "compare: {norm: {}, mine: {protocol: {name: gossip, module: gossip.py}}}\n")
-    assert [case.protocol.name for case in load_cases(own).values()] == ["norm", "gossip"]
+    external.write_text(text + "compare: {norm: {}, mine: {protocol: {name: gossip, module: gossip.py}}}\n")
+    assert [case.protocol.name for case in load_cases(external).values()] == ["norm", "gossip"]
 
 
-def test_protocols_of_ones_own_are_compared(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    names = f"norm,{own.parent / 'gossip.py'}"
+def test_external_protocols_can_be_compared(external: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = f"norm,{external.parent / 'gossip.py'}"
     options = ["--protocols", names, "--runs", "1", "--with", "gossip.copies=8"]
-    assert invoke(["compare", str(own), *options, "--json"]) == 0
+    assert invoke(["compare", str(external), *options, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["protocols"] == ["norm", "gossip"]
 
 
-def test_faults_are_searched_with_it(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert invoke(["search", str(own), "--runs", "3"]) == 0
+def test_faults_are_searched_with_an_external_protocol(external: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["search", str(external), "--runs", "3"]) == 0
     assert "nothing was broken" in capsys.readouterr().out
 
 
-def test_a_sweep_names_the_source_in_its_version(own: Path) -> None:
-    path = own.parent / "sweep.yaml"
+def test_a_sweep_includes_the_protocol_source_in_its_version(external: Path) -> None:
+    path = external.parent / "sweep.yaml"
     path.write_text("name: s\nscenario: own.yaml\ncases: {six: {}, three: {protocol.copies: 3}}\n")
     plan = SweepPlan(load_sweep(path), path)
     before = plan.version
     (run, *_) = plan.runs(next(plan.points()), 0, 1)
-    assert plan.modules == {str(own.parent / "gossip.py"): (own.parent / "gossip.py").read_bytes()}
-    with (own.parent / "gossip.py").open("a") as file:
+    assert plan.modules == {str(external.parent / "gossip.py"): (external.parent / "gossip.py").read_bytes()}
+    with (external.parent / "gossip.py").open("a") as file:
         file.write("# changed\n")
     assert plan.version != before
     assert plan.runs(next(plan.points()), 0, 1)[0].run_id != run.run_id
 
 
-def test_a_process_that_cannot_read_the_file_uses_the_source_it_was_given(tmp_path: Path) -> None:
+def test_a_worker_that_cannot_read_the_file_uses_the_source_in_its_job(tmp_path: Path) -> None:
     path = write_protocol(tmp_path, "shipped")
     provide({str(path): path.read_bytes()})
     path.unlink()
     assert find_protocol("", str(path)).spec.name == "shipped"
 
 
-def test_installed_packages_bring_protocols_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_installed_packages_provide_protocols_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_protocol(tmp_path, "installed_one")
     monkeypatch.syspath_prepend(str(tmp_path))
     point = EntryPoint("installed_one", "installed_one:PROTOCOL", protocol_modules.GROUP)

@@ -10,11 +10,11 @@ from experiments.scenario.ready import find_scenario, ready_scenarios
 from protocols.errors import UsageError
 
 
-def test_every_ready_scenario_says_what_it_shows() -> None:
+def test_every_ready_scenario_has_a_description() -> None:
     assert all(20 < len(item.about) < 300 for item in ready_scenarios().values())
 
 
-def test_they_are_listed_with_their_names(capsys: pytest.CaptureFixture[str]) -> None:
+def test_ready_scenarios_are_listed_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["scenarios"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert any(line.startswith("lan-file ") and "LAN" in line for line in lines)
@@ -23,17 +23,17 @@ def test_they_are_listed_with_their_names(capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.parametrize("command", [["topo", "wan", "--svg", "net.svg"], ["search", "lan-file", "--runs", "1"]])
-def test_commands_take_their_names(command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_accept_names_of_ready_scenarios(command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert invoke(command) == 0
 
 
-def test_a_file_of_the_same_name_comes_first(tmp_path: Path) -> None:
+def test_a_file_of_the_same_name_takes_precedence(tmp_path: Path) -> None:
     (tmp_path / "lan-file").write_text("name: mine")
     assert find_scenario("lan-file", tmp_path) == tmp_path / "lan-file"
 
 
-def test_a_mistyped_name_is_one_line_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistyped_name_is_a_one_line_error_with_the_nearest_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["run", "lan-fill"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(
@@ -41,6 +41,6 @@ def test_a_mistyped_name_is_one_line_with_the_nearest(capsys: pytest.CaptureFixt
     )
 
 
-def test_where_nothing_is_near_the_list_is_named() -> None:
+def test_without_a_similar_name_the_error_names_the_command_that_lists_all() -> None:
     with pytest.raises(UsageError, match="mcastlab scenarios lists them"):
         find_scenario("zzzzzz")

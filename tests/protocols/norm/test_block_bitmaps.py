@@ -1,4 +1,4 @@
-"""Masks of blocks are a dict to whoever uses them, but that the lowest block comes first."""
+"""BlockBitmaps behaves like a dict of bitmaps, except that the lowest block comes first."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +7,7 @@ from protocols.norm.small_maps import NONE, BlockBitmaps
 
 
 @given(st.lists(st.tuples(st.sampled_from(["add", "set", "del"]), st.integers(0, 4), st.integers(1, 15))))
-def test_masks_are_added_to_and_the_lowest_block_comes_first(steps: list[tuple[str, int, int]]) -> None:
+def test_bitmaps_are_merged_and_the_lowest_block_comes_first(steps: list[tuple[str, int, int]]) -> None:
     masks, like = BlockBitmaps(), dict[int, int]()
     for what, block, mask in steps:
         if what == "add":

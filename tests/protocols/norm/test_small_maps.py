@@ -1,4 +1,4 @@
-"""The small mapping of incomplete objects is a dict to whoever uses it."""
+"""The small mapping of incomplete objects behaves like a dict."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +13,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(["set", "del", "pop"]), st.integers(0
 
 
 @given(STEPS)
-def test_it_does_what_a_dict_does(steps: list[tuple[str, int, RxObject | None]]) -> None:
+def test_a_small_dict_behaves_like_a_dict(steps: list[tuple[str, int, RxObject | None]]) -> None:
     pending, like = SmallDict[RxObject | None](), dict[int, RxObject | None]()
     for what, key, item in steps:
         if what == "set":

@@ -1,4 +1,4 @@
-"""Runs that go wrong on purpose, by their seed. In a module, since workers of Spark import it."""
+"""Runs that fail on purpose, by their seed; a module of its own, because Spark workers import it."""
 
 import faulthandler
 import json
@@ -10,22 +10,22 @@ from typing import Any
 
 from experiments.sweep.run.single_run import perform
 
-__all__ = ["ERROR", "EXITS", "HANGS", "HUNGRY", "SEGFAULT", "unlucky"]
+__all__ = ["ERROR", "EXITS", "HANGS", "HUNGRY", "SEGFAULT", "perform_or_fail"]
 
 ERROR, HANGS, EXITS, SEGFAULT, HUNGRY = 2, 3, 4, 5, 6
 
 
-def unlucky(job: Mapping[str, Any]) -> dict[str, Any]:
-    """Like a real run, but for some seeds."""
+def perform_or_fail(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Run the job, but fail for certain seeds."""
     seed = json.loads(job["scenario"])["seed"]
     if seed == ERROR:
-        raise ValueError("as it was told")
+        raise ValueError("on purpose")
     if seed == HANGS:
         time.sleep(1000)
     if seed == EXITS:
         os._exit(17)
     if seed == SEGFAULT:
-        # Without the stack that pytest would print.
+        # Suppress the stack trace that pytest would print.
         faulthandler.disable()
         os.kill(os.getpid(), signal.SIGSEGV)
     if seed == HUNGRY:

@@ -1,4 +1,4 @@
-"""A sweep that never ran: three axes, eight seeds, known answers. The store's folder is what a sweep would have left."""
+"""A synthetic sweep with known answers: three axes and eight seeds, written as the store of a finished sweep."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import Any
 from experiments.theory.multicast import repetition
 from tests.support.sweep_store import grid, write_runs
 
-__all__ = ["BOTH", "SEEDS", "Rows", "made_up_rows", "measure", "write_made_up"]
+__all__ = ["BOTH", "SEEDS", "Rows", "synthetic_rows", "measure", "write_synthetic"]
 
 Rows = list[dict[str, Any]]
 BOTH = ("norm", "srm")
@@ -31,7 +31,7 @@ replications: 8
 
 
 def measure(seed: int, receivers: int, name: str, loss: float) -> Mapping[str, float | None]:
-    """Chance is of seed and point and not of the protocol, so pairs differ by exactly 2; srm repairs as theory says."""
+    """Draw noise by seed and point but not by protocol, so that pairs differ by exactly 2; repairs of srm agree with theory."""
     chance = Random(f"{seed} {receivers} {loss}").gauss(0, 1)
     time = receivers * loss * 10 + chance + 2 * BOTH.index(name)
     repairs = DATA * (repetition(receivers, loss) - 1) + 50 * chance if name == "srm" else DATA * 3
@@ -45,8 +45,8 @@ def measure(seed: int, receivers: int, name: str, loss: float) -> Mapping[str, f
     }
 
 
-def made_up_rows() -> Rows:
-    """One run failed, and one came to no completion time."""
+def synthetic_rows() -> Rows:
+    """Return the rows; one run failed, and one has no completion time."""
     axes = {"topology.receivers": (10, 20, 50), "protocol.name": BOTH, "loss": (0.01, 0.1)}
     made = grid(axes, SEEDS, measure)
     nothing = {key: None for key in made[0] if key.startswith("m_")}
@@ -55,8 +55,8 @@ def made_up_rows() -> Rows:
     return made
 
 
-def write_made_up(folder: Path, rows: Rows) -> Path:
-    """The store in two parts, with the files that say what was run."""
+def write_synthetic(folder: Path, rows: Rows) -> Path:
+    """Write the store in two parts, with the files that describe the sweep."""
     (folder / "sweep.yaml").write_text(SWEEP)
     (folder / "base.yaml").write_text(BASE)
     write_runs(folder, rows[50:], "two")

@@ -1,4 +1,4 @@
-"""A user without rights, and a Python with this project that such a user can read."""
+"""An unprivileged user, and a Python environment with this project that such a user can read."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["NOBODY", "Stranger", "stranger"]
+__all__ = ["NOBODY", "UnprivilegedUser", "unprivileged_python"]
 
 NOBODY = 65534
 ROOT = Path(__file__).parents[2]
@@ -23,7 +23,7 @@ HEAVY = shutil.ignore_patterns("site-packages", "test", "tests", "idlelib", "tki
 
 
 def _link(source: str, target: str) -> None:
-    """A second name for a file, or a copy where the file system does not allow one."""
+    """Hard-link a file, or copy it where the file system has no hard links."""
     try:
         os.link(source, target)
     except OSError:
@@ -37,17 +37,17 @@ def _plant(source: Path, target: Path) -> None:
         _link(str(source), str(target))
 
 
-class Stranger:
-    """Runs commands as a user without rights, with a Python of its own."""
+class UnprivilegedUser:
+    """Runs commands as an unprivileged user, with a Python of its own."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
         self._python = home / "python" / "bin" / "python3"
 
     def run(self, *words: str) -> "subprocess.CompletedProcess[str]":
-        """Run Python with these arguments, the project on its path."""
+        """Run Python with these arguments and the project on its path."""
         environment = {
-            # An ordinary user's, without the folders of the administrator's programs.
+            # PATH of an ordinary user, without the folders of administrative programs.
             "PATH": "/usr/local/bin:/usr/bin:/bin",
             "HOME": str(self.home / "own"),
             "PYTHONHOME": str(self.home / "python"),
@@ -70,8 +70,8 @@ class Stranger:
 
 
 @contextmanager
-def stranger() -> Iterator[Stranger]:
-    """A folder in which everything is that such a user needs, gone at the end."""
+def unprivileged_python() -> Iterator[UnprivilegedUser]:
+    """Make a folder with everything that such a user needs, and remove it afterwards."""
     with tempfile.TemporaryDirectory() as name:
         home = Path(name)
         home.chmod(0o755)
@@ -86,13 +86,13 @@ def stranger() -> Iterator[Stranger]:
             _plant(ROOT / package, home / "project" / package)
         _plant_packages(home / "packages")
         os.chown(home / "own", NOBODY, NOBODY)
-        yield Stranger(home)
+        yield UnprivilegedUser(home)
 
 
 def _plant_packages(target: Path) -> None:
-    """Of all packages installed here those that a run loads."""
-    told = subprocess.run([sys.executable, "-c", LOADED], cwd=ROOT, capture_output=True, text=True, check=True)
-    wanted = told.stdout.split()
+    """Copy the installed packages that a run loads."""
+    output = subprocess.run([sys.executable, "-c", LOADED], cwd=ROOT, capture_output=True, text=True, check=True)
+    wanted = output.stdout.split()
     site = next(Path(path) for path in sys.path if path.endswith("site-packages"))
     for name in wanted:
         for entry in (name, f"{name}.libs", f"{name}.py", *(path.name for path in site.glob(f"{name}.*.so"))):
