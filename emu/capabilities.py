@@ -65,7 +65,7 @@ def _programs() -> list[Capability]:
 
 def _mininet() -> Capability:
     present = all(importlib.util.find_spec(name) is not None for name in ("mininet", "distutils"))
-    return Capability("mininet", "hosts and switches", present, True, "no such package", "pip install mininet setuptools")
+    return Capability("mininet", "hosts and switches", present, True, "no such package", "pip install 'mcastlab[emu]'")
 
 
 def _namespaces() -> list[Capability]:

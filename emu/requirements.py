@@ -141,7 +141,7 @@ def check_tools() -> None:
         lacking = ", ".join(tool for tool in TOOLS if shutil.which(tool) is None)
         raise UnsupportedError(f"emulation needs {lacking}: {APT} {' '.join(missing)}")
     if importlib.util.find_spec("mininet") is None or importlib.util.find_spec("distutils") is None:
-        raise UnsupportedError("emulation needs the Python package mininet: pip install mininet setuptools")
+        raise UnsupportedError("emulation needs the Python package mininet: pip install 'mcastlab[emu]'")
 
 
 def check_kernel(features: Iterable[str]) -> None:

@@ -19,7 +19,7 @@ def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.Monk
 def test_a_missing_python_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requirements, "TOOLS", {})
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(UnsupportedError, match="pip install mininet setuptools"):
+    with pytest.raises(UnsupportedError, match=r"pip install 'mcastlab\[emu\]'"):
         check_tools()
 
 
