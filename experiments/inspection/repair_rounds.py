@@ -6,7 +6,6 @@ from typing import Any
 
 from experiments.inspection.objects import BlockView, ObjectView
 from protocols.norm.bits import bit_runs
-from protocols.norm.messages import Request
 from protocols.norm.repair_requests import RequestedRepairs
 
 __all__ = [
@@ -17,19 +16,10 @@ __all__ = [
     "between",
     "block_requests",
     "describe_request",
-    "requested_repairs",
 ]
 
 _MOST_BLOCKS = 1 << 16
 _MOST_SAID = 12
-
-
-def requested_repairs(requests: Iterable[Request], fec_id: int) -> RequestedRepairs:
-    """Sort the requests of a NACK or REPAIR_ADV by level."""
-    requested = RequestedRepairs()
-    for request in requests:
-        requested.add(request, fec_id)
-    return requested
 
 
 @dataclass(frozen=True, slots=True)

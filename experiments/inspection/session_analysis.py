@@ -6,11 +6,12 @@ from experiments.inspection.findings import FindingLog
 from experiments.inspection.interval_counts import IntervalCounts
 from experiments.inspection.norm_reader import CapturedMessage
 from experiments.inspection.receivers import ReceiverView
-from experiments.inspection.repair_rounds import NackRecord, describe_request, requested_repairs
+from experiments.inspection.repair_rounds import NackRecord, describe_request
 from experiments.inspection.senders import SenderView
 from experiments.inspection.sequence import SequenceTracker
 from experiments.inspection.violations import PendingViolations, content_fault, fec_fault
 from protocols.norm.messages import Ack, Command, Data, Flush, Info, Nack, Probe, RepairAdv, Squelch
+from protocols.norm.repair_requests import RequestedRepairs
 
 __all__ = ["SessionAnalysis"]
 
@@ -105,7 +106,7 @@ class SessionAnalysis:
         elif isinstance(message, Squelch):
             sender.squelched(message)
         elif isinstance(message, RepairAdv) and sender.fec_id is not None:
-            sender.asked(requested_repairs(message.requests, sender.fec_id), number, time, None)
+            sender.asked(RequestedRepairs(message.requests, sender.fec_id), number, time, None)
         return message.kind
 
     def _data(self, sender: SenderView, captured: CapturedMessage, message: Data, time: float) -> str:
@@ -141,7 +142,7 @@ class SessionAnalysis:
             self.findings.add("wrong-fec", number, time, f"receiver {nack.source_id}: {fault}")
         if sender.fec_id is None:
             return
-        requested = requested_repairs(nack.requests, sender.fec_id)
+        requested = RequestedRepairs(nack.requests, sender.fec_id)
         self._pending_violations.asked(sender, requested, nack.source_id, number, time)
         asked, found = sender.asked(requested, number, time, nack.source_id)
         for request in found:

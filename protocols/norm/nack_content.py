@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from math import inf
 
 from protocols.norm.bits import bit_runs, lowest, without_lowest
 from protocols.norm.messages import (
@@ -21,7 +22,7 @@ from protocols.norm.rx_object import RxObject
 from protocols.norm.small_dict import NONE, SmallDict
 from protocols.serial import ahead
 
-__all__ = ["MissingRange", "contents_for", "is_covered", "is_missing_before", "missing_before"]
+__all__ = ["MOST_COMPARED", "MissingRange", "contents_for", "is_covered", "is_missing_before", "missing_before"]
 
 Objects = SmallDict[RxObject | None]
 ITEM_SIZES = {0: 8, 2: 8, 5: 8, 129: 12}
@@ -29,6 +30,8 @@ ITEM_SIZES = {0: 8, 2: 8, 5: 8, 129: 12}
 REQUEST_HEADER = 4
 MOST_NACKS = 4
 """NACK messages one receiver sends at once."""
+MOST_COMPARED = 1024
+"""Incomplete blocks of an object that are compared with what another receiver requested when that is overheard."""
 
 
 @dataclass(slots=True)
@@ -136,13 +139,16 @@ def _add_run(ranges: list[MissingRange], item: RxObject, block: int, start: int,
     ranges.append(MissingRange(LEVEL_SEGMENT, first, last, end - start + 1))
 
 
-def is_covered(objects: Objects, point: Point, asked: RequestedRepairs) -> bool:
-    """Return whether the repairs requested by others bring everything missing before `point`."""
+def is_covered(objects: Objects, point: Point, asked: RequestedRepairs, most: float = inf) -> bool:
+    """Return whether the repairs requested by others bring everything missing before `point`.
+
+    False as well for an object with more than `most` incomplete blocks, unless all its blocks are requested as a whole.
+    """
     object_id, block, symbol = point
     item = objects.item
     if item is not None and objects.key == object_id and not asked.objects and (block or symbol):
         # The object that is being sent: the usual case.
-        return _is_object_covered(item, point, asked)
+        return _is_object_covered(item, point, asked, most)
     for key, item in objects.items():
         order = ahead(key, object_id)
         if order > 0 or (order == 0 and not (block or symbol)):
@@ -152,15 +158,21 @@ def is_covered(objects: Objects, point: Point, asked: RequestedRepairs) -> bool:
         if item is None:
             return False
         limit = point if order == 0 else (key, item.fti.partition.blocks, 0)
-        if not _is_object_covered(item, limit, asked):
+        if not _is_object_covered(item, limit, asked, most):
             return False
     return True
 
 
-def _is_object_covered(item: RxObject, point: Point, asked: RequestedRepairs) -> bool:
+def _is_object_covered(item: RxObject, point: Point, asked: RequestedRepairs, most: float) -> bool:
     key, end, symbol = point
     if item.wants_info and item.info is None and not asked.has_info(key):
         return False
+    more = None if item.missing_symbols is None else item.missing_symbols.more
+    if more is not None or item.missing_blocks:
+        if not symbol and asked.has_blocks(key, 0, end - 1):
+            return True
+        if len(more or ()) + len(item.missing_blocks or ()) > most:
+            return False
     if item.missing_blocks:
         for first, last in item.missing_blocks:
             if first < end and not asked.has_blocks(key, first, min(last, end - 1)):
@@ -174,7 +186,7 @@ def _is_object_covered(item: RxObject, point: Point, asked: RequestedRepairs) ->
         [(missing_symbols.key, missing_symbols.item)] if missing_symbols.more is None else missing_symbols.items()
     ):
         if block < end:
-            count, lacking, heard = counts.get(block, 0), missing.bit_count(), 0
+            count, lacking, heard = counts[block], missing.bit_count(), 0
             if parity is not None:
                 heard = parity.get(block, 0)
                 lacking -= heard.bit_count()

@@ -5,7 +5,7 @@ from math import inf
 
 from protocols.norm.backoff import NEVER, backoff
 from protocols.norm.messages import Origin
-from protocols.norm.nack_content import MissingRange, is_covered, is_missing_before, missing_before
+from protocols.norm.nack_content import MOST_COMPARED, MissingRange, is_covered, is_missing_before, missing_before
 from protocols.norm.position import Point, is_before
 from protocols.norm.quantise import gsize_value, rtt_seconds
 from protocols.norm.repair_requests import RequestedRepairs
@@ -62,7 +62,7 @@ class NackProcess:
         if suppressed_to is None or not is_before(suppressed_to, point):
             return Decision.NOTHING
         self.suppressed_to = point
-        if self._is_covered(point, objects):
+        if self._is_covered(point, objects, MOST_COMPARED):
             return Decision.NOTHING
         self.suppressed_to = None
         self.due = self.backoff_end
@@ -100,7 +100,7 @@ class NackProcess:
         if not self.is_listening(now):
             return Decision.NOTHING
         overheard = self.note(requested)
-        if not is_covered(objects, boundary, overheard):
+        if not is_covered(objects, boundary, overheard, MOST_COMPARED):
             return Decision.NOTHING
         self.suppress(boundary)
         return Decision.SUPPRESS
@@ -130,5 +130,5 @@ class NackProcess:
             if self.backoff_end <= now < self.holdoff_end:
                 self.holdoff_end = now
 
-    def _is_covered(self, point: Point, objects: SmallDict[RxObject | None]) -> bool:
-        return self.overheard is not None and is_covered(objects, point, self.overheard)
+    def _is_covered(self, point: Point, objects: SmallDict[RxObject | None], most: float = inf) -> bool:
+        return self.overheard is not None and is_covered(objects, point, self.overheard, most)

@@ -11,7 +11,7 @@ from protocols.fast.contract import Applied, Coordinator, Overheard
 from protocols.norm.fast.messages import FastData, FastFlush
 from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
 from protocols.norm.messages import Nack
-from protocols.norm.nack_content import is_covered
+from protocols.norm.nack_content import MOST_COMPARED, is_covered
 from protocols.norm.nack_process import NackProcess
 from protocols.norm.position import Point, TransmitPosition, is_before
 from protocols.norm.rx_object import RxObject
@@ -157,7 +157,7 @@ def overhear_nack(machines: list[Any], nack: Nack, now: float, position: Transmi
             if item.fti is not fti:
                 state.position, fti = position, item.fti
                 boundary = state.boundary()
-            if is_covered(objects, boundary, overheard):
+            if is_covered(objects, boundary, overheard, MOST_COMPARED):
                 state.position, state.last_heard = position, last_heard
                 process.suppress(boundary)
                 state.note_suppression(process)

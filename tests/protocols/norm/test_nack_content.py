@@ -237,7 +237,7 @@ def serve(source: TxObject, demand: RequestedRepairs, *heard: tuple[dict[int, Rx
     source.want(demand)
     source.activate()
     number = 0
-    while source.repairs:
+    while source.repairs or source.repair_blocks:
         step = source.repair_step()
         assert step is not None
         for objects, mask in heard:
