@@ -1,8 +1,37 @@
 """Bit masks of symbols by block, which take a quarter of the memory of a dict while there is one block."""
 
+from heapq import heappop, heappush
+
 from protocols.norm.small_dict import NONE
 
 __all__ = ["BlockBitmaps"]
+
+MANY = 64
+"""Blocks from which on finding the lowest takes a heap."""
+
+
+class _ManyBlocks(dict[int, int]):
+    """Masks by block that also find the lowest block, at the cost of a logarithm."""
+
+    __slots__ = ("order",)
+
+    def __init__(self, masks: dict[int, int]) -> None:
+        super().__init__(masks)
+        # All blocks as a heap, and some that are removed.
+        self.order = sorted(masks)
+
+    def __setitem__(self, block: int, mask: int) -> None:
+        if block not in self:
+            heappush(self.order, block)
+            if len(self.order) > 2 * len(self) + MANY:
+                self.order = sorted([*self, block])
+        super().__setitem__(block, mask)
+
+    def lowest(self) -> int:
+        """Return the lowest block; there must be one."""
+        while self.order[0] not in self:
+            heappop(self.order)
+        return self.order[0]
 
 
 class BlockBitmaps:
@@ -58,7 +87,9 @@ class BlockBitmaps:
         elif more is None:
             self.key, self.item = NONE, 0
         else:
-            self.key = lowest = min(more)
+            if len(more) > MANY and not isinstance(more, _ManyBlocks):
+                more = self.more = _ManyBlocks(more)
+            self.key = lowest = more.lowest() if isinstance(more, _ManyBlocks) else min(more)
             self.item = more.pop(lowest)
         if not more:
             self.more = None

@@ -36,8 +36,8 @@ class TxObject:
 
     New symbols follow the cursor (`block`, `symbol`); the `auto_parity` symbols of a block come behind its source symbols. What
     receivers request is aggregated in `wanted` and becomes `repairs` when the sender activates it; both map a block to a bit
-    mask of encoding symbol ids. Blocks requested as a whole are ranges in `wanted_blocks` and `repair_blocks`, so that a request
-    costs the same however many it names; each gets its bit mask when it is sent.
+    mask of encoding symbol ids. Blocks requested as a whole are ranges in `wanted_blocks` and `repair_blocks`, so that a
+    request costs the same however many it names; each gets its bit mask when it is sent.
     """
 
     __slots__ = (

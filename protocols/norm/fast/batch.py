@@ -34,7 +34,7 @@ def apply_to_incomplete(machines: list[Any], message: FastData | FastFlush, now:
             others.append(machine)
             continue
         if result == RESCHEDULE:
-            machine.settle()
+            machine.settle(state)
         # The coordinator counts it, too.
         state.duplicates -= redundant
         advanced.append(machine)
@@ -61,7 +61,7 @@ def _apply_progress(machines: list[Any], message: FastData | FastFlush, now: flo
         else:
             state.position, state.last_heard = next_state, now
             if state.check(reach, now):
-                machine.settle()
+                machine.settle(state)
             (attentive if state.attentive else advanced).append(machine)
     return unchanged, attentive, advanced, rest
 
@@ -100,7 +100,7 @@ def _apply_content(machines: list[Any], message: FastData, now: float, coordinat
         state.position, state.last_heard = next_state, now
         is_settled = not _fill(state, item, message, fills) and (is_idle or _is_waiting(item, process, block, now))
         if not is_settled and (state.attentive if state.is_complete else state.check(reach, now)):
-            machine.settle()
+            machine.settle(state)
         if state.attentive or not state.is_complete:
             (attentive if state.attentive else advanced).append(machine)
     return unchanged, attentive, advanced, rest
@@ -161,6 +161,6 @@ def overhear_nack(machines: list[Any], nack: Nack, now: float, position: Transmi
                 state.position, state.last_heard = position, last_heard
                 process.suppress(boundary)
                 state.note_suppression(process)
-                machine.settle()
+                machine.settle(state)
         (attentive if state.attentive else others).append(machine)
     return attentive, others
