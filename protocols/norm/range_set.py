@@ -22,6 +22,10 @@ class RangeSet:
     def add(self, first: int, last: int) -> None:
         """Add all numbers from `first` to `last`."""
         firsts, lasts = self._firsts, self._lasts
+        if not firsts:
+            firsts.append(first)
+            lasts.append(last)
+            return
         low, high = bisect_left(lasts, first - 1), bisect_right(firsts, last + 1)
         if low < high:
             first, last = min(first, firsts[low]), max(last, lasts[high - 1])

@@ -201,10 +201,13 @@ class TxObject:
     def want(self, requested: RequestedRepairs) -> bool:
         """Add what is requested of this object and was sent already; return whether any of it was not wanted before."""
         key, news = self.object_id, False
-        if self.info_sent and not self.info_wanted and requested.has_info(key):
+        whole = requested.has_object(key)
+        if self.info_sent and not self.info_wanted and (whole or requested.has_info(key)):
             self.info_wanted = news = True
-        if requested.objects and requested.has_object(key):
+        if whole:
             news |= self._want_blocks(0, self.block)
+        if not requested.blocks and not requested.symbols:
+            return news
         for first, last in requested.block_ranges(key):
             news |= self._want_blocks(first, min(last, self.block))
         for block, mask in requested.masks(key).items():
@@ -220,6 +223,8 @@ class TxObject:
         """Add whole blocks, none behind the cursor's; return whether any symbol of them was not wanted before."""
         last = min(last, self.partition.blocks - 1)
         if last < first or len(self.wanted_blocks) >= MOST_RANGES:
+            return False
+        if self.wanted_blocks.covers(first, last) and self._renewed.covers(first, last):
             return False
         self._renewed.add(first, last)
         if len(self._renewed) > MOST_RANGES:

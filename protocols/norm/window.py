@@ -54,10 +54,11 @@ class Window:
         """Return the objects that are requested, lowest id first."""
         objects, named = self.objects, requested.owners()
         if requested.objects or requested.infos:
-            return [item for key, item in objects.items() if key in named or requested.has_info(key)]
+            has_info = requested.has_info
+            return [item for key, item in objects.items() if key in named or has_info(key)]
         if len(named) == 1:
             # The usual case, and the window may be long.
-            item = objects.get(*named)
+            item = objects.get(next(iter(named)))
             return [] if item is None else [item]
         return [item for key, item in objects.items() if key in named]
 

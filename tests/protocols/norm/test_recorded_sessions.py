@@ -238,7 +238,7 @@ def test_what_nrl_asks_for_is_sent(capture: str, place: int) -> None:
     talker.until(60.0, lambda: bool(talker.of(Flush)))
     first = len(talker.of(Data))
     fec = talker.config.fec
-    requests = [replace(r, items=tuple(replace(item, fec_id=fec) for item in r.items)) for r in nack.requests]
+    requests = [replace(r, items=tuple(item._replace(fec_id=fec) for item in r.items)) for r in nack.requests]
     talker.nack(*requests)
     talker.until(talker.now + 10.0)
     check_repairs(requested_repairs(tuple(requests), fec), talker, first)
