@@ -71,7 +71,7 @@ class Known(NamedTuple):
 class Silent:
     """Ports that drop what a machine sends; every object is wanted, and its content dropped."""
 
-    trace = None
+    trace: Callable[[str, object], None] | None = None
     size = 0
 
     def __init__(self) -> None:

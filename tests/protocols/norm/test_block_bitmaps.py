@@ -24,3 +24,18 @@ def test_masks_are_added_to_and_the_lowest_block_comes_first(steps: list[tuple[s
         for other in range(5):
             assert (other in masks) == (other in like)
             assert masks.get(other, 0) == like.get(other, 0)
+
+
+def test_the_lowest_of_many_blocks_comes_first_too() -> None:
+    masks, blocks = BlockBitmaps(), [block * 7 % 1009 for block in range(1009)]
+    for block in blocks:
+        masks[block] = 1
+    for block in blocks[:300]:
+        del masks[block]
+    left = sorted(set(blocks[300:]))
+    for block in blocks[:5]:
+        masks.add(block, 2)
+    for block in sorted([*left, *blocks[:5]]):
+        assert masks.key == block
+        del masks[block]
+    assert not masks.items()
