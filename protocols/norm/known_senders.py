@@ -47,11 +47,11 @@ class KnownSenders(dict[int, SenderState]):
 
     def due(self, now: float) -> list[SenderState]:
         """Return the senders to be woken now, in the order of the mapping; their deadlines are to be noted again."""
-        nodes = set()
+        nodes: dict[int, None] = {}
         while self.deadline() <= now:
             node = heappop(self._heap)[1]
             self._noted[node] = inf
-            nodes.add(node)
+            nodes[node] = None
         if len(nodes) < 2:
             return [self[node] for node in nodes]
         return [state for node, state in self.items() if node in nodes]
