@@ -5,7 +5,7 @@ BIN := .venv/bin
 .PHONY: setup demo test test-long coverage sweeps lint format docs validate twin test-netem compiled clean
 .DEFAULT_GOAL := setup
 
-setup: # .venv with the mcastlab command, and as root the system packages; quick when all is there
+setup: # .venv with the mcastlab command and, as root, the system packages; fast if all are installed
 	@scripts/setup $(PYTHON)
 
 demo: setup # one scenario in the simulator and in Mininet, side by side
@@ -23,18 +23,18 @@ format: setup # rewrite the code in the project's format
 docs: setup # the documentation site, into build/site; open build/site/index.html
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
-# Several processes where there is pytest-xdist; tests/conftest.py says how many.
+# Run tests in parallel if pytest-xdist is installed; tests/conftest.py sets the number of processes.
 PARALLEL = $$($(BIN)/python -c 'import xdist' 2>/dev/null && printf %s '-n auto')
 
-test: lint # everything; docs/testing.md says what is where
+test: lint # all checks and tests; docs/testing.md describes them
 	@$(BIN)/python -m pytest -q $(PARALLEL)
 
-test-long: setup # sweeps on clusters and killed at random times: some minutes more
+test-long: setup # tests of sweeps on clusters, and of sweeps killed at random times: some minutes
 	@$(BIN)/python -m pytest -q -m long
 
 COVERED := protocols topologies sim emu experiments
 
-coverage: setup # the tests once more, and the share of statements they run in each package; takes about twice as long
+coverage: setup # the tests with statement coverage of each package; takes about twice as long as test
 	@mkdir -p build/coverage
 	@$(BIN)/python -m coverage erase
 	@$(BIN)/python -m coverage run -m pytest -q $(PARALLEL)
@@ -54,7 +54,7 @@ sweeps: setup # the ready sweeps, into out/, and their figures in docs/images; u
 
 SEARCHED := norm a n1 n2 srm
 
-validate: setup # all of theory into docs/validation.md, and a long search for violations; takes hours, goes on where it was
+validate: setup # measure theory for docs/validation.md, and search for violations; takes hours, continues after a stop
 	@$(BIN)/mcastlab validate --out docs/validation.md --resume
 	@for name in $(SEARCHED); do \
 	  $(BIN)/mcastlab search experiments/scenarios/lan-file.yaml --set "protocol={name: $$name, rate: 10Mbit}" \
@@ -64,18 +64,18 @@ validate: setup # all of theory into docs/validation.md, and a long search for v
 
 TWIN := $(BIN)/mcastlab twin experiments/scenarios/twin/lan-1.yaml
 
-twin: setup # the simulator against Mininet in every ready scenario; writes docs/fidelity.md, and tests the test
+twin: setup # compare simulator and Mininet in every twin scenario, write docs/fidelity.md, check the test itself
 	@$(BIN)/mcastlab twin --table --out docs/fidelity.md
 	@$(TWIN) --worlds emu,emu
 	@$(TWIN) --second protocol.rate=16Mbit; test $$? = 1
 
-test-netem: setup # links by netem and trunks by 802.1Q, under a kernel in user mode whatever this one has
+test-netem: setup # tests of netem links and 802.1Q trunks, in a user-mode kernel
 	@scripts/uml/run $(BIN)/python -m pytest -q -p no:cacheprovider -k "netem or vlan" tests/emu/test_netem.py tests/emu/test_trunks.py
 
-compiled: setup # the optional compiled build, in a folder of its own, compared with the pure one
+compiled: setup # the optional compiled build in build/compiled, and a comparison with the pure one
 	@$(BIN)/python scripts/compiled.py build/compiled
 	@$(BIN)/python -m benchmarks.compiled build/compiled
 
-clean: # remove what the commands above made
+clean: # remove all generated files
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist out
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -18,14 +18,14 @@ WANTED = os.environ.get("MCASTLAB_COMPILE") == "1"
 
 
 class CompileHook(BuildHookInterface):
-    """Adds extension modules to the wheel."""
+    """Add extension modules to the wheel."""
 
     def dependencies(self) -> list[str]:
-        """What compiling needs, only when it is wanted."""
+        """Return the packages that the compiled build requires; none for a pure build."""
         return ["mypy>=1.10", "mypy-extensions>=1.0", "setuptools"] if WANTED else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile in a folder of its own, so that the sources stay as they are."""
+        """Compile in a temporary folder, so that the sources stay unchanged."""
         if not WANTED or version == "editable":
             return
         self._folder = tempfile.TemporaryDirectory()
@@ -35,6 +35,6 @@ class CompileHook(BuildHookInterface):
         build_data["force_include"] |= {str(folder / path): str(path) for path in compile_into(folder)}
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """Take the folder away."""
+        """Remove the temporary folder."""
         if WANTED and version != "editable":
             self._folder.cleanup()

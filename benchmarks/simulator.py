@@ -18,7 +18,7 @@ from benchmarks.yardsticks import GROUP, Measure, bare_loop, best, timed
 from experiments.running.content import Extent
 from experiments.running.program import accounted
 from protocols.events import Event, FlushCompleted, ObjectReceived
-from protocols.machine import Content
+from protocols.machine import Content, Machine
 from protocols.norm import NormConfig, NormSender
 from protocols.norm.fast import FastNormReceiver, FastNormSender
 from sim.host import SimHost
@@ -26,7 +26,7 @@ from sim.network import Network
 from topologies.generators import Star
 from topologies.spec import Topology
 
-__all__ = ["main"]
+__all__ = ["fill", "main", "star"]
 
 RATE, DELAY, LOSS = 12.5e6, 0.005, 0.01
 
@@ -59,15 +59,21 @@ class Outcome:
             self.received += 1
 
 
-def fill(hosts: Sequence[Any], packets: int, config: NormConfig | None = None) -> Outcome:
+def fill(
+    hosts: Sequence[Any],
+    packets: int,
+    config: NormConfig | None = None,
+    sender_class: type[NormSender] = FastNormSender,
+    receiver_class: Callable[..., Machine] = FastNormReceiver,
+) -> Outcome:
     """Run a NORM sender on the first host, receivers on the others, and submit an object of `packets` segments."""
     outcome, config = Outcome(), config or config_for(len(hosts) - 1)
     # Bound once, so that their memory is not counted for every receiver.
     on_event, accept = outcome.on_event, accounted
     for node, host in enumerate(hosts[1:], 2):
-        host.run(FastNormReceiver(host, config, node, GROUP), on_event, accept)
+        host.run(receiver_class(host, config, node, GROUP), on_event, accept)
     host = hosts[0]
-    sender = FastNormSender(host, config, 1, GROUP, 1)
+    sender = sender_class(host, config, 1, GROUP, 1)
     host.run(sender, on_event, accept)
     host.call(sender.submit, Content(Extent(packets * config.segment), b"", is_file=False))
     return outcome

@@ -159,9 +159,9 @@ class _IsolatedEmulation:
         for name in self.programs:
             # Captures, the meters of foreign programs and fault filters must see single packets, not batches.
             burst = 1 if single_packets or plan.shaped(name) else SEGMENTS
-            address, ttl, rng_key = plan.addresses[name], plan.ttl(name), stream_key(self.topology, self.seed, name)
+            address, ttl, key = plan.addresses[name], plan.ttl(name), stream_key(self.topology, self.seed, name)
             processes.fork(
-                NodeConfig(name, network.pid(name), address, self.codec, self.port, ttl, burst, rng_key, joining=joining)
+                NodeConfig(name, network.pid(name), address, self.codec, self.port, ttl, burst, key, joining=joining)
             )
 
 

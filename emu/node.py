@@ -25,7 +25,8 @@ from emu.foreign_program import ForeignContext, ForeignProgram
 from emu.host import Loop, UdpHost, new_loop
 from emu.namespaces import enter_network_namespace
 from protocols.errors import McastlabError
-from protocols.machine import Codec, Host
+from protocols.hosting import PortsHost
+from protocols.machine import Codec
 from protocols.rng import Rng
 
 __all__ = ["NodeConfig", "Program", "fork_node", "raise_priority"]
@@ -38,7 +39,7 @@ _POLL = 0.02
 class Program(Protocol):
     """A program of one node. The same object runs in the simulator."""
 
-    def start(self, host: Host) -> None:
+    def start(self, host: PortsHost) -> None:
         """Make the machine on the host's ports and run it."""
 
     def finished(self) -> bool:
@@ -60,7 +61,7 @@ class NodeConfig:
     port: int
     ttl: int
     burst: int
-    rng_key: int
+    stream_key: int
     """Key of its random numbers, the same as in the simulator (`topologies.keys.stream_key`)."""
     joining: float = 0.0
     """Seconds from joining a group until its packets arrive."""
@@ -110,7 +111,7 @@ def _run_own(node: NodeConfig, program: Program, control: socket.socket) -> dict
         node.codec(),
         interface=node.address,
         port=node.port,
-        rng=Rng(node.rng_key),
+        rng=Rng(node.stream_key),
         ttl=node.ttl,
         burst=node.burst,
         loopback=False,

@@ -1,4 +1,4 @@
-"""The figures of docs/experiments.md, from the results of the ready sweeps.
+"""Draw the figures of docs/experiments.md from the results of the ready sweeps.
 
     mcastlab sweep experiments/sweeps/router.yaml --out router
     python -m examples.sweep_pictures router --svg docs/images/sweep-router.svg
@@ -11,24 +11,27 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from experiments.analysis.formulas import FORMULAS
-from experiments.sweep.spec.sweep_file import load_sweep
-from experiments.sweep.store.schema import column_of
+import yaml
+
+from mcastlab import FORMULAS, open_sweep
 
 COLOURS = ("#1f5fa8", "#d1495b", "#2a9d4f", "#b07d12", "#7a4fa3", "#4a4a4a", "#22a3b5")
 RECEIVERS, LOSS_P, BURST_R = "topology.receivers", "topology.link.down.loss.p", "topology.link.down.loss.r"
 
 
 def read(folder: Path) -> Any:
-    """Every run that came to an end, once, as a pandas frame."""
-    import pyarrow.dataset as ds
+    """Return the successful runs of a sweep as a pandas DataFrame."""
+    frame = open_sweep(folder)
+    return frame[frame["status"] == "ok"]
 
-    frame = ds.dataset(folder / "runs", format="parquet", partitioning=None).to_table().to_pandas()
-    return frame[frame["status"] == "ok"].drop_duplicates("run_id")
+
+def column_of(axis: str) -> str:
+    """Return the column name of an axis."""
+    return "p_" + axis.replace(".", "__")
 
 
 def pick(frame: Any, case: str | None = None, **values: object) -> Any:
-    """The runs of a case with these values on the axes; dots in names are double underscores."""
+    """Select the runs of a case with these values on the axes; `__` in a name stands for a dot."""
     if case is not None:
         frame = frame[frame["case"] == case]
     for key, value in values.items():
@@ -37,26 +40,26 @@ def pick(frame: Any, case: str | None = None, **values: object) -> Any:
 
 
 def means(frame: Any, axis: str, metric: str) -> tuple[list[float], list[float], list[float]]:
-    """Values of an axis with the mean of a metric there, and its standard error."""
+    """Return the values of an axis, the mean of a metric at each, and its standard error."""
     groups = frame.dropna(subset=[f"m_{metric}"]).groupby(column_of(axis))[f"m_{metric}"]
     return list(groups.mean().index), list(groups.mean()), list(groups.sem().fillna(0.0))
 
 
 def line(plot: Any, frame: Any, axis: str, metric: str, **style: Any) -> None:
-    """Means over an axis, with bars of two standard errors."""
+    """Plot the means of a metric over an axis, with bars of two standard errors."""
     x, y, error = means(frame, axis, metric)
     plot.errorbar(x, y, [2 * e for e in error], **{"marker": "o", "markersize": 3.5, "linewidth": 1.2} | style)
 
 
 def tidy(plot: Any, title: str, x: str, **scales: Any) -> None:
-    """Title, label, scales."""
+    """Set title, label, scales and grid of a plot."""
     plot.set(title=title, xlabel=x, **scales)
     plot.grid(alpha=0.3)
     plot.spines[["top", "right"]].set_visible(False)
 
 
 def atlas(frame: Any, plots: Any) -> None:
-    """NACKs per loss over receivers and over K, and the wait for a repair."""
+    """Draw NACKs per loss over the number of receivers and over K, and the repair latency."""
     link, grtt = 0.025, 0.1
     groups = [10.0**n for n in range(1, 6)]
     for colour, factor in zip(COLOURS, (1, 2, 4, 6), strict=False):
@@ -86,7 +89,7 @@ def atlas(frame: Any, plots: Any) -> None:
 
 
 def _safe_region(frame: Any, plot: Any) -> None:
-    """NACKs per loss of a thousand receivers, K against the group size the sender believes in."""
+    """Draw NACKs per loss of a thousand receivers over K and the sender's estimate of the group size."""
     table = frame.pivot_table(index="p_protocol__backoff", columns="p_protocol__gsize", values="m_requests_per_loss")
     plot.imshow(table.to_numpy() ** 0.25, cmap="RdYlGn_r", aspect="auto", origin="lower")
     for (row, column), value in _cells(table):
@@ -103,7 +106,7 @@ def _cells(table: Any) -> Iterable[tuple[tuple[int, int], float]]:
 
 
 def fec(frame: Any, plots: Any) -> None:
-    """Transmissions, completion time, and what bursts do to short blocks."""
+    """Draw transmissions, completion time, and the effect of burst loss on short blocks."""
     frame = frame.assign(p_lost=frame[column_of(LOSS_P)] / (frame[column_of(LOSS_P)] + frame[column_of(BURST_R)]))
     frame["p_lost"] = (100 * frame["p_lost"]).round()
     bursts = frame[column_of(BURST_R)] == 0.2
@@ -131,7 +134,7 @@ FEC = {"block": 64, "size": 358400, "segment": 1400, "proactive": 0}
 
 
 def storm(frame: Any, plots: Any) -> None:
-    """What each of the three measures is good for."""
+    """Draw the effect of suppression, aggregation and hold-off, each switched off alone."""
     metrics = ("requests_per_loss", "repair_multiplicity", "repair_wait")
     titles = ("requests per loss", "times a repair is sent", "wait for a repair [s]")
     for colour, case in zip(COLOURS, sorted(frame["case"].unique()), strict=True):
@@ -143,7 +146,7 @@ def storm(frame: Any, plots: Any) -> None:
 
 
 def router(frame: Any, plots: Any) -> None:
-    """Goodput over load, packet size and what a packet costs the processor."""
+    """Draw goodput over load, packet size and processing time per packet."""
     frame = frame.assign(p_load=frame["p_protocol__rate"] / 1e6, p_cost=frame["p_topology__nodes__router__cpu"] * 1e6)
     for colour, case in zip(COLOURS, ("single-half", "single-full", "dual"), strict=False):
         some = pick(frame, case)
@@ -164,7 +167,7 @@ def router(frame: Any, plots: Any) -> None:
 
 
 def baselines(frame: Any, plots: Any) -> None:
-    """Throughput when processors are the limit, at two losses, and feedback."""
+    """Draw the throughput that processing allows, at two loss probabilities, and the feedback."""
     groups = (1, 10, 30, 100)
     for colour, case in zip(COLOURS, ("norm", "srm", "n2", "n1", "a"), strict=False):
         for plot, loss in zip(plots[:2], (0.01, 0.1), strict=True):
@@ -179,7 +182,7 @@ def baselines(frame: Any, plots: Any) -> None:
 
 
 def twin(frame: Any, plots: Any) -> None:
-    """The two worlds side by side."""
+    """Draw the metrics of the simulator and of Mininet."""
     frame = frame.assign(p_lost=100 * frame["p_topology__link__down__loss"])
     for colour, rate in zip(COLOURS, (2e6, 8e6), strict=False):
         for world, style in (
@@ -202,7 +205,7 @@ PICTURES: dict[str, Callable[[Any, Any], None]] = {
     "baselines": baselines,
     "twin": twin,
 }
-"""By the name of the sweep."""
+"""Functions that draw a figure, by the name of the sweep."""
 
 
 def main() -> None:
@@ -218,7 +221,8 @@ def main() -> None:
     from matplotlib import pyplot
 
     figure, plots = pyplot.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
-    PICTURES[load_sweep(asked.folder / "sweep.yaml").name](read(asked.folder), plots)
+    sweep = yaml.safe_load((asked.folder / "sweep.yaml").read_text(encoding="utf-8"))
+    PICTURES[sweep["name"]](read(asked.folder), plots)
     figure.savefig(asked.svg, metadata={"Date": None})
 
 

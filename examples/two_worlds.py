@@ -1,4 +1,4 @@
-"""The figure of the README: one file to eight receivers over more and more loss, simulated and emulated.
+"""Draw the figure of the README: one file to eight receivers at increasing loss, simulated and emulated.
 
     python -m examples.two_worlds --svg docs/images/two_worlds.svg
 
@@ -10,9 +10,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from experiments.running.result import Result
-from experiments.running.run import run
-from experiments.scenario.scenario import load
+import mcastlab
 
 SCENARIO = Path(__file__).parent / "two_worlds.yaml"
 LOSSES = ("0%", "1%", "2%", "5%", "10%", "20%")
@@ -23,14 +21,13 @@ PANELS = (
 )
 
 
-def measure(loss: str, seed: int, backend: str) -> Result:
-    """One run at this loss."""
-    sets = [f"topology.link.down.loss={loss}"]
-    return run(load(SCENARIO, sets, seed), backend)
+def measure(loss: str, seed: int, world: str) -> mcastlab.Result:
+    """Run the scenario once at this loss."""
+    return mcastlab.run(mcastlab.load(SCENARIO, {"topology.link.down.loss": loss}, seed=seed), on=world)
 
 
 def table(seeds: int, emulate: bool) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """Metrics by world and loss."""
+    """Return the metrics of all runs by world and loss."""
     worlds = {"sim": range(1, seeds + 1)} | ({"emu": range(1, 2)} if emulate else {})
     return {
         world: {loss: [measure(loss, seed, world).metrics for seed in runs] for loss in LOSSES}
@@ -39,7 +36,7 @@ def table(seeds: int, emulate: bool) -> dict[str, dict[str, list[dict[str, Any]]
 
 
 def draw(found: dict[str, dict[str, list[dict[str, Any]]]], path: Path) -> None:
-    """Write the figure."""
+    """Write the figure as SVG."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -63,7 +60,7 @@ def draw(found: dict[str, dict[str, list[dict[str, Any]]]], path: Path) -> None:
 
 
 def main() -> None:
-    """Measure, print and draw."""
+    """Run all simulations and emulations, print the means, and draw the figure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--svg", type=Path, help="where to write the figure")
     parser.add_argument("--seeds", type=int, default=20, help="simulated runs per loss")

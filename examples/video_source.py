@@ -2,25 +2,30 @@
 
     python -m examples.video_source
 
-The source is an ordinary generator process. It lives in the same `simpy.Environment` as the network, waits as SimPy processes
-do, and speaks to the protocol the only way an application may: `host.call`. Pictures are objects of their own; every twelfth
-is a large one. At the end it says how late the pictures were.
+The source is a SimPy process in the same `simpy.Environment` as the network; it submits objects by `host.call`, as every
+application does. Each picture is an object, and every twelfth is larger. At the end the delays of the pictures are printed.
 """
 
 from collections.abc import Generator
 from statistics import mean
-from typing import Any, cast
+from typing import Any
 
 import simpy
 
-from experiments.running.content import Extent
-from experiments.running.program import accounted
-from protocols.events import Event, ObjectReceived
-from protocols.machine import Content, Group, Ports
-from protocols.norm import NormConfig, NormReceiver, NormSender
-from sim.host import SimHost
-from sim.network import Network
-from topologies.generators import Star
+from mcastlab import (
+    Accounted,
+    Content,
+    Event,
+    Extent,
+    Group,
+    Network,
+    NormConfig,
+    NormReceiver,
+    NormSender,
+    ObjectReceived,
+    SimHost,
+    topology,
+)
 
 PICTURES, INTERVAL = 100, 0.04
 LARGE, SMALL = 40_000, 8_000
@@ -28,14 +33,14 @@ GROUP = Group("239.0.0.1:6003")
 
 
 class Viewer:
-    """Notes when pictures are there."""
+    """Record the time at which each picture was received."""
 
     def __init__(self, host: SimHost) -> None:
         self.host = host
         self.arrived: dict[int, float] = {}
 
     def on_event(self, event: Event) -> None:
-        """Only whole pictures count."""
+        """Record complete pictures."""
         if isinstance(event, ObjectReceived):
             self.arrived[event.object_id] = self.host.now
 
@@ -43,7 +48,7 @@ class Viewer:
 def video(
     env: simpy.Environment, host: SimHost, sender: NormSender, shown: dict[int, float]
 ) -> Generator[simpy.Event, Any, None]:
-    """The process: a picture, a pause, and so on; `shown` is filled with when each picture was handed over."""
+    """Submit a picture every `INTERVAL` seconds and record the time of each in `shown`, by object id."""
     for number in range(PICTURES):
         size = SMALL if number % 12 else LARGE
         picture = host.call(sender.submit, Content(Extent(size), b"", is_file=False))
@@ -52,19 +57,19 @@ def video(
 
 
 def play(receivers: int = 20, loss: str = "2%") -> list[list[float]]:
-    """The delays of all pictures at each viewer, in seconds."""
+    """Run the session and return the delays of all pictures at each viewer, in seconds."""
     env = simpy.Environment()
     link = {"rate": "20Mbit", "delay": "10ms", "down": {"loss": loss}}
-    topology = Star.model_validate({"kind": "star", "receivers": receivers, "link": link}).build()
-    network = Network(topology, seed=1, environment=env)
+    graph = topology("star", receivers=receivers, link=link)
+    network = Network(graph, seed=1, environment=env)
     config = NormConfig(rate=1.25e6, grtt=0.05, gsize=receivers, block=16, parity=8)
     viewers = []
-    for node, name in enumerate(topology.hosts[1:], 2):
+    for node, name in enumerate(graph.hosts[1:], 2):
         viewer = Viewer(network.host(name))
         viewers.append(viewer)
-        viewer.host.run(NormReceiver(cast(Ports, viewer.host), config, node, GROUP), viewer.on_event, accounted)
+        viewer.host.run(NormReceiver(viewer.host, config, node, GROUP), viewer.on_event, lambda offer: Accounted())
     host = network.host("sender")
-    sender = NormSender(cast(Ports, host), config, 1, GROUP)
+    sender = NormSender(host, config, 1, GROUP)
     host.run(sender, lambda event: None)
     shown: dict[int, float] = {}
     env.process(video(env, host, sender, shown))
@@ -73,7 +78,7 @@ def play(receivers: int = 20, loss: str = "2%") -> list[list[float]]:
 
 
 def main() -> None:
-    """Play and print."""
+    """Run the session at three loss probabilities and print the delays."""
     for loss in ("0%", "2%", "10%"):
         delays = sorted(delay for viewer in play(loss=loss) for delay in viewer)
         late = delays[int(0.99 * (len(delays) - 1))]

@@ -1,59 +1,78 @@
-"""The `mcastlab` command: which commands there are, and how errors become exit codes.
+"""The `mcastlab` command: the list of commands, and the exit codes of errors.
 
-0 yes; 1 it ran and the answer is no; 2 bad input; 3 this machine can't; 130 interrupted.
+Exit codes: 0 success; 1 the command ran and its answer is negative; 2 bad input; 3 something is missing on this machine; 130
+interrupted.
 """
 
 import sys
 from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from experiments.commands.analyse import analyse_command
-from experiments.commands.channel import channel
-from experiments.commands.compare import compare_command
-from experiments.commands.demo import demo
-from experiments.commands.doctor import doctor
-from experiments.commands.inspection import inspect_command
-from experiments.commands.ladder import ladder
-from experiments.commands.recv import recv
-from experiments.commands.report import report_command
-from experiments.commands.results import results_command
-from experiments.commands.run import run_command
-from experiments.commands.schema import schema
-from experiments.commands.search import search_command
-from experiments.commands.send import send
-from experiments.commands.sweep import sweep_command
-from experiments.commands.topo import topo
-from experiments.commands.twin import twin_command
-from experiments.commands.validate import validate_command
 from protocols.errors import McastlabError, UnsupportedError, UsageError
 
-__all__ = ["app", "invoke", "main"]
+__all__ = ["COMMANDS", "app", "invoke", "main"]
 
-app = typer.Typer(name="mcastlab", add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
-app.command("run")(run_command)
-app.command("demo")(demo)
-app.command("doctor")(doctor)
-app.command("search")(search_command)
-app.command("send")(send)
-app.command("recv")(recv)
-app.command("schema")(schema)
-app.command("ladder")(ladder)
-app.command("inspect")(inspect_command)
-app.command("topo")(topo)
-app.command("compare")(compare_command)
-app.command("twin")(twin_command)
-app.add_typer(channel, name="channel")
-app.command("sweep")(sweep_command)
-app.command("results")(results_command)
-app.command("report")(report_command)
-app.command("analyse")(analyse_command)
-app.command("validate")(validate_command)
+COMMANDS = {
+    "run": ("run:run_command", "Run a scenario, or all its cases, and show the results."),
+    "demo": ("demo:demo", "Run one lossy file transfer in the simulator and in Mininet, and compare."),
+    "scenarios": ("scenarios:scenarios", "List the ready scenarios."),
+    "doctor": ("doctor:doctor", "List what this machine can run, and how to install what is missing."),
+    "compare": ("compare:compare_command", "Run a scenario under several protocols on identical losses."),
+    "twin": ("twin:twin_command", "Test whether simulator and Mininet agree on a scenario."),
+    "search": ("search:search_command", "Search for random faults that violate an invariant."),
+    "topo": ("topo:topo", "Draw a network, or export it to another emulator."),
+    "ladder": ("ladder:ladder", "Draw a part of a run as a sequence diagram."),
+    "inspect": ("inspection:inspect_command", "Explain a capture of NORM traffic."),
+    "channel": ("channel:channel", "Estimate loss models from real links, and write them for the kernel."),
+    "sweep": ("sweep:sweep_command", "Run a scenario with varied parameters, on Spark."),
+    "results": ("results:results_command", "Show the rows of a sweep, or write them to a file."),
+    "analyse": ("analyse:analyse_command", "Summarise a sweep: intervals, differences, effects, theory, time series."),
+    "report": ("report:report_command", "Write a sweep's report as one HTML file."),
+    "send": ("send:send", "Send files to a multicast group by NORM."),
+    "recv": ("recv:recv", "Receive files from a multicast group by NORM."),
+    "new": ("new:new", "Write template files."),
+    "contract": ("contract:contract", "Check a protocol against the rules of the contract."),
+    "schema": ("schema:schema", "Print the JSON Schema of scenario files."),
+    "validate": ("validate:validate_command", "Measure the reference values of theory, and compare."),
+}
+"""Commands by name: module and function (or group of commands) in `experiments.commands`, and a line of help."""
+
+
+class _Commands(TyperGroup):
+    """A group that imports only the command that is called, since most are slow to import."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, found if name is None else _command(name), rest
+
+
+@cache
+def _command(name: str) -> Any:
+    module, _, attribute = COMMANDS[name][0].partition(":")
+    found = getattr(import_module(f"experiments.commands.{module}"), attribute)
+    if isinstance(found, typer.Typer):
+        return typer.main.get_command(found)
+    alone = typer.Typer(add_completion=False)
+    alone.command(name)(found)
+    return typer.main.get_command(alone)
+
+
+def _listed() -> None:
+    """Do nothing: a placeholder for a command in the list, which is imported when it is called."""
+
+
+app = typer.Typer(name="mcastlab", cls=_Commands, no_args_is_help=True, pretty_exceptions_enable=False)
+for _name, (_, _line) in COMMANDS.items():
+    app.command(_name, help=_line)(_listed)
 
 REFUSED: type[Exception] = typer.BadParameter.mro()[2]
-"""ClickException: typer brings its own click in some versions, so there is no one place to import it from."""
+"""ClickException of the click that typer uses, which some versions of typer include."""
 
 
 def _version(wanted: bool) -> None:
@@ -70,7 +89,7 @@ def _mcastlab(
 
 
 def invoke(arguments: Sequence[str]) -> int:
-    """Run one command line and return its exit code; a user's mistake is one line on stderr."""
+    """Run a command line, given without the program's name, and return its exit code. Errors are one line on stderr."""
     try:
         code = app(list(arguments), prog_name="mcastlab", standalone_mode=False)
     except UnsupportedError as error:
@@ -81,18 +100,31 @@ def invoke(arguments: Sequence[str]) -> int:
         return _fail(str(error), 1)
     except (KeyboardInterrupt, typer.Abort):
         return 130
+    except ModuleNotFoundError as error:
+        return _fail(_lacking(error), 3)
     except REFUSED as error:
         return _fail(error.format_message(), 2)  # type: ignore[attr-defined]
     return code if isinstance(code, int) else 0
 
 
+def _lacking(error: ModuleNotFoundError) -> str:
+    """Return which package is missing and how to install it; raise `error` for a module that belongs to no extra."""
+    from experiments.output.extras import extra_of
+
+    module = (error.name or "").partition(".")[0]
+    extra = extra_of(module)
+    if extra is None:
+        raise error
+    return f"{module} is missing; get it: {extra.command}"
+
+
 def _fail(text: str, code: int) -> int:
     if text:
-        # Without any arguments the help was shown, and there is nothing to add.
+        # The text is empty for a command line without arguments, after the help was shown.
         typer.echo(f"mcastlab: {' '.join(text.split())}", err=True)
     return code
 
 
 def main() -> None:
-    """The console script."""
+    """Run the command line of this process and exit with its code."""
     sys.exit(invoke(sys.argv[1:]))

@@ -3,11 +3,12 @@
 from collections import deque
 from collections.abc import Callable
 from math import inf
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from protocols.errors import UsageError
 from protocols.events import Event
-from protocols.machine import Address, Group, Host, Machine, Message, Offer, Packet, Ports, Sink
+from protocols.hosting import PortsHost
+from protocols.machine import Address, Group, Machine, Message, Offer, Packet, Sink
 from protocols.rng import Rng
 
 __all__ = ["ComponentHost", "CompositeMachine"]
@@ -15,18 +16,14 @@ __all__ = ["ComponentHost", "CompositeMachine"]
 T = TypeVar("T")
 
 
-class _HostPorts(Host, Ports, Protocol):
-    """A host that is the ports of its machine, too, as all hosts are."""
-
-
 class ComponentHost:
-    """The host and the ports of one of several machines; `takes` tells whether a message is for this machine."""
+    """The host and the ports of one of several machines; `takes` says whether a message is delivered to this machine."""
 
     def __init__(self, composite: "CompositeMachine", name: str, takes: Callable[[Message], bool]) -> None:
         self._composite = composite
         self.takes = takes
         self.rng: Rng = composite.host.rng.fork(name) if name else composite.host.rng
-        """The host's own stream for the component without a name, so that further components don't change its numbers."""
+        """Random stream of the component; one without a name has the host's own, which further components leave unchanged."""
         self.machine: Machine | None = None
         self.on_event: Callable[[Event], None] | None = None
         self._accept: Callable[[Offer], Sink | None] | None = None
@@ -36,6 +33,10 @@ class ComponentHost:
     def trace(self) -> Callable[[str, object], None] | None:
         """The trace function of the host."""
         return self._composite.host.trace
+
+    @trace.setter
+    def trace(self, function: Callable[[str, object], None] | None) -> None:
+        self._composite.host.trace = function
 
     # Host
 
@@ -47,14 +48,14 @@ class ComponentHost:
     def run(
         self, machine: Machine, on_event: Callable[[Event], None], accept: Callable[[Offer], Sink | None] | None = None
     ) -> None:
-        """Start the machine. UsageError if this component runs one already."""
+        """Start a machine. UsageError if this component runs one."""
         if self.machine is not None:
             raise UsageError("this component runs a machine already")
         self.machine, self.on_event, self._accept = machine, on_event, accept
         self.call(machine.start)
 
     def call(self, verb: Callable[..., T], *args: object) -> T:
-        """Call `verb(*args, now)` of the machine."""
+        """Call `verb(*args, now)` as an input of the machine and return its result."""
         result: T = self._composite.host.call(self._composite.relay, verb, args)
         return result
 
@@ -71,7 +72,7 @@ class ComponentHost:
     # Ports
 
     def send(self, packet: Packet) -> object:
-        """Send a packet by the host."""
+        """Send a packet through the host; the result is true when the network is full."""
         return self._composite.host.send(packet)
 
     def notify(self, event: Event) -> None:
@@ -80,7 +81,7 @@ class ComponentHost:
         self._composite.host.notify(event)
 
     def alarm(self, when: float) -> None:
-        """Handle that the machine's deadline moved earlier, to `when` seconds."""
+        """Move the deadline of the composite to `when` seconds if it is later."""
         self._composite.earlier(when)
 
     def join(self, group: Group) -> None:
@@ -100,20 +101,24 @@ class ComponentHost:
 
 
 class CompositeMachine(Machine):
-    """The machine of a host on which several run. Multicasts are delivered to the components that joined, unicasts to all."""
+    """A machine that runs several machines on one host.
+
+    A multicast is delivered to the components that joined its group, a unicast to all; `takes` of a component must
+    accept it, too.
+    """
 
     __slots__ = ("_components", "host", "pending_events")
 
     def __init__(self, host: Any) -> None:
         super().__init__(host)
-        self.host: _HostPorts = host
+        self.host: PortsHost = host
         self._components: list[ComponentHost] = []
         self.pending_events: deque[ComponentHost] = deque()
         """The components whose events the host has not yet delivered, in order of the events."""
         host.run(self, self._on_event)
 
     def component(self, name: str, takes: Callable[[Message], bool]) -> ComponentHost:
-        """Add a component for one more machine."""
+        """Add a component for a machine."""
         component = ComponentHost(self, name, takes)
         self._components.append(component)
         return component
@@ -135,20 +140,20 @@ class CompositeMachine(Machine):
         self.deadline = self._first_deadline()
 
     def resume(self, now: float) -> None:
-        """Resume all machines."""
+        """Resume every machine."""
         for component in list(self._components):
             if component.machine is not None:
                 component.machine.resume(now)
 
     def relay(self, verb: Callable[..., T], args: tuple[object, ...], now: float) -> T:
-        """Make a call to one of the machines, as an input of the host."""
+        """Call `verb(*args, now)` of one of the machines, as an input of this machine."""
         result = verb(*args, now)
         # A machine may have set its first deadline in its constructor, before it was registered here.
         self.earlier(self._first_deadline())
         return result
 
     def earlier(self, when: float) -> None:
-        """Move the deadline, if `when` is earlier."""
+        """Move the deadline to `when` seconds if it is later."""
         if when < self.deadline:
             self._due(when)
 

@@ -1,4 +1,4 @@
-"""The optional compiled build: the modules that simulated packets pass, compiled by mypyc from the unchanged sources.
+"""Build the optional compiled version: mypyc compiles the modules that process simulated packets.
 
     python scripts/compiled.py FOLDER
 
@@ -24,9 +24,9 @@ NORM = sorted(
     for path in Path(ROOT, "protocols", "norm").rglob("*.py")
     if path.stem not in {"__init__", "config"} and path.parent.name != "dissector"
 )
-"""All modules of NORM that a simulated packet passes."""
+"""The modules of NORM that process simulated packets."""
 SIM = (
-    *("acceleration", "endpoint", "fabric", "fingerprint", "flight", "forwarding", "group_members", "host", "idle", "kernel"),
+    *("acceleration", "endpoint", "fabric", "fingerprint", "flight", "group_members", "host", "idle", "kernel"),
     *("link", "membership", "network", "occurrence", "routes", "switch", "timers"),
     *("fast/accelerator", "fast/in_flight", "fast/lookahead", "fast/machines", "fast/timetable"),
 )
@@ -57,9 +57,9 @@ setup(name="compiled", packages=[], ext_modules=extensions)
 
 
 def compile_into(folder: Path) -> list[Path]:
-    """Copy the packages into `folder` and compile there; return the extension modules, relative to it.
+    """Copy the packages into `folder` and compile there; return the paths of the extension modules, relative to it.
 
-    Raises RuntimeError with the log.
+    RuntimeError with the compiler's log if the build fails.
     """
     for package in PACKAGES:
         shutil.copytree(

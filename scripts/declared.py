@@ -1,6 +1,6 @@
-"""Add declarations to a module's source for mypyc: which names are never set again, and plain types of positions.
+"""Add type declarations to a module's source for mypyc: `Final` for module names, and variable-length tuples for positions.
 
-`declare(source)` returns the source with them, line by line.
+`declare(source)` returns the source with the declarations; line numbers stay the same.
 """
 
 import ast
@@ -12,15 +12,15 @@ __all__ = ["declare"]
 IMPORT = "; from typing import Final as _Final"
 VALUES = (ast.Constant, ast.UnaryOp, ast.BinOp, ast.Call, ast.Tuple, ast.List, ast.Dict)
 KINDS = ("NamedTuple", "NewType", "ParamSpec", "TypeVar", "namedtuple")
-"""Calls that make types."""
+"""Functions that make types."""
 PLACE = re.compile(r"(?<!list\[)tuple\[int, int, int\]")
-"""mypyc keeps a tuple of fixed length as separate variables, and makes a tuple of them whenever two are compared."""
+"""Type of transmit positions. mypyc stores a tuple of fixed length unboxed, and boxes it at every comparison."""
 _Edit = tuple[int, int, int, bytes]
 """Line from 0, first column, column after the last, replacement."""
 
 
 def declare(source: str) -> str:
-    """Return the source with `Final` names (others are looked up by name each time) and plain tuples as positions."""
+    """Return the source with `Final` names, which mypyc does not look up in the module, and variable-length tuples."""
     tree, lines = ast.parse(source), source.encode().split(b"\n")
     reassigned = _set_again(tree)
     edits = [edit for node in tree.body for edit in _final(node, reassigned)]

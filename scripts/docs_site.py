@@ -1,7 +1,7 @@
-"""Hook of mkdocs: give files outside docs/ a page of the site, and point links there.
+"""Add pages for files outside docs/ to the mkdocs site, and point links at them (a hook of mkdocs).
 
-Pages of docs/ link to files of the repository (`../protocols/machine.py`), which a forge shows and a site of docs/ alone would
-not have. Every linked source file becomes a page with its text, every linked folder a page with its list of files, and the
+Pages of docs/ link to files of the repository (`../protocols/machine.py`), which a code host shows and a site of docs/ alone
+lacks. Every linked source file becomes a page with its text, every linked folder a page with its list of files, and the
 Markdown files of the root pages like those of docs/. mkdocs.yml names this file under `hooks`.
 """
 
@@ -27,12 +27,12 @@ _HIDDEN = "---\nsearch:\n  exclude: true\n---\n\n"
 
 
 def origin(src_uri: str) -> str:
-    """The repository path of the file that a page of the site is made of."""
+    """Return the repository path of the file from which a page of the site is made."""
     return next((name for name, page in ROOT_PAGES.items() if page == src_uri), f"docs/{src_uri}")
 
 
 def resolve(link: str, home: str) -> tuple[str, str] | None:
-    """The repository path and the anchor a relative link leads to, read from the file `home`; None for other links."""
+    """Return repository path and anchor of a relative link in the file `home`; None for other links."""
     path, _, anchor = link.partition("#")
     if not path or re.match(r"[a-z]+:", link):
         return None
@@ -40,20 +40,20 @@ def resolve(link: str, home: str) -> tuple[str, str] | None:
 
 
 def page_of(path: str) -> str:
-    """The page or file of the site that shows a file of the repository."""
+    """Return the page or file of the site that shows a file of the repository."""
     if path in ROOT_PAGES:
         return ROOT_PAGES[path]
     return path.removeprefix("docs/") if path.startswith("docs/") else f"source/{path}.md"
 
 
 def linked(text: str, home: str) -> set[str]:
-    """Repository paths outside docs/ and not among the root's pages that a Markdown text links to."""
+    """Return the linked repository paths of a Markdown text that lie outside docs/ and are no root pages."""
     targets = {found[0] for match in LINK.finditer(text) if (found := resolve(match[2], home))}
     return {path for path in targets if page_of(path).startswith("source/") and (ROOT / path).exists()}
 
 
 def source_page(path: str) -> str:
-    """The Markdown page of a file or a folder of the repository."""
+    """Return the Markdown page of a file or a folder of the repository."""
     target = ROOT / path
     if target.is_dir():
         names = sorted(entry.name for entry in target.iterdir() if entry.suffix in LANGUAGES)
@@ -77,7 +77,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Point the links of a page at pages of the site, and drop what console blocks say to the test that runs them."""
+    """Point the links of a page at pages of the site, and drop the attributes of console blocks, which only tests use."""
     here = page.file.src_uri
     if here.startswith("source/") or not here.endswith(".md"):
         return markdown
@@ -94,7 +94,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def on_page_content(html: str, page: Any, **_: Any) -> str:
-    """Point the links of a notebook, which mkdocs does not look at, at pages of the site."""
+    """Point the links of a notebook, which mkdocs leaves unchanged, at pages of the site."""
     return (
         re.sub(r'href="([\w./-]+)\.md(#[^"]*)?"', r'href="\1.html\2"', html) if page.file.src_uri.endswith(".ipynb") else html
     )

@@ -65,7 +65,7 @@ def _field_of(name: str, line: ast.AnnAssign) -> _Field:
         return _Field(name, kind, None if value is None else ast.unparse(value))
     options = {str(option.arg): ast.unparse(option.value) for option in value.keywords}
     if "default_factory" in options:
-        raise ValueError(f"{name}: a factory of defaults is not spelled out")
+        raise ValueError(f"{name}: default factories are not supported")
     flags = {key: text == "True" for key, text in options.items() if key != "default"}
     return _Field(name, kind, options.get("default"), **flags)
 

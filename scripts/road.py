@@ -1,17 +1,16 @@
-"""Print the road of one datagram and of one NACK through the files of the project.
+"""Print the call path of one datagram and of one NACK through the files of the project.
 
     python -m scripts.road [--json]
 
 * A datagram of a NORM sender: from the readable socket of `emu.host.UdpHost` to `Sink.write`, over the loopback device.
 * A NACK: from the event that ends its back-off to the link that takes it, in the strict engine of the simulator.
 
-Both are recorded with `sys.setprofile`, so every call of a Python function counts. A file is counted once, however often the
-road comes back to it; files outside the project (simpy, the standard library) are left out. Of many datagrams and NACKs the one
-with the median number of files is shown. docs/design.md has the figures.
+Both are recorded with `sys.setprofile`, which sees every call of a Python function. Files outside the project (simpy, the
+standard library) are left out. Of many datagrams and NACKs the one with the median number of files is shown. docs/design.md has
+the figures.
 """
 
 import json
-import socket
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -19,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 
 from emu.host import UdpHost, new_loop
+from experiments.contract.worlds import free_port
 from protocols.machine import Content, Group, Offer, Sink
 from protocols.norm import PROTOCOL, NormConfig
 from protocols.rng import Rng
@@ -30,7 +30,7 @@ __all__ = ["Call", "Recorder", "datagram_road", "files_of", "nack_road"]
 
 Call = tuple[str, str]
 """File and qualified name of a function that was called."""
-Road = tuple[Call, ...]
+CallPath = tuple[Call, ...]
 SIZE, SEGMENT = 2_000_000, 1000
 CONFIG = NormConfig(rate=5e6, segment=SEGMENT, block=64, parity=16, grtt=0.05, gsize=10)
 CODE = ("protocols/", "topologies/", "sim/", "emu/", "experiments/", "mcastlab/")
@@ -39,30 +39,30 @@ LINKS = ("sim/link.py", "sim/impaired_link.py")
 
 @cache
 def own_file(name: str) -> str | None:
-    """The path of a file within the project; None for others. The main script may have a relative name."""
+    """Return the path of a file within the project; None for other files. The main script may have a relative name."""
     path = Path(name).resolve()
     return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) and ".venv" not in path.parts else None
 
 
 class Recorder:
-    """A profile function that keeps the calls from one that comes from outside the project to one that `ends` the road.
+    """A profile function that records call paths.
 
-    Calls from outside are those of the event loop or of this script. One whose file starts with `begins` begins a new road. The
-    call that begins a road belongs to it, and so does the one that ends it.
+    `begins(call, from_outside)` and `ends(call)` select the first and the last call of a path. Calls from outside are those of
+    the event loop or of this script.
     """
 
-    def __init__(self, begins: str, ends: Callable[[Call], bool]) -> None:
+    def __init__(self, begins: Callable[[Call, bool], bool], ends: Callable[[Call], bool]) -> None:
         self.begins, self.ends = begins, ends
         self.road: list[Call] | None = None
-        self.done: list[Road] = []
+        self.done: list[CallPath] = []
 
     def __call__(self, frame: FrameType, event: str, _: object) -> None:
-        """Note a call of a function of the project."""
+        """Record a call of a function of the project."""
         file = own_file(frame.f_code.co_filename) if event == "call" else None
         if file is None:
             return
         call, caller = (file, frame.f_code.co_qualname), frame.f_back and own_file(frame.f_back.f_code.co_filename)
-        if file.startswith(self.begins) and not (caller and caller.startswith(CODE)):
+        if self.begins(call, not (caller and caller.startswith(CODE))):
             self.road = []
         if self.road is not None:
             if file.startswith(CODE):
@@ -73,44 +73,49 @@ class Recorder:
 
 
 class Zeros:
-    """Content of zeros."""
+    """A source of zero bytes."""
 
     size = SIZE
 
     def read(self, offset: int, n: int) -> bytes:
-        """`n` bytes."""
+        """Return `n` zero bytes."""
         return bytes(n)
 
 
 class Memory:
-    """Keep an object in memory."""
+    """A sink that stores an object in memory."""
 
     def __init__(self, size: int) -> None:
         self.data = bytearray(size)
 
     def write(self, offset: int, data: bytes | memoryview) -> None:
-        """The end of a datagram's road."""
+        """Store a segment, which ends the call path of a datagram."""
         self.data[offset : offset + len(data)] = data
 
     def read(self, offset: int, n: int) -> bytes:
-        """Read back for decoding."""
+        """Return stored bytes, for decoding."""
         return bytes(self.data[offset : offset + n])
 
     def commit(self, info: bytes) -> None:
-        """The object is complete."""
+        """End the object as complete."""
 
     def abort(self) -> None:
-        """The object ends incomplete."""
+        """End the object as incomplete."""
 
 
-def datagram_road() -> Road:
-    """The typical road of a received datagram, from the socket to the sink."""
+def reads_socket(call: Call, from_outside: bool) -> bool:
+    """Return whether a call is one from the event loop to the host."""
+    return from_outside and call[0] == "emu/host.py"
+
+
+def datagram_road() -> CallPath:
+    """Return the typical call path of a received datagram, from the socket to the sink."""
     loop = new_loop()
     codec, port = PROTOCOL.codec, free_port()
     hosts = [UdpHost(loop, codec(), interface=f"127.0.0.{node}", port=port, rng=Rng(node), burst=1) for node in (1, 2)]
     sending, receiving = hosts
     group = Group(f"{receiving.address}:{port}")
-    recorder = Recorder("emu/host.py", lambda call: call[1] == "Memory.write")
+    recorder = Recorder(reads_socket, lambda call: call[1] == "Memory.write")
 
     def accept(offer: Offer) -> Sink:
         return Memory(offer.size)
@@ -131,12 +136,18 @@ def datagram_road() -> Road:
 
 
 def takes_packet(call: Call) -> bool:
-    """Whether a call is one of a link that exists already."""
+    """Return whether a call is one of a link after its construction."""
     return call[0] in LINKS and not call[1].endswith("__init__")
 
 
-def nack_road() -> Road:
-    """The typical road of a NACK, from the event that ends the back-off to the first link."""
+def ends_backoff(call: Call, from_outside: bool) -> bool:
+    """Return whether a call is the wake-up of a receiver."""
+    del from_outside
+    return call == ("protocols/norm/receiver.py", "NormReceiver.wake")
+
+
+def nack_road() -> CallPath:
+    """Return the typical call path of a NACK, from `NormReceiver.wake` at the end of the back-off to the first link."""
     group = Group("all")
     link = {"rate": "100Mbit", "delay": "5ms", "down": {"loss": "3%"}}
     topology = Star.model_validate({"kind": "star", "receivers": 3, "link": link}).build()
@@ -153,7 +164,7 @@ def nack_road() -> Road:
     found = []
     sent = 0
     while network.next_at < 5.0:
-        recorder = Recorder("sim/", takes_packet)
+        recorder = Recorder(ends_backoff, takes_packet)
         sys.setprofile(recorder)
         network.step()
         sys.setprofile(None)
@@ -163,37 +174,30 @@ def nack_road() -> Road:
     return typical(found)
 
 
-def free_port() -> int:
-    """A UDP port of the loopback device that nobody uses."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.bind(("", 0))
-        return int(sock.getsockname()[1])
-
-
-def typical(roads: list[Road]) -> Road:
-    """The road in the middle when all are sorted by the number of files they visit."""
+def typical(roads: list[CallPath]) -> CallPath:
+    """Return the path with the median number of files."""
     return sorted(roads, key=lambda road: len(files_of(road)))[(len(roads) - 1) // 2]
 
 
-def files_of(road: Road) -> list[str]:
-    """The files a road visits, in the order of the first visit."""
+def files_of(road: CallPath) -> list[str]:
+    """Return the files of a path, in the order of the first call."""
     return list(dict.fromkeys(file for file, _ in road))
 
 
-def show(title: str, road: Road) -> str:
-    """A road as text: one line for each file in the order of the first visit, with the functions called there."""
+def show(title: str, road: CallPath) -> str:
+    """Return a path as text: one line for each file, in the order of the first call, with the functions called there."""
     lines = [f"  {file}: {', '.join(dict.fromkeys(name for other, name in road if other == file))}" for file in files_of(road)]
     return "\n".join([f"{title}: {len(files_of(road))} files, {len(road)} calls", *lines])
 
 
 def main() -> None:
-    """Record both roads and print them."""
+    """Record both paths and print them."""
     roads = {"datagram": datagram_road(), "nack": nack_road()}
     if "--json" in sys.argv:
         print(json.dumps({name: {"files": files_of(road), "calls": road} for name, road in roads.items()}))
         return
     print(show("a datagram, from the socket to Sink.write", roads["datagram"]))
-    print(show("a NACK, from the end of its back-off to the link", roads["nack"]))
+    print(show("a NACK, from the wake-up at the end of its back-off to the link", roads["nack"]))
 
 
 if __name__ == "__main__":

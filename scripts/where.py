@@ -23,7 +23,7 @@ class Question:
 
 
 def line_of(path: Path, name: str) -> int | None:
-    """The line where a file defines a name such as `Link.carry`; None when it does not."""
+    """Return the line where a file defines a name such as `Link.carry`; None if it does not."""
     scope: list[ast.stmt] = ast.parse(path.read_text()).body
     line = None
     for part in name.split("."):
@@ -35,7 +35,7 @@ def line_of(path: Path, name: str) -> int | None:
 
 
 def defined(node: ast.stmt) -> list[str]:
-    """The names a statement defines."""
+    """Return the names that a statement defines."""
     if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
         return [node.name]
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
@@ -43,7 +43,7 @@ def defined(node: ast.stmt) -> list[str]:
 
 
 def questions(page: str) -> list[Question]:
-    """The rows of the table of questions in a Markdown page."""
+    """Return the rows of the table of questions in a Markdown page."""
     rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ") and "?" in line]
     return [Question(row[0], re.findall(r"\]\(([^)]+)\)", row[1]), SYMBOL.findall(row[2])) for row in rows if len(row) == 3]
 

@@ -68,6 +68,6 @@ def _set_rate(link: Link | LinkGroup, rate: float) -> None:
 def _set_loss(link: Link | LinkGroup, key: int, place: int, links: int, loss: float) -> None:
     channel = Bernoulli(p=loss)
     if isinstance(link, LinkGroup):
-        link.sampler = channel.bundle(key, link.head.count)
+        link.sampler = channel.group(key, link.head.count)
     else:
         link.sampler = channel.link(member_loss_key(key, place) if links > 1 else key)

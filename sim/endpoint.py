@@ -33,9 +33,9 @@ class Endpoint:
         "host_class",
         "make_uplink",
         "name",
-        "rng_key",
         "route",
         "routes",
+        "stream_key",
         "ttl",
         "uplinks",
     )
@@ -49,8 +49,8 @@ class Endpoint:
         self.count = count
         self.counted = counted
         self.host_class = host_class
-        self.rng_key = key_of(fabric.seed, "node", name)
-        """See `topologies.keys.dice_key`, which extends it for a member of a group."""
+        self.stream_key = key_of(fabric.seed, "node", name)
+        """See `topologies.keys.stream_key`, which extends it for a member of a group."""
         self.groups: dict[Address, GroupMembers] = {}
         # The address and members, and below the route, of the packet before: hashing an address costs more than comparing.
         self._latest: tuple[Address, GroupMembers | None] = (None, None)

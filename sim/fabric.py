@@ -8,7 +8,7 @@ from protocols.traffic import Traffic
 from sim.acceleration import Accelerator
 from sim.fault_shim import FaultShim
 from sim.fingerprint import Fingerprint
-from sim.forwarding import Forwarding
+from sim.flight import Forwarding
 from sim.kernel import Kernel
 from sim.membership import Membership
 from sim.routes import Routes

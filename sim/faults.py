@@ -189,7 +189,7 @@ class Faults:
         blow()
         return _once(going.clear)
 
-    def calm(self) -> None:
+    def end_noise(self) -> None:
         """End all noise."""
         for going in self._storms:
             going.clear()

@@ -42,7 +42,7 @@ class SimHost(KernelHost):
     trace: Callable[[str, object], None] | None = None
 
     def __init__(self, endpoint: "Endpoint", place: int) -> None:
-        key = endpoint.rng_key
+        key = endpoint.stream_key
         super().__init__(extend(key, place - endpoint.base) if endpoint.counted else key, place)
         self.endpoint = endpoint
         self.events: list[Event] | None = None

@@ -18,7 +18,7 @@ from topologies.drop_tail import DropTailQueue
 from topologies.line import Arrivals, Line
 from topologies.spec import LinkSpec
 
-__all__ = ["ImpairedLink", "ImpairedLinkGroup", "Member"]
+__all__ = ["ImpairedLink", "ImpairedLinkGroup", "MemberLink"]
 
 
 class _Carrier:
@@ -95,7 +95,7 @@ class ImpairedLinkGroup:
     def __init__(self, spec: LinkSpec, head: Endpoint, key: int, fabric: Fabric) -> None:
         self.head = head
         self._carriers = [
-            _Carrier(Line(spec, extend(key, member), member), fabric, Member(head, member)) for member in range(head.count)
+            _Carrier(Line(spec, extend(key, member), member), fabric, MemberLink(head, member)) for member in range(head.count)
         ]
 
     def carry(self, flight: Flight, now: float, arrivals: ArrivalsByTime) -> None:
@@ -140,7 +140,7 @@ class ImpairedLinkGroup:
         return _counts(self._carriers)
 
 
-class Member:
+class MemberLink:
     """The place of one member of a counted group, whose host is made when the first packet arrives."""
 
     __slots__ = ("_endpoint", "_number")

@@ -120,7 +120,7 @@ class LinkGroup:
         self.queue = DropTailQueue(spec.rate, spec.queue)
         self.delay = spec.delay
         self.overhead, self.framing = _framing(spec)
-        self.sampler = spec.loss.bundle(key, head.count)
+        self.sampler = spec.loss.group(key, head.count)
         self.separate_queues: dict[int, DropTailQueue] = {}
         """The queues of members that do not share `queue` now."""
         self.is_constant = True

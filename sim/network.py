@@ -15,8 +15,7 @@ from sim.acceleration import Accelerator, NoAccelerator
 from sim.endpoint import Endpoint
 from sim.fabric import Fabric, OnDelivery
 from sim.fingerprint import Fingerprint
-from sim.flight import Hop, Place
-from sim.forwarding import Faulty, Grouped, Single
+from sim.flight import Faulty, Grouped, Hop, Place, Single
 from sim.host import SimHost
 from sim.idle import IDLE
 from sim.impaired_link import ImpairedLink, ImpairedLinkGroup

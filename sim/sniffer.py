@@ -9,10 +9,10 @@ from typing import Any, BinaryIO
 from protocols.errors import UsageError
 from protocols.machine import Codec, Message
 from sim.flight import Flight
+from sim.framer import Framer
 from sim.noise import Noise
 from sim.timeline import Timeline
 from sim.watch import Fate, Passage, Watcher, number_of
-from topologies.frames.building import Framer
 from topologies.pcapng import INBOUND, OUTBOUND, PcapngWriter
 from topologies.spec import Topology
 

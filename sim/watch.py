@@ -13,8 +13,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 from protocols.events import Event
 from protocols.machine import Packet
 from sim.endpoint import Endpoint
-from sim.flight import Arrivals, Carrier, Flight, Hop, Place, Postponed
-from sim.forwarding import Forwarding
+from sim.flight import Arrivals, Carrier, Flight, Forwarding, Hop, Place, Postponed
 from sim.host import SimHost
 from sim.network import Network
 from sim.stats import LinkCounts

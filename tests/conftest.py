@@ -1,4 +1,4 @@
-"""What this machine has, and how tests share its processors.
+"""Skip tests whose requirements this machine does not meet, and schedule tests over worker processes.
 
 Tests marked `emu` or `peer` are skipped with a reason where what they need is missing, and fail with CI=true. With pytest-xdist
 (`-n`), [workers](support/workers.py) says which tests stay together.
@@ -18,16 +18,16 @@ from tests.support.workers import holding, in_order, unit_of
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Set what the processes that tests start inherit."""
-    # A shell that starts us in the background ignores SIGINT for us and for all we start; tests interrupt what they start.
+    """Set the environment that processes started by tests inherit."""
+    # A shell that starts pytest in the background ignores SIGINT for it and its children, but tests interrupt their children.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    # Many short sessions of Spark are made: threads that collect garbage cost more than they bring.
+    # Many short Spark sessions are started: the serial collector costs less than threads for garbage collection.
     os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:+UseSerialGC")
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give every process whole units; None leaves other modes (`--dist`) as they are."""
+    """Assign whole units to a worker; return None to keep the scheduling of other modes (`--dist`)."""
     if config.getvalue("dist") != "load":
         return None
     from xdist.scheduler import LoadScopeScheduling
@@ -40,36 +40,36 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One process more than processors, since every third second a test waits for a network; on one processor no extra ones."""
+    """Start one worker more than processors, since about a third of the time is waiting; none on a single processor."""
     processors = len(os.sched_getaffinity(0))
     return processors + 1 if processors > 1 else 0
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Sort the tests where several processes run them; one process keeps the order of the files."""
+    """Sort the tests when several workers run them; a single process keeps the order of the files."""
     if hasattr(config, "workerinput"):
         items[:] = in_order(items)
 
 
 def pytest_collection_finish() -> None:
-    """Leave what collection made out of garbage collections; it stays until the end."""
+    """Exclude objects made during collection from garbage collection, since they stay until the end."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Let a `serial` test run while no other process runs a test; the clock of its timeout starts only then."""
+    """Run a `serial` test while no other worker runs a test; its timeout starts only then."""
     if not hasattr(item.config, "workerinput"):
         return (yield)
-    # The folders for temporary files of all processes are in one.
+    # The temporary folders of all workers have one parent.
     lock = Path(item.config.option.basetemp).parent / "serial.lock"
     with holding(lock, shared=item.get_closest_marker("serial") is None):
         return (yield)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Look at the marks before the fixtures of the test are made."""
+    """Check the marks before the fixtures of the test are made."""
     needed = ["emulation"] if item.get_closest_marker("emu") else []
     for mark in item.iter_markers("peer"):
         needed.extend(map(str, mark.args or ("libnorm1",)))

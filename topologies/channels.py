@@ -60,7 +60,7 @@ class _Channel(BaseModel):
         group = self._group(np.array([key], np.uint64))
         return None if group is None else SingleLink(group)
 
-    def bundle(self, key: int, count: int) -> GroupSampler | None:
+    def group(self, key: int, count: int) -> GroupSampler | None:
         """Return the sampler of `count` links of a group with keys `extend(key, member)`; None if no packet can be lost."""
         return self._group(member_keys(key, count))
 

@@ -30,8 +30,8 @@ Floats = npt.NDArray[np.float64]
 @lru_cache(maxsize=4)
 def _weights(size: int, resamples: int) -> Floats:
     """Draw multinomial weights: how often each of `size` items occurs in each resample, shape (resamples, size)."""
-    dice = np.random.Generator(np.random.Philox(key=key_of(0, "bootstrap", size, resamples)))
-    return dice.multinomial(size, np.full(size, 1.0 / size), size=resamples).astype(np.float64)
+    rng = np.random.Generator(np.random.Philox(key=key_of(0, "bootstrap", size, resamples)))
+    return rng.multinomial(size, np.full(size, 1.0 / size), size=resamples).astype(np.float64)
 
 
 def interval(values: Sequence[float], confidence: float = 0.95, resamples: int = 1000) -> tuple[float, float]:

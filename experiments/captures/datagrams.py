@@ -11,7 +11,7 @@ from experiments.captures.capture_file import CaptureFile, Frame, is_capture
 from protocols.errors import ConfigError
 from topologies.frames.ipv4 import IPV4, IPV6, UDP, VLAN_TAGS, Reassembly, is_fragment, network_layer, read_ipv4
 
-__all__ = ["Capture", "Datagram", "is_capture", "read_capture"]
+__all__ = ["Capture", "CapturedDatagram", "is_capture", "read_capture"]
 
 _ETHERNET, _COOKED, _COOKED2 = 1, 113, 276
 _RAW = (12, 14, 101, 228, 229)
@@ -22,7 +22,7 @@ _INCOMPLETE_KEPT = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Datagram:
+class CapturedDatagram:
     """A UDP datagram: addresses as text, payload as captured, which is shorter than `size` when the capture cut it.
 
     `point` tells interfaces and, where the capture does, directions apart. One that came in fragments has number, time and
@@ -51,7 +51,7 @@ class Capture:
         self._addresses: dict[bytes, str] = {}
         self._reassembly = Reassembly(_INCOMPLETE_KEPT)
 
-    def __iter__(self) -> Iterator[Datagram]:
+    def __iter__(self) -> Iterator[CapturedDatagram]:
         """Every UDP datagram in order. ConfigError for a file that is no capture, or one of a link type not known."""
         self.frames = self.others = self.unfinished = 0
         self._reassembly = Reassembly(_INCOMPLETE_KEPT)
@@ -69,7 +69,7 @@ class Capture:
                 self.others += 1
         self.unfinished = self._reassembly.dropped + self._reassembly.waiting
 
-    def _datagram(self, frame: Frame, at: int, point: tuple[int, ...]) -> Datagram | None:
+    def _datagram(self, frame: Frame, at: int, point: tuple[int, ...]) -> CapturedDatagram | None:
         data = frame.data
         if data[at] >> 4 == 6:
             if data[at + 6] != UDP:
@@ -86,14 +86,14 @@ class Capture:
             body = found.body
         return self._udp(frame, point, body, packet.source, packet.target)
 
-    def _udp(self, frame: Frame, point: tuple[int, ...], body: bytes, source: bytes, target: bytes) -> Datagram | None:
+    def _udp(self, frame: Frame, point: tuple[int, ...], body: bytes, source: bytes, target: bytes) -> CapturedDatagram | None:
         sport, port, length = unpack_from(">HHH", body)
         if length and length < 8:
             return None
         size = (length or len(body)) - 8
         payload = body[8 : 8 + size]
         names = self._address(source), self._address(target)
-        return Datagram(*names, port, payload, sport, frame.number, frame.time, size, point, frame.comment)
+        return CapturedDatagram(*names, port, payload, sport, frame.number, frame.time, size, point, frame.comment)
 
     def _address(self, raw: bytes) -> str:
         found = self._addresses.get(raw)
@@ -130,6 +130,6 @@ def _ip_at(data: bytes, at: int) -> int | None:
     return at if kind in (IPV4, IPV6) else None
 
 
-def read_capture(path: Path) -> Iterator[Datagram]:
+def read_capture(path: Path) -> Iterator[CapturedDatagram]:
     """Every UDP datagram of a capture in order; other frames are passed over. ConfigError for a broken file."""
     return iter(Capture(path))

@@ -1,1 +1,1 @@
-"""The commands of `mcastlab`, one file each."""
+"""The commands of `mcastlab`, one file for each."""

@@ -1,4 +1,4 @@
-"""`mcastlab analyse`: what the results of a sweep say."""
+"""`mcastlab analyse`: statistics of the results of a sweep."""
 
 import json
 from pathlib import Path
@@ -22,44 +22,54 @@ MOST_ROWS = 200
 def analyse_command(
     *,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a sweep.", show_default=False)],
-    by: Annotated[str, typer.Option(help="Axes that make the groups; an end of the name is enough.", metavar="AXIS,...")] = "",
+    by: Annotated[str, typer.Option(help="Group by these axes; the last part of a name suffices.", metavar="AXIS,...")] = "",
     metric: Annotated[
-        str, typer.Option(help="Which metrics.  (default: the main ones)", metavar="NAME,...", show_default=False)
+        str, typer.Option(help="Metrics to analyse.  (default: the main ones)", metavar="NAME,...", show_default=False)
     ] = "",
     compare: Annotated[
         str | None,
-        typer.Option(help="Paired differences between values of an axis.", metavar="AXIS[=BASE]", show_default=False),
+        typer.Option(help="Show paired differences between values of an axis.", metavar="AXIS[=BASE]", show_default=False),
     ] = None,
     effects: Annotated[
-        bool, typer.Option("--effects", help="Which axis matters: shares of variance, rank correlation.")
+        bool, typer.Option("--effects", help="Show the effect of each axis: share of variance, rank correlation.")
     ] = False,
     theory: Annotated[
         list[str] | None,
-        typer.Option(help="Formula beside the means; may be repeated.", metavar="NAME[:arg=value,...]", show_default=False),
+        typer.Option(
+            help="Show a formula beside the means; may be repeated.", metavar="NAME[:arg=value,...]", show_default=False
+        ),
     ] = None,
     series: Annotated[
-        str, typer.Option(help="Time series as bands of quantiles, or all.", metavar="NAME,...", show_default=False)
+        str, typer.Option(help="Show time series, or all, as bands of quantiles.", metavar="NAME,...", show_default=False)
     ] = "",
     exact: Annotated[
         bool | None,
-        typer.Option("--exact/--approximate", help="Percentiles.  (default: exact up to 2 million runs)", show_default=False),
+        typer.Option(
+            "--exact/--approximate", help="Method for percentiles.  (default: exact up to 2 million runs)", show_default=False
+        ),
     ] = None,
     version: Annotated[
         str | None,
-        typer.Option(help="Version of the code whose runs.  (default: the last)", metavar="VERSION", show_default=False),
+        typer.Option(
+            help="Version of the code that made the runs.  (default: the last)", metavar="VERSION", show_default=False
+        ),
     ] = None,
-    csv: Annotated[Path | None, typer.Option(help="Write the rows there, too.", metavar="FILE", show_default=False)] = None,
+    csv: Annotated[
+        Path | None, typer.Option(help="Write the rows to this file, too.", metavar="FILE", show_default=False)
+    ] = None,
     master: Master = "local[*]",
     remote: Remote = None,
     as_json: Json = False,
 ) -> int:
-    """Groups of runs with intervals and percentiles; or paired differences, effects, theory or time series.
+    """Show means of runs with intervals and percentiles; or paired differences, effects, theory or time series.
 
-    Exit code 0: answered; 2: bad input; 3: this machine can't run Spark.
+    Exit code 0: success; 2: bad input; 3: this machine can't run Spark.
     """
-    # Spark's packages are loaded here alone.
+    # Modules that need Spark's packages are imported after the check for them.
+    from experiments.sweep.run.spark_session import check_pyspark, session
+
+    check_pyspark()
     from experiments.analysis.analysis_request import AnalysisRequest, analyse, write_csv
-    from experiments.sweep.run.spark_session import session
     from experiments.sweep.store.invocations import latest_version
 
     question = AnalysisRequest(
@@ -72,7 +82,7 @@ def analyse_command(
         exact=exact,
         version=version,
     )
-    # A mistyped folder is told before Spark starts.
+    # A wrong folder is reported before Spark starts.
     latest_version(folder)
     with tables.working(f"reading {folder}"):
         spark = session(master, folder / "spark.log", remote)

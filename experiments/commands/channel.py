@@ -1,4 +1,4 @@
-"""`mcastlab channel`: from a capture to a channel, and from a channel to the kernel's words."""
+"""`mcastlab channel`: estimate a channel from a capture, and convert a channel to `tc` commands."""
 
 import json
 from collections.abc import Iterator
@@ -24,7 +24,9 @@ from topologies.spec import LinkSpec
 
 __all__ = ["channel", "fit", "show"]
 
-channel = typer.Typer(no_args_is_help=True, help="Channels: losses of real links, and the same in the kernel's words.")
+channel = typer.Typer(
+    add_completion=False, no_args_is_help=True, help="Estimate loss models from real links, and write them for the kernel."
+)
 
 _LOSS: TypeAdapter[Channel] = TypeAdapter(Loss)
 FORMS = ("recorded", "best", "bernoulli", "gilbert", "gilbert-elliott")
@@ -35,15 +37,17 @@ def fit(
     *,
     record: Annotated[
         Path,
-        typer.Argument(metavar="CAPTURE|TRACE", help="pcap, pcapng, or a text of 0 (came) and 1 (lost).", show_default=False),
+        typer.Argument(
+            metavar="CAPTURE|TRACE", help="pcap, pcapng, or a text file of 0 (received) and 1 (lost).", show_default=False
+        ),
     ],
     source: Annotated[
-        int | None, typer.Option(help="Which NORM sender of a capture.", metavar="ID", show_default=False)
+        int | None, typer.Option(help="Source id of the NORM sender in a capture.", metavar="ID", show_default=False)
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write a channel that a scenario can name.", metavar="FILE", show_default=False)
+        Path | None, typer.Option(help="Write a channel file for scenarios.", metavar="FILE", show_default=False)
     ] = None,
-    form: Annotated[str, typer.Option("--as", help=f"What to write: {', '.join(FORMS)}.", metavar="FORM")] = "recorded",
+    form: Annotated[str, typer.Option("--as", help=f"Model to write: {', '.join(FORMS)}.", metavar="FORM")] = "recorded",
     as_json: Json = False,
 ) -> int:
     """Estimate loss models from a capture of NORM traffic, or from a trace, and write a channel."""
@@ -116,12 +120,12 @@ def show(
             metavar="CHANNEL|SCENARIO", help="A channel (1%, {model: ...}), its file, or a scenario file.", show_default=False
         ),
     ],
-    device: Annotated[str, typer.Option("--dev", help="The device in the commands.", metavar="DEV")] = "DEV",
+    device: Annotated[str, typer.Option("--dev", help="Device in the commands.", metavar="DEV")] = "DEV",
     as_json: Json = False,
 ) -> int:
-    """Give the `tc` commands for a channel, or for every link of a scenario.
+    """Print the `tc` commands for a channel, or for every link of a scenario.
 
-    Exit code 1 if the kernel can't do some of it; a line that begins with # says what.
+    Exit code 0: success; 1: the kernel can't do some of it, which lines that begin with # name; 2: bad input.
     """
     rows = list(_rows(what, device))
     if as_json:

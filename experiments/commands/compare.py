@@ -1,15 +1,14 @@
-"""`mcastlab compare`: one scenario under several protocols, on identical losses."""
+"""`mcastlab compare`: run one scenario under several protocols on identical losses."""
 
 import json
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from experiments.commands.options import Json
+from experiments.commands.options import Json, ScenarioFile
 from experiments.output import tables
 from experiments.scenario.files import override
 from experiments.scenario.scenario import load
@@ -25,30 +24,36 @@ LIKE = "PROTOCOL.key=value, like n2.window=100ms"
 
 def compare_command(
     *,
-    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.yaml", help="Scenario file.", show_default=False)],
+    scenario: ScenarioFile,
     protocols: Annotated[
-        str, typer.Option(help="Which, by comma; differences are to the first.", metavar="LIST")
+        str, typer.Option(help="Protocols to compare; differences are to the first.", metavar="LIST")
     ] = "norm,a,n1,n2,srm",
-    runs: Annotated[int, typer.Option(help="Runs of each, with seeds counting up.", metavar="N", min=1)] = 5,
+    runs: Annotated[int, typer.Option(help="Runs of each protocol, with consecutive seeds.", metavar="N", min=1)] = 5,
     special: Annotated[
         list[str] | None,
-        typer.Option("--with", help="A parameter of one protocol; may be repeated.", metavar="PROTOCOL.key=value"),
+        typer.Option("--with", help="Set a parameter of one protocol; may be repeated.", metavar="PROTOCOL.key=value"),
     ] = None,
-    backend: Annotated[str, typer.Option("--on", help="Where they run: sim or emu.", metavar="sim|emu")] = "sim",
-    seed: Annotated[int | None, typer.Option(help="Another first seed.", metavar="N", show_default=False)] = None,
+    backend: Annotated[
+        str, typer.Option("--on", help="Backend: sim (the simulator) or emu (Mininet).", metavar="sim|emu")
+    ] = "sim",
+    seed: Annotated[
+        int | None, typer.Option(help="First seed.  (default: the scenario's)", metavar="N", show_default=False)
+    ] = None,
     sets: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Replace one value; may be repeated.", metavar="key.path=value", show_default=False),
+        typer.Option(
+            "--set", help="Replace one value of the scenario; may be repeated.", metavar="key.path=value", show_default=False
+        ),
     ] = None,
     as_json: Json = False,
 ) -> int:
     """Run a scenario under several protocols on identical losses, and show paired differences.
 
-    Rate and segment are the scenario's for all; other parameters are the scenario's for its own protocol, else defaults.
+    All protocols have the rate and segment of the scenario. Its other parameters apply to its own protocol only.
 
-    Exit code 0: every receiver had everything in every run; 1: not; 2: bad input; 3: this machine can't run it.
+    Exit code 0: every receiver received everything in every run; 1: not; 2: bad input; 3: this machine can't run it.
     """
-    # Both worlds are loaded here alone: they take longer than other commands should take to start.
+    # Imported here, since simulator and emulation would slow down the start of other commands.
     from experiments.compare.comparison import collate, compare, variants
     from experiments.running.run import BACKENDS
 

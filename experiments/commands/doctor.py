@@ -1,9 +1,9 @@
-"""`mcastlab doctor`: what this machine can emulate."""
+"""`mcastlab doctor`: list what this machine can emulate, and which extras are installed."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -11,20 +11,23 @@ from rich.markup import escape
 from rich.table import Table
 
 from emu.capabilities import Capability, list_capabilities
+from experiments.output.extras import EXTRAS, Extra
 
 __all__ = ["doctor"]
 
 
 def doctor(*, as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")] = False) -> int:
-    """List what this machine can emulate, and for each thing missing the command that brings it.
+    """List what this machine can emulate and which extras are installed, with the commands that install what is missing.
 
-    Exit code 0: emulation works; 3: something it can't do without is missing.
+    Exit code 0: emulation works; 3: something that it requires is missing. Extras have no influence.
     """
     found = list_capabilities()
     if as_json:
-        typer.echo(json.dumps({"emulation": _works(found), "findings": [asdict(item) for item in found]}))
+        findings, extras = [asdict(item) for item in found], [_plain(extra) for extra in EXTRAS]
+        typer.echo(json.dumps({"emulation": _works(found), "findings": findings, "extras": extras}))
     else:
         _show(found)
+        _show_extras()
     return 0 if _works(found) else 3
 
 
@@ -46,3 +49,20 @@ def _show(found: Sequence[Capability]) -> None:
             reason = f" ({item.reason})" if item.reason else ""
             console.print(escape(f"{item.name}{reason}: {item.remedy}"), soft_wrap=True)
     console.print("Emulation works here." if _works(found) else "Emulation does not work here yet.")
+
+
+def _plain(extra: Extra) -> dict[str, Any]:
+    return {"name": extra.name, "purpose": extra.purpose, "missing": extra.missing, "command": extra.command}
+
+
+def _show_extras() -> None:
+    console = Console(highlight=False)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for head in ("", "extra", "for"):
+        table.add_column(head)
+    for extra in EXTRAS:
+        table.add_row("[yellow]no[/]" if extra.missing else "[green]yes[/]", extra.name, escape(extra.purpose))
+    console.print(table)
+    for extra in EXTRAS:
+        if extra.missing:
+            console.print(escape(f"{extra.name} (without {', '.join(extra.missing)}): {extra.command}"), soft_wrap=True)

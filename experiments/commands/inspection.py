@@ -1,4 +1,4 @@
-"""`mcastlab inspect`: what a capture of NORM traffic tells."""
+"""`mcastlab inspect`: explain a capture of NORM traffic."""
 
 import json
 from pathlib import Path
@@ -23,19 +23,19 @@ def inspect_command(
     *,
     capture: Annotated[Path, typer.Argument(metavar="CAPTURE", help="A pcap or pcapng file.", show_default=False)],
     port: Annotated[
-        int | None, typer.Option(help="UDP port of the session.  (default: whatever looks like NORM)", metavar="P")
+        int | None, typer.Option(help="UDP port of the session.  (default: every port with NORM traffic)", metavar="P")
     ] = None,
     html: Annotated[
-        Path | None, typer.Option(help="Write a page with everything, a sequence diagram included.", metavar="FILE")
+        Path | None, typer.Option(help="Write an HTML page with all findings and a sequence diagram.", metavar="FILE")
     ] = None,
     packet: Annotated[
         int | None, typer.Option(help="Show only this packet, counted from 1, field by field.", metavar="N")
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Say who sent what in a capture of NORM traffic, who missed and asked, what repaired it, and what was wrong.
+    """List the senders and objects in a capture of NORM traffic, the losses, requests and repairs, and protocol violations.
 
-    Exit code 1 when something breaks the protocol.
+    Exit code 0: no violations; 1: messages violate RFC 5740; 2: bad input.
     """
     if port is not None and not 0 < port <= HIGHEST_PORT:
         raise UsageError(f"--port: value {port!r} is not allowed; a whole number from 1 to {HIGHEST_PORT}")

@@ -1,4 +1,4 @@
-"""`mcastlab ladder`: a part of a run as a sequence diagram."""
+"""`mcastlab ladder`: draw a part of a run as a sequence diagram."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +16,9 @@ __all__ = ["ladder", "write_drawing"]
 
 def ladder(
     *,
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run with a trace, or a trace.", show_default=False)],
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="Folder of a run with a trace, or a trace file.", show_default=False)
+    ],
     svg: Annotated[Path | None, typer.Option(help="File to write.  (default: RUN/ladder.svg)", metavar="FILE")] = None,
     hosts: Annotated[
         str | None, typer.Option(help="Hosts to show.  (default: senders and up to 8 others)", metavar="A,B,...")
@@ -28,9 +30,9 @@ def ladder(
         str | None, typer.Option("--to", help="End at this time.  (default: just after its repair)", metavar="TIME")
     ] = None,
 ) -> int:
-    """Draw who said what to whom, what was lost, and which requests were held back, as SVG.
+    """Draw a sequence diagram as SVG: packets between hosts, losses, and suppressed requests.
 
-    Long rows of equal packets are folded. The run needs a trace: mcastlab run SCENARIO.yaml --out RUN --set trace=true
+    Long series of equal packets are folded. The run needs a trace: mcastlab run SCENARIO.yaml --out RUN --set trace=true
     """
     trace = read_trace(run)
     wanted = [name.strip() for name in hosts.split(",")] if hosts else []
@@ -52,7 +54,7 @@ def _time(option: str, text: str | None) -> float | None:
 
 
 def write_drawing(path: Path, text: str) -> None:
-    """Write the file and say its name."""
+    """Write the SVG file and print its path. UsageError if it can't be written."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

@@ -1,5 +1,6 @@
-"""Options that several commands share, and how their values become parameters."""
+"""Options that several commands share, and the conversion of their values."""
 
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
@@ -7,7 +8,7 @@ import typer
 from experiments.scenario.protocol_choice import ProtocolChoice
 from protocols.errors import ConfigError, UsageError
 
-__all__ = ["Group", "Iface", "Json", "Master", "NodeId", "Remote", "check_node", "norm_config"]
+__all__ = ["Group", "Iface", "Json", "Master", "NodeId", "Remote", "ScenarioFile", "check_node", "norm_config"]
 
 HIGHEST_NODE = 0xFFFFFFFE
 
@@ -18,24 +19,30 @@ Iface: TypeAlias = Annotated[
 NodeId: TypeAlias = Annotated[
     int | None, typer.Option("--node", help="32-bit node id.  (default: from the interface's address)", metavar="N")
 ]
-Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
+ScenarioFile: TypeAlias = Annotated[
+    Path, typer.Argument(metavar="SCENARIO", help="Scenario file, or name of a ready scenario.", show_default=False)
+]
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
 Master: TypeAlias = Annotated[
     str,
     typer.Option("--master", help="Where Spark runs: local[N], local[*], spark://HOST:PORT, yarn, k8s://...", metavar="MASTER"),
 ]
 Remote: TypeAlias = Annotated[
-    str | None, typer.Option("--remote", help="A Spark Connect server instead.", metavar="sc://HOST:PORT", show_default=False)
+    str | None,
+    typer.Option(
+        "--remote", help="Spark Connect server to use instead of --master.", metavar="sc://HOST:PORT", show_default=False
+    ),
 ]
 
 
 def check_node(node: int | None) -> None:
-    """0 and 2**32 - 1 have a meaning of their own in NORM."""
+    """UsageError for a node id out of range: NORM reserves 0 (NORM_NODE_NONE) and 2**32 - 1 (NORM_NODE_ANY)."""
     if node is not None and not 0 < node <= HIGHEST_NODE:
         raise UsageError(f"--node: value {node!r} is not allowed; a whole number from 1 to {HIGHEST_NODE}")
 
 
 def norm_config(**given: Any) -> Any:
-    """NORM parameters from options as the user wrote them; errors name the option."""
+    """Make a NORM config from options as the user wrote them. ConfigError names the option."""
     try:
         return ProtocolChoice.of("norm", given).config
     except ConfigError as error:

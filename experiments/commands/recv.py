@@ -1,4 +1,4 @@
-"""`mcastlab recv`: files from a multicast group on a real network."""
+"""`mcastlab recv`: receive files from a multicast group on a real network."""
 
 import os
 import secrets
@@ -27,10 +27,10 @@ __all__ = ["recv"]
 def recv(
     *,
     group: Group,
-    directory: Annotated[Path, typer.Option("--dir", help="Folder for the files; made when missing.", metavar="DIR")],
+    directory: Annotated[Path, typer.Option("--dir", help="Folder for the files; created if missing.", metavar="DIR")],
     iface: Iface = None,
     node: NodeId = None,
-    count: Annotated[int | None, typer.Option(help="End after so many files.", min=1, metavar="N")] = None,
+    count: Annotated[int | None, typer.Option(help="End after this number of files.", min=1, metavar="N")] = None,
     timeout: Annotated[
         float, typer.Option(help="End after so many seconds.  (default: never)", min=0, metavar="S", show_default=False)
     ] = inf,
@@ -39,8 +39,8 @@ def recv(
 ) -> int:
     """Receive files from a multicast group by NORM into a folder, until --count, --timeout or Ctrl-C.
 
-    A file has a temporary name until every byte is there. A name that is taken gets a number behind it, unless --force.
-    Exit code 0: everything asked for arrived; 1: not; 130: interrupted.
+    A file has a temporary name until it is complete. A number is appended to a name that exists, unless --force is given.
+    Exit code 0: all requested files were received; 1: not; 130: interrupted.
     """
     check_node(node)
     norm = protocol("norm")
@@ -51,7 +51,7 @@ def recv(
 
 
 def _own_node(session: Live) -> int:
-    # The process id makes two receivers on one machine, or a receiver beside a sender, different nodes.
+    # The process id gives several programs on one machine different node ids.
     return key_of(session.address_number, os.getpid()) % HIGHEST_NODE + 1
 
 

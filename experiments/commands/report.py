@@ -1,4 +1,4 @@
-"""`mcastlab report`: the results of a sweep as one page for a browser, and its figures for papers."""
+"""`mcastlab report`: write the results of a sweep as an HTML page, and its figures as files."""
 
 import json
 import shlex
@@ -9,7 +9,9 @@ from typing import Annotated
 import typer
 
 from experiments.commands.options import Json, Master, Remote
+from experiments.commands.text_file import write_text
 from experiments.output import tables
+from experiments.output.extras import need
 from protocols.errors import UsageError
 
 __all__ = ["report_command"]
@@ -19,27 +21,31 @@ def report_command(
     *,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a sweep.", show_default=False)],
     out: Annotated[
-        Path | None, typer.Option(help="The page.  (default: DIR/report.html)", metavar="FILE", show_default=False)
+        Path | None, typer.Option(help="Page to write.  (default: DIR/report.html)", metavar="FILE", show_default=False)
     ] = None,
-    browse: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
+    browse: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     metric: Annotated[
-        str, typer.Option(help="Which metrics.  (default: the main ones)", metavar="NAME,...", show_default=False)
+        str, typer.Option(help="Metrics to show.  (default: the main ones)", metavar="NAME,...", show_default=False)
     ] = "",
     theory: Annotated[
         list[str] | None,
         typer.Option(
-            help="Formula to lay over the results; may be repeated.  (default: the sweep file's)",
+            help="Formula to draw over the results; may be repeated.  (default: the sweep file's)",
             metavar="NAME[:arg=value,...]",
             show_default=False,
         ),
     ] = None,
-    only: Annotated[str | None, typer.Option(help="Only this figure, as files.", metavar="FIGURE", show_default=False)] = None,
+    only: Annotated[
+        str | None, typer.Option(help="Write only this figure, as PNG and SVG.", metavar="FIGURE", show_default=False)
+    ] = None,
     figures: Annotated[
-        bool, typer.Option("--figures/--no-figures", help="PNG and SVG of every figure into DIR/figures.")
+        bool, typer.Option("--figures/--no-figures", help="Write every figure as PNG and SVG into DIR/figures.")
     ] = True,
     version: Annotated[
         str | None,
-        typer.Option(help="Version of the code whose runs.  (default: the last)", metavar="VERSION", show_default=False),
+        typer.Option(
+            help="Version of the code that made the runs.  (default: the last)", metavar="VERSION", show_default=False
+        ),
     ] = None,
     master: Master = "local[*]",
     remote: Remote = None,
@@ -49,17 +55,18 @@ def report_command(
 
     Exit code 0: written; 2: bad input; 3: this machine can't run Spark or lacks plotly or matplotlib.
     """
-    # Spark's packages are loaded here alone.
-    from experiments.report.matplotlib_figures import check_matplotlib, save
+    # Modules that need Spark's packages are imported after the check for them.
+    from experiments.sweep.run.spark_session import check_pyspark, session
+
+    check_pyspark()
+    need("a report", *(["plotly"] if only is None else []), *(["matplotlib"] if figures or only else []))
+    from experiments.report.matplotlib_figures import save
     from experiments.report.report_data import collect
     from experiments.report.report_page import report_page
-    from experiments.sweep.run.spark_session import session
     from experiments.sweep.store.invocations import latest_version
 
-    # What is mistyped or missing is told before Spark starts.
+    # A wrong folder is reported before Spark starts.
     latest_version(folder)
-    if figures or only:
-        check_matplotlib()
     with tables.working(f"reading {folder}"):
         spark = session(master, folder / "spark.log", remote)
         try:
@@ -69,9 +76,10 @@ def report_command(
             spark.stop()
     written: list[Path] = []
     if only is None:
-        said = "".join(f" --theory {shlex.quote(text)}" for text in theory or ())
+        options = "".join(f" --theory {shlex.quote(text)}" for text in theory or ())
         target = out or folder / "report.html"
-        _write(target, report_page(contents, contents.layout, f"mcastlab report {shlex.quote(str(folder))}{said}"))
+        page = report_page(contents, contents.layout, f"mcastlab report {shlex.quote(str(folder))}{options}")
+        write_text("--out", target, page)
         written.append(target)
     known = {figure.name: figure for figure in contents.figures}
     if only is not None and only not in known:
@@ -79,21 +87,14 @@ def report_command(
     if figures or only:
         with tables.working("drawing figures"):
             written += save([known[only]] if only else contents.figures, folder / "figures")
-    typer.echo(json.dumps({"written": [str(path) for path in written]}) if as_json else _told(written))
+    typer.echo(json.dumps({"written": [str(path) for path in written]}) if as_json else _summary(written))
     if browse and only is None:
         webbrowser.open(written[0].resolve().as_uri())
     return 0
 
 
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"--out: value {str(path)!r} is not allowed; a file that can be written ({error.strerror})") from error
-
-
-def _told(written: list[Path]) -> str:
-    """The page with its size, and how many figures."""
+def _summary(written: list[Path]) -> str:
+    """Return lines that name the page with its size, and the number of figure files."""
     lines = [f"{path} ({path.stat().st_size / 1e6:.1f} MB)" for path in written if path.suffix == ".html"]
     drawn = [path for path in written if path.suffix != ".html"]
     if drawn:

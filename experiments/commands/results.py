@@ -1,4 +1,4 @@
-"""`mcastlab results`: the rows of a sweep, chosen by SQL."""
+"""`mcastlab results`: show the rows of a sweep, selected by SQL."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,30 +17,33 @@ if TYPE_CHECKING:
 __all__ = ["results_command"]
 
 SHOWN = 30
-TELLING = ("m_completed", "m_completion_time", "m_overhead", "m_nacks_sent", "receiver", "name", "t", "value")
+MAIN_COLUMNS = ("m_completed", "m_completion_time", "m_overhead", "m_nacks_sent", "receiver", "name", "t", "value")
 
 
 def results_command(
     *,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a sweep.", show_default=False)],
-    where: Annotated[str | None, typer.Option(help="Only these rows, as in SQL.", metavar="SQL", show_default=False)] = None,
-    select: Annotated[str | None, typer.Option(help="Columns, as in SQL.", metavar="SQL", show_default=False)] = None,
-    dataset: Annotated[str, typer.Option(help="Which: runs, receivers or series.", metavar="NAME")] = "runs",
+    where: Annotated[str | None, typer.Option(help="Condition for rows, as in SQL.", metavar="SQL", show_default=False)] = None,
+    select: Annotated[str | None, typer.Option(help="Columns to show, as in SQL.", metavar="SQL", show_default=False)] = None,
+    dataset: Annotated[str, typer.Option(help="Data set: runs, receivers or series.", metavar="NAME")] = "runs",
     version: Annotated[
-        str | None, typer.Option(help="Another version of the code than the last.", metavar="V", show_default=False)
+        str | None,
+        typer.Option(help="Version of the code that made the runs.  (default: the last)", metavar="V", show_default=False),
     ] = None,
     csv: Annotated[Path | None, typer.Option(help="Into a CSV file.", metavar="FILE", show_default=False)] = None,
-    compact: Annotated[bool, typer.Option("--compact", help="First put the sweep's many files together to few.")] = False,
+    compact: Annotated[bool, typer.Option("--compact", help="First merge the many files of the sweep into few.")] = False,
     master: Annotated[str, typer.Option(help="Where Spark runs.", metavar="MASTER")] = "local[*]",
     as_json: Json = False,
 ) -> int:
     """Show the rows of a sweep, or write them to a file.
 
-    Exit code 0: there are some; 1: there are none; 2: bad input; 3: this machine can't.
+    Exit code 0: rows were found; 1: none; 2: bad input; 3: this machine can't run Spark.
     """
-    # Spark's packages are loaded here alone.
-    from experiments.sweep.run.spark_session import session, stop
-    from experiments.sweep.store.compaction import compact as put_together
+    # Modules that need Spark's packages are imported after the check for them.
+    from experiments.sweep.run.spark_session import check_pyspark, session, stop
+
+    check_pyspark()
+    from experiments.sweep.store.compaction import compact as merge_files
     from experiments.sweep.store.invocations import latest_version
     from experiments.sweep.store.query import DATASETS, rows
 
@@ -51,7 +54,7 @@ def results_command(
         spark = session(master, folder / "spark.log")
         try:
             if compact:
-                put_together(spark, folder)
+                merge_files(spark, folder)
             found = rows(spark, folder, dataset, wanted, where, select)
             total = _give(found, csv, as_json)
         finally:
@@ -60,7 +63,7 @@ def results_command(
 
 
 def _give(found: "DataFrame", csv: Path | None, as_json: bool) -> int:
-    """Write or show the rows; returns how many there are."""
+    """Write or show the rows; return their number."""
     if csv is None and not as_json:
         total = found.count()
         _show(found, total)
@@ -78,11 +81,11 @@ def _give(found: "DataFrame", csv: Path | None, as_json: bool) -> int:
 
 
 def _show(found: "DataFrame", total: int) -> None:
-    """The first rows; of wide ones the parameters, what went wrong and the metrics asked most."""
+    """Show the first rows; of runs, the parameters, the error and the main metrics."""
     names = found.columns
     if "run_id" in names and "params" in names:
         about = [name for name in names if name in ("point", "case", "seed", "status", "error") or name.startswith("p_")]
-        names = [*about, *(name for name in TELLING if name in names)]
+        names = [*about, *(name for name in MAIN_COLUMNS if name in names)]
     rows: list[dict[str, Any]] = [row.asDict() for row in found.select(*names).limit(SHOWN).collect()]
     names = [name for name in names if not rows or any(row[name] is not None for row in rows)]
     table = Table(caption=f"{min(SHOWN, total)} of {total} rows; --select for other columns, --csv FILE for all")

@@ -1,4 +1,4 @@
-"""`mcastlab run`: one scenario in the simulator or in Mininet."""
+"""`mcastlab run`: run a scenario in the simulator or in Mininet."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from experiments.commands.options import Json
+from experiments.commands.options import Json, ScenarioFile
 from experiments.output import tables
 from experiments.running.live_view import LiveView
 from experiments.scenario.cases import load_cases
@@ -21,39 +21,48 @@ __all__ = ["run_command"]
 
 def run_command(
     *,
-    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.yaml", help="Scenario file.", show_default=False)],
+    scenario: ScenarioFile,
     backend: Annotated[
         str | None,
         typer.Option(
-            "--on", help="Where it runs: sim or emu.  (default: sim, or emu with `nodes` that are not ours)", metavar="sim|emu"
+            "--on",
+            help="Backend: sim (the simulator) or emu (Mininet).  (default: emu if `nodes` names foreign programs)",
+            metavar="sim|emu",
         ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Another seed than the file's.", metavar="N", show_default=False)] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed.  (default: the scenario's)", metavar="N", show_default=False)] = None,
     sets: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Replace one value; may be repeated.", metavar="key.path=value", show_default=False),
+        typer.Option(
+            "--set", help="Replace one value of the scenario; may be repeated.", metavar="key.path=value", show_default=False
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for result.json and receivers.csv.", metavar="DIR", show_default=False)
     ] = None,
     capture: Annotated[
         list[str] | None,
-        typer.Option(help="pcapng of a node or link into DIR/captures; may be repeated.", metavar="s1-r1", show_default=False),
+        typer.Option(
+            help="Write a pcapng of a node or link into DIR/captures; may be repeated.", metavar="s1-r1", show_default=False
+        ),
     ] = None,
     trace: Annotated[
-        Path | None, typer.Option(help="Trace of packets, decisions and events.", metavar="FILE", show_default=False)
+        Path | None, typer.Option(help="Write a trace of packets, decisions and events.", metavar="FILE", show_default=False)
     ] = None,
     series: Annotated[
-        str | None, typer.Option(help="Time series into DIR/series.parquet.", metavar="100ms", show_default=False)
+        str | None,
+        typer.Option(help="Write time series of this interval into DIR/series.parquet.", metavar="100ms", show_default=False),
     ] = None,
-    live: Annotated[bool, typer.Option("--live", help="Show hosts, rates, loss and NACKs while it runs in Mininet.")] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="Show the rates, loss and NACKs of hosts during a run in Mininet.")
+    ] = False,
     as_json: Json = False,
 ) -> int:
-    """Run a scenario, or all its cases, and show what came out.
+    """Run a scenario, or all its cases, and show the results.
 
-    Exit code 0: every receiver has everything, and nothing was violated; 1: not; 2: bad scenario; 3: this machine can't run it.
+    Exit code 0: every receiver received everything, no invariant was violated; 1: not; 2: bad input; 3: can't run here.
     """
-    # Both worlds are loaded here alone: they take longer than `send` and `recv` should take to start.
+    # Imported here, since simulator and emulation would slow down the start of other commands.
     from experiments.running.run import BACKENDS, home_of
 
     if backend is not None and backend not in BACKENDS:
@@ -67,32 +76,32 @@ def run_command(
     if live and place != "emu":
         raise UsageError("--live: only Mininet runs in real time; use it with --on emu")
     results = {name: _run(wanted, name, place, out, trace, live) for name, wanted in cases.items()}
-    _tell(results, cases, out, as_json)
+    _show(results, cases, out, as_json)
     return 0 if all(result.ok for result in results.values()) else 1
 
 
 def _run(wanted: Scenario, case: str, place: str, out: Path | None, trace: Path | None, live: bool) -> "Result":
-    """One case, with its files in a folder of its own."""
+    """Run one case, with its files in a subfolder of `out`."""
     from experiments.running.recording import Recording
     from experiments.running.run import run
 
     folder = out / case if out is not None else None
-    seeing = Recording.of(wanted, folder, trace)
+    recording = Recording.of(wanted, folder, trace)
     if folder is not None:
         tables.prepare(folder)
     if live:
-        result = run(wanted, place, seeing, LiveView(wanted.name))
+        result = run(wanted, place, recording, LiveView(wanted.name))
     else:
         with tables.working(f"{wanted.name} on {place}"):
-            result = run(wanted, place, seeing)
+            result = run(wanted, place, recording)
     if folder is not None:
         tables.write(result, wanted, folder)
     for reason in result.metrics.get("health", {}).get("reasons", ()):
-        typer.echo(f"warning: the emulation could not keep up, and its numbers are not to be trusted: {reason}", err=True)
+        typer.echo(f"warning: the emulation could not keep up, so its results are not reliable: {reason}", err=True)
     return result
 
 
-def _tell(results: "dict[str, Result]", cases: dict[str, Scenario], out: Path | None, as_json: bool) -> None:
+def _show(results: "dict[str, Result]", cases: dict[str, Scenario], out: Path | None, as_json: bool) -> None:
     single = results.get("")
     if as_json:
         plain = {"cases": {name: result.plain() for name, result in results.items()}} if single is None else single.plain()

@@ -1,4 +1,4 @@
-"""`mcastlab schema`: what a scenario file may hold."""
+"""`mcastlab schema`: print the JSON Schema of scenario files."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""`mcastlab search`: random faults until something breaks that must hold in every run."""
+"""`mcastlab search`: search for random faults that violate an invariant."""
 
 import json
 from pathlib import Path
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 import yaml
 
-from experiments.commands.options import Json
+from experiments.commands.options import Json, ScenarioFile
+from experiments.commands.text_file import write_text
 from experiments.output import tables
-from experiments.scenario.files import override, read_yaml
-from protocols.errors import UsageError
+from experiments.scenario.scenario import read
 
 if TYPE_CHECKING:
     from experiments.search.search import Counterexample
@@ -20,31 +20,32 @@ __all__ = ["search_command"]
 
 def search_command(
     *,
-    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.yaml", help="Scenario file.", show_default=False)],
-    runs: Annotated[int, typer.Option(help="How many plans to try.", metavar="N", min=1)] = 100,
-    seed: Annotated[int, typer.Option(help="Plans are drawn from it.", metavar="N", min=0)] = 1,
+    scenario: ScenarioFile,
+    runs: Annotated[int, typer.Option(help="Random fault plans to try.", metavar="N", min=1)] = 100,
+    seed: Annotated[int, typer.Option(help="Seed of the random plans.", metavar="N", min=0)] = 1,
     sets: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Replace one value; may be repeated.", metavar="key.path=value", show_default=False),
+        typer.Option(
+            "--set", help="Replace one value of the scenario; may be repeated.", metavar="key.path=value", show_default=False
+        ),
     ] = None,
     complete: Annotated[
-        bool, typer.Option("--complete", help="Where nobody crashes, every receiver has to get everything too.")
+        bool, typer.Option("--complete", help="Require that every receiver receives everything, unless a host crashes.")
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(help="Where a finding is saved.  (default: NAME-violation.yaml)", metavar="FILE", show_default=False),
+        typer.Option(help="Scenario file for a violation.  (default: NAME-violation.yaml)", metavar="FILE", show_default=False),
     ] = None,
     as_json: Json = False,
 ) -> int:
     """Try random faults in the simulator, and shrink the first plan that breaks a rule to the smallest.
 
-    Exit code 0: nothing was broken; 1: the scenario that was saved breaks a rule every time it is run.
+    Exit code 0: no violation; 1: a violation was found and saved as a scenario that repeats it; 2: bad input.
     """
-    # The simulator is loaded here alone: it takes longer than `send` and `recv` should take to start.
+    # Imported here, since the simulator would slow down the start of other commands.
     from experiments.search.search import search
 
-    data = read_yaml(scenario)
-    override(data, sets or ())
+    data = read(scenario, sets or ())
     file = out if out is not None else Path(f"{data.get('name', 'scenario')}-violation.yaml")
     with tables.working(f"{runs} runs of {scenario.name} with random faults"):
         found = search(data, str(scenario), runs=runs, seed=seed, complete=complete)
@@ -77,7 +78,4 @@ def _plain(found: "Counterexample | None", runs: int, file: Path) -> dict[str, o
 
 def _save(found: "Counterexample", file: Path) -> None:
     head = f"# Breaks the rule {found.verdict.rule}: {found.verdict.what}\n# Fingerprint {found.verdict.fingerprint}\n"
-    try:
-        file.write_text(head + yaml.safe_dump(found.scenario, sort_keys=False), encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"--out: value {str(file)!r} is not allowed; a file that can be written ({error.strerror})") from error
+    write_text("--out", file, head + yaml.safe_dump(found.scenario, sort_keys=False))

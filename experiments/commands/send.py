@@ -1,4 +1,4 @@
-"""`mcastlab send`: files to a multicast group on a real network."""
+"""`mcastlab send`: send files to a multicast group on a real network."""
 
 import os
 import secrets
@@ -28,27 +28,27 @@ def send(
     group: Group,
     iface: Iface = None,
     node: NodeId = None,
-    rate: Annotated[str, typer.Option(help="Transmission rate, UDP payload.", metavar="RATE")] = "10Mbit",
-    segment: Annotated[str, typer.Option(help="Payload bytes of one packet.", metavar="SIZE")] = "1400",
+    rate: Annotated[str, typer.Option(help="Transmission rate of UDP payload.", metavar="RATE")] = "10Mbit",
+    segment: Annotated[str, typer.Option(help="Content bytes in a packet.", metavar="SIZE")] = "1400",
     block: Annotated[int, typer.Option(help="Source segments per FEC block.", metavar="N")] = 64,
     parity: Annotated[
         int | None, typer.Option(help="Parity segments per block.  (default: 16; 0 with --fec 0)", metavar="N")
     ] = None,
-    auto_parity: Annotated[int, typer.Option(help="Parity segments sent without being asked for.", metavar="N")] = 0,
-    fec: Annotated[int, typer.Option(help="FEC encoding id: 5, 129 or 0.", metavar="5|129|0")] = 5,
-    grtt: Annotated[str, typer.Option(help="First estimate of the group round-trip time.", metavar="TIME")] = "50ms",
+    auto_parity: Annotated[int, typer.Option(help="Parity segments per block sent without a request.", metavar="N")] = 0,
+    fec: Annotated[int, typer.Option(help="FEC encoding id.", metavar="5|129|0")] = 5,
+    grtt: Annotated[str, typer.Option(help="Initial estimate of the group round-trip time.", metavar="TIME")] = "50ms",
     backoff: Annotated[int, typer.Option(help="Back-off factor K of the receivers.", metavar="K")] = 4,
     gsize: Annotated[int, typer.Option(help="Estimate of the group size.", metavar="N")] = 1000,
-    robust: Annotated[int, typer.Option(help="How often the end is announced.", metavar="N")] = 20,
-    ttl: Annotated[int, typer.Option(help="Routers the packets may pass, plus one.", min=0, max=255, metavar="N")] = 1,
+    robust: Annotated[int, typer.Option(help="Robust factor: repetitions of the final FLUSH.", metavar="N")] = 20,
+    ttl: Annotated[int, typer.Option(help="IP time to live of multicast packets.", min=0, max=255, metavar="N")] = 1,
     timeout: Annotated[
         float, typer.Option(help="Give up after so many seconds.  (default: never)", metavar="S", show_default=False)
     ] = inf,
     as_json: Json = False,
 ) -> int:
-    """Send files to a multicast group by NORM and wait until nobody asks for repairs any more.
+    """Send files to a multicast group by NORM, until no receiver requests repairs.
 
-    Exit code 0: everything was sent and flushed; 1: something could not be sent, or the time was over.
+    Exit code 0: all files were sent and flushed; 1: a file could not be sent, or --timeout expired; 2: bad input.
     """
     config = norm_config(
         rate=rate,

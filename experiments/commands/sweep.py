@@ -1,4 +1,4 @@
-"""`mcastlab sweep`: many runs of a scenario with varied parameters, on Spark."""
+"""`mcastlab sweep`: run a scenario with varied parameters, on Spark."""
 
 import json
 from pathlib import Path
@@ -28,22 +28,26 @@ def sweep_command(
         str, typer.Option(help="Where Spark runs: local[N], local[*], spark://HOST:PORT, yarn, k8s://...", metavar="MASTER")
     ] = "local[*]",
     remote: Annotated[
-        str | None, typer.Option(help="A Spark Connect server instead.", metavar="sc://HOST:PORT", show_default=False)
+        str | None,
+        typer.Option(help="Spark Connect server to use instead of --master.", metavar="sc://HOST:PORT", show_default=False),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Compute what is missing in the folder.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Make the runs that are missing in the folder.")] = False,
     retry: Annotated[bool, typer.Option("--retry", help="Like --resume, and make failed runs again.")] = False,
     limit: Annotated[int | None, typer.Option(help="Make at most N runs.", metavar="N", min=0, show_default=False)] = None,
-    dry: Annotated[bool, typer.Option("--dry-run", help="Say what would be run, and what it may cost.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help=f"Do more than {MANY:,} runs.")] = False,
+    dry: Annotated[
+        bool, typer.Option("--dry-run", help="Print the number of runs and their estimated cost, and run nothing.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help=f"Allow more than {MANY:,} runs.")] = False,
     as_json: Json = False,
 ) -> int:
-    """Run a scenario with varied parameters, and keep metrics of every run as Parquet.
+    """Run a scenario with varied parameters, and store the metrics of every run as Parquet.
 
-    Exit code 0: all runs are there and ok; 1: some failed or are left; 2: bad sweep file; 3: this machine can't run it.
+    Exit code 0: all runs succeeded; 1: some failed or are left; 2: bad input; 3: this machine can't run it; 130: interrupted.
     """
-    # Spark's packages are loaded here alone.
-    from experiments.sweep.run.driver import SweepOptions, run_sweep
     from experiments.sweep.run.spark_session import check_java, check_pyspark
+
+    check_pyspark()
+    from experiments.sweep.run.driver import SweepOptions, run_sweep
     from experiments.sweep.spec.grid import SweepPlan
     from experiments.sweep.spec.sweep_file import load_sweep
 
@@ -54,18 +58,17 @@ def sweep_command(
     if dry:
         from experiments.sweep.run.estimate import estimate_cost, show
 
-        told = estimate_cost(plan, folder)
-        typer.echo(json.dumps(told.plain()) if as_json else show(told))
+        estimate = estimate_cost(plan, folder)
+        typer.echo(json.dumps(estimate.plain()) if as_json else show(estimate))
         return 0
-    check_pyspark()
     if remote is None:
         check_java()
     summary = run_sweep(plan, folder, SweepOptions(master, remote, resume, retry, limit, as_json))
-    typer.echo(json.dumps(summary.plain()) if as_json else _told(summary, file))
+    typer.echo(json.dumps(summary.plain()) if as_json else _summary(summary, file))
     return INTERRUPTED if summary.interrupted else 0 if not summary.failed and not summary.left else 1
 
 
-def _told(summary: "SweepSummary", file: Path) -> str:
+def _summary(summary: "SweepSummary", file: Path) -> str:
     ok = summary.status["ok"]
     lines = [f"{summary.folder}: {summary.total} runs, {ok} ok, {summary.failed} failed, {summary.left} left"]
     if summary.known:

@@ -1,4 +1,4 @@
-"""`mcastlab topo`: the network of a scenario as a drawing, or in the words of another emulator."""
+"""`mcastlab topo`: draw the network of a scenario, or export it to another emulator."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from experiments.commands.ladder import write_drawing
+from experiments.commands.options import ScenarioFile
 from experiments.drawing.topology_drawing import draw_topology, read_measured_traffic
 from experiments.scenario.scenario import load
 from protocols.errors import UsageError
@@ -16,24 +17,26 @@ __all__ = ["topo"]
 
 def topo(
     *,
-    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.yaml", help="Scenario file.", show_default=False)],
-    svg: Annotated[Path | None, typer.Option(help="Draw it into this file.", metavar="FILE", show_default=False)] = None,
+    scenario: ScenarioFile,
+    svg: Annotated[Path | None, typer.Option(help="Write a drawing.", metavar="FILE", show_default=False)] = None,
     mininet: Annotated[Path | None, typer.Option(help="Write a Mininet script.", metavar="FILE.py", show_default=False)] = None,
-    core: Annotated[Path | None, typer.Option(help="Write a scenario of CORE.", metavar="FILE.xml", show_default=False)] = None,
+    core: Annotated[Path | None, typer.Option(help="Write a CORE scenario.", metavar="FILE.xml", show_default=False)] = None,
     kathara: Annotated[
         Path | None, typer.Option(help="Write a Kathará lab into this folder.", metavar="DIR", show_default=False)
     ] = None,
     run: Annotated[
-        Path | None, typer.Option(help="Folder of a run, for its losses and loads.", metavar="RUN", show_default=False)
+        Path | None, typer.Option(help="Folder of a run whose losses and loads are drawn.", metavar="RUN", show_default=False)
     ] = None,
     sets: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Replace one value; may be repeated.", metavar="key.path=value", show_default=False),
+        typer.Option(
+            "--set", help="Replace one value of the scenario; may be repeated.", metavar="key.path=value", show_default=False
+        ),
     ] = None,
 ) -> int:
-    """Draw hosts, switches and links as SVG (with a run, what its links lost and carried), or export them.
+    """Draw hosts, switches and links as SVG (with a run, its losses and loads), or export them to another emulator.
 
-    What another emulator can't be told is said on stderr and in the file.
+    Properties that the other emulator does not support are listed on stderr and in the file.
     """
     if not (svg or mininet or core or kathara):
         raise UsageError("topo: nothing to write; name --svg FILE, --mininet FILE.py, --core FILE.xml or --kathara DIR")
@@ -56,7 +59,7 @@ def topo(
 
 
 def _export(option: str, files: dict[Path, str], missing: list[str]) -> None:
-    """Write the files, say the first one's name, and what is not in them."""
+    """Write the files, print the path of the first, and list on stderr what the export lacks."""
     for path, text in files.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""`mcastlab twin`: one scenario in the simulator and in Mininet, and a verdict on their agreement."""
+"""`mcastlab twin`: test whether the simulator and Mininet are equivalent on a scenario."""
 
 import json
 from collections.abc import Iterator
@@ -10,7 +10,9 @@ from rich.console import Console
 from rich.table import Table
 
 from experiments.commands.options import Json
+from experiments.commands.text_file import write_text
 from experiments.output import tables
+from experiments.scenario.ready import FOLDER
 from experiments.scenario.scenario import Scenario, load
 from protocols.errors import UsageError
 
@@ -19,32 +21,39 @@ if TYPE_CHECKING:
 
 __all__ = ["READY", "twin_command"]
 
-READY = Path(__file__).parents[1] / "scenarios" / "twin"
-"""The scenarios of the table."""
+READY = FOLDER / "twin"
+"""Folder of the scenarios of --table."""
 
 
 def twin_command(
     *,
     scenario: Annotated[
-        Path | None, typer.Argument(metavar="SCENARIO.yaml", help="Scenario file; none with --table.", show_default=False)
+        Path | None,
+        typer.Argument(
+            metavar="SCENARIO", help="Scenario file, or name of a ready scenario; none with --table.", show_default=False
+        ),
     ] = None,
-    table: Annotated[bool, typer.Option("--table", help="All ready scenarios.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Write a page of Markdown.", metavar="FILE", show_default=False)] = None,
+    table: Annotated[bool, typer.Option("--table", help="Run all ready scenarios of the folder twin.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Write a Markdown page.", metavar="FILE", show_default=False)] = None,
     runs: Annotated[
         int | None, typer.Option(help="Paired runs.  (default: the scenario's)", metavar="N", min=2, show_default=False)
     ] = None,
     worlds: Annotated[
-        str, typer.Option(help="Which two are compared: sim,emu; emu,emu tests the test.", metavar="A,B")
+        str, typer.Option(help="The two worlds to compare; emu,emu checks the test itself.", metavar="A,B")
     ] = "sim,emu",
-    seed: Annotated[int | None, typer.Option(help="Another first seed.", metavar="N", show_default=False)] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="First seed.  (default: the scenario's)", metavar="N", show_default=False)
+    ] = None,
     sets: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Replace one value in both; may be repeated.", metavar="key.path=value", show_default=False),
+        typer.Option(
+            "--set", help="Replace one value in both worlds; may be repeated.", metavar="key.path=value", show_default=False
+        ),
     ] = None,
     second: Annotated[
         list[str] | None,
         typer.Option(
-            help="Replace one value in the second world; may be repeated.", metavar="key.path=value", show_default=False
+            help="Replace one value in the second world only; may be repeated.", metavar="key.path=value", show_default=False
         ),
     ] = None,
     as_json: Json = False,
@@ -53,7 +62,7 @@ def twin_command(
 
     Exit code 0: equivalent within the scenario's margins; 1: not; 2: bad input; 3: this machine can't run it.
     """
-    # Both worlds are loaded here alone: they take longer than other commands should take to start.
+    # Imported here, since simulator and emulation would slow down the start of other commands.
     from experiments.compare.twin.fidelity_page import fidelity_page
 
     pair = _two(worlds)
@@ -63,7 +72,7 @@ def twin_command(
         if not as_json:
             _show(verdicts[-1])
     if out is not None:
-        _write(out, fidelity_page(verdicts))
+        write_text("--out", out, fidelity_page(verdicts))
     if as_json:
         plain = [verdict.plain() for verdict in verdicts]
         typer.echo(json.dumps({"scenarios": plain} if table else plain[0]))
@@ -99,19 +108,12 @@ def _judged(wanted: tuple[Scenario, Scenario], worlds: tuple[str, str], runs: in
         return twin(wanted, worlds, runs, lambda world, at: status.update(f"{wanted[0].name}: seed {at} on {world}"))
 
 
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"--out: value {str(path)!r} is not allowed; a file that can be written ({error.strerror})") from error
-
-
 def _show(verdict: "TwinVerdict") -> None:
     from experiments.compare.twin.twin_metrics import TWIN_METRICS
 
-    said = "equivalent" if verdict.equivalent else "NOT equivalent: " + ", ".join(verdict.differing)
+    title = "equivalent" if verdict.equivalent else "NOT equivalent: " + ", ".join(verdict.differing)
     caption = f"differences: mean of {len(verdict.seeds)} pairs and 90 % interval (Student t); margins of the scenario"
-    shown = Table(title=f"{verdict.scenario}: {said}", title_justify="left", caption=caption)
+    shown = Table(title=f"{verdict.scenario}: {title}", title_justify="left", caption=caption)
     for name in ("", *(tables.WORLDS[world] for world in verdict.worlds), "difference", "margin", ""):
         shown.add_column(name, justify="left" if not name else "right")
     for key, found in verdict.metrics.items():

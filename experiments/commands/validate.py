@@ -1,4 +1,4 @@
-"""`mcastlab validate`: measure what theory says, and compare."""
+"""`mcastlab validate`: measure the reference values of theory, and compare."""
 
 import json
 import os
@@ -28,18 +28,18 @@ def validate_command(
         Path | None, typer.Option(help="File of references.  (default: the repository's)", metavar="FILE", show_default=False)
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the table as Markdown.", metavar="FILE", show_default=False)] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Measure what an interrupted run with --out left.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run with --out.")] = False,
     jobs: Annotated[
-        int | None, typer.Option(help="So many at a time.  (default: all processors)", metavar="N", min=1, show_default=False)
+        int | None, typer.Option(help="Parallel processes.  (default: all processors)", metavar="N", min=1, show_default=False)
     ] = None,
     as_json: Json = False,
 ) -> int:
     """Measure reference values of theory with the real machines and links.
 
-    Until all is measured, --out keeps what is so far in FILE.part.
+    While it runs, --out keeps the measured values in FILE.part.
     Exit code 0: all agree; 1: some differ; 2: bad input; 130: interrupted.
     """
-    # The simulator is loaded here alone: it takes longer than other commands should take to start.
+    # Imported here, since the simulator would slow down the start of other commands.
     from experiments.validation.families import select, validate
     from experiments.validation.measurement_log import MeasurementLog
     from experiments.validation.references import REFERENCES, read_references

@@ -8,9 +8,9 @@ from experiments.compare.paired import Difference, difference
 from experiments.running.result import Result
 from experiments.running.run import run
 from experiments.scenario.protocol_choice import ProtocolChoice
+from experiments.scenario.protocol_modules import find_protocol, protocol_names, resolve
 from experiments.scenario.scenario import Scenario
 from protocols.errors import UsageError
-from protocols.registry import names, protocol
 
 __all__ = ["METRICS", "Comparison", "collate", "compare", "variants"]
 
@@ -51,29 +51,36 @@ def variants(
 ) -> dict[str, ProtocolChoice]:
     """Configure each protocol: parameters of the scenario that it shares, and those `special` to it.
 
-    Raises UsageError for unknown or repeated protocols.
+    `protocols` are names, or files of protocols from outside. `special` maps a protocol's name to settings of its own. Raises
+    UsageError for unknown or repeated protocols.
     """
-    if len(set(protocols)) != len(protocols) or len(protocols) < 2:
+    wanted = dict(map(_named, protocols))
+    if len(wanted) != len(protocols) or len(wanted) < 2:
         raise UsageError(f"--protocols: value {','.join(protocols)!r} is not allowed; at least two, all different")
-    for name in (*protocols, *special):
-        if name not in names():
-            raise UsageError(f"--protocols: value {name!r} is not allowed; each one of {', '.join(names())}")
-        if name not in protocols:
-            raise UsageError(f"--with: value {name!r} is not allowed; one of {', '.join(protocols)}")
-    return {name: _variant(scenario.protocol, name, special.get(name, {})) for name in protocols}
+    for name in special:
+        if name not in wanted:
+            raise UsageError(f"--with: value {name!r} is not allowed; one of {', '.join(wanted)}")
+    return {name: _variant(scenario.protocol, name, module, special.get(name, {})) for name, module in wanted.items()}
 
 
-def _variant(base: ProtocolChoice, name: str, special: Mapping[str, object]) -> ProtocolChoice:
-    kind = protocol(name).config
-    settings: dict[str, Any] = {}
-    if base.name == name:
-        settings = asdict(base.config)
-    else:
-        given = asdict(base.config)
-        settings = {item.name: given[item.name] for item in fields(kind) if item.name in ("rate", "segment")}
-    wanted = ProtocolChoice.of(name, dict(special)).config
-    settings |= {key: getattr(wanted, key) for key in special}
-    return ProtocolChoice(name, kind(**settings))
+def _named(wanted: str) -> tuple[str, str]:
+    """The name and the module of a protocol given by its name or its file."""
+    if wanted.endswith(".py"):
+        module = resolve(wanted)
+        return find_protocol("", module).spec.name, module
+    if wanted not in protocol_names():
+        allowed = ", ".join(protocol_names())
+        raise UsageError(f"--protocols: value {wanted!r} is not allowed; each one of {allowed}, or a file.py")
+    return wanted, ""
+
+
+def _variant(base: ProtocolChoice, name: str, module: str, special: Mapping[str, object]) -> ProtocolChoice:
+    kind = find_protocol(name, module).spec.config
+    given = asdict(base.config)
+    if base.name != name:
+        given = {item.name: given[item.name] for item in fields(kind) if item.name in ("rate", "segment")}
+    wanted = ProtocolChoice.of(name, dict(special), module).config
+    return ProtocolChoice(name, kind(**given | {key: getattr(wanted, key) for key in special}), module)
 
 
 def compare(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import inf
 
-from experiments.captures.datagrams import Capture, Datagram
+from experiments.captures.datagrams import Capture, CapturedDatagram
 from experiments.inspection.offload_batches import messages_in
 from protocols.errors import ConfigError, WireError
 from protocols.norm.messages import NormMessage
@@ -23,7 +23,7 @@ _PORTS_NAMED = 8
 class CapturedMessage:
     """A datagram and its decoded message, or the reason it has none."""
 
-    datagram: Datagram
+    datagram: CapturedDatagram
     message: NormMessage | None
     problem: str = ""
 
@@ -91,7 +91,7 @@ class NormReader:
                 continue
             yield from self._messages(codec, datagram)
 
-    def _messages(self, codec: NormCodec, datagram: Datagram) -> Iterator[CapturedMessage]:
+    def _messages(self, codec: NormCodec, datagram: CapturedDatagram) -> Iterator[CapturedMessage]:
         parts = [datagram.payload]
         if len(datagram.payload) < datagram.size:
             self.cut += 1
@@ -108,7 +108,7 @@ class NormReader:
             except WireError as problem:
                 yield CapturedMessage(item, None, str(problem))
 
-    def _is_copy(self, datagram: Datagram, part: bytes) -> bool:
+    def _is_copy(self, datagram: CapturedDatagram, part: bytes) -> bool:
         """Return whether the message was captured before at another interface or in the other direction."""
         key = hash((datagram.source, datagram.sport, datagram.target, part))
         known = self._recent.get(key)

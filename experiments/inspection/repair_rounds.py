@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from experiments.inspection.objects import BlockView, ObjectView
-from protocols.norm.bits import bit_runs
 from protocols.norm.repair_requests import RequestedRepairs
+from protocols.norm.small_maps import bit_runs
 
 __all__ = [
     "BlockRequest",

@@ -16,7 +16,7 @@ from experiments.scenario.scenario import Scenario
 from protocols.errors import UsageError
 from topologies.units import format_duration, format_rate
 
-__all__ = ["compare", "prepare", "show", "working", "write"]
+__all__ = ["compare", "prepare", "show", "summary", "working", "write"]
 
 MOST_ROWS = 1000
 _UNITS = {"units": "seconds, bytes, bytes per second; this is not a scenario file"}
@@ -58,7 +58,7 @@ def _seconds(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f} s"
 
 
-def _summary(result: Result) -> dict[str, str]:
+def summary(result: Result) -> dict[str, str]:
     """Return the metrics of the table by label."""
     m = result.metrics
     kinds = ", ".join(f"{name} {count}" for name, count in m["packets"].items() if name != "total")
@@ -115,7 +115,7 @@ def compare(results: Sequence[Result], scenario: Scenario, titles: Sequence[str]
     name = scenario.name.removesuffix(f"-{titles[0]}") if titles else scenario.name
     table = Table(title=f"{name} (seed {scenario.seed})", title_justify="left")
     table.add_column("")
-    columns = [_summary(result) for result in results]
+    columns = [summary(result) for result in results]
     for title in titles or [WORLDS[result.backend] for result in results]:
         table.add_column(title, overflow="fold")
     for key in columns[0]:

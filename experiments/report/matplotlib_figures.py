@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments.report.figures import Figure, FigureAxis, Panel
-from protocols.errors import UnsupportedError
 
-__all__ = ["check_matplotlib", "save"]
+__all__ = ["save"]
 
 PALETTE = ("#2563c9", "#c2570c", "#15803d", "#7c3aed", "#d02c2c", "#0d7f86", "#a16207", "#be185d")
 SOFT, FAINT = "#5b6875", "#d5dbe1"
@@ -26,14 +25,6 @@ STYLE: Any = {
     "grid.color": "#e3e8ed",
     "savefig.dpi": 160,
 }
-
-
-def check_matplotlib() -> None:
-    """Raise UnsupportedError if matplotlib is missing."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise UnsupportedError("figures need matplotlib; get it: pip install 'mcastlab[report]'") from error
 
 
 def save(figures: Iterable[Figure], folder: Path) -> list[Path]:

@@ -8,11 +8,11 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
+from experiments.output.extras import need
 from experiments.report.figure_layout import FigureLayout
 from experiments.report.figures import Figure
 from experiments.report.labels import help_of, metric_label
 from experiments.report.report_data import ReportData
-from protocols.errors import UnsupportedError
 
 __all__ = ["MOST_POINTS", "report_page"]
 
@@ -48,10 +48,9 @@ def _asset(name: str) -> str:
 
 
 def _plotly() -> str:
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError as error:
-        raise UnsupportedError("a report needs plotly; get it: pip install 'mcastlab[report]'") from error
+    need("a report", "plotly")
+    from plotly.offline import get_plotlyjs
+
     return str(get_plotlyjs())
 
 

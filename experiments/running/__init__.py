@@ -1,1 +1,1 @@
-"""How a scenario or a single program is run, in the simulator, in Mininet and on a real network, and who watches it."""
+"""Run scenarios and single programs in the simulator, in Mininet and on a real network; record and check them."""

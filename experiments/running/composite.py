@@ -1,77 +1,76 @@
-"""Programs made of programs: several on one host, and one that is not there all the time."""
+"""Programs that run other programs: several on one host, and a receiver that joins late or leaves early."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from emu.node import Program
 from experiments.running.program import ReceiverProgram, SenderProgram
 from protocols.composite import CompositeMachine
-from protocols.machine import Host, Message
+from protocols.hosting import PortsHost
+from protocols.machine import Message
 
-__all__ = ["Lively", "Role", "CompositeProgram", "PartTimeReceiver"]
+__all__ = ["RestartableProgram", "Role", "CompositeProgram", "PartTimeReceiver"]
 
 
-class Lively(Program, Protocol):
-    """A program that lives through crashes of its host: `start` comes again after one."""
+class RestartableProgram(Program, Protocol):
+    """A program that can be restarted: after each crash of its host, `start` is called again."""
 
-    def reborn(self, times: int) -> None:
-        """The host crashed so often before `start`, in other processes."""
+    def restarted_after(self, times: int) -> None:
+        """Set the number of earlier crashes of the host, whose programs ran in other processes; call before `start`."""
 
     def crash(self) -> None:
-        """The host is going down."""
+        """Handle a crash of the host."""
 
 
 class Role:
-    """One program of a host: `name` names its dice ("" for the host's own), `takes` says which messages are for it."""
+    """One program of a host.
+
+    `name` selects its random stream ("" for the host's own); `takes` says whether a message is delivered to it.
+    """
 
     __slots__ = ("name", "program", "takes")
 
-    def __init__(self, name: str, takes: Callable[[Message], bool], program: Lively) -> None:
+    def __init__(self, name: str, takes: Callable[[Message], bool], program: RestartableProgram) -> None:
         self.name = name
         self.takes = takes
         self.program = program
 
 
 class CompositeProgram:
-    """Programs side by side on one host."""
+    """Several programs on one host."""
 
     def __init__(self, roles: Sequence[Role]) -> None:
         self._roles = roles
 
-    def start(self, host: Host) -> None:
-        """Start them in order."""
+    def start(self, host: PortsHost) -> None:
+        """Start all programs, in order."""
         whole = CompositeMachine(host)
         for role in self._roles:
-            role.program.start(cast(Host, whole.component(role.name, role.takes)))
+            role.program.start(whole.component(role.name, role.takes))
 
     def crash(self) -> None:
-        """The host is going down, with all of them."""
+        """Handle a crash of the host: all programs crash."""
         for role in self._roles:
             role.program.crash()
 
-    def reborn(self, times: int) -> None:
-        """The host crashed so often before `start`."""
+    def restarted_after(self, times: int) -> None:
+        """Set the number of earlier crashes of the host; call before `start`."""
         for role in self._roles:
-            role.program.reborn(times)
+            role.program.restarted_after(times)
 
     def finished(self) -> bool:
-        """Have all senders finished, of which there are some?"""
+        """Whether there are senders and all have finished."""
         senders = [role.program for role in self._roles if isinstance(role.program, SenderProgram)]
         return bool(senders) and all(sender.finished() for sender in senders)
 
     def result(self) -> dict[str, Any]:
-        """The results of all, in order."""
-        return {"role": "troupe", "parts": [role.program.result() for role in self._roles]}
-
-
-class _Stoppable(Host, Protocol):
-    def stop(self) -> None:
-        """The machine runs no more."""
+        """Return the results of all programs, in order."""
+        return {"role": "composite", "parts": [role.program.result() for role in self._roles]}
 
 
 class PartTimeReceiver:
-    """A receiver that starts at `join` and is stopped at `leave`."""
+    """A receiver that starts at `join` seconds and stops at `leave` seconds (None: never)."""
 
     def __init__(self, program: ReceiverProgram, join: float, leave: float | None) -> None:
         self.program = program
@@ -79,8 +78,8 @@ class PartTimeReceiver:
         self._leave = leave
         self._life = 0
 
-    def start(self, host: Host) -> None:
-        """Plan both; after a crash, anew."""
+    def start(self, host: PortsHost) -> None:
+        """Schedule join and leave; a call after a crash schedules them again."""
         self._life += 1
         if self._leave is not None and self._leave <= host.now:
             return
@@ -89,27 +88,27 @@ class PartTimeReceiver:
         else:
             self.program.start(host)
         if self._leave is not None:
-            host.later(self._leave, partial(self._in_life, self._life, cast(_Stoppable, host).stop))
+            host.later(self._leave, partial(self._in_life, self._life, host.stop))
 
     def _in_life(self, life: int, action: Callable[[], None]) -> None:
-        """Do what was planned, unless the host crashed since."""
+        """Call `action` unless the host has crashed since it was scheduled."""
         if life == self._life:
             action()
 
     def crash(self) -> None:
-        """The host is going down; one that has not joined knows nothing of it."""
+        """Handle a crash of the host; a receiver that has not joined ignores it."""
         if self.program.machine is not None:
             self._life += 1
             self.program.crash()
 
-    def reborn(self, times: int) -> None:
-        """The host crashed so often before `start`."""
-        self.program.reborn(times)
+    def restarted_after(self, times: int) -> None:
+        """Set the number of earlier crashes of the host; call before `start`."""
+        self.program.restarted_after(times)
 
     def finished(self) -> bool:
-        """Nobody waits for it."""
+        """Whether the receiver has finished; a run does not wait for it."""
         return self.program.finished()
 
     def result(self) -> dict[str, Any]:
-        """Of the program."""
+        """Return the result of the receiver."""
         return self.program.result()

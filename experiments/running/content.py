@@ -1,4 +1,4 @@
-"""Contents that travel in experiments: sources with and without bytes, and sinks that prove what arrived."""
+"""Sources and sinks of experiments: content with and without bytes."""
 
 from functools import lru_cache
 from hashlib import sha256, shake_128
@@ -13,12 +13,12 @@ BLOCK = 1 << 16
 
 @lru_cache(maxsize=16)
 def _block(key: int, index: int) -> bytes:
-    """64 kB of content. SHAKE-128 is a standard, so the bytes are the same on every machine for ever."""
+    """Return block `index` of the content with this key: 64 kB of SHAKE-128 (FIPS 202), equal on every machine."""
     return shake_128(key.to_bytes(8, "little") + index.to_bytes(8, "little")).digest(BLOCK)
 
 
 class Extent:
-    """A source that has a size but no bytes: the cheapest content of a simulation."""
+    """A source of `size` bytes that exist as a number only, for simulations that account for content without storing it."""
 
     __slots__ = ("size",)
 
@@ -26,11 +26,12 @@ class Extent:
         self.size = size
 
     def read(self, offset: int, n: int) -> None:
-        """There is nothing to read."""
+        """Return None for `n` bytes from `offset`. AssertionError for a range outside the content."""
+        assert 0 <= offset <= offset + n <= self.size, f"read({offset}, {n}) of {self.size} bytes"
 
 
 class Generated:
-    """A source of `size` pseudo-random bytes that depend on `path` alone; made on demand, never held whole."""
+    """A source of `size` pseudo-random bytes, which follow from `seed` and `path` and are generated when they are read."""
 
     __slots__ = ("key", "size")
 
@@ -39,7 +40,7 @@ class Generated:
         self.key = key_of(seed, "content", *path)
 
     def read(self, offset: int, n: int) -> bytes:
-        """`n` bytes from `offset`."""
+        """Return `n` bytes from `offset`."""
         first, start = divmod(offset, BLOCK)
         if start + n <= BLOCK:
             return _block(self.key, first)[start : start + n]
@@ -49,7 +50,7 @@ class Generated:
 
 
 def digest_of(source: Source) -> str:
-    """SHA-256 of a source that has bytes, in hexadecimal."""
+    """Return the SHA-256 of a source that has bytes, in hexadecimal."""
     total = sha256()
     for offset in range(0, source.size, BLOCK):
         piece = source.read(offset, min(BLOCK, source.size - offset))
@@ -59,51 +60,54 @@ def digest_of(source: Source) -> str:
 
 
 class Accounted:
-    """A sink for content without bytes: the machine's own erasure accounting is the proof. One serves all receivers."""
+    """A sink for content without bytes. It stores nothing, so one instance serves all receivers.
+
+    That the content is complete follows from the machine's own count of symbols received.
+    """
 
     __slots__ = ()
 
     def write(self, offset: int, data: bytes | memoryview) -> None:
-        """Nothing is kept."""
+        """Discard the segment."""
 
     def read(self, offset: int, n: int) -> bytes:
-        """Zeros: what is decoded from them is thrown away too."""
+        """Return `n` zero bytes; what a machine decodes from them is discarded, too."""
         return bytes(n)
 
     def commit(self, info: bytes) -> None:
-        """Nothing is to be finished."""
+        """End the object as complete; there is nothing to store."""
 
     def abort(self) -> None:
-        """Nothing is to be undone."""
+        """End the object as incomplete; there is nothing to remove."""
 
 
 class MemorySink:
-    """A sink in memory; once complete only size and SHA-256 stay."""
+    """A sink that stores an object of `size` bytes in memory, and after `commit` only its SHA-256 in hexadecimal."""
 
-    __slots__ = ("_held", "info", "sha256", "size")
+    __slots__ = ("_bytes", "info", "sha256", "size")
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.info = b""
         self.sha256: str | None = None
-        self._held = bytearray(size)
+        self._bytes = bytearray(size)
 
     def write(self, offset: int, data: bytes | memoryview) -> None:
-        """Store a segment; one that lies outside the object is an OSError, as on a full disk."""
+        """Store a segment. OSError for one that lies outside the object, as on a full disk."""
         if offset + len(data) > self.size:
             raise OSError(f"segment [{offset}, {offset + len(data)}) lies outside an object of {self.size} bytes")
-        self._held[offset : offset + len(data)] = data
+        self._bytes[offset : offset + len(data)] = data
 
     def read(self, offset: int, n: int) -> bytes:
-        """What was written there."""
-        return bytes(self._held[offset : offset + n])
+        """Return `n` stored bytes from `offset`."""
+        return bytes(self._bytes[offset : offset + n])
 
     def commit(self, info: bytes) -> None:
-        """Take the digest and let the bytes go."""
+        """Compute the SHA-256 and free the bytes."""
         self.info = info
-        self.sha256 = sha256(self._held).hexdigest()
-        self._held = bytearray()
+        self.sha256 = sha256(self._bytes).hexdigest()
+        self._bytes = bytearray()
 
     def abort(self) -> None:
-        """Let the bytes go."""
-        self._held = bytearray()
+        """Free the bytes."""
+        self._bytes = bytearray()

@@ -1,4 +1,4 @@
-"""Runs a scenario in Mininet."""
+"""Run a scenario in Mininet."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -9,8 +9,8 @@ from emu.launch import Emulation, NodeReport, emulate
 from emu.node_processes import ProgressCallback
 from emu.packet_capture import CapturePoint
 from experiments.running.emulated_faults import emulated
-from experiments.running.foreign_programs import require
-from experiments.running.participants import Participants, World
+from experiments.running.foreign_programs import check_programs
+from experiments.running.participants import Participants, WorldCounters
 from experiments.running.program import OnDisk
 from experiments.running.recording import Recording
 from experiments.running.result import Result
@@ -26,47 +26,50 @@ _SLOW = "slow_drops"
 
 
 def _refuse(scenario: Scenario) -> None:
-    """What only the simulator can do yet."""
+    """UnsupportedError for a scenario that only the simulator can run."""
     if scenario.traffic:
         raise UnsupportedError("traffic: can't be emulated yet; leave it out or run it in the simulator")
 
 
-def emulate_scenario(scenario: Scenario, seeing: Recording | None = None, watch: ProgressCallback | None = None) -> Result:
-    """Run it on Mininet hosts. UnsupportedError for what this machine or emulation can't do, before anything is started.
+def emulate_scenario(scenario: Scenario, recording: Recording | None = None, watch: ProgressCallback | None = None) -> Result:
+    """Run a scenario on Mininet hosts and return its result.
 
-    `watch` is told every second what the hosts counted.
+    `recording` names the captures to write; `watch` is called every second with the counters of the hosts. UnsupportedError,
+    before any process starts, for what this machine or the emulation can't do.
     """
-    if seeing is None:
+    if recording is None:
         return _emulate(scenario, (), watch)
-    with seeing.capture_points(scenario.build_topology()) as points:
+    with recording.capture_points(scenario.build_topology()) as points:
         return _emulate(scenario, points, watch)
 
 
 def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: ProgressCallback | None) -> Result:
     _refuse(scenario)
-    require(scenario.foreign)
+    check_programs(scenario.foreign)
     topology = scenario.build_topology()
-    cast = Participants(scenario, topology, partial(endpoint_of_group, port=PORT), True, OnDisk())
+    participants = Participants(scenario, topology, partial(endpoint_of_group, port=PORT), True, OnDisk())
     keyed = scenario.emu.losses == "keyed"
-    happening = emulated(scenario.faults, topology, cast.guests)
+    faults = emulated(scenario.faults, topology, participants.foreign_hosts)
     emulation = emulate(
         topology,
-        cast.crew(),
+        participants.all_programs(),
         codec=codec_of(scenario),
         port=PORT,
         duration=scenario.duration,
-        over=cast.senders.issubset,
+        over=participants.senders.issubset,
         seed=scenario.seed,
         keyed=keyed,
         trunk=scenario.emu.trunk,
-        faults=happening,
-        respawn=cast.again,
+        faults=faults,
+        respawn=participants.restarted,
         captures=points,
         progress=watch,
-        groups=cast.groups(),
+        groups=participants.groups(),
         ttls={work.sender: work.ttl for work in scenario.workload if work.ttl is not None},
     )
-    told = {name: node.result if node.result is not None else {"fault": node.error} for name, node in emulation.nodes.items()}
+    results = {
+        name: node.result if node.result is not None else {"fault": node.error} for name, node in emulation.nodes.items()
+    }
     packets, octets = Counter[str](), Counter[str]()
     for node in emulation.nodes.values():
         packets.update(node.packets)
@@ -76,7 +79,7 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
         metrics["captures"] = emulation.captures
     if keyed:
         metrics |= {"dropped_first": emulation.dropped_first, "queued_first": emulation.queued_first}
-    return cast.result("emu", told, World(None, packets, octets, metrics))
+    return participants.result("emu", results, WorldCounters(None, packets, octets, metrics))
 
 
 def _measured(emulation: Emulation) -> dict[str, Any]:
@@ -96,12 +99,12 @@ def _measured(emulation: Emulation) -> dict[str, Any]:
 
 
 def _slow_drops(nodes: Iterable[NodeReport]) -> dict[str, int]:
-    """Packets for which slow applications had no room, if there were any: no others lost by faults are counted."""
+    """Return the packets dropped at full buffers of slow applications; the emulation counts no other losses by faults."""
     dropped = sum(node.faults.get(_SLOW, 0) for node in nodes)
     return {_SLOW: dropped} if dropped else {}
 
 
 def _faults(node: NodeReport) -> dict[str, Any]:
-    """What went wrong at a node that should not, without what did not."""
+    """Return the error counters of a node that are not 0, and the error that ended it, if any."""
     found: dict[str, Any] = {key: count for key, count in node.faults.items() if count and key != _SLOW}
     return found if node.error is None else {**found, "error": node.error}

@@ -1,4 +1,4 @@
-"""The faults of a scenario as Mininet does them, and a refusal of those it can't do."""
+"""Convert the faults of a scenario for Mininet, and refuse those that Mininet can't inject."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
@@ -12,8 +12,9 @@ __all__ = ["emulated"]
 
 
 def emulated(faults: Sequence[Fault], topology: Topology, foreign: Collection[str]) -> list[real.InjectedFault]:
-    """What to do in the emulation. UnsupportedError naming fault and verb for what it can't do; `foreign` hosts run no program
-    of ours.
+    """Convert the faults of a scenario to those of `emu.fault_injection`. `foreign` hosts run programs that are not mcastlab's.
+
+    UnsupportedError names the fault that Mininet can't inject, by its index and verb.
     """
     found: list[real.InjectedFault] = []
     for number, fault in enumerate(faults):
@@ -23,8 +24,10 @@ def emulated(faults: Sequence[Fault], topology: Topology, foreign: Collection[st
             raise UnsupportedError(
                 f"faults.{number}: Mininet can't do {fault.verb!r}, only {can}; the simulator can (--on sim), or leave it out"
             )
-        if fault.verb == "slow" and (strange := next((name for name in _names(fault, topology) if name in foreign), None)):
-            raise UnsupportedError(f"faults.{number}: {strange} runs a foreign program, which can't be made slow; leave it out")
+        if fault.verb == "slow" and (unsupported := next((name for name in _names(fault, topology) if name in foreign), None)):
+            raise UnsupportedError(
+                f"faults.{number}: {unsupported} runs a foreign program, which can't be made slow; leave it out"
+            )
         found += make(fault, topology)
     return found
 
@@ -40,8 +43,8 @@ def _partition(fault: Fault, topology: Topology) -> Iterator[real.InjectedFault]
     else:
         sides = [first, *others]
         deaf = [(host, [name for other in sides if other is not side for name in other]) for side in sides for host in side]
-    sides_said = (side if isinstance(side, str) else ",".join(side) for side in fault.sides)
-    what = " | ".join(sides_said) + (" one way" if fault.oneway else "")
+    sides_text = (side if isinstance(side, str) else ",".join(side) for side in fault.sides)
+    what = " | ".join(sides_text) + (" one way" if fault.oneway else "")
     yield real.NetworkPartition(what, fault.at, fault.lasts, deaf)
 
 

@@ -1,7 +1,7 @@
-"""Files as sources and sinks: read and written in blocks, never held whole.
+"""Files as sources and sinks: read and written in blocks, never held in memory as a whole.
 
-A received file has a temporary name until every byte is there. It is then given its final name in one step that can't
-replace anything, and hashed in a thread of its own.
+A received file has a temporary name until it is complete. It is then renamed without replacing an existing file, and hashed in
+a separate thread.
 """
 
 import os
@@ -21,14 +21,17 @@ from protocols.machine import Offer
 __all__ = ["FileSink", "FileSource", "Folder", "Hasher", "ScratchSink", "Stored"]
 
 COALESCE = 1 << 18
+"""Bytes of adjacent segments that are written together, at most."""
 MOST_PIECES = 512
+"""Adjacent segments that are written together, at most."""
 READ = 1 << 20
+"""Bytes read at a time for hashing."""
 NAMES_KEPT = 4096
 """Names of which the number given last is kept."""
 
 
 class FileSource:
-    """A file to send, opened when it is first read. It must not shrink meanwhile: that is an OSError."""
+    """A file to send, opened at the first `read`. UsageError for a path that is no readable file."""
 
     __slots__ = ("_fd", "path", "size")
 
@@ -42,7 +45,7 @@ class FileSource:
         self.size = path.stat().st_size
 
     def read(self, offset: int, n: int) -> bytes:
-        """`n` bytes from `offset`."""
+        """Return `n` bytes from `offset`. OSError when the file has become shorter."""
         if n and self._fd < 0:
             self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         data = os.pread(self._fd, n, offset) if n else b""
@@ -51,24 +54,24 @@ class FileSource:
         return data
 
     def close(self) -> None:
-        """Let the file go; another `read` would open it again."""
+        """Close the file; another `read` opens it again."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
 
 class Hasher:
-    """SHA-256 of files beside the event loop: one thread, files in order."""
+    """Compute the SHA-256 of files in one thread beside the event loop, in order."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, "sha256")
 
     def hash(self, fd: int) -> "Future[str]":
-        """The digest of a whole open file; the file is closed afterwards."""
+        """Return a future of the digest of an open file, in hexadecimal; the file is closed afterwards."""
         return self._pool.submit(_sha256_and_close, fd)
 
     def close(self) -> None:
-        """Wait for what was begun."""
+        """Wait for the hashes in progress."""
         self._pool.shutdown()
 
 
@@ -84,7 +87,7 @@ def _sha256_and_close(fd: int) -> str:
 
 
 class _Spool:
-    """Content in a file descriptor; neighbouring segments go to the kernel together."""
+    """Object content in an open file; adjacent segments are written together."""
 
     __slots__ = ("_end", "_fd", "_pending", "_start", "size", "written")
 
@@ -96,7 +99,7 @@ class _Spool:
         self._start = self._end = 0
 
     def write(self, offset: int, data: bytes | memoryview) -> None:
-        """Store a segment; one that lies outside the object is an OSError."""
+        """Store a segment. OSError for one that lies outside the object."""
         end = offset + len(data)
         if end > self.size:
             raise OSError(f"segment [{offset}, {end}) lies outside an object of {self.size} bytes")
@@ -118,7 +121,7 @@ class _Spool:
         self._start = self._end
 
     def read(self, offset: int, n: int) -> bytes:
-        """What was written there."""
+        """Return `n` stored bytes from `offset`. OSError where none were written."""
         self._flush()
         data = os.pread(self._fd, n, offset)
         if len(data) != n:
@@ -132,7 +135,7 @@ class _Spool:
 
 
 class ScratchSink(_Spool):
-    """A sink on disk for content that is only compared: nameless, and gone when the process ends."""
+    """A sink that stores an object in an unnamed temporary file and keeps its SHA-256."""
 
     __slots__ = ("_hasher", "digest")
 
@@ -143,18 +146,18 @@ class ScratchSink(_Spool):
         self.digest: Future[str] | None = None
 
     def commit(self, info: bytes) -> None:
-        """Have the content hashed."""
+        """Start hashing the content; `digest` is the future of its SHA-256."""
         self._complete()
         self.digest = self._hasher.hash(self._fd)
 
     def abort(self) -> None:
-        """Give the space back."""
+        """Close the file, which frees its space."""
         os.close(self._fd)
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A file that arrived whole. `asked` is the name the sender gave it, made safe; `name` differs when that was taken."""
+    """A received file. `asked` is the sender's name for it, made safe; `name` differs from it when that name was taken."""
 
     sender: int
     object_id: int
@@ -165,7 +168,7 @@ class Stored:
 
 
 class FileSink(_Spool):
-    """A received file under a temporary name, until `commit` gives it its own."""
+    """A sink that stores an object in a file with a temporary name; `commit` gives it its final name."""
 
     __slots__ = ("_folder", "_open", "_temporary", "offer")
 
@@ -177,13 +180,13 @@ class FileSink(_Spool):
         self._open = True
 
     def commit(self, info: bytes) -> None:
-        """Rename the file to what `info` says and tell the folder."""
+        """Store the file in the folder under the name in `info`."""
         self._complete()
         self._folder.store(self, self._temporary, info, self._fd)
         self._open = False
 
     def abort(self) -> None:
-        """Remove what came so far; harmless when the file is finished already."""
+        """Remove the incomplete file; after `commit`, do nothing."""
         if self._open:
             self._open = False
             self._folder.discard(self, self._temporary)
@@ -191,7 +194,11 @@ class FileSink(_Spool):
 
 
 class Folder:
-    """Where received files go. Nothing a sender says leads out of it or, without `force`, replaces a file in it."""
+    """The folder of received files; `on_stored` is called for each complete one.
+
+    A sender's file names can't lead out of the folder. Existing files are replaced only with `force`. UsageError when the
+    folder can't be made or written.
+    """
 
     def __init__(self, path: Path, *, force: bool, on_stored: Callable[[Stored], None]) -> None:
         self.force = force
@@ -209,7 +216,7 @@ class Folder:
             raise UsageError(f"--dir: value {str(path)!r} is not allowed; a folder to write to (no permission)")
 
     def sink(self, offer: Offer) -> FileSink:
-        """A new file for an object that begins to arrive."""
+        """Create the file for an offered object and return its sink."""
         temporary = f".mcastlab-{secrets.token_hex(8)}.part"
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         sink = FileSink(self, os.open(temporary, flags, 0o666, dir_fd=self._fd), temporary, offer)
@@ -217,7 +224,7 @@ class Folder:
         return sink
 
     def store(self, sink: FileSink, temporary: str, info: bytes, fd: int) -> None:
-        """Give a complete file its name, then have it hashed (which closes `fd`)."""
+        """Give a complete file its final name, then start hashing it (which closes `fd`)."""
         offer = sink.offer
         asked = safe_name(info, f"norm-{offer.sender}-{offer.object_id}")
         name = self._place(temporary, asked)
@@ -230,7 +237,7 @@ class Folder:
         os.unlink(temporary, dir_fd=self._fd)
 
     def close(self) -> None:
-        """Remove what is unfinished and wait for the hashes."""
+        """Remove unfinished files and wait for the hashes in progress."""
         for sink in list(self.unfinished):
             sink.abort()
         self._hasher.close()
@@ -277,7 +284,7 @@ class Folder:
 
     def _rename(self, temporary: str, name: str) -> None:
         if not self.force:
-            # Creating the name fails when it exists, whoever made it and however shortly ago; what is replaced is our own.
+            # O_EXCL fails when the name exists, so the file that os.replace overwrites is the empty one created here.
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             os.close(os.open(name, flags, 0o600, dir_fd=self._fd))
         os.replace(temporary, name, src_dir_fd=self._fd, dst_dir_fd=self._fd)

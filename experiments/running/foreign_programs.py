@@ -1,4 +1,4 @@
-"""Foreign programs in the roles of a scenario, and what they received by the names of what was sent."""
+"""Foreign programs as senders and receivers of a scenario, and their results as mcastlab objects."""
 
 import os
 import shutil
@@ -15,11 +15,11 @@ from experiments.running.result import Expected
 from experiments.scenario.foreign_nodes import NodeChoice
 from protocols.errors import ConfigError, UnsupportedError
 
-__all__ = ["by_content", "claimed", "guest_receiver", "guest_sender", "require"]
+__all__ = ["without_object_ids", "match_objects", "foreign_receiver", "foreign_sender", "check_programs"]
 
 
-def guest_sender(choice: NodeChoice, node: Node, seed: int, jobs: Sequence[Job]) -> ForeignProgram:
-    """A foreign program that sends these. ConfigError for a command that had to send at several times."""
+def foreign_sender(choice: NodeChoice, node: Node, seed: int, jobs: Sequence[Job]) -> ForeignProgram:
+    """Make a foreign program that sends the jobs. ConfigError for a command with jobs at several times."""
     if not choice.command:
         return NrlSenderProgram(node.config, node.id, node.group, seed, [(job.at, job.content) for job in jobs])
     if len({job.at for job in jobs}) > 1:
@@ -27,22 +27,22 @@ def guest_sender(choice: NodeChoice, node: Node, seed: int, jobs: Sequence[Job])
     return CommandSender(_located(choice), node.id, node.group, jobs[0].at, [job.content for job in jobs])
 
 
-def guest_receiver(choice: NodeChoice, node: Node, seed: int) -> ForeignProgram:
-    """A foreign program that receives the group."""
+def foreign_receiver(choice: NodeChoice, node: Node, seed: int) -> ForeignProgram:
+    """Make a foreign program that receives from the group of `node`."""
     if not choice.command:
         return NrlReceiverProgram(node.config, node.id, node.group, seed)
     return CommandReceiver(_located(choice), node.id, node.group)
 
 
 def _located(choice: NodeChoice) -> list[str]:
-    """The words of a command; its program is found from here, since it will run in another folder."""
+    """Return the words of a command with an absolute path of its program, since it runs in another folder."""
     program, *rest = choice.command
     found = shutil.which(program)
     return [program if found is None else os.path.abspath(found), *rest]
 
 
-def require(chosen: Mapping[str, NodeChoice]) -> None:
-    """UnsupportedError naming the node whose program this machine lacks."""
+def check_programs(chosen: Mapping[str, NodeChoice]) -> None:
+    """UnsupportedError, which names the node, for a program that this machine lacks."""
     for name, choice in chosen.items():
         if not choice.command:
             _require_library(name)
@@ -59,23 +59,23 @@ def _require_library(name: str) -> None:
         raise UnsupportedError(f"nodes.{name}.run: {error}") from error
 
 
-def claimed(told: Mapping[str, Any], sent: Expected) -> Mapping[str, Any]:
-    """What a foreign receiver told, its `files` as objects that were sent: equal size and digest are equal objects.
+def match_objects(result: Mapping[str, Any], sent: Expected) -> Mapping[str, Any]:
+    """Return a receiver's result with its `files` as `received` rows, matched to sent objects by size and SHA-256.
 
-    A file that nobody sent becomes an object that nobody sent.
+    A file equal to no sent object gets a row with the sender -1. A result without `files` is returned as it is.
     """
-    if "files" not in told:
-        return told
+    if "files" not in result:
+        return result
     wanted = defaultdict(list)
     for key, value in sorted(sent.items(), reverse=True):
         wanted[value].append(key)
     rows = []
-    for number, (size, digest) in enumerate(told["files"]):
+    for number, (size, digest) in enumerate(result["files"]):
         keys = wanted[size, digest]
         rows.append([*(keys.pop() if keys else (-1, number)), size, digest])
-    return {**told, "received": rows}
+    return {**result, "received": rows}
 
 
-def by_content(told: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a receiver told, without the ids of ours, since a command that sends chooses its own."""
-    return told if "files" in told else {**told, "files": [row[2:] for row in told.get("received", ())]}
+def without_object_ids(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a receiver's result with `files` instead of object ids, since a foreign sender chooses its own ids."""
+    return result if "files" in result else {**result, "files": [row[2:] for row in result.get("received", ())]}

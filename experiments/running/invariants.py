@@ -1,8 +1,8 @@
-"""What must hold in every run, whatever goes wrong: a checker that watches and writes down what did not.
+"""Check the invariants of a run, which hold under any loss and any fault, and record violations.
 
-The rules: `once` (an object ends once), `intact` (what came is what was sent), `order` (objects of a sender come in order,
-where the protocol promises it), `sent` (nothing comes that was never sent), `memory` (no machine keeps more than its own
-limit), `silence` (when all is said nobody speaks).
+The rules: `once` (an object is received or aborted once), `intact` (received content equals what was sent), `order` (objects of
+a sender are received in order, if the protocol guarantees it), `sent` (only sent objects are received), `memory` (no machine
+exceeds its limits, see `Machine.held`), `quiescence` (after the end nothing more is sent).
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,14 +15,14 @@ from protocols.machine import Content, Machine, Source
 
 __all__ = ["RULES", "Invariants", "Violation"]
 
-RULES = ("once", "intact", "order", "sent", "memory", "silence")
+RULES = ("once", "intact", "order", "sent", "memory", "quiescence")
 KEPT = 100
-"""Violations written down; a broken protocol would fill the memory. All are counted."""
+"""Violations that are recorded; further ones are only counted, to bound memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A rule that was broken, when, at which host (empty: in the network) and how."""
+    """A violation of a rule: time in seconds, host (empty: the network as a whole), rule, and description."""
 
     at: float
     host: str
@@ -31,7 +31,7 @@ class Violation:
 
 
 class Invariants:
-    """Watches one run. `ordered`: does the protocol promise the order of objects?"""
+    """Check one run. `ordered`: whether the protocol guarantees that objects are received in order."""
 
     def __init__(self, ordered: bool = False) -> None:
         self._ordered = ordered
@@ -42,15 +42,15 @@ class Invariants:
         self.violations: list[Violation] = []
         self.count = 0
 
-    # What programs tell
+    # Reports of programs
 
     def submitted(self, node: int, object_id: int, content: Content) -> None:
-        """An application handed an object to the sender with this node id."""
-        # A sender that restarts counts anew, so an id may stand for several contents.
+        """Record an object submitted to the sender with this node id."""
+        # A restarted sender numbers its objects from 0 again, so an id may name several contents.
         self._sent.setdefault((node, object_id), {})[content.source.size, content.info] = content.source
 
     def received(self, host: str, event: ObjectReceived, again: bool, now: float) -> None:
-        """An application was told of an object; `again`: of one it had."""
+        """Check a received object; `again`: whether the application had received it before."""
         key = (event.sender, event.object_id)
         what = f"object {event.object_id} of sender {event.sender}"
         if again:
@@ -69,49 +69,55 @@ class Invariants:
             self._latest[host, event.sender] = max(latest, event.object_id)
 
     def aborted(self, host: str, key: tuple[int, int], had: bool, now: float) -> None:
-        """An application was told that an object will never come; `had`: one it had."""
+        """Check an aborted object; `had`: whether the application had received it."""
         gone = self._aborted.setdefault(host, set())
         if had or key in gone:
             self._broken(now, host, "once", f"object {key[1]} of sender {key[0]} ended before it was given up")
         gone.add(key)
 
-    def forgotten(self, host: str, sender: int | None = None) -> None:
-        """An application knows nothing any more of what came from a sender, or from all (None)."""
+    def forget(self, host: str, sender: int | None = None) -> None:
+        """Forget what a host received from a sender, or from all senders (None), after a crash or a restart of the sender."""
         self._aborted[host] = {key for key in self._aborted.get(host, ()) if sender not in (None, key[0])}
         for known in [known for known in self._latest if known[0] == host and sender in (None, known[1])]:
             del self._latest[known]
 
-    def weigh(self, host: str, machine: Machine, now: float) -> None:
-        """Does the machine keep more than it may?"""
+    def check_memory(self, host: str, machine: Machine, now: float) -> None:
+        """Check that the machine keeps no more than its limits (`Machine.held`)."""
         for name, (held, limit) in machine.held().items():
             if held > limit:
                 self._broken(now, host, "memory", f"{held} {name}, and {limit} is the limit")
 
-    def inspect(self, host: str, machine: Machine | None, told: Mapping[str, Any], now: float) -> None:
-        """At the end: what a machine keeps, and whether what its application has is what was sent, where it has a SHA-256."""
+    def inspect(self, host: str, machine: Machine | None, result: Mapping[str, Any], now: float) -> None:
+        """Check a machine's limits and the SHA-256 of received objects (where known) at the end of the run.
+
+        `result` is that of the machine's program.
+        """
         if machine is not None:
-            self.weigh(host, machine, now)
-        for sender, object_id, size, digest in told.get("received", ()):
+            self.check_memory(host, machine, now)
+        for sender, object_id, size, digest in result.get("received", ()):
             known = self._digests(sender, object_id) if digest is not None else ()
             if known and (size, digest) not in known:
                 self._broken(now, host, "intact", f"object {object_id} of sender {sender} is not the content that was sent")
 
     def _digests(self, sender: int, object_id: int) -> list[tuple[int, str]]:
-        """Size and SHA-256 of everything that was sent under this id."""
+        """Return size and SHA-256 of each content sent under this id."""
         key = (sender, object_id)
         if key not in self._known:
             self._known[key] = [(source.size, digest_of(source)) for source in self._sent.get(key, {}).values()]
         return self._known[key]
 
-    def spoke(self, kinds: Iterable[str], now: float) -> None:
-        """Packets of these kinds were sent when all was said."""
-        self._broken(now, "", "silence", f"still sent when all is done: {', '.join(kinds)}")
+    def sent_after_end(self, kinds: Iterable[str], now: float) -> None:
+        """Record a violation of quiescence: packets of these kinds were sent after the end of the run."""
+        self._broken(now, "", "quiescence", f"sent after the end of the run: {', '.join(kinds)}")
 
-    # What came out
+    # Result
 
-    def plain(self, listened: bool) -> dict[str, Any]:
-        """As plain values: the rules that were checked, how often one was broken, and the first violations."""
-        checked = [rule for rule in RULES if (rule != "order" or self._ordered) and (rule != "silence" or listened)]
+    def plain(self, observed: bool) -> dict[str, Any]:
+        """Return plain values: the rules checked, the number of violations, and the first of them.
+
+        `observed`: whether quiescence was checked.
+        """
+        checked = [rule for rule in RULES if (rule != "order" or self._ordered) and (rule != "quiescence" or observed)]
         return {"checked": checked, "broken": self.count, "violations": [asdict(violation) for violation in self.violations]}
 
     def _broken(self, now: float, host: str, rule: str, what: str) -> None:

@@ -1,4 +1,4 @@
-"""One program on a real network interface: `mcastlab send` and `mcastlab recv`."""
+"""Run one program on a network interface, for `mcastlab send` and `mcastlab recv`."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -11,39 +11,38 @@ from typing import Protocol
 from emu.host import Loop, UdpHost, new_loop
 from emu.udp import socket_address_of
 from protocols.errors import UsageError
-from protocols.machine import Codec, Host
+from protocols.hosting import PortsHost
+from protocols.machine import Codec
 from protocols.rng import Rng
 
 __all__ = ["Ending", "Live", "Player", "live"]
 
-BROADCAST = 0xFFFFFFFF
-
 
 class Player(Protocol):
-    """What `Live.play` needs of a program."""
+    """The methods of a program that `Live.play` calls."""
 
-    def start(self, host: Host) -> None:
-        """Make the machine on the host and begin."""
+    def start(self, host: PortsHost) -> None:
+        """Make the machine and run it on the host."""
 
     def finished(self) -> bool:
-        """Is everything done?"""
+        """Whether the program has finished."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """Why playing ended, and after how many seconds."""
+    """Why `play` ended ("finished", "interrupted" or "timeout"), and after how many seconds."""
 
     word: str
     seconds: float
 
     @property
     def interrupted(self) -> bool:
-        """Was it Ctrl-C or a termination signal?"""
+        """Whether Ctrl-C or a termination signal ended it."""
         return self.word == "interrupted"
 
 
 class Live:
-    """A loop and a host on an interface. Made by `live`, which also ends it."""
+    """An event loop and a UDP host on an interface; `live` makes and closes both."""
 
     def __init__(self, loop: Loop, host: UdpHost) -> None:
         self.loop = loop
@@ -52,11 +51,11 @@ class Live:
 
     @property
     def address_number(self) -> int:
-        """The interface's IPv4 address as a number: where node ids come from."""
+        """The interface's IPv4 address as a 32-bit number, from which node ids are derived."""
         return int(IPv4Address(self.host.address))
 
     def stop(self, word: str = "finished") -> None:
-        """End `play`; the first word counts."""
+        """End `play` with the reason `word`; the first call decides."""
         self._word = self._word or word
         self.loop.stop()
 
@@ -70,7 +69,7 @@ class Live:
         again()
 
     def play(self, program: Player, timeout: float = inf) -> Ending:
-        """Run the program until `stop`, a signal or `timeout` seconds."""
+        """Run the program until `stop`, SIGINT, SIGTERM, or `timeout` seconds have passed."""
         for number in (signal.SIGINT, signal.SIGTERM):
             self.loop.add_signal_handler(number, self.stop, "interrupted")
         self.loop.call_soon(program.start, self.host)
@@ -80,7 +79,11 @@ class Live:
 
 @contextmanager
 def live(codec: Codec, group: str, interface: str | None, ttl: int, key: int) -> Iterator[Live]:
-    """A host in the session `group` ("ADDR:PORT") on a device or address (None: where the system routes multicast)."""
+    """Open a UDP host for the multicast group `group` ("ADDR:PORT").
+
+    `interface` is a device or an IPv4 address (None: the system's multicast route), `key` that of the random stream. UsageError
+    for an address that is not multicast.
+    """
     address, port = socket_address_of(group)
     if not IPv4Address(address).is_multicast:
         raise UsageError(

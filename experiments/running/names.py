@@ -1,4 +1,4 @@
-"""Names from the network, made safe for a folder."""
+"""Turn file names from the network into names that are safe in a folder."""
 
 import re
 import unicodedata
@@ -6,7 +6,7 @@ import unicodedata
 __all__ = ["LONGEST", "safe_name"]
 
 LONGEST = 200
-"""Bytes of UTF-8 kept of a name: file systems take 255, and room is left for a number behind it."""
+"""Bytes of UTF-8 in a name: file systems allow 255, and a number may be appended."""
 
 
 def _harmless(letter: str) -> str:
@@ -17,7 +17,7 @@ def _harmless(letter: str) -> str:
 
 
 def _shorten(name: str) -> str:
-    """Cut the stem and keep a short extension."""
+    """Truncate the stem of a name to `LONGEST` bytes and keep a short extension."""
     raw = name.encode()
     if len(raw) <= LONGEST:
         return name
@@ -27,10 +27,10 @@ def _shorten(name: str) -> str:
 
 
 def safe_name(info: bytes, fallback: str) -> str:
-    """A file name that stays inside its folder: the last component of `info`, or `fallback` when nothing safe is left.
+    """Return a file name that stays inside its folder: the last component of `info`, or `fallback` when nothing safe is left.
 
-    Neither separators nor control characters come through, no leading dot (a hidden file, `..`) and no leading dash (an option
-    to the next command that reads the folder); at most `LONGEST` bytes.
+    The name has no separators, no control characters, no leading dot (a hidden file, `..`), no leading dash (an option to a
+    command that reads the folder), and at most `LONGEST` bytes.
     """
     text = unicodedata.normalize("NFC", info.rstrip(b"\0").decode(errors="replace").replace("\ufffd", "_"))
     last = text.replace("\\", "/").rpartition("/")[2]

@@ -1,13 +1,13 @@
-"""Who takes part in a run: the programs of every host, and what they are to receive."""
+"""The participants of a run: the programs of every host, and the objects each receiver must get."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from emu.foreign_program import ForeignProgram
-from experiments.running.composite import CompositeProgram, Lively, PartTimeReceiver, Role
+from experiments.running.composite import CompositeProgram, PartTimeReceiver, RestartableProgram, Role
 from experiments.running.content import Extent, Generated, digest_of
-from experiments.running.foreign_programs import by_content, claimed, guest_receiver, guest_sender
+from experiments.running.foreign_programs import foreign_receiver, foreign_sender, match_objects, without_object_ids
 from experiments.running.program import Job, Node, ReceiverProgram, SenderProgram, Sinks
 from experiments.running.result import Result, Row, combine, row_of
 from experiments.scenario.cross_traffic import FlowEnd, FlowSource, flow_row
@@ -17,23 +17,22 @@ from experiments.scenario.workload import Attendance, FileWorkload
 from protocols.cross import Load, Receipt, is_cross
 from protocols.errors import ConfigError
 from protocols.machine import Content, Group, Message, Source
-from protocols.registry import protocol
 from topologies.addressing import node_id
 from topologies.spec import Topology
 from topologies.trees import in_scope
 
-__all__ = ["Participants", "Session", "World"]
+__all__ = ["Participants", "MulticastSession", "WorldCounters"]
 
 Key: TypeAlias = tuple[int, int]
 Sent: TypeAlias = tuple[int, str | None]
 
 SESSION_SHIFT = 24
-"""A host's id within the n-th session is its node id, with n above these bits: topologies have fewer hosts."""
+"""Bit position of the session number in a node id; the lower bits are the host's id in the topology."""
 
 
 @dataclass(frozen=True, slots=True)
-class World:
-    """What the world itself counted: what all hosts sent by kind of message, and metrics of its own."""
+class WorldCounters:
+    """Counters of the simulator or the emulation: packets and bytes of all hosts by kind of message, and further metrics."""
 
     fingerprint: str | None
     packets: Mapping[str, int]
@@ -41,8 +40,8 @@ class World:
     metrics: dict[str, Any]
 
 
-class Session:
-    """One group: who sends to it and who receives it. `number` counts the groups of a scenario."""
+class MulticastSession:
+    """A multicast group with its senders and receivers. `number` is its index among the groups of the scenario."""
 
     def __init__(self, number: int, name: str, works: list[FileWorkload]) -> None:
         self.number = number
@@ -51,11 +50,14 @@ class Session:
 
     @property
     def senders(self) -> list[str]:
-        """Hosts that send to the group, each once."""
+        """The hosts that send to the group, each once."""
         return list(dict.fromkeys(work.sender for work in self.works))
 
     def members(self, topology: Topology, default: list[str]) -> list[str]:
-        """Hosts that receive the group, in the order of the topology."""
+        """Return the hosts that receive the group, in the order of the topology.
+
+        These are the members named in the workload, or else the hosts in `default` within the TTL scope of every sender.
+        """
         named = [host for work in self.works for name in work.members or () for host in topology.hosts_of(name)]
         chosen = frozenset(named) if named else self._in_scope(topology, default)
         return [name for name in topology.hosts if name in chosen and name not in self.senders]
@@ -69,42 +71,44 @@ class Session:
         return frozenset(host for host in default if all(topology.member(host).node in scope for scope in scopes))
 
     def role(self, taken: bool) -> str:
-        """Names the dice of its programs: the host's own where it is the first."""
+        """Return the name of the random stream of a program; "" (the host's own) unless `taken` by another program."""
         return f"session-{self.number}" if taken else ""
 
     def id_of(self, topology: Topology, host: str) -> int:
-        """The 32-bit id of a host within this session."""
+        """Return the 32-bit node id of a host within this session."""
         return node_id(topology, host) | self.number << SESSION_SHIFT
 
 
-def _sessions_of(scenario: Scenario) -> list[Session]:
-    """The sessions of a scenario, in the order in which it names their groups."""
+def _sessions_of(scenario: Scenario) -> list[MulticastSession]:
+    """Return the sessions of a scenario, in the order in which the workload names their groups."""
     groups = dict.fromkeys(work.group for work in scenario.workload)
     return [
-        Session(number, group, [work for work in scenario.workload if work.group == group])
+        MulticastSession(number, group, [work for work in scenario.workload if work.group == group])
         for number, group in enumerate(groups)
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class _Enrolled:
-    """A sender or receiver of a session, and the place of its result among those of its host."""
+    """A sender or receiver of a session; `place` is the index of its result among those of its host."""
 
     host: str
-    session: Session
+    session: MulticastSession
     place: int
     program: SenderProgram | ReceiverProgram | ForeignProgram
 
     @property
     def name(self) -> str:
-        """The host, with the group unless it is the first."""
+        """The name of its row: the host, and `host@group` for all groups but the first."""
         return self.host if self.session.number == 0 else f"{self.host}@{self.session.name}"
 
 
 class Participants:
-    """Programs for every host. `bytes_travel`: contents are real, and so is their SHA-256.
+    """Make the programs of every host and, after the run, its result.
 
-    `address` makes of a group's name what the world calls it. `fast`: run the protocol's fast machines.
+    `bytes_travel`: contents have bytes and are verified by SHA-256. `address` returns the address of a group by its name,
+    `sinks` the sink of an offered object. `fast`: run the protocol's fast machines. ConfigError for a workload without
+    receivers, and for foreign programs that can't take their roles.
     """
 
     def __init__(
@@ -127,7 +131,7 @@ class Participants:
         self._roles: dict[str, list[Role]] = {}
         self._receivers: list[_Enrolled] = []
         self._senders: list[_Enrolled] = []
-        self._guests: dict[str, ForeignProgram] = {}
+        self._foreign_programs: dict[str, ForeignProgram] = {}
         self._foreign: dict[str, NodeChoice] = {
             host: choice for name, choice in scenario.foreign.items() for host in topology.hosts_of(name)
         }
@@ -146,70 +150,72 @@ class Participants:
                 "workload: has no receivers; somebody in the scope of a ttl who does not send, or the members named"
             )
         for number, spec in enumerate(scenario.traffic):
-            self._give(spec.sink, Role(f"sink-{number}", is_cross, FlowEnd(number, spec)))
-            self._give(spec.source, Role(f"source-{number}", is_cross, FlowSource(number, spec)))
+            self._add_role(spec.sink, Role(f"sink-{number}", is_cross, FlowEnd(number, spec)))
+            self._add_role(spec.source, Role(f"source-{number}", is_cross, FlowSource(number, spec)))
         for session in sessions:
             self._enrol_senders(session)
-        self._check_guests()
+        self._check_foreign()
         self._programs = {name: self._program(roles) for name, roles in self._roles.items()}
 
-    def _give(self, host: str, role: Role) -> int:
-        """One more role for a host; its place among them."""
+    def _add_role(self, host: str, role: Role) -> int:
+        """Add a role to a host and return its index among the host's roles."""
         roles = self._roles.setdefault(host, [])
         roles.append(role)
         return len(roles) - 1
 
-    def _enrol_receivers(self, session: Session, members: list[str]) -> None:
+    def _enrol_receivers(self, session: MulticastSession, members: list[str]) -> None:
         for name in members:
             if name in self._foreign:
-                guest = guest_receiver(self._foreign[name], self._node(session, name), self.scenario.seed)
-                self._receivers.append(_Enrolled(name, session, 0, self._invite(name, guest)))
+                foreign = foreign_receiver(self._foreign[name], self._node(session, name), self.scenario.seed)
+                self._receivers.append(_Enrolled(name, session, 0, self._add_foreign(name, foreign)))
                 continue
             receiver = ReceiverProgram(self._node(session, name), self._sinks, one_run=True)
             entry = self._attendance.get(name)
-            program: Lively = receiver if entry is None else PartTimeReceiver(receiver, entry.join, entry.leave)
-            place = self._give(name, Role(session.role(name in self._roles), _is_session, program))
+            program: RestartableProgram = receiver if entry is None else PartTimeReceiver(receiver, entry.join, entry.leave)
+            place = self._add_role(name, Role(session.role(name in self._roles), _is_session, program))
             self._receivers.append(_Enrolled(name, session, place, receiver))
 
-    def _enrol_senders(self, session: Session) -> None:
+    def _enrol_senders(self, session: MulticastSession) -> None:
         for name in session.senders:
             node, jobs = self._node(session, name), self._jobs(session, name)
             if name in self._foreign:
-                guest = guest_sender(self._foreign[name], node, self.scenario.seed, jobs)
-                self._senders.append(_Enrolled(name, session, 0, self._invite(name, guest)))
+                foreign = foreign_sender(self._foreign[name], node, self.scenario.seed, jobs)
+                self._senders.append(_Enrolled(name, session, 0, self._add_foreign(name, foreign)))
                 continue
             program = SenderProgram(node, jobs)
-            place = self._give(name, Role(session.role(name in self._roles), _is_session, program))
+            place = self._add_role(name, Role(session.role(name in self._roles), _is_session, program))
             self._senders.append(_Enrolled(name, session, place, program))
 
-    def _invite(self, host: str, guest: ForeignProgram) -> ForeignProgram:
-        """A foreign program for a host; it has room for one."""
-        if host in self._guests:
+    def _add_foreign(self, host: str, foreign: ForeignProgram) -> ForeignProgram:
+        """Add a foreign program to a host. ConfigError if the host has one."""
+        if host in self._foreign_programs:
             raise ConfigError(f"nodes.{host}.run: a foreign program takes one role, and {host} has several in the workload")
-        self._guests[host] = guest
-        return guest
+        self._foreign_programs[host] = foreign
+        return foreign
 
-    def _check_guests(self) -> None:
-        """Foreign programs are alone on their hosts, there all the time, and have something to do."""
+    def _check_foreign(self) -> None:
+        """ConfigError for a foreign program without a workload, with other roles on its host, or that joins or leaves."""
         for host in self._foreign:
-            if host not in self._guests:
+            if host not in self._foreign_programs:
                 raise ConfigError(f"nodes.{host}.run: {host} has nothing to do; it is in no workload")
             if host in self._roles:
                 raise ConfigError(f"nodes.{host}.run: a foreign program is alone on its host, and {host} has other roles")
             if host in self._attendance:
-                raise ConfigError(f"nodes.{host}.run: a foreign program stays, and receivers says that {host} comes or goes")
+                raise ConfigError(
+                    f"nodes.{host}.run: a foreign program runs all the time, and receivers lets {host} join late or leave"
+                )
 
-    def _node(self, session: Session, name: str) -> Node:
+    def _node(self, session: MulticastSession, name: str) -> Node:
         choice = self.scenario.protocol
         return Node(
-            protocol(choice.name),
+            choice.spec,
             choice.config,
             session.id_of(self.topology, name),
             Group(self._address(session.name)),
             fast=self._fast,
         )
 
-    def _jobs(self, session: Session, sender: str) -> list[Job]:
+    def _jobs(self, session: MulticastSession, sender: str) -> list[Job]:
         sources = self._sources[session.number, sender] = []
         times = self._times[session.number, sender] = []
         name = sender if session.number == 0 else f"{sender}-{session.name}"
@@ -226,12 +232,12 @@ class Participants:
         return Generated(work.size, self.scenario.seed, sender, number) if self.bytes_travel else Extent(work.size)
 
     @staticmethod
-    def _program(roles: list[Role]) -> Lively:
+    def _program(roles: list[Role]) -> RestartableProgram:
         alone = roles[0].program if len(roles) == 1 and not roles[0].name else None
         return CompositeProgram(roles) if alone is None else alone
 
-    def programs(self) -> Iterator[tuple[str, Lively]]:
-        """The program of every host of ours, those that only receive first: they listen when the first packet leaves."""
+    def programs(self) -> Iterator[tuple[str, RestartableProgram]]:
+        """Yield host and program, without foreign ones; receivers come first, so that they listen before the first packet."""
         senders = dict.fromkeys(enrolled.host for enrolled in self._senders)
         for name, program in self._programs.items():
             if name not in senders:
@@ -241,70 +247,70 @@ class Participants:
                 yield name, self._programs[name]
 
     @property
-    def guests(self) -> set[str]:
-        """Hosts that run foreign programs."""
-        return set(self._guests)
+    def foreign_hosts(self) -> set[str]:
+        """The hosts that run foreign programs."""
+        return set(self._foreign_programs)
 
-    def again(self, name: str, life: int) -> Lively | ForeignProgram:
-        """The program of a host that crashed so many times before, in other processes than this one."""
-        guest = self._guests.get(name)
-        if guest is not None:
-            guest.crashes = life
-            return guest
-        self._programs[name].reborn(life)
+    def restarted(self, name: str, life: int) -> RestartableProgram | ForeignProgram:
+        """Return the program of a host after its `life`-th crash; earlier ones ran in other processes."""
+        foreign = self._foreign_programs.get(name)
+        if foreign is not None:
+            foreign.crashes = life
+            return foreign
+        self._programs[name].restarted_after(life)
         return self._programs[name]
 
-    def crew(self) -> dict[str, Lively | ForeignProgram]:
-        """What runs on every host, foreign programs too."""
-        return {**dict(self.programs()), **self._guests}
+    def all_programs(self) -> dict[str, RestartableProgram | ForeignProgram]:
+        """Return the program of every host, including foreign ones."""
+        return {**dict(self.programs()), **self._foreign_programs}
 
     @property
     def senders(self) -> set[str]:
-        """Hosts whose programs have to finish."""
+        """The hosts of all senders, which must finish before the run ends."""
         return {enrolled.host for enrolled in self._senders}
 
     def over(self) -> bool:
-        """Has every sender finished?"""
+        """Whether every sender has finished."""
         return all(self._programs[name].finished() for name in self.scenario.senders)
 
     def groups(self) -> dict[str, list[str]]:
-        """The IPv4 address of every group, with the hosts that take part in it in any way."""
+        """Return the hosts that send to or receive each group, by the group's IPv4 address."""
         found: dict[str, dict[str, None]] = {}
         for enrolled in (*self._receivers, *self._senders):
             address = self._address(enrolled.session.name).rpartition(":")[0]
             found.setdefault(address, {})[enrolled.host] = None
         return {address: list(hosts) for address, hosts in found.items()}
 
-    def players(self) -> dict[str, SenderProgram | ReceiverProgram]:
-        """Every sender and receiver, by its host and, beyond the first group, `host@group`."""
+    def machine_programs(self) -> dict[str, SenderProgram | ReceiverProgram]:
+        """Return every sender and receiver of mcastlab by the name of its row."""
         everybody = (*self._receivers, *self._senders)
         return {enrolled.name: enrolled.program for enrolled in everybody if not isinstance(enrolled.program, ForeignProgram)}
 
     # Results
 
-    def parts(self, told: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-        """What each of `players` told, from what their hosts told."""
-        return {enrolled.name: self._told(enrolled, told) for enrolled in (*self._receivers, *self._senders)}
+    def parts(self, host_results: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+        """Return the result of every sender and receiver by the name of its row, from the results of the hosts."""
+        return {enrolled.name: self._result_of(enrolled, host_results) for enrolled in (*self._receivers, *self._senders)}
 
-    def _told(self, enrolled: _Enrolled, told: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
-        """What one program of a host told; a host that died told why."""
-        found = told[enrolled.host]
+    def _result_of(self, enrolled: _Enrolled, host_results: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+        """Return the result of one program of a host, or the host's `fault` if its process failed."""
+        found = host_results[enrolled.host]
         parts: list[Mapping[str, Any]] | None = found.get("parts")
         return found if parts is None else parts[enrolled.place]
 
-    def result(self, backend: str, told: Mapping[str, Mapping[str, Any]], world: World) -> Result:
-        """Put together what each host told."""
-        senders = [self._told(enrolled, told) for enrolled in self._senders]
-        expected, demanded_from = self._expected(senders)
-        whole = {key: value for each in expected.values() for key, value in each.items()}
-        rows = tuple(self._row(enrolled, told, expected, demanded_from) for enrolled in self._receivers)
-        submitted = len(whole) == sum(map(len, self._sources.values()))
+    def result(self, backend: str, host_results: Mapping[str, Mapping[str, Any]], world: WorldCounters) -> Result:
+        """Make the result of the run on `backend` from the results of the hosts."""
+        senders = [self._result_of(enrolled, host_results) for enrolled in self._senders]
+        expected, submitted_at = self._expected(senders)
+        sent = {key: value for each in expected.values() for key, value in each.items()}
+        rows = tuple(self._row(enrolled, host_results, expected, submitted_at) for enrolled in self._receivers)
+        submitted = len(sent) == sum(map(len, self._sources.values()))
         metrics = combine(
             rows=rows,
             senders=senders,
             packets=_of_session(world.packets),
             octets=_of_session(world.octets),
-            expected=whole,
+            expected=sent,
             began_at=min(work.at for work in self.scenario.workload),
             segment=self.scenario.protocol.config.segment,
         )
@@ -315,18 +321,18 @@ class Participants:
             seed=self.scenario.seed,
             completed=submitted and all(row.equal for row in rows),
             fingerprint=world.fingerprint,
-            metrics=metrics | self._cross(told, world) | world.metrics,
+            metrics=metrics | self._cross(host_results, world) | world.metrics,
             receivers=rows,
         )
 
     def _expected(self, senders: list[Mapping[str, Any]]) -> tuple[dict[int, dict[Key, Sent]], dict[Key, float]]:
-        """What was sent in each session, and when each object was submitted."""
+        """Return the objects sent in each session, and the time in seconds at which each was submitted."""
         expected: dict[int, dict[Key, Sent]] = {}
         times: dict[Key, float] = {}
-        for enrolled, told in zip(self._senders, senders, strict=True):
+        for enrolled, sender_result in zip(self._senders, senders, strict=True):
             session, name = enrolled.session, enrolled.host
             sent = expected.setdefault(session.number, {})
-            for object_id, number in told.get("sent", ()):
+            for object_id, number in sender_result.get("sent", ()):
                 source = self._sources[session.number, name][number]
                 key = (session.id_of(self.topology, name), object_id)
                 sent[key] = (source.size, digest_of(source) if self.bytes_travel else None)
@@ -336,22 +342,22 @@ class Participants:
     def _row(
         self,
         enrolled: _Enrolled,
-        told: Mapping[str, Mapping[str, Any]],
+        host_results: Mapping[str, Mapping[str, Any]],
         expected: dict[int, dict[Key, Sent]],
         times: dict[Key, float],
     ) -> Row:
         sent = expected.get(enrolled.session.number, {})
-        owed: frozenset[Key] | None = None
+        required: frozenset[Key] | None = None
         entry = self._attendance.get(enrolled.host)
         if entry is not None:
-            owed = frozenset(key for key in sent if times[key] >= entry.join and entry.leave is None)
-        found = self._told(enrolled, told)
+            required = frozenset(key for key in sent if times[key] >= entry.join and entry.leave is None)
+        found = self._result_of(enrolled, host_results)
         if any(name in self._foreign and self._foreign[name].command for name in enrolled.session.senders):
-            found = by_content(found)
-        return row_of(enrolled.name, claimed(found, sent), sent, self.bytes_travel, owed)
+            found = without_object_ids(found)
+        return row_of(enrolled.name, match_objects(found, sent), sent, self.bytes_travel, required)
 
-    def _cross(self, told: Mapping[str, Mapping[str, Any]], world: World) -> dict[str, Any]:
-        ends = [part for found in told.values() for part in found.get("parts", ()) if part["role"] == "cross"]
+    def _cross(self, host_results: Mapping[str, Mapping[str, Any]], world: WorldCounters) -> dict[str, Any]:
+        ends = [part for found in host_results.values() for part in found.get("parts", ()) if part["role"] == "cross"]
         now = world.metrics["duration"]
         rows = [flow_row(number, spec, ends, now) for number, spec in enumerate(self.scenario.traffic)]
         return {"cross_traffic": rows} if rows else {}
@@ -362,5 +368,5 @@ def _is_session(message: Message) -> bool:
 
 
 def _of_session(counts: Mapping[str, int]) -> dict[str, int]:
-    """Without cross traffic, which is no cost of the protocol."""
+    """Return the counts without cross traffic, which is no cost of the protocol."""
     return {kind: count for kind, count in counts.items() if kind not in (Load.kind, Receipt.kind)}

@@ -1,19 +1,20 @@
-"""What one node of a run does: the same object in the simulator, in Mininet and on a real network.
+"""The application of one node: sends or receives objects, in the simulator, in Mininet and on a real network alike.
 
-A program makes its machine on the host it is given, acts only through `host.call` and `host.later`, and tells at the end what
-came out. It is slotted and small: there may be ten thousand receivers.
+A program makes its machine on the host given to `start`, calls it through `host.call` and `host.later` only, and returns its
+result at the end. Programs have slots, since a simulated run may have ten thousand receivers.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from experiments.running.content import Accounted, MemorySink
 from experiments.running.files import Hasher, ScratchSink
 from experiments.running.invariants import Invariants
 from protocols.events import FlushCompleted, ObjectAborted, ObjectOpened, ObjectReceived, ObjectSent, SenderReset
-from protocols.machine import Content, Event, Group, Host, Machine, Offer, Ports, Sender, Sink
+from protocols.hosting import PortsHost
+from protocols.machine import Content, Event, Group, Machine, Offer, Sender, Sink
 from protocols.spec import ProtocolSpec
 
 __all__ = ["Job", "Node", "OnDisk", "ReceiverProgram", "SenderProgram", "accounted", "in_memory"]
@@ -25,9 +26,10 @@ ACCOUNTED = Accounted()
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What a program needs to make its machine; `id` is the 32-bit id of the node within the protocol.
+    """The parameters of a program's machine; `id` is the 32-bit node id within the protocol.
 
-    `fast`: make the protocol's fast machines, which only the simulator runs.
+    `instance` is that of a sender, raised by one at each restart. `fast`: make the protocol's fast machines, which only the
+    simulator runs.
     """
 
     protocol: ProtocolSpec
@@ -40,24 +42,24 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Content handed to the sender at a time."""
+    """Content to submit to the sender at `at` seconds."""
 
     at: float
     content: Content
 
 
 class SenderProgram:
-    """Submits its jobs; finished when everything was sent and the flush after the last object is completed."""
+    """Submit jobs to a sender; finished when each object was sent and the flush after the last one has completed."""
 
     __slots__ = (
-        "_at_end",
         "_down",
+        "_ended",
         "_host",
         "_invariants",
         "_jobs",
         "_left",
-        "_life",
         "_node",
+        "_restarts",
         "ended_at",
         "failures",
         "machine",
@@ -70,51 +72,49 @@ class SenderProgram:
         self._jobs = jobs
         self._invariants: Invariants | None = None
         self._left = len(jobs)
-        self._life = -1
+        self._restarts = -1
         self._down = False
-        self._at_end = 0
-        self._host: Host | None = None
+        self._ended = 0
+        self._host: PortsHost | None = None
         self.machine: Sender | None = None
         self.sent: dict[int, int] = {}
-        """Object id -> number of the job."""
+        """Object id -> index of the job."""
         self.failures: list[str] = []
         self.ended_at: float | None = None
         self.watch = watch
 
-    def start(self, host: Host) -> None:
-        """Make the sender on the host and plan the jobs; called again after a crash, all of them as another instance."""
+    def start(self, host: PortsHost) -> None:
+        """Run a sender on the host and schedule the jobs; a call after a crash does so again, as another instance."""
         node = self._node
         self._host = host
-        self._life += 1
+        self._restarts += 1
         self._down = False
-        self._left, self._at_end, self.sent, self.ended_at = len(self._jobs), 0, {}, None
-        instance = (node.instance + self._life) & 0xFFFF
-        self.machine = node.protocol.makers(node.fast).make_sender(
-            cast(Ports, host), node.config, node.id, node.group, instance
-        )
+        self._left, self._ended, self.sent, self.ended_at = len(self._jobs), 0, {}, None
+        instance = (node.instance + self._restarts) & 0xFFFF
+        self.machine = node.protocol.makers(node.fast).make_sender(host, node.config, node.id, node.group, instance)
         host.run(self.machine, self._on_event)
         for number, job in enumerate(self._jobs):
             if job.at <= host.now:
                 self._submit(number)
             else:
-                host.later(job.at, partial(self._submit_in, self._life, number))
+                host.later(job.at, partial(self._submit_in, self._restarts, number))
 
-    def oversee(self, name: str, invariants: Invariants) -> None:
-        """Tell the checker what is submitted; call before `start`."""
+    def check_with(self, name: str, invariants: Invariants) -> None:
+        """Report submitted objects to `invariants`; call before `start`."""
         del name
         self._invariants = invariants
 
-    def reborn(self, times: int) -> None:
-        """The host crashed so often before `start`, in other processes: it will be another instance than those."""
-        self._life = times - 1
+    def restarted_after(self, times: int) -> None:
+        """Set the number of earlier crashes, in other processes, from which the instance follows; call before `start`."""
+        self._restarts = times - 1
 
     def crash(self) -> None:
-        """The host is going down: what was planned is not done."""
+        """Handle a crash of the host: scheduled jobs are cancelled."""
         self._down = True
         self.ended_at = None
 
-    def _submit_in(self, life: int, number: int) -> None:
-        if life == self._life and not self._down:
+    def _submit_in(self, restarts: int, number: int) -> None:
+        if restarts == self._restarts and not self._down:
             self._submit(number)
 
     def _submit(self, number: int) -> None:
@@ -131,21 +131,21 @@ class SenderProgram:
     def _on_event(self, event: Event) -> None:
         assert self._host is not None
         if isinstance(event, ObjectSent):
-            self._at_end += 1
+            self._ended += 1
         elif isinstance(event, ObjectAborted):
-            self._at_end += 1
+            self._ended += 1
             self.failures.append(event.reason)
-        elif isinstance(event, FlushCompleted) and not self._left and self._at_end == len(self._jobs):
+        elif isinstance(event, FlushCompleted) and not self._left and self._ended == len(self._jobs):
             self.ended_at = self._host.now
         if self.watch is not None:
             self.watch(event)
 
     def finished(self) -> bool:
-        """Is everything sent and flushed?"""
+        """Whether every object was sent and flushed."""
         return self.ended_at is not None
 
     def result(self) -> dict[str, Any]:
-        """What was sent, as plain values; counts as the protocol calls them."""
+        """Return what was sent, as plain values; counters by the protocol's names."""
         return {
             "role": "sender",
             "ended_at": self.ended_at,
@@ -156,7 +156,10 @@ class SenderProgram:
 
 
 class ReceiverProgram:
-    """Takes the objects for which `sinks` has a place; finished when `expected` of them came (None: never)."""
+    """Receive the objects for which `sinks` returns a sink; finished when `expected` of them are received (None: never).
+
+    `one_run`: a restarted sender sends the same objects again, so those received before are forgotten.
+    """
 
     __slots__ = (
         "_expected",
@@ -191,37 +194,37 @@ class ReceiverProgram:
         self._node = node
         self._sinks = sinks
         self._expected = expected
-        self._host: Host | None = None
+        self._host: PortsHost | None = None
         self._open: dict[Key, Sink] | None = None
         self.machine: Machine | None = None
         self.received: dict[Key, tuple[int, Sink | None]] | None = None
-        """(sender, object id) -> (size, sink); None until something came, because dictionaries are heavy."""
+        """(sender, object id) -> (size in bytes, sink); None before the first object, to save memory."""
         self.octets = self.aborted = self.duplicates = 0
         self.first_at: float | None = None
         self.last_at: float | None = None
         self.watch = watch
 
-    def start(self, host: Host) -> None:
-        """Make the receiver on the host; called again after a crash, it knows nothing of what it had."""
+    def start(self, host: PortsHost) -> None:
+        """Run a receiver on the host; a call after a crash starts without any state."""
         node = self._node
         self._host = host
         self._open = self.received = None
         self.octets = 0
         self.first_at = self.last_at = None
-        self.machine = node.protocol.makers(node.fast).make_receiver(cast(Ports, host), node.config, node.id, node.group)
+        self.machine = node.protocol.makers(node.fast).make_receiver(host, node.config, node.id, node.group)
         host.run(self.machine, self._on_event, self._accept)
 
-    def oversee(self, name: str, invariants: Invariants) -> None:
-        """Tell the checker what comes to the host of this name; call before `start`."""
+    def check_with(self, name: str, invariants: Invariants) -> None:
+        """Report received and aborted objects to `invariants` under the host name `name`; call before `start`."""
         self._name, self._invariants = name, invariants
 
-    def reborn(self, times: int) -> None:
-        """The host crashed so often before `start`: a receiver begins with nothing each time."""
+    def restarted_after(self, times: int) -> None:
+        """Do nothing: a receiver starts without state after any number of crashes."""
 
     def crash(self) -> None:
-        """The host is going down."""
+        """Handle a crash of the host: received objects are forgotten."""
         if self._invariants is not None:
-            self._invariants.forgotten(self._name)
+            self._invariants.forget(self._name)
 
     def _accept(self, offer: Offer) -> Sink | None:
         sink = self._sinks(offer)
@@ -259,14 +262,17 @@ class ReceiverProgram:
         elif isinstance(event, ObjectAborted):
             invariants.aborted(self._name, key, had, now)
         else:
-            invariants.weigh(self._name, self.machine, now)
+            invariants.check_memory(self._name, self.machine, now)
 
     def _forget(self, sender: int) -> None:
-        """A sender that restarted in a run sends everything again. On a real network another `send` has other files."""
+        """Forget the objects of a sender that restarted within a run, since it sends them again.
+
+        On a real network a restarted sender is another `mcastlab send` with other files.
+        """
         if not self._one_run:
             return
         if self._invariants is not None:
-            self._invariants.forgotten(self._name, sender)
+            self._invariants.forget(self._name, sender)
         if self.received:
             self.received = {key: kept for key, kept in self.received.items() if key[0] != sender}
             self.octets = sum(size for size, _ in self.received.values())
@@ -280,11 +286,14 @@ class ReceiverProgram:
         self.octets += size
 
     def finished(self) -> bool:
-        """Is everything there that was expected?"""
+        """Whether the expected number of objects was received."""
         return self._expected is not None and len(self.received or ()) >= self._expected
 
     def result(self) -> dict[str, Any]:
-        """What came, as plain values: rows [sender, object id, size, SHA-256 or None]. Waits for hashes under way."""
+        """Return what was received, as plain values, with rows [sender, object id, size, SHA-256 or None].
+
+        Waits for hashes in progress.
+        """
         came = sorted((self.received or {}).items())
         return {
             "role": "receiver",
@@ -306,17 +315,17 @@ def _digest(sink: Sink | None) -> str | None:
 
 
 def accounted(offer: Offer) -> Sink:
-    """Sinks for content without bytes."""
+    """Return the sink for content without bytes."""
     return ACCOUNTED
 
 
 def in_memory(offer: Offer) -> Sink:
-    """Sinks for simulated receivers of real bytes."""
+    """Return a sink in memory, for simulated content with bytes."""
     return MemorySink(offer.size)
 
 
 class OnDisk:
-    """Sinks for emulated receivers; the hashing thread begins with the first object, after the node was forked."""
+    """Make sinks on disk for emulated receivers; the hashing thread starts with the first object, after the node was forked."""
 
     __slots__ = ("_hasher",)
 

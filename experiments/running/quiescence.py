@@ -1,4 +1,4 @@
-"""When all is said nobody speaks: a finished run goes on for a while, and listens."""
+"""Check quiescence: let a finished network run on, and report packets that are still sent."""
 
 from math import inf
 
@@ -6,37 +6,38 @@ from experiments.running.invariants import Invariants
 from sim.faults import Faults
 from sim.network import Network
 
-__all__ = ["listen"]
+__all__ = ["run_to_rest"]
 
 LARGEST = 10_000
-"""Hosts: in larger groups the timers of receivers that only make sure would cost more than the run."""
+"""Hosts in the largest network that is observed; in larger ones the inactivity timers would cost more than the run."""
 LONGEST = 1e5
-"""Seconds; protocols that probe now and then come to rest long before."""
+"""Simulated seconds of observation at most; protocols with periodic probes come to rest long before."""
 PATIENCE = 64.0
-"""Seconds within which there may be much to do."""
+"""Simulated seconds during which any number of events is allowed."""
 MOST = 3000
-"""SimPy events in one look after that; who causes more does not come to rest."""
+"""SimPy events in one span after `PATIENCE`; more mean that the network does not come to rest."""
 
 
-def listen(network: Network, faults: Faults | None, invariants: Invariants) -> bool:
-    """Go on until nothing is left to happen, or twice as long each time; False: too large to listen to.
+def run_to_rest(network: Network, faults: Faults | None, invariants: Invariants) -> bool:
+    """Run the network until no event is left, in spans that double; return False if it is too large to be observed.
 
-    The network is at its end afterwards: take from it before what counts.
+    If it does not come to rest, the kinds of packets sent in the last span are a violation of quiescence. The results of the
+    run must be read before, since clock and counters move on.
     """
     if len(network.topology.hosts) > LARGEST:
         return False
     if faults is not None:
-        faults.calm()
+        faults.end_noise()
     span = 1.0
     while span < LONGEST:
-        said, events = dict(network.traffic.packets), network.events
+        before, events = dict(network.traffic.packets), network.events
         network.run(until=network.env.now + span)
         if network.env.peek() == inf:
             return True
         if span >= PATIENCE and network.events - events > MOST:
             break
         span *= 2
-    kinds = [kind for kind, count in network.traffic.packets.items() if count > said.get(kind, 0)]
+    kinds = [kind for kind, count in network.traffic.packets.items() if count > before.get(kind, 0)]
     if kinds:
-        invariants.spoke(sorted(kinds), network.env.now)
+        invariants.sent_after_end(sorted(kinds), network.env.now)
     return True

@@ -1,4 +1,4 @@
-"""What is written down of a run: captures, and of a simulated one trace and time series; and where."""
+"""Record files during a run: captures, and in the simulator also a trace and time series."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -8,23 +8,27 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, TextIO, cast
 
 from emu.packet_capture import CapturePoint
+from experiments.output.extras import need
 from experiments.scenario.scenario import Scenario
 from protocols.errors import UnsupportedError, UsageError
-from protocols.registry import protocol
 from sim.series import MEASURES, Series
 from sim.sniffer import Encoder, Sniffer, check_point
 from sim.tracer import Tracer
 from sim.watch import Watcher
 from topologies.spec import Topology
 
-__all__ = ["Recording", "check_pyarrow"]
+__all__ = ["Recording"]
 
 MOST_INTERVALS = 1_000_000
+"""Intervals of a time series in a run, at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Which files a run writes: a pcapng per capture point into `captures`, a trace, a Parquet file of `interval` seconds."""
+    """The files a run writes: a pcapng for each capture point in the folder `captures`, a trace, and a Parquet time series.
+
+    `interval` is that of the time series, in seconds.
+    """
 
     points: tuple[str, ...] = ()
     captures: Path | None = None
@@ -36,27 +40,30 @@ class Recording:
 
     @staticmethod
     def of(scenario: Scenario, folder: Path | None, trace: Path | None = None) -> "Recording | None":
-        """What the scenario asks for, in `folder`, and a trace elsewhere; None when nothing is asked for. Checks all of it."""
-        seeing = Recording(trace=trace)
+        """Return the recording that a scenario requests in `folder`, its trace in the file `trace` if given; None for no files.
+
+        UsageError for capture points and hosts that don't exist, UnsupportedError without pyarrow for time series.
+        """
+        recording = Recording(trace=trace)
         if isinstance(scenario.trace, tuple):
-            seeing = replace(seeing, traced=scenario.trace)
+            recording = replace(recording, traced=scenario.trace)
         wanted = [key for key in ("capture", "trace", "series") if getattr(scenario, key) and not (key == "trace" and trace)]
         if wanted and folder is None:
             raise UsageError(f"{wanted[0]}: needs a folder to write to; give --out DIR")
         if wanted and folder is not None:
-            seeing = replace(
-                seeing,
+            recording = replace(
+                recording,
                 points=scenario.capture,
                 captures=folder / "captures" if scenario.capture else None,
                 trace=trace or (folder / "trace.jsonl" if scenario.trace else None),
                 series=folder / "series.parquet" if scenario.series else None,
-                interval=scenario.series or seeing.interval,
+                interval=scenario.series or recording.interval,
             )
-        return seeing._checked(scenario) if wanted or trace else None
+        return recording._checked(scenario) if wanted or trace else None
 
     def _checked(self, scenario: Scenario) -> "Recording":
         if self.series is not None:
-            check_pyarrow()
+            need("series", "pyarrow")
         topology = scenario.build_topology()
         for point in self.points:
             _named("capture", point, lambda name: check_point(topology, name))
@@ -69,10 +76,10 @@ class Recording:
 
     @contextmanager
     def watchers(self, scenario: Scenario, topology: Topology) -> Iterator[Sequence[Watcher]]:
-        """Watchers with open files, which are closed, and the series written, at the end."""
+        """Open the watchers of a simulated run; at the end, close their files and write the time series."""
         with ExitStack() as stack:
             found: list[Watcher] = []
-            encoder = Encoder(topology, protocol(scenario.protocol.name).codec())
+            encoder = Encoder(topology, scenario.protocol.spec.codec())
             for point, path in self._files():
                 file = cast(BinaryIO, stack.enter_context(_open(path, "wb")))
                 found.append(Sniffer(topology, point, file, encoder))
@@ -87,7 +94,7 @@ class Recording:
 
     @contextmanager
     def capture_points(self, topology: Topology) -> Iterator[list[CapturePoint]]:
-        """Capture points of an emulation with open files. UnsupportedError for what only the simulator writes."""
+        """Open the capture points of an emulation. UnsupportedError for trace and series, which Mininet has not."""
         if self.trace is not None or self.series is not None:
             key = "trace" if self.trace is not None else "series"
             raise UnsupportedError(f"{key}: only the simulator writes it; leave it out, or use --on sim")
@@ -99,7 +106,7 @@ class Recording:
             yield found
 
     def _files(self) -> Iterator[tuple[str, Path]]:
-        """Each capture point with its file."""
+        """Yield each capture point with the path of its file."""
         for point in self.points:
             assert self.captures is not None
             yield point, self.captures / f"{point.replace('/', '_')}.pcapng"
@@ -129,14 +136,6 @@ def _about(scenario: Scenario) -> dict[str, Any]:
         "senders": scenario.senders,
         "unit": "seconds",
     }
-
-
-def check_pyarrow() -> None:
-    """UnsupportedError when Parquet files can't be written here."""
-    try:
-        import pyarrow.parquet  # noqa: F401
-    except ImportError as error:
-        raise UnsupportedError("series: Parquet needs pyarrow; get it: pip install 'mcastlab[data]'") from error
 
 
 def _write_series(series: Series, path: Path, interval: float) -> None:

@@ -1,4 +1,4 @@
-"""The result of a run: one JSON object with flat metrics and a row per receiver."""
+"""The result of a run: metrics, and a row for each receiver."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -8,18 +8,21 @@ from typing import Any
 __all__ = ["Expected", "Result", "Row", "combine", "row_of"]
 
 Expected = Mapping[tuple[int, int], tuple[int, str | None]]
-"""What was sent: (sender, object id) -> (size, SHA-256; None when content is only accounted for)."""
+"""The objects sent: (sender, object id) -> (size in bytes, SHA-256 or None for content without bytes)."""
 
 SENDER_HANDLES = ("data_sent", "repairs_sent", "acks_received", "nacks_received")
 RECEIVER_HANDLES = ("data_received", "acks_sent", "nacks_sent", "nacks_heard")
-"""Counters of the packets that cost a processor something, as Towsley, Kurose and Pingali count them (1997)."""
+"""Counters whose sums are the packets that a sender or receiver processes, after Towsley, Kurose and Pingali (1997)."""
 
 PROOFS = {True: "sha256", False: "erasure accounting"}
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One receiver: `equal` says whether all content equals what was sent, `proof` how that is known."""
+    """The outcome at one receiver. `equal`: whether it received all required content unchanged; `proof`: how that was verified.
+
+    `completed_at` is in seconds, None if content is missing; `loss` is the fraction of content packets lost.
+    """
 
     name: str
     objects: int
@@ -34,14 +37,14 @@ class Row:
     duplicates: int
     fault: str | None = None
     visitor: bool = False
-    """Not there all the time; `equal` then asks for what was submitted while it was."""
+    """Whether it joined late or left early; `equal` then covers the objects submitted while it was a member."""
     handled: int = 0
-    """Packets of content heard, feedback sent, and the others' requests heard where the protocol counts them."""
+    """Packets processed: content received, feedback sent, and other receivers' NACKs where the protocol counts them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a run came to. `fingerprint` is None where the world does not repeat itself (emulation)."""
+    """The outcome of a run. `fingerprint` is equal for equal simulated runs, None in Mininet."""
 
     scenario: str
     digest: str
@@ -54,17 +57,17 @@ class Result:
 
     @property
     def violations(self) -> list[dict[str, Any]]:
-        """The first violations of what must hold in every run; empty where nothing was checked."""
+        """The first violations of invariants; empty where none were checked (Mininet)."""
         found: list[dict[str, Any]] = self.metrics.get("invariants", {}).get("violations", [])
         return found
 
     @property
     def ok(self) -> bool:
-        """Did every receiver get everything, and was nothing violated?"""
+        """Whether every receiver has all required content and no invariant was violated."""
         return self.completed and not self.violations
 
     def plain(self) -> dict[str, Any]:
-        """As plain values for JSON; the receivers as a list of objects."""
+        """Return plain values for JSON, the receivers as a list of mappings."""
         return {**{name: getattr(self, name) for name in _HEAD}, "receivers": [asdict(row) for row in self.receivers]}
 
 
@@ -76,12 +79,16 @@ def row_of(
     result: Mapping[str, Any],
     expected: Expected,
     bytes_travel: bool,
-    owed: frozenset[tuple[int, int]] | None = None,
+    required: frozenset[tuple[int, int]] | None = None,
 ) -> Row:
-    """The row of one receiver from what its program told; `fault` when the node died. Of `expected` a visitor owes `owed`."""
+    """Make the row of a receiver from the result of its program (with `fault` when the node died).
+
+    `expected` are the objects sent to its group; `required` is the part that a receiver which joined late or left early must
+    have (None: all). `bytes_travel`: whether content was verified by SHA-256.
+    """
     received = {(sender, number): (size, digest) for sender, number, size, digest in result.get("received", ())}
     counts = result.get("counts", {})
-    due = expected.keys() if owed is None else owed
+    due = expected.keys() if required is None else required
     intact = all(expected.get(key) == came for key, came in received.items()) and not result.get("duplicates", 0)
     complete = due <= received.keys() <= expected.keys()
     lost = counts.get("data_lost", 0)
@@ -99,7 +106,7 @@ def row_of(
         aborted=result.get("aborted", 0),
         duplicates=result.get("duplicates", 0),
         fault=result.get("fault"),
-        visitor=owed is not None,
+        visitor=required is not None,
         handled=sum(counts.get(key, 0) for key in RECEIVER_HANDLES),
     )
 
@@ -114,9 +121,11 @@ def combine(
     began_at: float,
     segment: int,
 ) -> dict[str, Any]:
-    """Metrics of the whole run. Goodput: content per receiver, from `began_at` (first submission) to the last completion.
+    """Compute the metrics of a run.
 
-    `segment`: bytes of content in a packet.
+    `senders` are the results of sender programs; `packets` and `octets` count by kind of message; `segment` is the content in a
+    packet, in bytes. Goodput is content per receiver over the time from `began_at` (first submission, in seconds) to the last
+    completion.
     """
     content = sum(size for size, _ in expected.values())
     always_there = [row.completed_at for row in rows if not row.visitor]

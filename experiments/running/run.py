@@ -1,4 +1,4 @@
-"""Runs a scenario in a world: the simulator or Mininet."""
+"""Run a scenario in the simulator or in Mininet."""
 
 from collections.abc import Callable, Iterable
 
@@ -6,32 +6,32 @@ from emu.node_processes import ProgressCallback
 from experiments.running.emulate import emulate_scenario
 from experiments.running.recording import Recording
 from experiments.running.result import Result
-from experiments.running.simulate import watched
+from experiments.running.simulate import simulate_recorded
 from experiments.scenario.scenario import Scenario
 from protocols.errors import UsageError
 
 __all__ = ["BACKENDS", "home_of", "run"]
 
-BACKENDS: dict[str, Callable[[Scenario, Recording | None], Result]] = {"sim": watched, "emu": emulate_scenario}
+BACKENDS: dict[str, Callable[[Scenario, Recording | None], Result]] = {"sim": simulate_recorded, "emu": emulate_scenario}
 
 
 def home_of(scenarios: Iterable[Scenario]) -> str:
-    """Where scenarios run when nobody says so: in the simulator, unless one has programs that are not ours."""
+    """Return the default backend: "sim", or "emu" if a scenario has foreign programs."""
     return "emu" if any(scenario.foreign for scenario in scenarios) else "sim"
 
 
 def run(
-    scenario: Scenario, backend: str = "sim", seeing: Recording | None = None, watch: ProgressCallback | None = None
+    scenario: Scenario, backend: str = "sim", recording: Recording | None = None, watch: ProgressCallback | None = None
 ) -> Result:
-    """Run the scenario and say what came out. It is over when every sender is finished, or at its `duration`.
+    """Run a scenario until every sender is finished, at most for its `duration`; returns its result.
 
-    `seeing` says what is written down meanwhile; `watch` is told every second of an emulation what its hosts counted.
-    UsageError for an unknown backend, UnsupportedError when the world or this machine can't do what the scenario asks.
+    `recording` names the files to write; `watch` is called every second of an emulation with the counters of its hosts.
+    UsageError for an unknown backend, UnsupportedError for a scenario that the backend or this machine can't run.
     """
     if backend not in BACKENDS:
         raise UsageError(f"backend: {backend!r} is not allowed; one of {', '.join(BACKENDS)}")
     if watch is None:
-        return BACKENDS[backend](scenario, seeing)
+        return BACKENDS[backend](scenario, recording)
     if backend != "emu":
         raise UsageError(f"live: {backend!r} is not allowed; only Mininet runs in real time (--on emu)")
-    return emulate_scenario(scenario, seeing, watch)
+    return emulate_scenario(scenario, recording, watch)

@@ -1,4 +1,4 @@
-"""Runs a scenario in the simulator."""
+"""Run a scenario in the simulator."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from experiments.running.monitor import RunMonitor
-from experiments.running.participants import Participants, World
+from experiments.running.participants import Participants, WorldCounters
 from experiments.running.program import accounted, in_memory
 from experiments.running.recording import Recording
 from experiments.running.result import Result
@@ -15,64 +15,72 @@ from experiments.scenario.scenario import Scenario
 from protocols.cross import Mixed
 from protocols.errors import UnsupportedError
 from protocols.machine import Codec
-from protocols.registry import protocol
 from sim.network import Network
 from sim.watch import WatchedNetwork, Watcher
 from topologies.impairments import impairment
 
-__all__ = ["codec_of", "simulate", "watched"]
+__all__ = ["codec_of", "simulate", "simulate_recorded"]
 
 
-def watched(scenario: Scenario, seeing: Recording | None = None) -> Result:
-    """Run it in SimPy; `seeing` says what is written down meanwhile."""
-    if seeing is None:
+def simulate_recorded(scenario: Scenario, recording: Recording | None = None) -> Result:
+    """Run a scenario in the simulator and write the files that `recording` names."""
+    if recording is None:
         return simulate(scenario)
-    with seeing.watchers(scenario, scenario.build_topology()) as watchers:
+    with recording.watchers(scenario, scenario.build_topology()) as watchers:
         return simulate(scenario, watchers)
 
 
 def simulate(scenario: Scenario, watchers: Sequence[Watcher] = ()) -> Result:
-    """Run the scenario in the simulator, with watchers looking on."""
-    for name in scenario.foreign:
-        raise UnsupportedError(
-            f"nodes.{name}.run: the simulator runs mcastlab's own programs only; leave it out, or use --on emu"
-        )
+    """Run a scenario in the simulator; `watchers` are called at events of links and hosts.
+
+    UnsupportedError for foreign programs.
+    """
+    _check_programs(scenario)
     topology = scenario.build_topology()
     real = scenario.wire == "bytes"
-    cast = Participants(scenario, topology, str, real, in_memory if real else accounted, fast=scenario.engine != "strict")
+    participants = Participants(
+        scenario, topology, str, real, in_memory if real else accounted, fast=scenario.engine != "strict"
+    )
     began = time.process_time()
     make = partial(WatchedNetwork, watchers=watchers) if watchers else Network
     network = make(topology, seed=scenario.seed, codec=codec_of(scenario) if real else None, engine=scenario.engine)
     for work in scenario.workload:
         if work.ttl is not None:
             network.limit_scope(work.sender, work.ttl)
-    oversight = RunMonitor(scenario, network, dict(cast.programs()), cast.players())
-    for name, program in cast.programs():
+    monitor = RunMonitor(scenario, network, dict(participants.programs()), participants.machine_programs())
+    for name, program in participants.programs():
         program.start(network.host(name))
     try:
-        network.run(until=scenario.duration, over=cast.over)
+        network.run(until=scenario.duration, over=participants.over)
     finally:
-        # What led to a failure is worth seeing too.
+        # After an error, the records up to it are completed as well.
         if isinstance(network, WatchedNetwork):
             network.end()
-    told = {name: program.result() for name, program in cast.programs()}
-    parts = cast.parts(told)
+    results = {name: program.result() for name, program in participants.programs()}
+    parts = participants.parts(results)
     used = time.process_time() - began
-    result = cast.result(
+    result = participants.result(
         "sim",
-        told,
-        World(
+        results,
+        WorldCounters(
             network.fingerprint(),
             dict(network.traffic.packets),
             dict(network.traffic.octets),
-            _measured(network, used) | oversight.metrics(parts),
+            _measured(network, used) | monitor.metrics(parts),
         ),
     )
-    return oversight.conclude(result, parts, finished=cast.over())
+    return monitor.conclude(result, parts, finished=participants.over())
+
+
+def _check_programs(scenario: Scenario) -> None:
+    for name in scenario.foreign:
+        raise UnsupportedError(
+            f"nodes.{name}.run: the simulator runs mcastlab's own programs only; leave it out, or use --on emu"
+        )
 
 
 def _measured(network: Network, cpu: float) -> dict[str, Any]:
-    """What a simulated network came to, under the names the emulation uses; `cpu` seconds were spent."""
+    """Return the metrics of the network, by the names the emulation uses; `cpu` is the CPU time of the run in seconds."""
     return {
         "duration": network.env.now,
         "events": network.events,
@@ -89,13 +97,13 @@ _RARE = ("corrupt", "marked", "duplicated")
 
 
 def codec_of(scenario: Scenario) -> Callable[[], Codec]:
-    """The codec of the protocol, and of cross traffic where there is some."""
-    codec = protocol(scenario.protocol.name).codec
+    """Return a function that makes the codec of the protocol, and of cross traffic if the scenario has any."""
+    codec = scenario.protocol.spec.codec
     return (lambda: Mixed(codec())) if scenario.traffic else codec
 
 
 def _simulated(network: Network) -> list[dict[str, Any]]:
-    """What the simulator did on each link that does anything, with the keys of the emulator's report, and how often."""
+    """Return parameters and counters of each impaired link, by the keys of the emulation's report."""
     rows = []
     for counts in network.links():
         link = network.topology.link(counts.near, counts.far)

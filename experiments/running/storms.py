@@ -1,6 +1,6 @@
-"""What a storm looks like in numbers: repairs per piece, how long it takes to be quiet, load over time.
+"""Count NACK and repair storms: requests and repairs per loss, the time until they end, the load over time.
 
-Source of the measures: an implosion is many requests per loss; a good repair is sent once for all who miss it.
+NACK implosion is many requests per loss; efficient repair is one transmission per loss, for all receivers that miss it.
 """
 
 from collections.abc import Iterable
@@ -13,15 +13,18 @@ from sim.timers import KernelHost
 __all__ = ["StormCounters"]
 
 BINS = 64
-"""Points of a curve at the most; the width of a bin doubles when they do not suffice."""
+"""Bins of a load curve at most; their width doubles when the run is longer."""
 SHORTEST = 2.0**-7
-"""Seconds of the narrowest bin."""
+"""Width of the narrowest bin in seconds."""
 REQUEST = "nack"
-"""The kind of message that asks for repair."""
+"""Kind of the messages that request repair."""
 
 
 class StormCounters:
-    """Watches what is sent in one run. Costs the same for every packet, however many receive it."""
+    """Count the packets sent in one run, at a cost per packet that does not depend on the number of receivers.
+
+    `senders` are the places of the senders in the topology.
+    """
 
     def __init__(self, senders: Iterable[int]) -> None:
         self._senders = frozenset(senders)
@@ -32,12 +35,12 @@ class StormCounters:
         self._waited = 0
         self._requests = 0
         self._first_request: float | None = None
-        self._restless = 0.0
+        self._last_activity = 0.0
         self._width = SHORTEST
         self._load: dict[str, list[int]] = {"content": [0] * BINS, "repairs": [0] * BINS, "feedback": [0] * BINS}
 
     def sent(self, now: float, host: KernelHost, message: Message, size: int) -> None:
-        """A host put a packet on its link; cross traffic is no part of a storm."""
+        """Count a packet of `size` bytes that a host sends at `now` seconds; cross traffic is ignored."""
         if is_cross(message):
             return
         identity = message.identity
@@ -45,20 +48,20 @@ class StormCounters:
             repair = self._is_repair(message, identity, now)
             kind = "repairs" if repair else "content"
             if repair:
-                self._restless = now
+                self._last_activity = now
         elif host.place in self._senders:
             return
         else:
             kind = "feedback"
             if message.kind == REQUEST:
                 self._requests += 1
-                self._restless = now
+                self._last_activity = now
                 if self._first_request is None:
                     self._first_request = now
         self._add(kind, now, size)
 
     def plain(self, *, losses: int, duplicates: int) -> dict[str, Any]:
-        """The counters, given how many packets were lost and how many content packets brought receivers nothing."""
+        """Return the counters as plain values; `losses` and `duplicates` are lost packets and duplicate content packets."""
         repairs = sum(self._repaired.values())
         began = self._first_request
         return {
@@ -69,12 +72,12 @@ class StormCounters:
             "repairs": repairs,
             "repair_multiplicity": repairs / len(self._repaired) if repairs else None,
             "repair_wait": self._waits / self._waited if self._waited else None,
-            "time_to_quiet": None if began is None else self._restless - began,
+            "time_to_quiet": None if began is None else self._last_activity - began,
             "load": {"bin": self._width, **self._curves()},
         }
 
     def _is_repair(self, message: Message, identity: int, now: float) -> bool:
-        """Sent because somebody asked, or once more: pieces of an object come in order when they are new."""
+        """Whether a content packet is a repair or a repetition; the identities of new content of an object increase."""
         group = identity >> 32
         if not message.repair and identity > self._highest.get(group, -1):
             self._highest[group] = identity
@@ -82,7 +85,7 @@ class StormCounters:
             return False
         times = self._repaired.get(identity, 0)
         if not times and identity in self._sent_at:
-            # Parity that was kept for repair has no first transmission to wait since.
+            # Parity that is sent only as repair has no first transmission, so it has no wait.
             self._waits += now - self._sent_at[identity]
             self._waited += 1
         self._repaired[identity] = times + 1
@@ -101,6 +104,6 @@ class StormCounters:
             self._load[kind] = [curve[i] + curve[i + 1] for i in range(0, BINS, 2)] + [0] * (BINS // 2)
 
     def _curves(self) -> dict[str, list[int]]:
-        """Bytes in each bin, up to the last in which anything was sent."""
+        """Return the bytes in each bin, up to the last bin that is not empty."""
         length = max((place + 1 for curve in self._load.values() for place, octets in enumerate(curve) if octets), default=0)
         return {kind: curve[:length] for kind, curve in self._load.items()}

@@ -1,1 +1,1 @@
-"""Scenarios: the one input of a run, read from YAML and validated."""
+"""Read scenarios, which hold all parameters of a run, from YAML and validate them."""

@@ -1,10 +1,12 @@
-"""The cases of a scenario: the same file several times, each time with something else in it."""
+"""Read the cases of a scenario file: variants of the scenario with some values replaced."""
 
 from collections.abc import Iterable
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+from experiments.scenario.protocol_modules import resolve_in
+from experiments.scenario.ready import find_scenario
 from experiments.scenario.scenario import Scenario, parse, read
 from protocols.errors import ConfigError
 
@@ -12,9 +14,9 @@ __all__ = ["load_cases"]
 
 
 def load_cases(path: Path | str, sets: Iterable[str] = (), seed: int | None = None) -> dict[str, Scenario]:
-    """The scenarios of a file by the names in its `compare`; one, without a name, when there are none.
+    """Return the cases of a scenario file by their names in `compare`; one, named "", if it lists none.
 
-    Every case is checked before the first one runs.
+    All cases are validated. ConfigError names the case and the key that is wrong.
     """
     data = read(path, sets, seed)
     whole = parse(data, str(path))
@@ -27,12 +29,13 @@ def _case(data: dict[str, Any], name: str, path: Path | str) -> Scenario:
     if "compare" in changes:
         raise ConfigError(f"{path}: compare.{name}.compare: value is not allowed; a case has no cases")
     _merge(case, deepcopy(changes))
+    resolve_in(case, find_scenario(path).parent)
     case["name"] = changes.get("name", f"{case['name']}-{name}")
     return parse(case, f"{path}: compare.{name}")
 
 
 def _merge(into: dict[str, Any], changes: dict[str, Any]) -> None:
-    """Replace values; of a mapping only what is given."""
+    """Replace values in place; mappings are merged key by key."""
     for key, value in changes.items():
         if isinstance(value, dict) and isinstance(into.get(key), dict):
             _merge(into[key], value)

@@ -1,14 +1,15 @@
-"""Cross traffic as data of a scenario, and the programs of its two ends."""
+"""The cross traffic of a scenario: its parameters, and the programs of its source and sink."""
 
 from collections.abc import Iterable, Mapping
 from math import inf
-from typing import Annotated, Any, Literal, TypeAlias, cast
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field
 
 from protocols.cross import AimdSource, FlowSink, Gaps, PacedSource, constant, on_off, poisson
 from protocols.cross.wire import LOAD_SIZE
-from protocols.machine import Event, Host, Ports
+from protocols.hosting import PortsHost
+from protocols.machine import Event
 from topologies.spec import UDP_OVERHEAD
 from topologies.units import Duration, Rate, Size
 
@@ -30,54 +31,54 @@ class _Traffic(BaseModel):
     source: str = Field(alias="from", description="host that sends")
     sink: str = Field(alias="to", description="host that receives")
     size: Size = Field(default=1000, ge=LOAD_SIZE, le=65_507, description="bytes of UDP payload of each packet")
-    begin: Duration = Field(default=0.0, description="when it begins")
-    end: Duration | None = Field(default=None, description="when it ends; none: with the run")
+    begin: Duration = Field(default=0.0, description="time at which the flow begins")
+    end: Duration | None = Field(default=None, description="time at which the flow ends; none: at the end of the run")
 
 
 class _Paced(_Traffic):
-    rate: Rate = Field(description="bits per second on a link that adds 42 bytes to each packet")
+    rate: Rate = Field(description="rate in bits per second, including 42 bytes of headers per packet")
 
     @property
     def gap(self) -> float:
-        """Mean seconds between packets while it sends."""
+        """Mean interval between packets while the source sends, in seconds."""
         return (self.size + UDP_OVERHEAD) / self.rate
 
 
 class ConstantTraffic(_Paced):
-    """Packets at equal distances."""
+    """Packets at constant intervals."""
 
     kind: Literal["constant"] = "constant"
 
     def gaps(self) -> Gaps:
-        """How packets follow each other."""
+        """Return the distribution of the intervals between packets."""
         return constant(self.gap)
 
 
 class PoissonTraffic(_Paced):
-    """Packets at exponential distances."""
+    """Packets at exponentially distributed intervals (a Poisson process)."""
 
     kind: Literal["poisson"] = "poisson"
 
     def gaps(self) -> Gaps:
-        """How packets follow each other."""
+        """Return the distribution of the intervals between packets."""
         return poisson(self.gap)
 
 
 class OnOffTraffic(_Paced):
-    """Bursts at `rate`, and silence between; both last exponential times."""
+    """Bursts at `rate` and pauses, both of exponentially distributed length."""
 
     kind: Literal["on-off"] = "on-off"
-    # Not "on" and "off": YAML takes these for true and false.
+    # Not named "on" and "off", which YAML reads as true and false.
     burst: Duration = Field(default=0.5, gt=0.0, description="mean length of a burst")
-    silence: Duration = Field(default=0.5, gt=0.0, description="mean length of a silence")
+    silence: Duration = Field(default=0.5, gt=0.0, description="mean length of a pause")
 
     def gaps(self) -> Gaps:
-        """How packets follow each other."""
+        """Return the distribution of the intervals between packets."""
         return on_off(self.gap, self.burst, self.silence)
 
 
 class AimdTraffic(_Traffic):
-    """A greedy flow with the congestion control of TCP Reno."""
+    """A flow that always has data to send, with the congestion control of TCP Reno."""
 
     kind: Literal["aimd"] = "aimd"
 
@@ -87,73 +88,76 @@ AnyTraffic: TypeAlias = Annotated[ConstantTraffic | PoissonTraffic | OnOffTraffi
 
 
 class FlowSource:
-    """The program of the end that sends."""
+    """The program of the host that sends flow `number`."""
 
     def __init__(self, number: int, spec: AnyTraffic) -> None:
         self._number = number
         self._spec = spec
         self._machines: list[AimdSource | PacedSource] = []
 
-    def start(self, host: Host) -> None:
-        """Make the source on the host."""
-        spec, ports, end = self._spec, cast(Ports, host), inf if self._spec.end is None else self._spec.end
+    def start(self, host: PortsHost) -> None:
+        """Run a source on the host."""
+        spec, end = self._spec, inf if self._spec.end is None else self._spec.end
         machine: AimdSource | PacedSource
         if isinstance(spec, AimdTraffic):
-            machine = AimdSource(ports, self._number, spec.sink, spec.size, spec.begin, end)
+            machine = AimdSource(host, self._number, spec.sink, spec.size, spec.begin, end)
         else:
-            machine = PacedSource(ports, self._number, spec.sink, spec.size, spec.gaps(), spec.begin, end)
+            machine = PacedSource(host, self._number, spec.sink, spec.size, spec.gaps(), spec.begin, end)
         self._machines.append(machine)
         host.run(machine, _ignore)
 
-    def reborn(self, times: int) -> None:
-        """The host crashed so often before `start`: the flow goes on."""
+    def restarted_after(self, times: int) -> None:
+        """Do nothing: the flow continues after any number of crashes."""
 
     def crash(self) -> None:
-        """What was sent is counted; the flow goes on when the host is up again."""
+        """Do nothing: packets sent stay counted, and the flow continues when the host restarts."""
 
     def finished(self) -> bool:
-        """Nobody waits for it."""
+        """Return True, since a run does not wait for cross traffic."""
         return True
 
     def result(self) -> dict[str, Any]:
-        """Packets sent."""
+        """Return the number of packets sent."""
         return {"role": "cross", "flow": self._number, "sent": sum(machine.sent for machine in self._machines)}
 
 
 class FlowEnd:
-    """The program of the end that receives."""
+    """The program of the host that receives flow `number`."""
 
     def __init__(self, number: int, spec: AnyTraffic) -> None:
         self._number = number
         self._spec = spec
         self._machines: list[FlowSink] = []
 
-    def start(self, host: Host) -> None:
-        """Make the sink on the host."""
-        machine = FlowSink(cast(Ports, host), self._number, isinstance(self._spec, AimdTraffic))
+    def start(self, host: PortsHost) -> None:
+        """Run a sink on the host."""
+        machine = FlowSink(host, self._number, isinstance(self._spec, AimdTraffic))
         self._machines.append(machine)
         host.run(machine, _ignore)
 
-    def reborn(self, times: int) -> None:
-        """The host crashed so often before `start`: the flow goes on."""
+    def restarted_after(self, times: int) -> None:
+        """Do nothing: the flow continues after any number of crashes."""
 
     def crash(self) -> None:
-        """What came is counted."""
+        """Do nothing: received packets stay counted."""
 
     def finished(self) -> bool:
-        """Nobody waits for it."""
+        """Return True, since a run does not wait for cross traffic."""
         return True
 
     def result(self) -> dict[str, Any]:
-        """Packets and bytes that came."""
+        """Return the numbers of packets and bytes received."""
         received, octets = (sum(getattr(machine, key) for machine in self._machines) for key in ("received", "octets"))
         return {"role": "cross", "flow": self._number, "received": received, "octets": octets}
 
 
-def flow_row(number: int, spec: AnyTraffic, told: Iterable[Mapping[str, Any]], now: float) -> dict[str, Any]:
-    """What came of one flow; goodput is of payload, from `begin` to `end` or `now`."""
+def flow_row(number: int, spec: AnyTraffic, results: Iterable[Mapping[str, Any]], now: float) -> dict[str, Any]:
+    """Return the metrics of one flow, from the results of source and sink in `results`.
+
+    Goodput is UDP payload received over the time from `begin` to `end`, or to `now` (seconds).
+    """
     found: dict[str, int] = {"sent": 0, "received": 0, "octets": 0}
-    for end in told:
+    for end in results:
         if end["flow"] == number:
             found.update({key: end[key] for key in found if key in end})
     span = (now if spec.end is None else min(now, spec.end)) - spec.begin

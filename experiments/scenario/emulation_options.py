@@ -1,4 +1,4 @@
-"""How a scenario wants to be emulated, where there is a choice."""
+"""Options of the emulation."""
 
 from typing import Literal
 
@@ -8,15 +8,15 @@ __all__ = ["EmulationChoice"]
 
 
 class EmulationChoice(BaseModel):
-    """Choices that only Mininet has."""
+    """Options of runs in Mininet."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     losses: Literal["any", "keyed"] = Field(
         default="any",
-        description="any: by the kernel where it can; keyed: those of the simulator, packet by packet",
+        description="any: random losses, by the kernel where possible; keyed: the same packets are lost as in the simulator",
     )
     trunk: Literal["any", "vlan", "vxlan", "ifb"] = Field(
         default="any",
-        description="how networks of a router of mac single share its cable: any: 802.1Q (vlan) where the kernel has it, else "
-        "vxlan; ifb: they share its rate only",
+        description="how the networks of a router with `mac: single` share its cable. any: 802.1Q VLANs (vlan) where the "
+        "kernel has them, else vxlan; ifb: they share its rate only",
     )

@@ -1,6 +1,6 @@
-"""What goes wrong in a run, and when: data of a scenario, and how the simulator does it.
+"""The faults of a scenario: their parameters, and their schedule in the simulator.
 
-An entry has a time, one verb with the hosts it is about, and how long it lasts (without `for`: to the end of the run).
+Each fault has a time, one verb with the hosts it concerns, and a duration (without `for`: to the end of the run).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,19 +11,19 @@ from typing import Annotated, Any, Protocol, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_serializer, model_validator
 
 from protocols.errors import ConfigError, UsageError
-from protocols.machine import Host
+from protocols.hosting import PortsHost
 from sim.changing import check_change, make_changeable
 from sim.faults import Faults, Undo, members_of, sides_of
 from sim.network import Network
 from topologies.spec import Topology
 from topologies.units import Duration, Fraction, Rate, Size
 
-__all__ = ["VERBS", "Fault", "Mortal", "Verb", "check", "plan"]
+__all__ = ["VERBS", "Fault", "CrashableProgram", "Verb", "check", "plan"]
 
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """The keys of a verb: those it needs, and those it takes besides `at`."""
+    """The keys of a verb besides `at`: those it requires (`needs`), and those it allows (`takes`)."""
 
     needs: tuple[str, ...] = ()
     takes: tuple[str, ...] = ()
@@ -47,39 +47,43 @@ def _listed(value: Any) -> Any:
 
 
 Hosts: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_listed), Field(min_length=1)]
-"""A host or a counted group, or a list of them."""
+"""A host or a counted group of hosts, or a list of these."""
 Sides: TypeAlias = Annotated[tuple[Hosts, ...], Field(min_length=2)]
-"""Lists of hosts; the word `rest` for all others."""
+"""Lists of hosts; the word `rest` stands for all other hosts."""
 
 
 class Fault(BaseModel):
-    """One thing that goes wrong: exactly one verb, and the keys that belong to it."""
+    """One fault: exactly one verb, and the keys that belong to it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    at: Duration = Field(description="when it begins")
-    lasts: Duration | None = Field(default=None, alias="for", description="how long it lasts; left out: to the end")
-    partition: Sides | None = Field(default=None, description="hosts of different lists don't hear each other")
-    hold: Sides | None = Field(default=None, description="what hosts of different lists send each other comes at the end of it")
-    flap: tuple[str, str] | None = Field(default=None, description="two neighbours whose link is down")
+    at: Duration = Field(description="time at which the fault begins")
+    lasts: Duration | None = Field(default=None, alias="for", description="duration of the fault; none: to the end of the run")
+    partition: Sides | None = Field(default=None, description="packets between hosts of different lists are dropped")
+    hold: Sides | None = Field(default=None, description="packets between hosts of different lists arrive when the fault ends")
+    flap: tuple[str, str] | None = Field(default=None, description="two neighbours; the link between them is down")
     change: tuple[str, str] | None = Field(
-        default=None, description="two neighbours; the link from the first to the second changes"
+        default=None, description="two neighbours; rate or loss of the link from the first to the second changes"
     )
-    crash: Hosts | None = Field(default=None, description="hosts that go down, and come back as new when it ends")
-    slow: Hosts | None = Field(default=None, description="hosts that need time for every packet")
-    drift: Hosts | None = Field(default=None, description="hosts whose clocks run at another speed")
-    step: Hosts | None = Field(default=None, description="hosts whose clocks jump ahead")
-    storm: Hosts | None = Field(default=None, description="hosts that send packets without meaning to all")
-    oneway: bool = Field(default=False, description="partition, hold: only what the first list sends is affected")
-    times: int = Field(default=1, ge=1, le=10_000, strict=True, description="flap: how often")
-    every: Duration | None = Field(default=None, gt=0.0, description="flap: from one beginning to the next; twice `for`")
+    crash: Hosts | None = Field(default=None, description="hosts that crash, and restart without state when the fault ends")
+    slow: Hosts | None = Field(default=None, description="hosts whose application takes time for every packet")
+    drift: Hosts | None = Field(default=None, description="hosts whose clocks run fast or slow")
+    step: Hosts | None = Field(default=None, description="hosts whose clocks jump forward")
+    storm: Hosts | None = Field(default=None, description="hosts that multicast meaningless packets to all")
+    oneway: bool = Field(default=False, description="partition, hold: only packets sent by the first list are affected")
+    times: int = Field(default=1, ge=1, le=10_000, strict=True, description="flap: number of times the link goes down")
+    every: Duration | None = Field(
+        default=None, gt=0.0, description="flap: time from one failure to the next; none: twice `for`"
+    )
     takes: Duration = Field(default=0.0, description="slow: time for each packet")
-    room: int = Field(default=64, ge=1, strict=True, description="slow: packets that may wait to be read")
-    factor: float = Field(default=1.0, ge=0.1, le=10.0, description="drift: local seconds in a second")
-    forward: Duration = Field(default=0.0, description="step: how far")
-    rate: Rate | None = Field(default=None, description="storm: packets in bits per second; change: of the link")
-    loss: Fraction | None = Field(default=None, description="change: packets lost, each on its own, like 5%")
-    size: Size = Field(default=1000, ge=1, le=65_507, description="storm: bytes of a packet")
+    room: int = Field(
+        default=64, ge=1, strict=True, description="slow: packets in the receive buffer at most; further ones are dropped"
+    )
+    factor: float = Field(default=1.0, ge=0.1, le=10.0, description="drift: local seconds per second of simulated time")
+    forward: Duration = Field(default=0.0, description="step: time by which the clock jumps")
+    rate: Rate | None = Field(default=None, description="storm: rate of the packets; change: new rate of the link")
+    loss: Fraction | None = Field(default=None, description="change: new loss probability of the link, such as 5%")
+    size: Size = Field(default=1000, ge=1, le=65_507, description="storm: bytes of each packet")
 
     @model_validator(mode="after")
     def _one_verb(self) -> "Fault":
@@ -91,9 +95,9 @@ class Fault(BaseModel):
         for key in known.needs:
             if key not in written:
                 raise ValueError(f"{verbs[0]} needs {key!r}")
-        strange = sorted(written.difference(("at", verbs[0], *known.needs, *known.takes)))
-        if strange:
-            raise ValueError(f"{strange[0]!r} does not belong to {verbs[0]}")
+        unexpected = sorted(written.difference(("at", verbs[0], *known.needs, *known.takes)))
+        if unexpected:
+            raise ValueError(f"{unexpected[0]!r} does not belong to {verbs[0]}")
         if self.change is not None and self.rate is None and self.loss is None:
             raise ValueError("change needs 'rate' or 'loss'")
         if self.flap is not None and self.every is not None and self.every <= (self.lasts or 0.0):
@@ -102,7 +106,7 @@ class Fault(BaseModel):
 
     @model_serializer
     def _written(self) -> dict[str, Any]:
-        """The verb and its keys alone, defaults filled in."""
+        """Serialize the verb and its keys, with defaults filled in."""
         known = VERBS[self.verb]
         values = {"at": self.at, self.verb: getattr(self, self.verb)}
         for key in (*known.needs, *known.takes):
@@ -113,23 +117,23 @@ class Fault(BaseModel):
 
     @property
     def verb(self) -> str:
-        """What happens."""
+        """The name of the verb."""
         return next(verb for verb in VERBS if verb in self.model_fields_set)
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Whom it happens to; nobody by name for partition, hold, flap and change."""
+        """The hosts of the fault; empty for partition, hold, flap and change."""
         found: tuple[str, ...] | None = getattr(self, self.verb)
         return found or () if self.verb not in ("partition", "hold", "flap", "change") else ()
 
     @property
     def sides(self) -> list[Any]:
-        """Of partition and hold, with the word `rest` where it stands alone."""
+        """The lists of hosts of partition and hold; `rest` stays a word."""
         return [side[0] if side == ("rest",) else side for side in self.partition or self.hold or ()]
 
 
 def check(fault: Fault, topology: Topology) -> None:
-    """ConfigError, beginning with the key, for hosts and links the topology does not have."""
+    """ConfigError, beginning with the verb, for hosts and links that the topology does not have."""
     try:
         if fault.flap is not None:
             _check_link(fault.flap, topology)
@@ -149,18 +153,18 @@ def _check_link(pair: Sequence[str], topology: Topology) -> None:
         raise UsageError("these two have no link")
 
 
-class Mortal(Protocol):
-    """What crashes and comes back: a program of `experiments.running.program`."""
+class CrashableProgram(Protocol):
+    """A program that a fault can crash and restart."""
 
-    def start(self, host: Host) -> None:
-        """Begin, or begin anew."""
+    def start(self, host: PortsHost) -> None:
+        """Start the program on the host, for the first time or after a crash."""
 
     def crash(self) -> None:
-        """The host is going down."""
+        """Handle a crash of the host."""
 
 
-def plan(faults: Sequence[Fault], network: Network, programs: Mapping[str, Mortal]) -> Faults:
-    """Have every fault happen at its time; call before the network runs."""
+def plan(faults: Sequence[Fault], network: Network, programs: Mapping[str, CrashableProgram]) -> Faults:
+    """Schedule every fault in the network, before it runs; return the object that counts what the faults did."""
     verbs = Faults(network)
     for fault in faults:
         if fault.change is not None:
@@ -171,19 +175,19 @@ def plan(faults: Sequence[Fault], network: Network, programs: Mapping[str, Morta
     return verbs
 
 
-def _begin(fault: Fault, verbs: Faults, programs: Mapping[str, Mortal]) -> None:
+def _begin(fault: Fault, verbs: Faults, programs: Mapping[str, CrashableProgram]) -> None:
     network = verbs.network
     undo = _DO[fault.verb](fault, verbs, programs)
 
     def end() -> None:
-        for take_back in undo:
-            take_back()
+        for revert in undo:
+            revert()
 
     if fault.lasts is not None:
         network.later(network.env.now + fault.lasts, end)
 
 
-def _crash(fault: Fault, verbs: Faults, programs: Mapping[str, Mortal]) -> list[Undo]:
+def _crash(fault: Fault, verbs: Faults, programs: Mapping[str, CrashableProgram]) -> list[Undo]:
     names = _each(fault, verbs)
     for name in names:
         programs[name].crash()
@@ -201,7 +205,7 @@ def _steps(fault: Fault, verbs: Faults) -> list[Undo]:
     return []
 
 
-_DO: dict[str, Callable[[Fault, Faults, Mapping[str, Mortal]], list[Undo]]] = {
+_DO: dict[str, Callable[[Fault, Faults, Mapping[str, CrashableProgram]], list[Undo]]] = {
     "partition": lambda fault, verbs, _: [verbs.partition(fault.sides, oneway=fault.oneway)],
     "hold": lambda fault, verbs, _: [verbs.hold(fault.sides, oneway=fault.oneway)],
     "flap": lambda fault, verbs, _: [verbs.cut(*(fault.flap or ("", "")))],

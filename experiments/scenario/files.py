@@ -1,4 +1,4 @@
-"""Scenario files: YAML read strictly, and single values replaced from the command line."""
+"""Read scenario files as strict YAML, and replace single values."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,7 +13,7 @@ __all__ = ["override", "put", "read_yaml"]
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """The mapping in a YAML file; a fault is one line with file, line and column."""
+    """Return the mapping in a YAML file. ConfigError names file, line and column in one line."""
     try:
         data = parse_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -34,7 +34,10 @@ def _where(error: yaml.YAMLError) -> str:
 
 
 def override(data: dict[str, Any], sets: Iterable[str]) -> None:
-    """Apply `key.path=value` in place; the value is YAML, a number in the path counts the items of a list from 0."""
+    """Apply replacements `key.path=value` in place; values are YAML, and a number in a path is the index of a list item.
+
+    UsageError for a path that leads nowhere.
+    """
     for item in sets:
         path, equals, text = item.partition("=")
         keys = path.split(".")
@@ -48,7 +51,7 @@ def override(data: dict[str, Any], sets: Iterable[str]) -> None:
 
 
 def put(data: Any, keys: list[str], value: object, item: str) -> None:
-    """Put one value where a path of keys leads, in place; `item` names it in errors."""
+    """Set the value at a path of keys, in place; `item` names the replacement in errors."""
     for key in keys[:-1]:
         data = data.setdefault(key, {}) if isinstance(data, dict) else data[_index(data, key, item)]
     last = keys[-1]

@@ -1,4 +1,4 @@
-"""What runs on the hosts of an emulation: our own programs, NRL's NORM library, or a command line of the user."""
+"""Choose the programs of emulated hosts: mcastlab's own, NRL's NORM library, or a command."""
 
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -14,28 +14,28 @@ Command: TypeAlias = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
 class NodeChoice(BaseModel):
-    """The program of a host, in the role the workload gives it."""
+    """The program of a host; the workload says whether it sends or receives."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     run: Literal["mcastlab", "nrl-norm"] | Command = Field(
         default="mcastlab",
-        description="mcastlab: our own protocol object; nrl-norm: NRL's library; or a command line as a list of strings",
+        description="mcastlab: the protocol of the scenario; nrl-norm: NRL's NORM library; or a command as a list of strings",
     )
 
     @property
     def foreign(self) -> bool:
-        """Is it anything but ours?"""
+        """Whether it is a program other than mcastlab's."""
         return self.run != OURS
 
     @property
     def command(self) -> tuple[str, ...]:
-        """The words of a command line; none for a program known by name."""
+        """The words of a command; empty for a program known by name."""
         return self.run if isinstance(self.run, tuple) else ()
 
 
 def check_nodes(chosen: dict[str, NodeChoice], protocol: str, config: Any) -> None:
-    """ConfigError for a library that does not speak the protocol of the scenario."""
+    """ConfigError if NRL's library is chosen and does not implement the protocol or the FEC scheme of the scenario."""
     for name, choice in chosen.items():
         if choice.run != FOREIGN:
             continue

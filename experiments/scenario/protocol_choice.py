@@ -1,16 +1,17 @@
-"""The protocol of a scenario: its name and parameters, checked against what the protocol itself says of them."""
+"""The protocol of a scenario: its name and parameters, checked against the settings of its config."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from math import inf
 from typing import Any
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+from experiments.scenario.protocol_modules import ProtocolModule, find_protocol, protocol_names
 from protocols.errors import ConfigError
-from protocols.registry import names, protocol
 from protocols.settings import Setting, setting_of
+from protocols.spec import ProtocolSpec
 from topologies.units import format_rate, parse_duration, parse_rate, parse_size
 
 __all__ = ["ProtocolChoice"]
@@ -21,28 +22,63 @@ EXAMPLES = {"rate": "like 10Mbit", "seconds": "like 50ms", "bytes": "like 1400 o
 
 @dataclass(frozen=True, slots=True)
 class ProtocolChoice:
-    """A protocol by its registered name, and its frozen config."""
+    """A protocol by its name, and its frozen config.
+
+    `module` is the file or dotted name of an external protocol, empty for others.
+    """
 
     name: str
     config: Any
+    module: str = ""
+    found: ProtocolModule = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "found", find_protocol(self.name, self.module))
+
+    @property
+    def spec(self) -> ProtocolSpec:
+        """The `ProtocolSpec` of the protocol."""
+        return self.found.spec
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the source of an external protocol; empty for mcastlab's own."""
+        return self.found.digest
 
     @classmethod
     def parse(cls, value: object) -> "ProtocolChoice":
-        """From what a user wrote: `{name: norm, rate: 20Mbit, ...}`. ConfigError names key, value and what is allowed."""
+        """Read the value that a user wrote: `{name: norm, rate: 20Mbit, ...}` or `{module: mine.py, ...}`.
+
+        ConfigError names key, value and what is allowed.
+        """
         if isinstance(value, ProtocolChoice):
             return value
-        if not isinstance(value, dict) or not isinstance(value.get("name"), str):
+        named = isinstance(value, dict) and any(isinstance(value.get(key), str) for key in ("name", "module"))
+        if not isinstance(value, dict) or not named:
             shown = value.get("name") if isinstance(value, dict) else value
             key = "protocol.name" if isinstance(value, dict) else "protocol"
-            raise ConfigError(f"{key}: value {shown!r} is not allowed; it names a protocol: {', '.join(names())}")
-        if value["name"] not in names():
-            raise ConfigError(f"protocol.name: value {value['name']!r} is not allowed; one of {', '.join(names())}")
-        return cls.of(value["name"], {key: item for key, item in value.items() if key != "name"})
+            allowed = ", ".join(protocol_names())
+            raise ConfigError(f"{key}: value {shown!r} is not allowed; it names a protocol: {allowed}; or a module")
+        given = {key: item for key, item in value.items() if key not in ("name", "module")}
+        if value.get("module"):
+            return cls._of_module(value["module"], value.get("name"), given)
+        if value["name"] not in protocol_names():
+            raise ConfigError(f"protocol.name: value {value['name']!r} is not allowed; one of {', '.join(protocol_names())}")
+        return cls.of(value["name"], given)
 
     @classmethod
-    def of(cls, name: str, given: dict[str, object]) -> "ProtocolChoice":
-        """From a name and parameters as a user writes them."""
-        kind = protocol(name).config
+    def _of_module(cls, module: object, name: object, given: dict[str, object]) -> "ProtocolChoice":
+        if not isinstance(module, str):
+            raise ConfigError(f"protocol.module: value {module!r} is not allowed; a file.py or an importable module")
+        own = find_protocol("", module).spec.name
+        if name not in (None, own):
+            raise ConfigError(f"protocol.name: value {name!r} is not allowed; beside this module {own!r}, or nothing")
+        return cls.of(own, given, module)
+
+    @classmethod
+    def of(cls, name: str, given: dict[str, object], module: str = "") -> "ProtocolChoice":
+        """Make the choice from a name, parameters as a user writes them, and a module. ConfigError as from `parse`."""
+        kind = find_protocol(name, module).spec.config
         known = {item.name: setting_of(item) for item in fields(kind)}
         for key, item in given.items():
             if key not in known:
@@ -50,17 +86,18 @@ class ProtocolChoice:
                 raise ConfigError(f"protocol.{key}: value {item!r} is not allowed; unknown key, known here: {allowed}")
         read = {key: _read(key, item, known[key]) for key, item in given.items()}
         try:
-            return cls(name, kind(**read))
+            return cls(name, kind(**read), module)
         except ConfigError as error:
             key, _, why = str(error).partition(": ")
             if key in given:
-                # The user's own words, not the number they were read as.
+                # Show the value as the user wrote it, not as a number.
                 why = f"{given[key]!r} is not allowed; {why.partition(' is not allowed; ')[2]}"
             raise ConfigError(f"protocol.{key}: value {why}") from error
 
     def plain(self) -> dict[str, object]:
-        """Name and every parameter, in seconds, bytes and bytes per second."""
-        return {"name": self.name, **asdict(self.config)}
+        """Return name, module and all parameters, in seconds, bytes and bytes per second."""
+        module = {"module": self.module} if self.module else {}
+        return {"name": self.name, **module, **asdict(self.config)}
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -70,11 +107,26 @@ class ProtocolChoice:
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return {"oneOf": [_schema(name) for name in names()]}
+        return {"oneOf": [*(_schema(name) for name in protocol_names()), _MODULE_SCHEMA]}
+
+
+_MODULE_SCHEMA = {
+    "type": "object",
+    "title": "module",
+    "description": "an external protocol; further keys are the settings of its config",
+    "properties": {
+        "module": {
+            "type": "string",
+            "description": "file.py (relative to the folder of the scenario) or importable module that defines PROTOCOL",
+        },
+        "name": {"type": "string"},
+    },
+    "required": ["module"],
+}
 
 
 def _read(key: str, value: Any, known: Setting) -> Any:
-    """A value in the unit of its setting; whether it is in range the config says."""
+    """Read a value in the unit of its setting. ConfigError when it has no such unit or is out of range."""
     reader = READERS.get(known.unit)
     if reader is None:
         return value
@@ -93,7 +145,7 @@ def _read(key: str, value: Any, known: Setting) -> Any:
 
 def _schema(name: str) -> dict[str, Any]:
     properties: dict[str, Any] = {"name": {"const": name}}
-    for item in fields(protocol(name).config):
+    for item in fields(find_protocol(name).spec.config):
         properties[item.name] = _property(setting_of(item), item.default)
     return {"type": "object", "title": name, "properties": properties, "required": ["name"], "additionalProperties": False}
 
@@ -104,7 +156,7 @@ def _property(known: Setting, default: Any) -> dict[str, Any]:
         return {**described, "enum": list(known.choices)}
     number: dict[str, Any] = {"type": "integer" if known.unit in ("count", "bytes") else "number"}
     if known.unit != "rate":
-        # A bare number is bits per second as a user writes a rate, but bytes per second in the limits of the config.
+        # The limits of the config are in bytes per second, and a number written by a user is in bits per second.
         number |= {"minimum": known.low} if known.low > -inf else {}
         number |= {"maximum": known.high} if known.high < inf else {}
     if known.unit in EXAMPLES:

@@ -1,4 +1,4 @@
-"""Scenario: the only input of a run. Frozen, validated, with a digest that depends on its meaning alone."""
+"""The scenario of a run: all its parameters, frozen and validated, with a digest of those that influence the result."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,6 +18,8 @@ from experiments.scenario.fault_schedule import check as check_fault
 from experiments.scenario.files import override, read_yaml
 from experiments.scenario.foreign_nodes import NodeChoice, check_nodes
 from experiments.scenario.protocol_choice import ProtocolChoice
+from experiments.scenario.protocol_modules import resolve_in
+from experiments.scenario.ready import find_scenario
 from experiments.scenario.validation_errors import validated
 from experiments.scenario.workload import Attendance, Workloads
 from protocols.errors import ConfigError, UsageError
@@ -26,11 +28,11 @@ from topologies.generators import AnyTopology
 from topologies.spec import Topology
 from topologies.units import Duration
 
-__all__ = ["Scenario", "file_schema", "load", "parse", "read", "schema"]
+__all__ = ["Scenario", "complete", "file_schema", "load", "parse", "read", "schema"]
 
 
 MEANINGLESS = ("engine", "capture", "trace", "series", "twin", "compare")
-"""Keys that say how to run and what to write down meanwhile, and change nothing in what comes out."""
+"""Keys that do not influence the result: how to run, what to record, and what to compare."""
 
 
 CaseName: TypeAlias = Annotated[str, Field(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9_-]*$")]
@@ -41,39 +43,40 @@ class Scenario(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str = Field(min_length=1, description="what to call it in results")
-    seed: int = Field(default=1, ge=0, lt=2**64, strict=True, description="every random number follows from it")
-    topology: AnyTopology = Field(description="hosts, switches and links; or {file: net.yaml}")
-    protocol: ProtocolChoice = Field(description="protocol and parameters")
-    workload: Workloads = Field(description="what is sent: one workload or a list")
+    name: str = Field(min_length=1, description="name of the scenario in results")
+    seed: int = Field(default=1, ge=0, lt=2**64, strict=True, description="seed of all random numbers of the run")
+    topology: AnyTopology = Field(description="hosts, switches, routers and links; or {file: net.yaml}")
+    protocol: ProtocolChoice = Field(description="name of the protocol, or {module: mine.py}, and its parameters")
+    workload: Workloads = Field(description="files to send: one workload or a list")
     traffic: tuple[AnyTraffic, ...] = Field(default=(), description="cross traffic beside the session; simulator only")
     receivers: tuple[Attendance, ...] = Field(default=(), description="receivers that join late or leave early")
     nodes: dict[str, NodeChoice] = Field(
-        default_factory=dict, description="what runs on hosts: others' programs beside our own; emulation only"
+        default_factory=dict, description="programs of hosts other than mcastlab's own; Mininet only"
     )
-    duration: Duration = Field(default=60.0, gt=0.0, description="the run ends then at the latest")
+    duration: Duration = Field(default=60.0, gt=0.0, description="time limit of the run")
     faults: tuple[Fault, ...] = Field(default=(), description="what goes wrong, and when")
     wire: Literal["objects", "bytes"] = Field(
-        default="objects", description="simulator: hand message objects on, or encode and decode them at each link"
+        default="objects", description="simulator: pass messages as objects, or encode and decode them on the way"
     )
-    emu: EmulationChoice = Field(default_factory=EmulationChoice, description="how Mininet does it; the simulator doesn't ask")
+    emu: EmulationChoice = Field(default_factory=EmulationChoice, description="options of runs in Mininet")
     engine: Literal["auto", "strict", "fast"] = Field(
-        default="auto", description="simulator: one event per delivery, or grouped; the same comes out"
+        default="auto",
+        description="simulator: one event per delivery (strict) or grouped (fast); the results are equal",
     )
     capture: tuple[str, ...] = Field(
-        default=(), description="pcapng of these nodes and links (like s1-r1) into the output folder; simulator only"
+        default=(), description="nodes and links (such as s1-r1) whose packets are written as pcapng into the output folder"
     )
     trace: bool | tuple[str, ...] = Field(
-        default=False, description="trace into the output folder: of everything, or of these hosts; simulator only"
+        default=False, description="write a trace into the output folder: of all hosts, or of these; simulator only"
     )
     series: Duration | None = Field(
-        default=None, gt=0.0, description="time series (Parquet) of this interval into the output folder; simulator only"
+        default=None, gt=0.0, description="interval of time series written as Parquet into the output folder; simulator only"
     )
 
     compare: dict[CaseName, dict[str, Any]] = Field(
-        default_factory=dict, description="cases by name, each with what it has other than this file; `run` runs them all"
+        default_factory=dict, description="cases by name, each with the values that differ from this file; `run` runs all cases"
     )
-    twin: Margins | None = Field(default=None, description="margins of the equivalence of simulator and Mininet")
+    twin: Margins | None = Field(default=None, description="equivalence margins for `mcastlab twin`")
 
     @model_validator(mode="after")
     def _fits(self) -> "Scenario":
@@ -96,7 +99,7 @@ class Scenario(BaseModel):
         return self
 
     def _named(self) -> Iterator[tuple[str, Sequence[str]]]:
-        """Every key that names hosts, with the names."""
+        """Yield every key that names hosts, with the names."""
         for n, work in enumerate(self.workload):
             yield f"workload.{n}.from", (work.sender,)
             yield f"workload.{n}.members", work.members or ()
@@ -123,7 +126,7 @@ class Scenario(BaseModel):
 
     @property
     def foreign(self) -> dict[str, NodeChoice]:
-        """Hosts and groups of hosts that run something that is not ours."""
+        """Hosts and groups of hosts that run foreign programs."""
         return {name: choice for name, choice in self.nodes.items() if choice.foreign}
 
     @property
@@ -132,7 +135,7 @@ class Scenario(BaseModel):
         return list(dict.fromkeys(work.sender for work in self.workload))
 
     def build_topology(self) -> Topology:
-        """The graph of this scenario."""
+        """Build the topology of the scenario. ConfigError names the key that is wrong."""
         try:
             return self.topology.build()
         except ConfigError as error:
@@ -142,15 +145,18 @@ class Scenario(BaseModel):
             raise ConfigError(f"topology.{key}: value {why}") from error
 
     def plain(self) -> dict[str, Any]:
-        """Every value, defaults included, in seconds, bytes and bytes per second."""
+        """Return all values, defaults included, in seconds, bytes and bytes per second."""
         return self.model_dump(mode="python", by_alias=True)
 
     def digest(self) -> str:
-        """SHA-256 over the canonical JSON of `plain`: equal for scenarios that mean the same, on every machine.
+        """Return the SHA-256 of the canonical JSON of `plain`, without the keys in `MEANINGLESS`.
 
-        What changes nothing is left out: the engine, and what is only looked at.
+        It is equal for scenarios with equal results, on every machine.
         """
         meaning = {key: value for key, value in self.plain().items() if key not in MEANINGLESS}
+        if self.protocol.module:
+            # The digest of the source stands for the path of the module.
+            meaning["protocol"] = meaning["protocol"] | {"module": self.protocol.digest}
         if not self.foreign:
             del meaning["nodes"]
         if self.emu.trunk == "any":
@@ -160,22 +166,32 @@ class Scenario(BaseModel):
 
 
 def load(path: Path | str, sets: Iterable[str] = (), seed: int | None = None) -> Scenario:
-    """The scenario in a YAML file, with `key.path=value` replacements and another seed. ConfigError is one line."""
+    """Load a scenario file or a ready scenario, with replacements `key.path=value` and another seed.
+
+    ConfigError names the key that is wrong, in one line; UsageError a file that can't be read.
+    """
     return parse(read(path, sets, seed), str(path))
 
 
 def read(path: Path | str, sets: Iterable[str] = (), seed: int | None = None) -> dict[str, Any]:
-    """The plain values of a scenario file, as `load` takes them."""
-    data = read_yaml(Path(path))
+    """Return the plain values of a scenario file or a ready scenario, with replacements as for `load`."""
+    path = find_scenario(path)
+    data = read_yaml(path)
     override(data, sets)
-    _read_topology(data, Path(path))
+    complete(data, path)
     if seed is not None:
         data["seed"] = seed
     return data
 
 
+def complete(data: dict[str, Any], path: Path) -> None:
+    """Resolve the files that plain values name, relative to the folder of `path`: a topology and a protocol module."""
+    _read_topology(data, path)
+    resolve_in(data, path.parent)
+
+
 def _read_topology(data: dict[str, Any], path: Path) -> None:
-    """`topology: {file: net.yaml}` becomes what is in the file, whose name is relative to the scenario's folder."""
+    """Replace `topology: {file: net.yaml}` by the content of the file, relative to the scenario's folder."""
     topology = data.get("topology")
     if not isinstance(topology, dict) or "file" not in topology:
         return
@@ -186,25 +202,25 @@ def _read_topology(data: dict[str, Any], path: Path) -> None:
 
 
 def parse(data: dict[str, Any], origin: str) -> Scenario:
-    """The scenario in plain values; `origin` names them in errors."""
+    """Validate plain values as a scenario; `origin` names them in errors."""
     return validated(Scenario, data, origin, schema)
 
 
 @cache
 def schema() -> dict[str, Any]:
-    """The JSON Schema of a scenario file."""
+    """Return the JSON Schema of the plain values of a scenario."""
     return Scenario.model_json_schema(by_alias=True)
 
 
 def file_schema() -> dict[str, Any]:
-    """The JSON Schema of a scenario file as users write it: a topology may also be named by its file."""
+    """Return the JSON Schema of scenario files, in which a topology may also be the name of a file."""
     whole = deepcopy(schema())
     topology = whole["properties"]["topology"]
     description = topology.pop("description")
     named = {
         "type": "object",
         "title": "File",
-        "description": "YAML, JSON or GraphML file of a topology, relative to the scenario's folder",
+        "description": "YAML, JSON or GraphML file of a topology, relative to the folder of the scenario",
         "properties": {"file": {"type": "string"}, "multicast": {"$ref": "#/$defs/Multicast"}},
         "required": ["file"],
         "additionalProperties": False,

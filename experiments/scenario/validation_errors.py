@@ -1,4 +1,4 @@
-"""One clear line out of pydantic's report: which key, which value, what is allowed."""
+"""Turn pydantic's validation errors into one line: the key, its value, and what is allowed."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -16,9 +16,9 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def validated(model: type[Model], data: object, origin: object, schema: Callable[[], Mapping[str, Any]]) -> Model:
-    """What a user wrote, as a `model`. ConfigError is one line with `origin`, key, value and what is allowed.
+    """Validate what a user wrote as a `model`. ConfigError is one line with `origin`, key, value and what is allowed.
 
-    `schema` gives the JSON Schema of the model; it is asked only when something is wrong.
+    `schema` returns the JSON Schema of the model; it is called only for errors.
     """
     try:
         return model.model_validate(data)
@@ -29,9 +29,9 @@ def validated(model: type[Model], data: object, origin: object, schema: Callable
 
 
 def complaint(error: ValidationError, data: object, schema: Mapping[str, Any]) -> str:
-    """`key.path: value 'x' is not allowed; <what is>` for the fault that lies deepest in `data`.
+    """Return `key.path: value 'x' is not allowed; <what is>` for the error that is nested deepest in `data`.
 
-    `schema` is the JSON Schema of what was validated; it knows the keys allowed beside an unknown one.
+    `schema` is the JSON Schema of the model, from which the allowed keys are taken.
     """
     found = [(_path(item, data), item) for item in error.errors(include_url=False)]
     path, item = max(found, key=lambda pair: len(pair[0]))
@@ -48,7 +48,7 @@ def complaint(error: ValidationError, data: object, schema: Mapping[str, Any]) -
 
 
 def _path(item: ErrorDetails, data: object) -> tuple[str, ...]:
-    """The keys a user wrote: pydantic's location also holds tags of unions and names of validators."""
+    """Return the keys as a user wrote them: pydantic's location also contains union tags and validator names."""
     path: list[str] = []
     for part in item["loc"]:
         listed = isinstance(data, Sequence) and not isinstance(data, str) and isinstance(part, int) and part < len(data)
@@ -77,7 +77,7 @@ def _allowed(item: ErrorDetails) -> str:
 
 
 def _keys(schema: Mapping[str, Any], data: object, path: Sequence[str]) -> str:
-    """The keys the schema knows at `path`, or the kinds when the kind is not known yet."""
+    """Return the keys that the schema allows at `path`, or the kinds if the value has no kind."""
     node = _resolve(schema, schema, data)
     for part in path:
         data = data[int(part)] if isinstance(data, Sequence) else data[part] if isinstance(data, Mapping) else None
@@ -89,7 +89,7 @@ def _keys(schema: Mapping[str, Any], data: object, path: Sequence[str]) -> str:
 
 
 def _resolve(schema: Mapping[str, Any], node: Mapping[str, Any], data: object) -> Mapping[str, Any]:
-    """Follow references and the branch of a union that `data` belongs to."""
+    """Return the schema of `data`: follow references and select the branch of a union."""
     while True:
         if "$ref" in node:
             node = schema["$defs"][node["$ref"].rpartition("/")[2]]

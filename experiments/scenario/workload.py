@@ -1,6 +1,6 @@
-"""What applications send, and when: data of a scenario.
+"""The workload of a scenario: the files that applications send, and when.
 
-A new kind of workload is one more class here and one more member of `AnyWorkload`.
+A further kind of workload is a class in this file and a member of `AnyWorkload`.
 """
 
 from typing import Annotated, Any, Literal, TypeAlias
@@ -13,36 +13,39 @@ __all__ = ["AnyWorkload", "Attendance", "FileWorkload", "Workloads"]
 
 
 class FileWorkload(BaseModel):
-    """`count` files of `size` bytes each, handed to the sender at `at`; their bytes depend on the seed alone."""
+    """`count` files of `size` pseudo-random bytes each, which follow from the seed, submitted to the sender at `at`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Literal["file"] = "file"
     sender: str = Field(default="sender", alias="from", description="host that sends")
     size: Size = Field(description="bytes of each file")
-    at: Duration = Field(default=0.0, ge=0.0, description="when the application hands it over")
+    at: Duration = Field(default=0.0, ge=0.0, description="time at which the files are submitted to the sender")
     count: int = Field(default=1, ge=1, le=32_768, strict=True, description="number of files")
     group: str = Field(default="all", min_length=1, description="multicast group")
     members: tuple[str, ...] | None = Field(
-        default=None, min_length=1, description="hosts that receive the group; none: all that send nothing, within scope"
+        default=None, min_length=1, description="hosts that receive the group; none: all hosts in scope that do not send"
     )
     ttl: int | None = Field(
         default=None,
         ge=1,
         le=255,
         strict=True,
-        description="TTL of multicasts, which each router lowers by 1; none: no limit",
+        description="TTL of multicast packets, which each router decrements; none: no limit",
     )
 
 
 class Attendance(BaseModel):
-    """Receivers that are not there all the time. They owe what is submitted after they joined; who leaves owes nothing."""
+    """Receivers that join late or leave early.
+
+    A receiver that joins late must get the objects submitted from then on; one that leaves need not get any.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    hosts: tuple[str, ...] = Field(min_length=1, description="names of hosts, or of counted groups")
-    join: Duration = Field(default=0.0, description="when they start to receive")
-    leave: Duration | None = Field(default=None, description="when they stop; none: they stay")
+    hosts: tuple[str, ...] = Field(min_length=1, description="names of hosts or of counted groups of hosts")
+    join: Duration = Field(default=0.0, description="time at which they join the group")
+    leave: Duration | None = Field(default=None, description="time at which they leave it; none: never")
 
 
 AnyWorkload: TypeAlias = FileWorkload

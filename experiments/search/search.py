@@ -105,62 +105,62 @@ def _span(base: Scenario) -> float:
 # -- plans ----------------------------------------------------------------------------------------------------------------
 
 
-def random_plan(dice: Rng, topology: Topology, span: float) -> Plan:
+def random_plan(rng: Rng, topology: Topology, span: float) -> Plan:
     """Draw one to four faults within `span` seconds; durations are distributed log-uniformly."""
-    return [_random_fault(dice, topology, span) for _ in range(1 + _below(dice, MOST_FAULTS))]
+    return [_random_fault(rng, topology, span) for _ in range(1 + _below(rng, MOST_FAULTS))]
 
 
-def _random_fault(dice: Rng, topology: Topology, span: float) -> dict[str, Any]:
-    verb = list(_DRAW)[_below(dice, len(_DRAW))]
-    fault: dict[str, Any] = {"at": round(dice.uniform() * span, 6)}
-    fault |= _DRAW[verb](dice, topology)
+def _random_fault(rng: Rng, topology: Topology, span: float) -> dict[str, Any]:
+    verb = list(_DRAW)[_below(rng, len(_DRAW))]
+    fault: dict[str, Any] = {"at": round(rng.uniform() * span, 6)}
+    fault |= _DRAW[verb](rng, topology)
     if verb != "step":
         longest = 0.02 if verb == "storm" else 0.5
-        fault["for"] = round(span * longest * 10 ** (-3 * dice.uniform()), 9)
+        fault["for"] = round(span * longest * 10 ** (-3 * rng.uniform()), 9)
     return fault
 
 
-def _below(dice: Rng, count: int) -> int:
-    return int(dice.uniform() * count)
+def _below(rng: Rng, count: int) -> int:
+    return int(rng.uniform() * count)
 
 
-def _host(dice: Rng, topology: Topology) -> str:
-    return topology.hosts[_below(dice, len(topology.hosts))]
+def _host(rng: Rng, topology: Topology) -> str:
+    return topology.hosts[_below(rng, len(topology.hosts))]
 
 
-def _some(dice: Rng, topology: Topology) -> list[str]:
+def _some(rng: Rng, topology: Topology) -> list[str]:
     """Draw one to three distinct hosts, never all."""
     most = min(3, len(topology.hosts) - 1)
-    return list(dict.fromkeys(_host(dice, topology) for _ in range(1 + _below(dice, most))))
+    return list(dict.fromkeys(_host(rng, topology) for _ in range(1 + _below(rng, most))))
 
 
-def _divided(verb: str, dice: Rng, topology: Topology) -> dict[str, Any]:
-    return {verb: [_some(dice, topology), "rest"], "oneway": dice.uniform() < 0.5}
+def _divided(verb: str, rng: Rng, topology: Topology) -> dict[str, Any]:
+    return {verb: [_some(rng, topology), "rest"], "oneway": rng.uniform() < 0.5}
 
 
-def _flap(dice: Rng, topology: Topology) -> dict[str, Any]:
-    ends = list(topology.graph.edges)[_below(dice, topology.graph.number_of_edges())]
-    pair = [topology.member_name(end, _below(dice, topology.size(end))) if end in topology.host_nodes else end for end in ends]
-    return {"flap": pair, "times": 1 + _below(dice, 3)}
+def _flap(rng: Rng, topology: Topology) -> dict[str, Any]:
+    ends = list(topology.graph.edges)[_below(rng, topology.graph.number_of_edges())]
+    pair = [topology.member_name(end, _below(rng, topology.size(end))) if end in topology.host_nodes else end for end in ends]
+    return {"flap": pair, "times": 1 + _below(rng, 3)}
 
 
-def _pick(dice: Rng, values: list[Any]) -> Any:
-    return values[_below(dice, len(values))]
+def _pick(rng: Rng, values: list[Any]) -> Any:
+    return values[_below(rng, len(values))]
 
 
 _DRAW: dict[str, Callable[[Rng, Topology], dict[str, Any]]] = {
-    "partition": lambda dice, topology: _divided("partition", dice, topology),
-    "hold": lambda dice, topology: _divided("hold", dice, topology),
+    "partition": lambda rng, topology: _divided("partition", rng, topology),
+    "hold": lambda rng, topology: _divided("hold", rng, topology),
     "flap": _flap,
-    "crash": lambda dice, topology: {"crash": _host(dice, topology)},
-    "slow": lambda dice, topology: {
-        "slow": _host(dice, topology),
-        "takes": _pick(dice, ["100us", "1ms", "10ms"]),
-        "room": _pick(dice, [1, 8, 64]),
+    "crash": lambda rng, topology: {"crash": _host(rng, topology)},
+    "slow": lambda rng, topology: {
+        "slow": _host(rng, topology),
+        "takes": _pick(rng, ["100us", "1ms", "10ms"]),
+        "room": _pick(rng, [1, 8, 64]),
     },
-    "drift": lambda dice, topology: {"drift": _host(dice, topology), "factor": _pick(dice, [0.5, 0.99, 1.01, 2.0])},
-    "step": lambda dice, topology: {"step": _host(dice, topology), "forward": _pick(dice, ["10ms", "1s", "100s"])},
-    "storm": lambda dice, topology: {"storm": _host(dice, topology), "rate": _pick(dice, ["1Mbit", "10Mbit", "100Mbit"])},
+    "drift": lambda rng, topology: {"drift": _host(rng, topology), "factor": _pick(rng, [0.5, 0.99, 1.01, 2.0])},
+    "step": lambda rng, topology: {"step": _host(rng, topology), "forward": _pick(rng, ["10ms", "1s", "100s"])},
+    "storm": lambda rng, topology: {"storm": _host(rng, topology), "rate": _pick(rng, ["1Mbit", "10Mbit", "100Mbit"])},
 }
 
 

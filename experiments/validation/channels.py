@@ -29,7 +29,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 def fates(channel: Channel, key: int, links: int, packets: int) -> npt.NDArray[np.bool_]:
     """Return losses as booleans of shape (links, packets); packets are first transmissions in order."""
     lost = np.zeros((links, packets), np.bool_)
-    sampler = channel.bundle(key, links)
+    sampler = channel.group(key, links)
     assert sampler is not None
     for packet in range(packets):
         losers = sampler.losers(packet)

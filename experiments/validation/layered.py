@@ -73,7 +73,7 @@ class Layered(ContentLoss):
     k: int
     n: int
 
-    def bundle(self, key: int, count: int) -> GroupLoss | None:
+    def group(self, key: int, count: int) -> GroupLoss | None:
         """Return the loss sampler of sibling links."""
         return _LayeredLinkGroup(member_keys(key, count), self.p, self.k, self.n)
 

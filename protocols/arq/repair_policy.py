@@ -6,10 +6,10 @@ from typing import ClassVar
 from protocols.arq.messages import Data, Nack
 from protocols.machine import Address
 
-__all__ = ["MissingUnit", "Origin", "RepairPolicy"]
+__all__ = ["MissingUnit", "SenderAddress", "RepairPolicy"]
 
 
-class Origin:
+class SenderAddress:
     """A sender as feedback names it: its node id, its instance, and the address its last packet came from."""
 
     __slots__ = ("address", "instance", "node")
@@ -25,7 +25,7 @@ class MissingUnit:
 
     __slots__ = ("due", "object_id", "origin", "requested", "tries", "unit")
 
-    def __init__(self, origin: Origin, object_id: int, unit: int) -> None:
+    def __init__(self, origin: SenderAddress, object_id: int, unit: int) -> None:
         self.origin = origin
         self.object_id = object_id
         self.unit = unit

@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 from math import inf
 
 from protocols.arq.messages import Data, End, Nack
-from protocols.arq.repair_policy import MissingUnit, Origin, RepairPolicy
+from protocols.arq.repair_policy import MissingUnit, RepairPolicy, SenderAddress
 from protocols.arq.rx_object import RxObject
 from protocols.arq.session import Session
 from protocols.events import ObjectAborted, ObjectOpened, ObjectReceived, SenderReset, SenderSilent
@@ -42,7 +42,7 @@ class SenderState:
     def __init__(self, session: Session, policy: RepairPolicy, first: Data | End, address: Address) -> None:
         self._session = session
         self._policy = policy
-        self.origin = Origin(first.sender, first.instance, address)
+        self.origin = SenderAddress(first.sender, first.instance, address)
         self._objects: dict[int, RxObject | None] = {}
         """Objects sent so far and neither received nor aborted, by id in ascending order; None while no unit was received."""
         self._object, self._unit = first.first - 1, 0

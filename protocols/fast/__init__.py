@@ -1,1 +1,1 @@
-"""What a host may run in place of the plain machines for speed; results are equal."""
+"""Machines that a host can advance many at a time; their results are those of the plain machines."""

@@ -1,4 +1,4 @@
-"""What a sender will send if it gets no input: a host can carry many messages at the cost of one wake-up.
+"""Bursts: the messages a sender will send if it gets no input, which a host carries at the cost of one wake-up.
 
 A machine with `plans_bursts` lists its next messages as `Burst`s after a wake-up. The host may carry them as if it had woken
 the machine for each. Before the machine's next input it calls `Burst.commit` with the number of messages sent so far, and

@@ -30,7 +30,7 @@ class MessageFactory:
         self.ordinal = 0
         """Number of messages made; its low 16 bits are the next sequence number."""
         self.tx_point: Point = (0, 0, 0)
-        """Where the sender transmits."""
+        """Object, block and symbol sent last."""
 
     def advertise(self, grtt: int) -> None:
         """Advertise another group round-trip time (its 8-bit code) from now on."""

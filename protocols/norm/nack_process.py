@@ -1,23 +1,69 @@
-"""The NACK process of a receiver: back-off, suppression, hold-off (RFC 5740 5.3)."""
+"""The NACK process of a receiver (RFC 5740 5.3): back-off, suppression, hold-off, and the content of its NACKs.
 
+`NackProcess` decides; it is given what is missing and returns a `Decision`. Behind it stand what is missing as repair requests
+(RFC 5740 4.3.1), and whether the requests of others cover it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from math import inf
 
 from protocols.norm.backoff import NEVER, backoff
-from protocols.norm.messages import Origin
-from protocols.norm.nack_content import MOST_COMPARED, MissingRange, is_covered, is_missing_before, missing_before
+from protocols.norm.messages import (
+    FORM_ITEMS,
+    FORM_RANGES,
+    LEVEL_BLOCK,
+    LEVEL_INFO,
+    LEVEL_OBJECT,
+    LEVEL_SEGMENT,
+    Item,
+    Request,
+)
 from protocols.norm.position import Point, is_before
-from protocols.norm.quantise import gsize_value, rtt_seconds
 from protocols.norm.repair_requests import RequestedRepairs
 from protocols.norm.rx_object import RxObject
-from protocols.norm.small_dict import SmallDict
+from protocols.norm.sender_profile import SenderProfile
+from protocols.norm.small_maps import NONE, SmallDict, bit_runs, lowest, without_lowest
+from protocols.norm.wire.sizes import ID_SIZES, ITEM_HEADER, REQUEST_HEADER
 from protocols.rng import Rng
+from protocols.serial import ahead
 
-__all__ = ["Decision", "NackProcess"]
+__all__ = [
+    "BEGIN",
+    "MOST_COMPARED",
+    "NOTHING",
+    "RESUME",
+    "SUPPRESS",
+    "Decision",
+    "MissingRange",
+    "NackProcess",
+    "contents_for",
+    "is_covered",
+    "is_missing_before",
+    "missing_before",
+]
+
+Objects = SmallDict[RxObject | None]
+MOST_NACKS = 4
+"""NACK messages one receiver sends at once."""
+MOST_COMPARED = 1024
+"""Incomplete blocks of an object that are compared with what another receiver requested when that is overheard."""
+
+
+@dataclass(slots=True)
+class MissingRange:
+    """Consecutive missing units: `count` objects, NORM_INFO of objects, blocks of an object or symbols of a block."""
+
+    level: int
+    first: Item
+    last: Item
+    count: int = 1
 
 
 class Decision(Enum):
-    """What a receiver is to do after an input of its NACK process."""
+    """Results of the inputs of a NACK process: what the receiver does next."""
 
     NOTHING = "nothing"
     BEGIN = "begin a back-off"
@@ -25,6 +71,10 @@ class Decision(Enum):
     SUPPRESS = "send no NACK, because others requested everything"
     REQUEST = "send a NACK"
     NEEDLESS = "send no NACK, because nothing is missing any more"
+
+
+NOTHING, BEGIN, RESUME, SUPPRESS = Decision.NOTHING, Decision.BEGIN, Decision.RESUME, Decision.SUPPRESS
+# To look a member up in its class takes longer than most inputs.
 
 
 class NackProcess:
@@ -43,7 +93,7 @@ class NackProcess:
         self.backoff_end = NEVER
         self.holdoff_end = NEVER
         self.overheard: RequestedRepairs | None = None
-        """What other receivers have requested during the back-off."""
+        """The repairs other receivers have requested during the back-off."""
         self.suppressed_to: Point | None = None
         """Others have requested everything before this point; None while the process is not suppressed."""
         self.due = inf
@@ -54,27 +104,27 @@ class NackProcess:
         suppressed_to = self.suppressed_to
         return suppressed_to is None or now >= self.backoff_end or (point[0] == suppressed_to[0] and point <= suppressed_to)
 
-    def check(self, point: Point, objects: SmallDict[RxObject | None], now: float) -> Decision:
+    def check(self, point: Point, objects: Objects, now: float) -> Decision:
         """Look for missing content before `point`: BEGIN, RESUME or NOTHING. A back-off or hold-off is not begun anew."""
         if now >= self.backoff_end:
-            return Decision.NOTHING if now < self.holdoff_end or not is_missing_before(objects, point) else Decision.BEGIN
+            return NOTHING if now < self.holdoff_end or not is_missing_before(objects, point) else BEGIN
         suppressed_to = self.suppressed_to
         if suppressed_to is None or not is_before(suppressed_to, point):
-            return Decision.NOTHING
+            return NOTHING
         self.suppressed_to = point
         if self._is_covered(point, objects, MOST_COMPARED):
-            return Decision.NOTHING
+            return NOTHING
         self.suppressed_to = None
         self.due = self.backoff_end
-        return Decision.RESUME
+        return RESUME
 
-    def begin(self, now: float, tx_point: Point, origin: Origin, has_parity: bool, rng: Rng) -> bool:
+    def begin(self, now: float, tx_point: Point, sender: SenderProfile, rng: Rng) -> bool:
         """Begin a back-off with the sender's timing; return whether it takes any time. If not, `expire` is to be called."""
-        factor, grtt = origin.backoff, rtt_seconds(origin.grtt)
-        wait = backoff(rng.uniform(), factor * grtt, gsize_value(origin.gsize)) if factor else 0.0
+        factor, grtt = sender.backoff, sender.grtt
+        wait = backoff(rng.uniform(), factor * grtt, sender.group_size) if factor else 0.0
         self.backoff_end = now + wait
         # Without back-off and parity the sender answers within one round trip.
-        self.holdoff_end = self.backoff_end + (factor + 2 if factor or has_parity else 1) * grtt
+        self.holdoff_end = self.backoff_end + (factor + 2 if factor or sender.parity else 1) * grtt
         self.noted = tx_point
         self.overheard = self.suppressed_to = None
         if wait > 0.0:
@@ -82,7 +132,7 @@ class NackProcess:
         return wait > 0.0
 
     def expire(
-        self, now: float, tx_point: Point, boundary: Point, objects: SmallDict[RxObject | None], fec_id: int
+        self, now: float, tx_point: Point, boundary: Point, objects: Objects, fec_id: int
     ) -> tuple[Decision, list[MissingRange]]:
         """End the back-off: NEEDLESS, SUPPRESS, or REQUEST with what is missing before `boundary`."""
         self.due = inf
@@ -91,29 +141,18 @@ class NackProcess:
         if not missing:
             self.holdoff_end = now
             return Decision.NEEDLESS, missing
-        return (Decision.SUPPRESS if self._is_covered(boundary, objects) else Decision.REQUEST), missing
+        return (SUPPRESS if self._is_covered(boundary, objects) else Decision.REQUEST), missing
 
-    def overhear(
-        self, requested: RequestedRepairs, boundary: Point, objects: SmallDict[RxObject | None], now: float
-    ) -> Decision:
+    def overhear(self, requested: RequestedRepairs, boundary: Point, objects: Objects, now: float) -> Decision:
         """Note what another receiver requested: SUPPRESS when nothing before `boundary` is left to request, else NOTHING."""
-        if not self.is_listening(now):
-            return Decision.NOTHING
-        overheard = self.note(requested)
+        if now >= self.backoff_end or self.suppressed_to is not None:
+            return NOTHING
+        known = self.overheard
+        overheard = self.overheard = requested if known is None else known.merged(requested)
         if not is_covered(objects, boundary, overheard, MOST_COMPARED):
-            return Decision.NOTHING
+            return NOTHING
         self.suppress(boundary)
-        return Decision.SUPPRESS
-
-    def is_listening(self, now: float) -> bool:
-        """Return whether requests of other receivers matter: in a back-off that is not suppressed."""
-        return now < self.backoff_end and self.suppressed_to is None
-
-    def note(self, requested: RequestedRepairs) -> RequestedRepairs:
-        """Add what another receiver requested, and return all that was requested during this back-off."""
-        overheard = self.overheard
-        merged = self.overheard = requested if overheard is None else overheard.merged(requested)
-        return merged
+        return SUPPRESS
 
     def suppress(self, boundary: Point) -> None:
         """Wait for nothing: others have requested everything before `boundary`."""
@@ -130,5 +169,217 @@ class NackProcess:
             if self.backoff_end <= now < self.holdoff_end:
                 self.holdoff_end = now
 
-    def _is_covered(self, point: Point, objects: SmallDict[RxObject | None], most: float = inf) -> bool:
+    def _is_covered(self, point: Point, objects: Objects, most: float = inf) -> bool:
         return self.overheard is not None and is_covered(objects, point, self.overheard, most)
+
+
+# -- what is missing ---------------------------------------------------------------------------------------------------
+
+
+# Receivers that lost as much of a block name the same symbols: a lookup costs a third of a construction.
+_item = lru_cache(maxsize=256)(Item)
+
+
+def is_missing_before(objects: Objects, point: Point) -> bool:
+    """Return whether anything is missing before `point`. `objects` are the incomplete ones, None for an unknown one."""
+    object_id, block, symbol = point
+    if objects.key == object_id:
+        item = objects.item
+        return (block > 0 or symbol > 0) and (item is None or item.missing_before(block, symbol))
+    for key, item in objects.items():
+        order = 0 if key == object_id else ahead(key, object_id)
+        if order < 0 and (item is None or not item.has_no_gaps):
+            return True
+        if order == 0 and (block or symbol) and (item is None or item.missing_before(block, symbol)):
+            return True
+    return False
+
+
+def missing_before(objects: Objects, point: Point, fec_id: int) -> list[MissingRange]:
+    """Return all that is missing before `point` in transmission order; an unknown object is missing as a whole."""
+    ranges: list[MissingRange] = []
+    object_id, block, symbol = point
+    for key in (objects.key,) if objects.more is None else sorted(objects, key=lambda key: ahead(key, object_id)):
+        order = 0 if key == object_id else ahead(key, object_id)
+        if key == NONE or order > 0 or (order == 0 and not (block or symbol)):
+            break
+        item = objects[key]
+        if item is None:
+            _add_object(ranges, LEVEL_OBJECT, key, fec_id)
+        elif order < 0:
+            _add_parts(ranges, item, item.fti.partition.blocks, 0, fec_id)
+        else:
+            _add_parts(ranges, item, block, symbol, fec_id)
+    return ranges
+
+
+def _add_object(ranges: list[MissingRange], level: int, key: int, fec_id: int) -> None:
+    """Add an object or its NORM_INFO, extending the last range if that ends with the object before."""
+    if ranges and ranges[-1].level == level and ranges[-1].last.object_id == (key - 1) & 0xFFFF:
+        ranges[-1].last = _item(fec_id, key)
+        ranges[-1].count += 1
+    else:
+        ranges.append(MissingRange(level, _item(fec_id, key), _item(fec_id, key)))
+
+
+def _add_parts(ranges: list[MissingRange], item: RxObject, block: int, symbol: int, fec_id: int) -> None:
+    """Add what an object is missing before this symbol."""
+    key, length = item.object_id, item.fti.partition.length
+    if item.wants_info and item.info is None:
+        _add_object(ranges, LEVEL_INFO, key, fec_id)
+    for first, last in item.missing_blocks or ():
+        if first < block:
+            last, size = min(last, block - 1), length(first)
+            ranges.append(
+                MissingRange(
+                    LEVEL_BLOCK, _item(fec_id, key, first, 0, size), _item(fec_id, key, last, 0, size), last - first + 1
+                )
+            )
+    missing_symbols = item.missing_symbols
+    if missing_symbols is None:
+        return
+    for number, missing in missing_symbols.items() if missing_symbols.more is None else sorted(missing_symbols.items()):
+        if number < block:
+            _add_block(ranges, item, number, missing, fec_id)
+        elif number == block and not item.fti.usable:
+            for start, end in bit_runs(missing & (1 << symbol) - 1):
+                _add_run(ranges, item, number, start, end, fec_id)
+
+
+def _add_block(ranges: list[MissingRange], item: RxObject, block: int, missing: int, fec_id: int) -> None:
+    """Add symbols of a block that was sent completely: parity by count, and source symbols where parity does not suffice."""
+    length, parity, heard = item.fti.partition.length(block), item.fti.usable, _parity_received(item, block)
+    short = missing.bit_count() - heard.bit_count()
+    if not heard and short <= parity:
+        # The usual case.
+        _add_run(ranges, item, block, length, length + short - 1, fec_id)
+        return
+    unheard = ~heard & (1 << parity) - 1
+    if short <= unheard.bit_count():
+        mask = lowest(unheard, short) << length
+    else:
+        mask = without_lowest(missing, parity) | unheard << length
+    for start, end in bit_runs(mask):
+        _add_run(ranges, item, block, start, end, fec_id)
+
+
+def _parity_received(item: RxObject, block: int) -> int:
+    """Return the bit mask of the parity symbols received of a block."""
+    return 0 if item.parity is None else item.parity.get(block, 0)
+
+
+def _add_run(ranges: list[MissingRange], item: RxObject, block: int, start: int, end: int, fec_id: int) -> None:
+    """Add the symbols `start` to `end` of a block."""
+    key, length = item.object_id, item.fti.partition.length(block)
+    first = _item(fec_id, key, block, start, length)
+    last = first if end == start else _item(fec_id, key, block, end, length)
+    ranges.append(MissingRange(LEVEL_SEGMENT, first, last, end - start + 1))
+
+
+def is_covered(objects: Objects, point: Point, asked: RequestedRepairs, most: float = inf) -> bool:
+    """Return whether the repairs requested by others bring everything missing before `point`.
+
+    False as well for an object with more than `most` incomplete blocks, unless all its blocks are requested as a whole.
+    """
+    object_id, block, symbol = point
+    item = objects.item
+    if item is not None and objects.key == object_id and not asked.objects and (block or symbol):
+        # The object that is being sent: the usual case.
+        return _is_object_covered(item, point, asked, most)
+    for key, item in objects.items():
+        order = 0 if key == object_id else ahead(key, object_id)
+        if order > 0 or (order == 0 and not (block or symbol)):
+            continue
+        if asked.objects and asked.has_object(key):
+            continue
+        if item is None:
+            return False
+        limit = point if order == 0 else (key, item.fti.partition.blocks, 0)
+        if not _is_object_covered(item, limit, asked, most):
+            return False
+    return True
+
+
+def _is_object_covered(item: RxObject, point: Point, asked: RequestedRepairs, most: float) -> bool:
+    key, end, symbol = point
+    if item.wants_info and item.info is None and not asked.has_info(key):
+        return False
+    more = None if item.missing_symbols is None else item.missing_symbols.more
+    if more is not None or item.missing_blocks:
+        if not symbol and asked.has_blocks(key, 0, end - 1):
+            return True
+        if len(more or ()) + len(item.missing_blocks or ()) > most:
+            return False
+    if item.missing_blocks:
+        for first, last in item.missing_blocks:
+            if first < end and not asked.has_blocks(key, first, min(last, end - 1)):
+                return False
+    missing_symbols, parity, usable = item.missing_symbols, item.parity, item.fti.usable
+    if missing_symbols is None:
+        return True
+    counts, blocks = asked.counts(key, item.fti), asked.blocks
+    # As `items()`, without a call where there is one block.
+    for block, missing in (
+        [(missing_symbols.key, missing_symbols.item)] if missing_symbols.more is None else missing_symbols.items()
+    ):
+        if block < end:
+            count, lacking, heard = counts[block], missing.bit_count(), 0
+            if parity is not None:
+                heard = parity.get(block, 0)
+                lacking -= heard.bit_count()
+            if count >= lacking and heard.bit_length() + count <= usable:
+                # Parity is requested, and enough of it was never sent: the usual case.
+                continue
+            covered = count >= lacking and _is_block_covered(item, block, missing, asked.symbols[key, block])
+            if not covered and not (blocks and asked.has_blocks(key, block, block)):
+                return False
+        elif block == end and not usable and missing & (1 << symbol) - 1 & ~asked.symbols.get((key, block), 0):
+            return False
+    return True
+
+
+def _is_block_covered(item: RxObject, block: int, missing: int, mask: int) -> bool:
+    """Return whether a request for `mask` brings as many useful symbols of a completely sent block as it is missing."""
+    fti, heard = item.fti, _parity_received(item, block)
+    length = fti.partition.length(block)
+    lacking, parity = missing.bit_count() - heard.bit_count(), mask >> length
+    if mask & (1 << length) - 1:
+        # Source symbols are named, so exactly those requested are sent.
+        return (missing & mask).bit_count() + (parity & ~heard).bit_count() >= lacking
+    # Parity is sent by count, from what was never sent; when that runs out, what was requested is sent again.
+    spent = heard.bit_length()
+    left, count = fti.usable - spent, mask.bit_count()
+    if count > left:
+        count = left + (parity & ~heard & (1 << spent) - 1).bit_count()
+    return count >= lacking
+
+
+# -- as requests -------------------------------------------------------------------------------------------------------
+
+
+def contents_for(ranges: Iterable[MissingRange], fec_id: int, segment: int) -> list[tuple[Request, ...]]:
+    """Return the repair requests of at most `MOST_NACKS` NACKs of at most `segment` bytes each, oldest first.
+
+    Three and more consecutive units become a range, fewer become items; neighbours of one form share a request.
+    """
+    contents: list[list[tuple[int, int, list[Item]]]] = [[]]
+    size, item_size = 0, ITEM_HEADER + ID_SIZES[fec_id]
+    for each in ranges:
+        level, count = each.level, each.count
+        form = FORM_RANGES if count > 2 else FORM_ITEMS
+        items = [each.first] if count == 1 else [each.first, each.last]
+        rows = contents[-1]
+        shared = bool(rows) and rows[-1][:2] == (form, level)
+        cost = len(items) * item_size + (0 if shared else REQUEST_HEADER)
+        if rows and size + cost > segment:
+            if len(contents) == MOST_NACKS:
+                break
+            contents.append([])
+            rows, size, shared = contents[-1], 0, False
+            cost = len(items) * item_size + REQUEST_HEADER
+        if shared:
+            rows[-1][2].extend(items)
+        else:
+            rows.append((form, level, items))
+        size += cost
+    return [tuple([Request(form, level, tuple(items)) for form, level, items in rows]) for rows in contents if rows]

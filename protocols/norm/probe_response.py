@@ -5,6 +5,7 @@ from math import inf
 
 from protocols.norm.backoff import NEVER, backoff
 from protocols.norm.messages import Probe
+from protocols.norm.sender_profile import SenderProfile
 from protocols.rng import Rng
 
 __all__ = ["NOTHING_HEARD", "ProbeResponse"]
@@ -29,11 +30,11 @@ class ProbeResponse:
         """No answer before this time, seconds."""
         self.due = due
 
-    def probed(self, probe: Probe, now: float, grtt: float, factor: int, group_size: float, rng: Rng) -> "ProbeResponse":
+    def probed(self, probe: Probe, now: float, sender: SenderProfile, rng: Rng) -> "ProbeResponse":
         """Return the state after a probe. One with a rate is answered after a back-off, unless an answer was given recently."""
         due = self.due
         if probe.rate is not None and due == inf and now >= self._hold:
-            due = now + backoff(rng.uniform(), grtt * max(factor, LEAST_FACTOR), group_size)
+            due = now + backoff(rng.uniform(), sender.grtt * max(sender.backoff, LEAST_FACTOR), sender.group_size)
         return ProbeResponse(_microseconds(probe.send_sec, probe.send_usec), now, self._hold, due)
 
     def echo(self, now: float) -> tuple[int, int]:
@@ -41,9 +42,9 @@ class ProbeResponse:
         seconds, microseconds = divmod(self._clock + round((now - self._heard) * 1e6), 1_000_000)
         return seconds & 0xFFFFFFFF, microseconds
 
-    def answered(self, now: float, grtt: float, factor: int) -> "ProbeResponse":
+    def answered(self, now: float, sender: SenderProfile) -> "ProbeResponse":
         """Return the state after an answer, in an ACK or in a NACK."""
-        return ProbeResponse(self._clock, self._heard, now + grtt * factor)
+        return ProbeResponse(self._clock, self._heard, now + sender.grtt * sender.backoff)
 
     def overheard(self) -> "ProbeResponse":
         """Return the state after another receiver's answer: one per probe suffices, so a pending one is not sent."""

@@ -16,7 +16,7 @@ from protocols.norm.quantise import gsize_code, rate_code
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.tx_object import TxObject, check_content
 from protocols.norm.window import IDS, Window
-from protocols.norm.wire.codec import size_of
+from protocols.norm.wire.sizes import size_of
 
 __all__ = ["NormSender"]
 

@@ -7,7 +7,7 @@ answer to probes, the activity check.
 
 from functools import lru_cache
 from math import inf
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from protocols.events import InfoReceived, ObjectAborted, ObjectOpened, ObjectReceived, SenderReset, SenderSilent
 from protocols.machine import Offer
@@ -29,18 +29,27 @@ from protocols.norm.messages import (
     Probe,
     Squelch,
 )
-from protocols.norm.nack_content import MissingRange, contents_for, is_missing_before
-from protocols.norm.nack_process import Decision, NackProcess
+from protocols.norm.nack_process import (
+    BEGIN,
+    NOTHING,
+    RESUME,
+    SUPPRESS,
+    Decision,
+    MissingRange,
+    NackProcess,
+    contents_for,
+    is_missing_before,
+)
 from protocols.norm.position import START, Point, TransmitPosition
 from protocols.norm.probe_response import NOTHING_HEARD, ProbeResponse
-from protocols.norm.quantise import gsize_value, rtt_seconds
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.rx_object import RxObject
+from protocols.norm.sender_profile import unknown_sender
 from protocols.norm.session import Session
-from protocols.norm.small_dict import SmallDict
+from protocols.norm.small_maps import SmallDict
 from protocols.serial import ahead
 
-__all__ = ["Coding", "SenderMessage", "SenderState"]
+__all__ = ["SenderMessage", "SenderState"]
 
 ACK_CC = 1
 """The ack_type that answers a probe."""
@@ -48,25 +57,14 @@ SILENT_PERIODS = 20
 """Activity periods without a message after which a sender counts as silent (RFC 5740 5.3, NRL's robust factor)."""
 NEW_SENDER = 64
 """Messages up to which a sender counts as new: to receive all of it costs at most as many repairs."""
-UNKNOWN_SEGMENT = 40
-"""Bytes of requests in one NACK while the sender's segment size is unknown, as in NRL NORM."""
 
 SenderMessage: TypeAlias = Data | Info | Command
-
-
-class Coding(NamedTuple):
-    """What is known of a sender's coding: fec_id, bytes of a segment, usable parity symbols of a block."""
-
-    fec_id: int
-    segment: int
-    parity: int
 
 
 # Equal for thousands of receivers of a simulation: a lookup costs a tenth of a construction, and they share one object.
 _opened = lru_cache(maxsize=256)(ObjectOpened)
 _received = lru_cache(maxsize=256)(ObjectReceived)
 _offer = lru_cache(maxsize=256)(Offer)
-_coding = lru_cache(maxsize=64)(Coding)
 
 
 @lru_cache(maxsize=8)
@@ -84,8 +82,8 @@ class SenderState:
 
     __slots__ = (
         "_base",
-        "_coding",
         "_idle_at",
+        "_profile",
         "_silent_periods",
         "duplicates",
         "first_sequence",
@@ -117,7 +115,7 @@ class SenderState:
         self.lost = self.duplicates = 0
         """Messages of the sender that did not arrive; content that was of no use."""
         self._base = 0
-        self._coding = _coding(5, UNKNOWN_SEGMENT, 0)
+        self._profile = unknown_sender()
         self._idle_at = inf
         self._silent_periods = 0
 
@@ -154,13 +152,13 @@ class SenderState:
         response = before = self.probe_response
         if response is not None and (message.response_sec or message.response_usec):
             response = self.probe_response = response.overheard()
-        decision = Decision.NOTHING
+        decision = NOTHING
         process = self.nack_process
-        if process is not None and isinstance(message, Nack) and process.is_listening(now):
+        if process is not None and now < process.backoff_end and isinstance(message, Nack):
             decision = process.overhear(self.requested_repairs(message), self.boundary(), self.objects, now)
-            if decision is Decision.SUPPRESS:
+            if decision is SUPPRESS:
                 self.note_suppression(process)
-        return decision is Decision.SUPPRESS or response is not before
+        return decision is SUPPRESS or response is not before
 
     def is_addressed(self, message: Nack | Ack) -> bool:
         """Return whether feedback is for this instance of the sender."""
@@ -169,7 +167,7 @@ class SenderState:
 
     def requested_repairs(self, nack: Nack) -> RequestedRepairs:
         """Return what a NACK to this sender asks for."""
-        return requested_repairs(nack.requests, self._coding.fec_id)
+        return requested_repairs(nack.requests, self._profile.fec_id)
 
     def wake(self, now: float) -> None:
         """Do whatever of NACK, probe response and activity check is due."""
@@ -317,8 +315,7 @@ class SenderState:
         if not message.cc_sequence and not self.is_joined:
             self.first_sequence = message.sequence
         response = self.probe_response or NOTHING_HEARD
-        rng, group_size = self.session.ports.rng, 1.0 if self.origin is None else gsize_value(self.origin.gsize)
-        self.probe_response = response.probed(message, now, self.grtt, self.backoff, group_size, rng)
+        self.probe_response = response.probed(message, now, self._profile, self.session.ports.rng)
 
     # -- joining ---------------------------------------------------------------------------------------------------
 
@@ -356,7 +353,7 @@ class SenderState:
     def _join(self, object_id: int, fec_id: int) -> None:
         """Begin with this object and request nothing before it. Requests name the code before any FTI is known."""
         self.first_sequence = None
-        self._coding = _coding(fec_id, self._coding.segment, self._coding.parity)
+        self._profile = self._profile.with_coding(fec_id, self._profile.segment, self._profile.parity)
         self.is_complete = False
         self.objects[object_id] = None
         self._set_next_new(object_id)
@@ -417,13 +414,13 @@ class SenderState:
         item = self.objects.get(key)
         if item is not None or key not in self.objects or fti is None:
             return item
-        self._coding = _coding(self._coding.fec_id, fti.segment, self._coding.parity)
+        self._profile = self._profile.with_coding(self._profile.fec_id, fti.segment, self._profile.parity)
         return self._open(key, fti, bool(message.flags & FLAG_FILE), bool(message.flags & FLAG_INFO))
 
     def _open_empty(self, key: int, fec_id: int) -> None:
         """Open an object without content: its NORM_INFO is all there is to come. It counts as a file."""
         if self.objects[key] is None:
-            self._open(key, Fti(fec_id, 0, self._coding.segment, 1, 0), True, True)
+            self._open(key, Fti(fec_id, 0, self._profile.segment, 1, 0), True, True)
 
     def _open(self, key: int, fti: Fti, is_file: bool, has_info: bool) -> RxObject | None:
         """Offer an object to the application; None when it is not wanted."""
@@ -442,7 +439,7 @@ class SenderState:
         else:
             item.skip(0, 0, position.block, position.symbol)
         self._update_completeness()
-        self._coding = _coding(fti.fec_id, self._coding.segment, fti.usable)
+        self._profile = self._profile.with_coding(fti.fec_id, self._profile.segment, fti.usable)
         return item
 
     def store(self, item: RxObject | None, message: Data, length: int, is_new: bool) -> None:
@@ -532,32 +529,33 @@ class SenderState:
             if not is_missing_before(self.objects, point):
                 return False
             process = self.nack_process = NackProcess()
-            decision = Decision.BEGIN
+            decision = BEGIN
         else:
             decision = process.check(point, self.objects, now)
-        if decision is Decision.BEGIN:
+        if decision is BEGIN:
             self._begin_backoff(process, now)
-        elif decision is Decision.RESUME:
+        elif decision is RESUME:
             self.session.nacks_suppressed -= 1
-            self.session.trace("nack_resumed", "until", process.backoff_end)
-        return decision is not Decision.NOTHING
+            if self.session.ports.trace is not None:
+                self.session.ports.trace("nack_resumed", {"until": process.backoff_end})
+        return decision is not NOTHING
 
     def _begin_backoff(self, process: NackProcess, now: float) -> None:
-        assert self.origin is not None
-        rng, has_parity = self.session.ports.rng, self._coding.parity > 0
-        is_waiting = process.begin(now, self.position.tx_point, self.origin, has_parity, rng)
-        self.session.trace("nack_backoff", "until", process.backoff_end)
+        is_waiting = process.begin(now, self.position.tx_point, self._profile, self.session.ports.rng)
+        if self.session.ports.trace is not None:
+            self.session.ports.trace("nack_backoff", {"until": process.backoff_end})
         if not is_waiting:
             self._expire(process, now)
 
     def _expire(self, process: NackProcess, now: float) -> None:
         """The back-off is over: request what is missing, unless others did."""
         tx_point, boundary = self.position.tx_point, self.boundary()
-        decision, missing = process.expire(now, tx_point, boundary, self.objects, self._coding.fec_id)
+        decision, missing = process.expire(now, tx_point, boundary, self.objects, self._profile.fec_id)
         if decision is Decision.REQUEST:
-            self.session.trace("nack_due", "silent_until", process.holdoff_end)
+            if self.session.ports.trace is not None:
+                self.session.ports.trace("nack_due", {"silent_until": process.holdoff_end})
             self._send_nack(missing, now)
-        elif decision is Decision.SUPPRESS:
+        elif decision is SUPPRESS:
             self.note_suppression(process)
         elif self.session.ports.trace is not None:
             self.session.ports.trace("nack_needless", {})
@@ -565,7 +563,8 @@ class SenderState:
     def note_suppression(self, process: NackProcess) -> None:
         """Count a NACK that is not sent because others requested the same."""
         self.session.nacks_suppressed += 1
-        self.session.trace("nack_suppressed", "due", process.backoff_end)
+        if self.session.ports.trace is not None:
+            self.session.ports.trace("nack_suppressed", {"due": process.backoff_end})
 
     def _rewind(self, point: Point, now: float) -> None:
         """Note that the sender repairs at `point`."""
@@ -578,8 +577,8 @@ class SenderState:
         assert origin is not None
         if self.probe_response is not None:
             echo = self.probe_response.echo(now)
-            self.probe_response = self.probe_response.answered(now, self.grtt, self.backoff)
-        for requests in contents_for(missing, self._coding.fec_id, self._coding.segment):
+            self.probe_response = self.probe_response.answered(now, self._profile)
+        for requests in contents_for(missing, self._profile.fec_id, self._profile.segment):
             session.count("nacks_sent")
             session.say(Nack(session.node, 0, origin.source_id, origin.instance_id, *echo, requests))
 
@@ -587,23 +586,11 @@ class SenderState:
         """Answer the last probe."""
         origin, session, echo = self.origin, self.session, response.echo(now)
         assert origin is not None
-        self.probe_response = response.answered(now, self.grtt, self.backoff)
+        self.probe_response = response.answered(now, self._profile)
         session.count("acks_sent")
         session.say(Ack(session.node, 0, origin.source_id, origin.instance_id, ACK_CC, 0, *echo))
 
     # -- the sender's timing ---------------------------------------------------------------------------------------
-
-    # Looked up in tables that all receivers share: numbers of their own would take 24 bytes a receiver.
-
-    @property
-    def grtt(self) -> float:
-        """The group round-trip time the sender advertised last, in seconds; 0 before its first message."""
-        return rtt_seconds(self.origin.grtt) if self.origin is not None else 0.0
-
-    @property
-    def backoff(self) -> int:
-        """The sender's back-off factor: the back-off spreads over so many GRTT."""
-        return self.origin.backoff if self.origin is not None else 0
 
     def _update_origin(self, message: SenderMessage) -> None:
         """Take over the sender's timing, and begin anew with another instance of it."""
@@ -616,6 +603,7 @@ class SenderState:
             self._base += sequence - self.position.sequence
             self.position = TransmitPosition(0, 0, 0, sequence, (0, 0, 0))
         self.origin = origin
+        self._profile = self._profile.with_timing(origin)
 
     def _ordinal(self, message: SenderMessage) -> int:
         """Return the number from which the messages of an instance are counted; only its low 16 bits matter."""
@@ -631,7 +619,7 @@ class SenderState:
     # -- activity --------------------------------------------------------------------------------------------------
 
     def _activity_period(self) -> float:
-        return max(1.0, 2 * self.session.config.robust * self.grtt)
+        return max(1.0, 2 * self.session.config.robust * self._profile.grtt)
 
     def renew_activity(self, last_heard: float, now: float) -> bool:
         """Begin the activity period that follows the last message; return False when that one is over."""

@@ -1,9 +1,9 @@
-"""What a receiver and its sender states share."""
+"""The part of a receiver that its sender states use."""
 
 from protocols.machine import Group, Packet, Ports
 from protocols.norm.config import NormConfig
 from protocols.norm.messages import Ack, Nack
-from protocols.norm.wire.codec import size_of
+from protocols.norm.wire.sizes import size_of
 
 __all__ = ["Session"]
 
@@ -35,8 +35,3 @@ class Session:
     def say(self, message: Nack | Ack) -> None:
         """Send feedback to the group."""
         self.ports.send(Packet(message, size_of(message), self.group))
-
-    def trace(self, name: str, key: str, value: float) -> None:
-        """Report a decision to whoever watches."""
-        if self.ports.trace is not None:
-            self.ports.trace(name, {key: value})

@@ -51,7 +51,8 @@ class LockstepAccelerator(Accelerator):
             machine.wake_in_lockstep(now)
         if machine.plans_bursts:
             self._plan(host)
-        if machine.deadline <= now:
+        # As a `Machine`: the compiler can't read a float through a trait.
+        if host.machine.deadline <= now:
             machine.wake(now)
             if machine.plans_bursts:
                 self._plan(host)

@@ -138,7 +138,8 @@ class Lookahead(InFlight, Pending, Reservation):
         host, now = self.host, self._kernel.env._now
         machine = fast_machine(host.machine)
         if machine is not None and machine.plans_bursts:
-            due = machine.deadline
+            # As a `Machine`: the compiler can't read a float through a trait.
+            due = host.machine.deadline
             if due > now and machine.fast_state.coordinator is not self:
                 self._plan_next(host)
         if self._passed[-1] < self._end:

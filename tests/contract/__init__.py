@@ -1,1 +1,1 @@
-"""The contract suite: what every registered protocol and every host must keep. Toys that break it on purpose test the suite."""
+"""The contract suite: rules for every registered protocol and every host, tested with protocols that break them on purpose."""

@@ -1,12 +1,13 @@
-"""The fast machines of every protocol that has any, in the simulator, which moves many of them at once."""
+"""The fast machines of every protocol that has them, in the simulator, which advances many of them in lockstep."""
 
 import pytest
 
+from experiments.contract import checks
+from experiments.contract.case import Case
+from experiments.contract.worlds import WORLDS
 from protocols.fast.contract import FastMachine
 from protocols.machine import Machine
-from tests.contract import checks
-from tests.contract.cases import CASES, FAST_CASES, Case
-from tests.contract.worlds import WORLDS
+from tests.contract.cases import CASES, FAST_CASES
 from tests.sim.runs import Session
 from topologies.generators import Star
 
@@ -23,12 +24,12 @@ def test_content_arrives_equal_and_once(case: Case, world: str, loss: float) -> 
 
 @worlds
 @cases
-def test_an_application_may_act_inside_an_event(case: Case, world: str) -> None:
+def test_an_application_may_call_the_machine_during_an_event(case: Case, world: str) -> None:
     checks.answers_after_events(case, WORLDS[world])
 
 
 def run(case: Case, engine: str, *, wire: bool = False) -> Session:
-    """Two objects sent to receivers enough to be moved together, over lossy links."""
+    """Run a session of two objects over lossy links, with enough receivers for a lockstep group."""
     link = {"rate": "100Mbit", "delay": "5ms", "down": {"loss": 0.05}}
     star = Star.model_validate({"kind": "star", "receivers": 8, "link": link})
     session = Session(star.build(), case.protocol, case.protocol.config(**case.settings), wire=wire, engine=engine)
@@ -39,7 +40,7 @@ def run(case: Case, engine: str, *, wire: bool = False) -> Session:
 
 @pytest.mark.parametrize("wire", [False, True], ids=["objects", "bytes"])
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_the_fast_engine_is_equal_to_plain_machines_in_the_strict_one(case: Case, wire: bool) -> None:
+def test_the_fast_engine_equals_plain_machines_in_the_strict_engine(case: Case, wire: bool) -> None:
     fast, strict = run(case, "fast", wire=wire), run(case, "strict", wire=wire)
     assert fast.network.fingerprint() == strict.network.fingerprint()
     assert isinstance(fast.sender, FastMachine) == (case.protocol.fast is not None)

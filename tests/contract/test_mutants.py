@@ -1,4 +1,4 @@
-"""Toys that break the contract on purpose: the suite has to notice each of them, and for the right reason."""
+"""Variants of the toy protocol that violate the contract: the suite has to detect each violation by the rule it breaks."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,20 +7,21 @@ from typing import Any
 
 import pytest
 
+from experiments.contract import checks
+from experiments.contract.case import Case
+from experiments.contract.losses import randomly
+from experiments.contract.worlds import WORLDS
 from protocols.events import ObjectReceived
 from protocols.machine import Address, Group, Machine, Message, Offer, Packet, Ports, Sender, Sink
 from protocols.spec import ProtocolSpec
-from tests.contract import checks
-from tests.contract.cases import TOY_CASE, Case
-from tests.contract.worlds import WORLDS
-from tests.support.losses import randomly
+from tests.contract.cases import TOY_CASE
 from tests.support.toy import ToyCodec, ToyConfig, ToyData, ToyEnd, ToyReceiver, ToySender
 
 LOSSY = randomly(0.3, 5)
 
 
 def fails_to_write(case: Case) -> None:
-    """The sink of one object fails at its first write."""
+    """Check a session in which the sink of one object fails at its first write."""
     checks.failing_sink_ends_its_object(case, "write", 0, False)
 
 
@@ -34,8 +35,8 @@ def mutant(sender: type[Sender] = ToySender, receiver: type[Machine] = ToyReceiv
     return Case(protocol, TOY_CASE.settings)
 
 
-class Forgetful(ToyReceiver):
-    """Moves its deadline earlier and tells nobody."""
+class MissesAlarm(ToyReceiver):
+    """Set an earlier deadline without calling `alarm`."""
 
     __slots__ = ()
 
@@ -43,19 +44,19 @@ class Forgetful(ToyReceiver):
         self.deadline = when
 
 
-class Restless(ToySender):
-    """Wants to be woken at once, again and again."""
+class AlwaysDue(ToySender):
+    """Set a deadline that is already due after every wake-up."""
 
     __slots__ = ()
 
     def wake(self, now: float) -> None:
-        """Does its work and does not move on."""
+        """Send without advancing the deadline."""
         super().wake(now)
         self.deadline = now
 
 
-class Talkative(ToySender):
-    """Says END for ever."""
+class NeverEnds(ToySender):
+    """Repeat END without limit."""
 
     __slots__ = ()
 
@@ -66,20 +67,20 @@ class Talkative(ToySender):
         self._due(now + 1.0)
 
 
-class Touchy(ToyReceiver):
-    """Raises when it hears what it does not know."""
+class RaisesOnUnknown(ToyReceiver):
+    """Raise on messages of an unknown type."""
 
     __slots__ = ()
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """Only the toy's messages."""
+        """Accept only messages of the toy protocol."""
         if not message.kind.startswith(("data", "end", "nack")):
             raise ValueError(message.kind)
         super().receive(message, source, to, now)
 
 
-class Twice(ToyReceiver):
-    """Says twice that an object is there."""
+class ReportsTwice(ToyReceiver):
+    """Report every completed object twice."""
 
     __slots__ = ()
 
@@ -88,21 +89,21 @@ class Twice(ToyReceiver):
         self.ports.notify(ObjectReceived(end.sender, end.object_id, end.size, end.info))
 
 
-class Forger(ToyReceiver):
-    """Turns a byte of what it received."""
+class CorruptsContent(ToyReceiver):
+    """Corrupt received segments."""
 
     __slots__ = ()
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """The last byte of every segment is wrong."""
+        """Replace the last byte of every segment."""
         if isinstance(message, ToyData) and message.payload is not None:
             payload = message.payload[:-1] + bytes([message.payload[-1] ^ 1])
             message = ToyData(message.sender, message.object_id, message.index, payload, message.length)
         super().receive(message, source, to, now)
 
 
-class Brittle(ToyReceiver):
-    """Lets the errors of a sink pass."""
+class RaisesSinkErrors(ToyReceiver):
+    """Let exceptions of a sink propagate."""
 
     __slots__ = ()
 
@@ -113,8 +114,8 @@ class Brittle(ToyReceiver):
         self.ports.notify(ObjectReceived(*key, end.size, end.info))
 
 
-class Silent(ToyReceiver):
-    """Drops an object whose sink fails without a word."""
+class DropsSilently(ToyReceiver):
+    """Drop an object whose sink fails without an event."""
 
     __slots__ = ()
 
@@ -128,40 +129,40 @@ class Silent(ToyReceiver):
         self.ports.notify(ObjectReceived(*key, end.size, end.info))
 
 
-class Hasty(ToyReceiver):
-    """Acts when it is woken early."""
+class ActsEarly(ToyReceiver):
+    """Act on an early wake-up."""
 
     __slots__ = ()
 
     def wake(self, now: float) -> None:
-        """Everything pending is due at once."""
+        """Treat all pending deadlines as due."""
         for known in self.objects.values():
             if known.nack_at < inf:
                 known.nack_at = now
         super().wake(now)
 
 
-class Pushy(ToySender):
-    """Does not care that the network is full."""
+class IgnoresFullNetwork(ToySender):
+    """Continue to send when the network is full."""
 
     __slots__ = ()
 
-    def _say(self, packet: Packet, pause: float) -> None:
+    def _send_packet(self, packet: Packet, pause: float) -> None:
         self.ports.send(packet)
         self._due(self.deadline + pause)
 
 
-class Deaf(ToySender):
-    """Does not repair, and hides it."""
+class IgnoresNacks(ToySender):
+    """Ignore NACKs and hide this from the counters."""
 
     __slots__ = ()
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """NACKs are not heard."""
+        """Ignore all NACKs."""
 
 
-class Partial(ToyReceiver):
-    """Commits an object that lacks segments."""
+class CommitsIncomplete(ToyReceiver):
+    """Commit an object that lacks segments."""
 
     __slots__ = ()
 
@@ -169,43 +170,45 @@ class Partial(ToyReceiver):
         return []
 
 
-class Moody(ToySender):
-    """Does not say the same twice."""
+class VariesBetweenSessions(ToySender):
+    """Differ from session to session."""
 
     __slots__ = ()
-    born = 0
+    instances = 0
 
     def start(self, now: float) -> None:
-        """The second one of its kind pauses before it starts."""
+        """Pause before the start in every second instance."""
         super().start(now)
-        Moody.born += 1
-        self.config = replace(self.config, wait=self.config.wait * (1 + 0.01 * Moody.born))
+        VariesBetweenSessions.instances += 1
+        self.config = replace(self.config, wait=self.config.wait * (1 + 0.01 * VariesBetweenSessions.instances))
 
 
 BROKEN: list[tuple[Case, Callable[[Case], None], type[BaseException], str | None]] = [
-    (mutant(receiver=Forgetful), lambda case: checks.ends_whatever_is_lost(case, LOSSY), AssertionError, "forgot an alarm"),
-    (mutant(Restless), lambda case: checks.arrives(case, WORLDS["fake"], 0.0), AssertionError, "wants to be woken at"),
-    (mutant(Talkative), checks.quiet_at_the_end, AssertionError, "still busy|after .* s:"),
-    (mutant(receiver=Touchy), lambda case: checks.strangers_are_ignored(case, []), ValueError, "stranger"),
-    (mutant(receiver=Twice), lambda case: checks.arrives(case, WORLDS["fake"], 0.0), AssertionError, "heard"),
-    (mutant(receiver=Forger), lambda case: checks.arrives(case, WORLDS["fake"], 0.0), AssertionError, "differs"),
-    (mutant(receiver=Partial), lambda case: checks.arrives(case, WORLDS["fake"], 0.3), AssertionError, "differs"),
-    (mutant(Deaf), lambda case: checks.arrives(case, WORLDS["fake"], 0.3), AssertionError, "heard"),
-    (mutant(receiver=Brittle), fails_to_write, OSError, "no space left"),
-    (mutant(receiver=Silent), fails_to_write, AssertionError, "ObjectReceived"),
-    (mutant(receiver=Hasty), checks.early_wakes_change_nothing, AssertionError, None),
-    (mutant(Pushy), checks.full_network_is_respected, AssertionError, "room for"),
-    (mutant(Moody), checks.repeats_itself, AssertionError, None),
+    (mutant(receiver=MissesAlarm), lambda case: checks.ends_whatever_is_lost(case, LOSSY), AssertionError, "forgot an alarm"),
+    (mutant(AlwaysDue), lambda case: checks.arrives(case, WORLDS["fake"], 0.0), AssertionError, "wants to be woken at"),
+    (mutant(NeverEnds), checks.quiet_at_the_end, AssertionError, "still busy|after .* s:"),
+    (mutant(receiver=RaisesOnUnknown), lambda case: checks.strangers_are_ignored(case, []), ValueError, "stranger"),
+    (mutant(receiver=ReportsTwice), lambda case: checks.arrives(case, WORLDS["fake"], 0.0), AssertionError, "notified"),
+    (mutant(receiver=CorruptsContent), lambda case: checks.arrives(case, WORLDS["fake"], 0.0), AssertionError, "differs"),
+    (mutant(receiver=CommitsIncomplete), lambda case: checks.arrives(case, WORLDS["fake"], 0.3), AssertionError, "differs"),
+    (mutant(IgnoresNacks), lambda case: checks.arrives(case, WORLDS["fake"], 0.3), AssertionError, "notified"),
+    (mutant(receiver=RaisesSinkErrors), fails_to_write, OSError, "no space left"),
+    (mutant(receiver=DropsSilently), fails_to_write, AssertionError, "ObjectReceived"),
+    (mutant(receiver=ActsEarly), checks.early_wakes_change_nothing, AssertionError, None),
+    (mutant(IgnoresFullNetwork), checks.full_network_is_respected, AssertionError, "room for"),
+    (mutant(VariesBetweenSessions), checks.repeats_itself, AssertionError, None),
 ]
 
 
 @pytest.mark.parametrize(("case", "check", "error", "words"), BROKEN)
-def test_the_suite_notices(case: Case, check: Callable[[Case], None], error: type[BaseException], words: str | None) -> None:
+def test_the_suite_detects_a_violation(
+    case: Case, check: Callable[[Case], None], error: type[BaseException], words: str | None
+) -> None:
     with pytest.raises(error, match=words):
         check(case)
 
 
 @pytest.mark.parametrize("world", WORLDS)
-def test_a_forgotten_alarm_is_noticed_in_every_world(world: str) -> None:
+def test_a_missing_alarm_call_is_detected_in_every_world(world: str) -> None:
     with pytest.raises(AssertionError, match="forgot an alarm"):
-        checks.arrives(mutant(receiver=Forgetful), WORLDS[world], 0.3)
+        checks.arrives(mutant(receiver=MissesAlarm), WORLDS[world], 0.3)

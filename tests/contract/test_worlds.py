@@ -1,11 +1,12 @@
-"""Every protocol in every world: content arrives, and hosts keep their side of the contract (see `watch`)."""
+"""Every protocol in every world: content arrives, and hosts meet their side of the contract (see `watch`)."""
 
 import pytest
 
+from experiments.contract import checks
+from experiments.contract.case import Case
+from experiments.contract.worlds import WORLDS
 from protocols.machine import Address, Group, Machine, Message, Packet, Ports
-from tests.contract import checks
-from tests.contract.cases import CASES, TOY_CASE, Case
-from tests.contract.worlds import WORLDS
+from tests.contract.cases import CASES, TOY_CASE
 from tests.support.toy import ToyData
 
 pytestmark = [pytest.mark.parametrize("world", WORLDS)]
@@ -22,33 +23,33 @@ def test_content_arrives_equal_and_once_over_lossy_links(case: Case, world: str)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_an_application_may_act_inside_an_event(case: Case, world: str) -> None:
+def test_an_application_may_call_the_machine_during_an_event(case: Case, world: str) -> None:
     checks.answers_after_events(case, WORLDS[world])
 
 
 class Caller(Machine):
-    """Says its number to the group every 10 ms, three times, and keeps the numbers it hears."""
+    """Send its number to the group every 10 ms, three times, and keep the numbers it receives."""
 
-    __slots__ = ("group", "heard", "left", "number")
+    __slots__ = ("group", "left", "number", "received")
 
     def __init__(self, ports: Ports, number: int, group: Group) -> None:
         super().__init__(ports)
         self.number, self.group, self.left = number, group, 3
-        self.heard: list[int] = []
+        self.received: list[int] = []
 
     def start(self, now: float) -> None:
-        """Join; the first call comes a little later, when all have joined."""
+        """Join; the first message is sent after all have joined."""
         self.ports.join(self.group)
         self._due(now + 0.05)
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """Keep the number."""
+        """Keep the received number."""
         assert isinstance(message, ToyData)
         assert to == self.group
-        self.heard.append(message.sender)
+        self.received.append(message.sender)
 
     def wake(self, now: float) -> None:
-        """Say the number."""
+        """Send the number."""
         if self.deadline > now:
             return
         self.left -= 1
@@ -57,22 +58,22 @@ class Caller(Machine):
         self._due(now + 0.01 if self.left else float("inf"))
 
     def counts(self) -> dict[str, int]:
-        """Nothing is counted."""
+        """Return no counters."""
         return {}
 
 
-def test_all_hear_each_other_and_nobody_itself(world: str) -> None:
+def test_hosts_receive_multicast_of_others_and_not_their_own(world: str) -> None:
     place = WORLDS[world](TOY_CASE, 3, 0.0)
     callers = [Caller(host, number, place.group) for number, host in enumerate(place.hosts)]
     for host, caller in zip(place.hosts, callers, strict=True):
         host.run(caller, lambda event: None)
-    place.run(5.0, lambda: all(len(caller.heard) >= 6 for caller in callers))
+    place.run(5.0, lambda: all(len(caller.received) >= 6 for caller in callers))
     place.close()
     for caller in callers:
-        assert sorted(caller.heard) == sorted(3 * [other.number for other in callers if other is not caller])
+        assert sorted(caller.received) == sorted(3 * [other.number for other in callers if other is not caller])
 
 
-def test_application_timers_run_in_order_and_never_early(world: str) -> None:
+def test_application_timers_fire_in_order_and_never_early(world: str) -> None:
     place = WORLDS[world](TOY_CASE, 2, 0.0)
     host = place.hosts[0]
     fired: list[tuple[float, float]] = []
@@ -82,5 +83,5 @@ def test_application_timers_run_in_order_and_never_early(world: str) -> None:
     place.run(5.0, lambda: len(fired) == 3)
     place.close()
     assert [when for when, _ in fired] == [0.01, 0.02, 0.03]
-    # A clock and a timer of real time may differ by their resolution.
+    # A real clock and a real timer may differ by their resolution.
     assert all(now >= when - 1e-4 for when, now in fired)

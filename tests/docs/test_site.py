@@ -1,4 +1,4 @@
-"""The documentation site builds without warnings, every link in it leads somewhere, and it needs no network."""
+"""The documentation site builds without warnings, its links have targets, and its pages load nothing from the network."""
 
 import ast
 import os
@@ -18,12 +18,12 @@ from tests.tidy.tree import ROOT
 
 pytestmark = pytest.mark.timeout(300)
 LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "object": "data", "audio": "src", "video": "src"}
-"""Elements that a browser fetches by itself, and the attribute that says from where."""
+"""Elements whose resources a browser loads, and the attribute with the address."""
 
 
 @dataclass
 class Page(HTMLParser):
-    """The anchors of a page of the site, where its links lead, and what a browser loads for it."""
+    """Collect the anchors of a page, its links, and the resources that a browser loads for it."""
 
     path: Path
     anchors: set[str] = field(default_factory=set)
@@ -35,7 +35,7 @@ class Page(HTMLParser):
         self.feed(self.path.read_text())
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note the identifiers and addresses of an element."""
+        """Record the identifiers and addresses of an element."""
         given = {name: value for name, value in attrs if value}
         self.anchors |= {given[name] for name in ("id", "name") if name in given}
         if tag == "a" and "href" in given:
@@ -47,17 +47,17 @@ class Page(HTMLParser):
 
 
 def external(address: str) -> bool:
-    """Whether an address leads to another machine."""
+    """Return whether an address points to another host."""
     return bool(urlsplit(address).scheme or urlsplit(address).netloc) and not address.startswith("data:")
 
 
 def read_site(folder: Path) -> dict[Path, Page]:
-    """All pages of a built site by their resolved path."""
+    """Parse all pages of a built site, by resolved path."""
     return {path.resolve(): Page(path) for path in sorted(folder.rglob("*.html"))}
 
 
-def dead(pages: dict[Path, Page]) -> list[str]:
-    """The links that lead to no file, or to no anchor, of the site."""
+def broken_links(pages: dict[Path, Page]) -> list[str]:
+    """List the links whose target file or anchor is missing from the site."""
     wrong = []
     for page in pages.values():
         for link in {*page.links, *page.loaded}:
@@ -72,7 +72,7 @@ def dead(pages: dict[Path, Page]) -> list[str]:
 
 
 def require(name: str) -> None:
-    """Skip a test where a tool is missing; fail where everything has to be."""
+    """Skip a test whose tool is missing; fail it with CI=true."""
     if reason := missing(name):
         if os.environ.get("CI") == "true":
             pytest.fail(f"CI has to have everything: {reason}", pytrace=False)
@@ -81,7 +81,7 @@ def require(name: str) -> None:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a site built from the repository's pages."""
+    """Build the site from the repository's pages and return its folder."""
     require("docs")
     folder = tmp_path_factory.mktemp("site")
     done = subprocess.run(
@@ -99,13 +99,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def pages(site: Path) -> dict[Path, Page]:
-    """The pages of the built site."""
+    """Parse the pages of the built site."""
     return read_site(site)
 
 
-def test_no_link_of_the_site_is_dead(pages: dict[Path, Page]) -> None:
+def test_every_link_of_the_site_has_a_target(pages: dict[Path, Page]) -> None:
     assert len(pages) > 50
-    wrong = dead({path: page for path, page in pages.items() if page.path.name != "404.html"})
+    wrong = broken_links({path: page for path, page in pages.items() if page.path.name != "404.html"})
     assert not wrong, "\n".join(wrong)
 
 
@@ -121,7 +121,7 @@ def test_the_reference_shows_docstrings(site: Path) -> None:
     assert 'id="protocols.machine.Ports.send"' in text
 
 
-def test_the_reference_has_every_name_of_the_front_door(site: Path) -> None:
+def test_the_reference_has_every_public_name_of_the_package(site: Path) -> None:
     tree = ast.parse((ROOT / "mcastlab" / "__init__.py").read_text())
     (names,) = [
         ast.literal_eval(node.value)
@@ -146,11 +146,11 @@ def test_console_blocks_are_shown_as_code(site: Path) -> None:
     assert "console needs=" not in "".join(path.read_text() for path in site.glob("*.html"))
 
 
-def test_a_dead_link_is_found(tmp_path: Path) -> None:
+def test_a_broken_link_is_detected(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text('<h1 id="top">A</h1><a href="#top"></a><a href="b.html#no"></a><a href="c.html"></a>')
     (tmp_path / "b.html").write_text('<a href="a.html#top"></a><script src="https://elsewhere.example/x.js"></script>')
     pages = read_site(tmp_path)
-    assert dead(pages) == ["a.html: b.html#no", "a.html: c.html"]
+    assert broken_links(pages) == ["a.html: b.html#no", "a.html: c.html"]
     assert [address for page in pages.values() for address in page.loaded if external(address)] == [
         "https://elsewhere.example/x.js"
     ]

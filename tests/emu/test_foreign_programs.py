@@ -128,7 +128,7 @@ def test_invalid_nodes_are_refused_with_their_key(changes: dict[str, Any], words
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"receivers": [{"hosts": ["r1"], "join": "1s"}]}, "says that r1 comes or goes"),
+        ({"receivers": [{"hosts": ["r1"], "join": "1s"}]}, "receivers lets r1 join late or leave"),
         ({"workload": {"kind": "file", "size": 1000, "members": ["r2"]}}, "r1 has nothing to do"),
         ({"workload": [{"kind": "file", "size": 9}, {"kind": "file", "size": 9, "group": "b"}]}, "r1 has several"),
     ],

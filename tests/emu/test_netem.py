@@ -76,7 +76,7 @@ def test_keyed_losses_are_those_of_the_simulator() -> None:
 @pytest.mark.parametrize(
     ("link", "reason"),
     [
-        ({"delay": {"model": "pareto", "mean": "5ms", "least": "1ms", "shape": 3}}, "overtake"),
+        ({"delay": {"model": "pareto", "mean": "5ms", "least": "1ms", "shape": 3}}, "reorders"),
         ({"mtu": 1000}, "mtu"),
         ({"queue": {"model": "codel"}, "rate": "1Mbit"}, "codel"),
         ({"delay": "5ms", "down": {"loss": "1%"}}, ""),

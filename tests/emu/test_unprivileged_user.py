@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from experiments.captures.datagrams import read_capture
-from tests.support.stranger import NOBODY, Stranger, stranger
+from tests.support.unprivileged import NOBODY, UnprivilegedUser, unprivileged_python
 
 pytestmark = pytest.mark.emu
 
@@ -35,18 +35,18 @@ def namespaces_for_users() -> bool:
 
 
 @pytest.fixture(scope="module")
-def unprivileged_user() -> Iterator[Stranger]:
+def unprivileged_user() -> Iterator[UnprivilegedUser]:
     """Return a user of this machine without root, where users may emulate."""
     if os.geteuid() != 0:
         pytest.skip("all other tests run without root already")
     if not namespaces_for_users():
         pytest.skip("this machine lets no users make namespaces: sudo sysctl user.max_user_namespaces=10000")
-    with stranger() as made:
+    with unprivileged_python() as made:
         (made.home / "own" / "scenario.json").write_text(json.dumps(SCENARIO))
         yield made
 
 
-def test_a_run_with_rates_losses_faults_and_captures_needs_no_root(unprivileged_user: Stranger) -> None:
+def test_a_run_with_rates_losses_faults_and_captures_needs_no_root(unprivileged_user: UnprivilegedUser) -> None:
     done = unprivileged_user.run("-c", RUN, "run", "scenario.json", "--on", "emu", "--out", "seen", "--json")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
@@ -62,7 +62,7 @@ def test_a_run_with_rates_losses_faults_and_captures_needs_no_root(unprivileged_
     assert len(list(read_capture(folder / "captures" / "sender.pcapng"))) > 500
 
 
-def test_doctor_lists_what_needs_root(unprivileged_user: Stranger) -> None:
+def test_doctor_lists_what_needs_root(unprivileged_user: UnprivilegedUser) -> None:
     done = unprivileged_user.run("-c", RUN, "doctor", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     present = {row["name"]: row["present"] for row in json.loads(done.stdout)["findings"]}
@@ -70,7 +70,7 @@ def test_doctor_lists_what_needs_root(unprivileged_user: Stranger) -> None:
     assert not any(present[name] for name in ("root", "tap", "SCHED_FIFO"))
 
 
-def test_a_run_that_needs_root_is_refused_in_one_line(unprivileged_user: Stranger) -> None:
+def test_a_run_that_needs_root_is_refused_in_one_line(unprivileged_user: UnprivilegedUser) -> None:
     done = unprivileged_user.run(
         "-c", RUN, "run", "scenario.json", "--on", "emu", "--out", "refused", "--set", "topology.link.delay=5ms"
     )

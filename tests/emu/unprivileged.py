@@ -7,7 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from tests.support.stranger import NOBODY
+from tests.support.unprivileged import NOBODY
 
 __all__ = ["NOBODY", "run_unprivileged"]
 

@@ -1,4 +1,4 @@
-"""One Spark session for all tests that need one: starting it takes longer than most of them."""
+"""One Spark session for all tests that need it, because its start takes longer than most of them."""
 
 import os
 from collections.abc import Iterator
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
-    """A session of two cores; leave it running."""
+    """Start a session of two cores; tests do not stop it."""
     need_spark()
     made = session("local[2]", tmp_path_factory.mktemp("spark") / "spark.log")
-    # A few rows need no eight tasks.
+    # A few rows do not need the default of eight tasks.
     made.conf.set("spark.sql.shuffle.partitions", "1")
     yield made
     made.stop()
 
 
 class KeptOpen:
-    """The session of all tests, which a command must not stop."""
+    """Wrap the shared session so that a command cannot stop it."""
 
     def __init__(self, session: Any) -> None:
         self._session = session
@@ -36,12 +36,12 @@ class KeptOpen:
         return getattr(self._session, name)
 
     def stop(self) -> None:
-        """Go on."""
+        """Do nothing."""
 
 
 @pytest.fixture(scope="session")
 def commands(spark: Any) -> Any:
-    """Runs command lines on the session of all tests."""
+    """Run command lines on the shared session."""
 
     def run(*arguments: str | Path) -> int:
         with pytest.MonkeyPatch.context() as patch:
@@ -52,7 +52,7 @@ def commands(spark: Any) -> Any:
 
 
 def need_spark() -> None:
-    """Skip a test where Java or PySpark is missing; fail where everything has to be."""
+    """Skip a test if Java or PySpark is missing; fail it with CI=true."""
     if reason := missing("spark"):
         if os.environ.get("CI") == "true":
             pytest.fail(f"CI has to have everything: {reason}", pytrace=False)

@@ -1,4 +1,4 @@
-"""The command line: exit codes, one line for each mistake, and nothing but JSON where JSON was asked for."""
+"""The command line: exit codes, one line per error, and pure JSON output with --json."""
 
 import csv
 import json
@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from experiments.cli import invoke
-from experiments.commands import demo
 from experiments.running import run as running
 from experiments.running.run import run
 from experiments.scenario.scenario import Scenario
@@ -29,7 +28,7 @@ def scenario(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_a_run_prints_one_json_object_and_nothing_else(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_prints_exactly_one_json_object(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["run", scenario, "--json"]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out)["completed"] is True
@@ -37,7 +36,7 @@ def test_a_run_prints_one_json_object_and_nothing_else(scenario: str, capsys: py
     assert err == ""
 
 
-def test_a_run_for_people_is_a_table_with_every_receiver(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_default_output_is_a_table_with_every_receiver(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["run", scenario]) == 0
     out = capsys.readouterr().out
     for word in ("3 of 3", "erasure accounting", "fingerprint", "r1", "r3", "s1-r: rate 100Mbit, loss model bernoulli p 0.02"):
@@ -50,12 +49,12 @@ def test_seed_and_set_change_the_run(scenario: str, capsys: pytest.CaptureFixtur
     assert (result["seed"], len(result["receivers"]), result["metrics"]["content_bytes"]) == (7, 4, 1000)
 
 
-def test_an_incomplete_run_exits_1(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_incomplete_run_exits_with_code_1(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["run", scenario, "--json", "--set", "duration=10ms"]) == 1
     assert json.loads(capsys.readouterr().out)["completed"] is False
 
 
-def test_out_gets_the_result_the_scenario_and_the_rows(
+def test_out_receives_the_result_the_scenario_and_the_rows(
     scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "a" / "b"
@@ -67,7 +66,7 @@ def test_out_gets_the_result_the_scenario_and_the_rows(
         assert [row["name"] for row in csv.DictReader(file)] == ["r1", "r2", "r3"]
 
 
-def test_rows_of_very_many_receivers_are_not_shown(scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_of_very_many_receivers_are_not_printed(scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     few = ["--set", "topology={kind: lan, receivers: 1001}", "--set", "workload.size=1kB"]
     assert invoke(["run", scenario, *few]) == 0
     assert "rows of 1001 receivers: not shown; --out DIR writes them" in capsys.readouterr().out
@@ -84,7 +83,7 @@ def test_rows_of_very_many_receivers_are_not_shown(scenario: str, tmp_path: Path
         (["run", "{scenario}", "--seed", "-1"], "small.yaml: seed: value -1 is not allowed"),
         (["run", "{scenario}", "--seed", "x"], "Invalid value for '--seed'"),
         (["run", "{scenario}", "--out", "{scenario}"], "--out: value "),
-        (["run"], "Missing argument 'SCENARIO.yaml'"),
+        (["run"], "Missing argument 'SCENARIO'"),
         (["run", "{scenario}", "--nonsense"], "No such option: --nonsense"),
         (["fly"], "No such command 'fly'"),
         (["send", "missing.bin", "--group", "239.0.0.1:6003"], "missing.bin: is not a file"),
@@ -100,7 +99,7 @@ def test_rows_of_very_many_receivers_are_not_shown(scenario: str, tmp_path: Path
         (["recv", "--group", "239.0.0.1:0", "--dir", "."], "the port of '239.0.0.1:0' is not a number from 1 to 65535"),
     ],
 )
-def test_bad_input_exits_2_with_one_line(
+def test_bad_input_exits_with_code_2_and_one_line(
     arguments: list[str], line: str, scenario: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert invoke([argument.format(scenario=scenario) for argument in arguments]) == 2
@@ -112,7 +111,7 @@ def test_bad_input_exits_2_with_one_line(
 
 
 def failing(error: BaseException) -> Any:
-    def fail(scenario: Scenario, seeing: object) -> None:
+    def fail(scenario: Scenario, recording: object) -> None:
         raise error
 
     return fail
@@ -126,7 +125,7 @@ def failing(error: BaseException) -> Any:
         (KeyboardInterrupt(), 130, ""),
     ],
 )
-def test_what_ends_a_run_decides_the_exit_code(
+def test_the_cause_of_an_aborted_run_sets_the_exit_code(
     error: BaseException,
     code: int,
     line: str,
@@ -139,13 +138,13 @@ def test_what_ends_a_run_decides_the_exit_code(
     assert capsys.readouterr().err.strip() == line
 
 
-def test_an_emulation_that_did_not_keep_up_is_marked_and_warned_of(
+def test_an_emulation_that_did_not_keep_up_is_marked_with_a_warning(
     scenario: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     late = {"p50": 0.002, "p99": 0.03, "max": 0.1}
 
-    def slow(asked: Scenario, seeing: object) -> Any:
-        result = run(asked, "sim")
+    def slow(requested: Scenario, recording: object) -> Any:
+        result = run(requested, "sim")
         result.metrics["health"] = {"healthy": False, "reasons": ["links late", "a queue full"], "lateness": late}
         return result
 
@@ -153,7 +152,7 @@ def test_an_emulation_that_did_not_keep_up_is_marked_and_warned_of(
     assert invoke(["run", scenario, "--on", "emu"]) == 0
     out, err = capsys.readouterr()
     assert [line.partition(": ")[0] for line in err.splitlines()] == ["warning"] * 2
-    assert err.splitlines()[1].endswith("not to be trusted: a queue full")
+    assert err.splitlines()[1].endswith("not reliable: a queue full")
     (line,) = [line for line in out.splitlines() if "emulation on time" in line]
     assert "NO; lateness of user-space links: median 2.00 ms, p99 30.00 ms, maximum 100.00 ms" in line
 
@@ -163,7 +162,7 @@ def test_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert set(json.loads(capsys.readouterr().out)["required"]) == {"name", "topology", "protocol", "workload"}
 
 
-def test_version_is_a_number(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_prints_a_number(capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["--version"]) == 0
     assert capsys.readouterr().out.strip()[0].isdigit()
 
@@ -175,7 +174,7 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Traceback" not in capsys.readouterr().out
 
 
-def test_the_demo_shows_the_simulator_where_mininet_can_not_run(
+def test_the_demo_runs_only_the_simulator_where_mininet_is_unavailable(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(running.BACKENDS, "emu", failing(UnsupportedError("no mnexec; apt-get install mininet")))
@@ -186,9 +185,8 @@ def test_the_demo_shows_the_simulator_where_mininet_can_not_run(
     assert err == "Mininet can't run here: no mnexec; apt-get install mininet\n"
 
 
-def test_the_demo_puts_both_worlds_side_by_side(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setitem(running.BACKENDS, "emu", lambda scenario, seeing: run(scenario, "sim", seeing))
-    assert demo.SCENARIO.exists()
+def test_the_demo_compares_both_worlds(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(running.BACKENDS, "emu", lambda scenario, recording: run(scenario, "sim", recording))
     assert invoke(["demo"]) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "complete receivers" in line]
     assert line.count("4 of 4") == 2

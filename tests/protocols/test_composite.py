@@ -1,4 +1,4 @@
-"""Several machines on one host: each receives its own messages, and none is woken late."""
+"""Several machines on one host: each receives its own messages and is woken on time."""
 
 from typing import cast
 
@@ -17,36 +17,36 @@ OTHER = Group("239.0.0.2:1")
 
 
 def lan() -> Network:
-    """Three hosts on a switch."""
+    """Return a network of three hosts on a switch."""
     return Network(Lan.model_validate({"receivers": 2}).build(), seed=1)
 
 
 def component_on(
-    composite: CompositeMachine, name: str, script: list[tuple[float, int]], heard: list[Event]
+    composite: CompositeMachine, name: str, script: list[tuple[float, int]], events: list[Event]
 ) -> tuple[ComponentHost, Probe]:
-    """A probe in a component of its own that takes notes below 100 if it has no name, else the others."""
+    """Add a probe in a component: with a name it receives notes from 100 on, without one those below."""
     component = composite.component(name, lambda message: isinstance(message, Note) and (message.number < 100) == (not name))
     probe = Probe(cast(Ports, component), [(when, number, 100, GROUP, None) for when, number in script])
-    component.run(probe, heard.append)
+    component.run(probe, events.append)
     return component, probe
 
 
-def test_each_component_receives_what_it_takes_of_groups_it_joined() -> None:
+def test_each_component_receives_its_messages_of_the_groups_it_joined() -> None:
     network = lan()
     composite = CompositeMachine(network.host("r1"))
     _, probe = component_on(composite, "", [], [])
     second, other = component_on(composite, "other", [], [])
     second.join(OTHER)
-    speaker = probe_on(network, "sender", listen=False)
+    sender = probe_on(network, "sender", listen=False)
 
-    def talk(now: float) -> None:
+    def send(now: float) -> None:
         for number in (1, 101):
             for to in (GROUP, OTHER, "r1"):
-                speaker.say(number, to=to)
+                sender.say(number, to=to)
 
-    network.host("sender").call(talk)
+    network.host("sender").call(send)
     network.run()
-    # The first joined GROUP only, so it receives 1 by that group and by unicast.
+    # The first joined GROUP only, so it receives 1 from that group and by unicast.
     assert [number for _, number, _ in probe.heard] == [1, 1]
     assert [number for _, number, _ in other.heard] == [101, 101, 101]
     assert composite.counts() == {"heard": 5}
@@ -54,20 +54,20 @@ def test_each_component_receives_what_it_takes_of_groups_it_joined() -> None:
 
 def test_components_wake_at_their_deadlines() -> None:
     network = lan()
-    listener = probe_on(network, "r2")
+    receiver = probe_on(network, "r2")
     composite = CompositeMachine(network.host("r1"))
     _, probe = component_on(composite, "", [(0.5, 1), (2.0, 2)], [])
     _, other = component_on(composite, "other", [(1.0, 3), (1.5, 4), (2.0, 5)], [])
     network.run()
     assert (probe.woken, other.woken) == ([0.5, 2.0], [1.0, 1.5, 2.0])
-    assert [(when, number) for when, number, _ in listener.heard] == [(0.5, 1), (1.0, 3), (1.5, 4), (2.0, 2), (2.0, 5)]
+    assert [(when, number) for when, number, _ in receiver.heard] == [(0.5, 1), (1.0, 3), (1.5, 4), (2.0, 2), (2.0, 5)]
 
 
 def test_events_go_to_the_application_of_their_component() -> None:
     network = lan()
     composite = CompositeMachine(network.host("r1"))
     received: list[list[Event]] = [[], []]
-    components = [component_on(composite, name, [], heard) for name, heard in zip(("", "other"), received, strict=True)]
+    components = [component_on(composite, name, [], events) for name, events in zip(("", "other"), received, strict=True)]
     for number, (component, probe) in enumerate(components):
         component.call(probe.shout, number)
         component.call(probe.shout, number + 10)

@@ -1,1 +1,1 @@
-"""Tests of what builds the project."""
+"""Tests of the build scripts."""

@@ -1,4 +1,4 @@
-"""What the compiled build declares of a module is true of it."""
+"""Declarations that the compiled build adds to a module are correct."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from tests.tidy.tree import ROOT
 
 @pytest.fixture(scope="module")
 def declare() -> Iterator[Callable[[str], str]]:
-    """As in `scripts/declared.py`."""
+    """Import `declare` of `scripts/declared.py`."""
     sys.path.insert(0, str(ROOT / "scripts"))
     try:
         from declared import declare  # type: ignore[import-not-found]
@@ -30,7 +30,9 @@ def declare() -> Iterator[Callable[[str], str]]:
         ("def at(place: tuple[int, int, int]) -> None: ...", "def at(place: tuple[int, ...]) -> None: ..."),
     ],
 )
-def test_a_name_set_once_is_final_and_a_place_a_mere_tuple(declare: Callable[[str], str], line: str, declared: str) -> None:
+def test_a_name_set_once_is_final_and_a_tuple_parameter_may_have_any_length(
+    declare: Callable[[str], str], line: str, declared: str
+) -> None:
     begin, *rest = declare(f"import math\n{line}\n").splitlines()
     assert rest == [declared]
     assert begin in ("import math", "import math; from typing import Final as _Final")
@@ -50,6 +52,6 @@ def test_a_name_set_once_is_final_and_a_place_a_mere_tuple(declare: Callable[[st
         "rows: list[tuple[int, int, int]]",
     ],
 )
-def test_types_and_what_is_set_again_stay_as_they_are(declare: Callable[[str], str], lines: str) -> None:
+def test_types_and_reassigned_names_are_unchanged(declare: Callable[[str], str], lines: str) -> None:
     source = f"import math\n\n{lines}\n"
     assert declare(source) == source

@@ -1,4 +1,4 @@
-"""The figures in docs/images are those that scripts/figures.py draws, and name only modules that exist."""
+"""The figures in docs/images equal the output of scripts/figures.py, and name only existing modules."""
 
 import re
 
@@ -18,7 +18,7 @@ def test_a_figure_has_colours_for_light_and_dark(name: str) -> None:
     assert "prefers-color-scheme: dark" in FIGURES[name]()
 
 
-def test_figures_name_modules_that_exist() -> None:
+def test_figures_name_only_existing_modules() -> None:
     named = re.findall(r">(?:sim|emu|protocols)\.[a-z_.]+", FIGURES["three_worlds.svg"]())
     modules = {name[1:].rstrip(".").replace(".", "/") for name in named}
     assert modules

@@ -16,7 +16,7 @@ __all__ = ["Notes", "watched"]
 
 
 class Notes(Watcher):
-    """Lists of all it was told."""
+    """Records all calls."""
 
     def __init__(self) -> None:
         self.packets: list[tuple[float, str, Packet, int]] = []
@@ -27,27 +27,27 @@ class Notes(Watcher):
         self.ended: list[float] = []
 
     def sent(self, now: float, host: str, packet: Packet, number: int) -> None:
-        """Keep it."""
+        """Record it."""
         self.packets.append((now, host, packet, number))
 
     def passed(self, passage: Passage) -> None:
-        """Keep it."""
+        """Record it."""
         self.passages.append(passage)
 
     def arrived(self, now: float, passage: Passage, fate: Fate) -> None:
-        """Keep it."""
+        """Record it."""
         self.late.append((passage, fate))
 
     def decided(self, now: float, host: str, name: str, detail: object) -> None:
-        """Keep it."""
+        """Record it."""
         self.decisions.append((now, host, name, detail))
 
     def notified(self, now: float, host: str, event: Event) -> None:
-        """Keep it."""
+        """Record it."""
         self.events.append((now, host, event))
 
     def end(self, now: float) -> None:
-        """Keep it."""
+        """Record it."""
         self.ended.append(now)
 
 

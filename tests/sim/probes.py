@@ -1,4 +1,4 @@
-"""Tiny machines that say what a test scripts and write down what they hear."""
+"""Small machines that send what a test scripts and record what they receive."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Note(Message):
 
 
 class Probe(Machine):
-    """Sends `script` = [(time, number, size, to, identity)], and keeps `heard` = [(time, number, source)]."""
+    """Sends `script` = [(time, number, size, to, identity)], and records `heard` = [(time, number, source)]."""
 
     __slots__ = ("heard", "listen", "on_receive", "script", "woken")
 
@@ -44,14 +44,14 @@ class Probe(Machine):
         self._next()
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """Write it down."""
+        """Record it."""
         assert isinstance(message, Note)
         self.heard.append((now, message.number, source))
         if self.on_receive is not None:
             self.on_receive(message, now)
 
     def wake(self, now: float) -> None:
-        """Say what is due."""
+        """Send what is due."""
         self.woken.append(now)
         while self.script and self.script[0][0] <= now:
             _, number, size, to, identity = self.script.pop(0)
@@ -68,7 +68,7 @@ class Probe(Machine):
             self.say(number, size, identity=number)
 
     def shout(self, number: int, now: float) -> None:
-        """A verb for `Host.call`: send, and tell the application."""
+        """A verb for `Host.call`: send, and notify the application."""
         self.say(number)
         self.ports.notify(ObjectSent(number))
 
@@ -77,7 +77,7 @@ class Probe(Machine):
         self._due(when)
 
     def counts(self) -> dict[str, int]:
-        """How much was heard."""
+        """Return how many messages were received."""
         return {"heard": len(self.heard)}
 
     def _next(self) -> None:

@@ -1,14 +1,14 @@
-"""Whole runs of a protocol in the simulator, in as few words as tests need."""
+"""Whole runs of a protocol in the simulator, for tests."""
 
 from collections.abc import Callable
 from typing import Any
 
-from experiments.running.content import Accounted
+from experiments.contract.content import Bytes, CheckedSink, pattern
+from experiments.running.content import Accounted, Extent
 from protocols.events import Event, FlushCompleted, ObjectReceived
 from protocols.machine import Content, Group, Offer
 from protocols.spec import ProtocolSpec
 from sim.network import Network
-from tests.support.content import Bytes, Extent, MemorySink, pattern
 from topologies.addressing import node_id
 from topologies.spec import Topology
 
@@ -32,7 +32,7 @@ class Session:
         self.network = Network(topology, seed=seed, codec=protocol.codec if wire else None, engine=engine)
         self.flushed = False
         self.received: dict[str, list[ObjectReceived]] = {}
-        self.sinks: dict[str, list[MemorySink]] = {}
+        self.sinks: dict[str, list[CheckedSink]] = {}
         group, makers = Group("239.0.0.1:1"), protocol.makers(fast=engine != "strict")
         for name in topology.hosts[1:]:
             host = self.network.host(name)
@@ -70,7 +70,7 @@ class Session:
         def take(offer: Offer) -> Any:
             if not self.wire:
                 return Accounted()
-            sinks.append(MemorySink(offer.size))
+            sinks.append(CheckedSink(offer.size))
             return sinks[-1]
 
         return take

@@ -1,9 +1,10 @@
-"""What the simulator may cost, in numbers that do not depend on the machine it runs on."""
+"""Limits on the cost of the simulator, in numbers that do not depend on the machine it runs on."""
 
 import json
 import subprocess
 import sys
 
+from benchmarks.layers import LAYERS, measure_layer
 from benchmarks.simulator import bytes_per_receiver, ours, storm
 from tests.sim.stored import ROOT
 
@@ -11,14 +12,14 @@ SMALL = "{10: 40, 20: 40}, memory_receivers=50, storm_receivers=1000, share=0.02
 """Sizes at which the benchmark is over in seconds."""
 
 
-def test_a_packet_costs_less_than_two_simpy_events_however_many_hear_it() -> None:
+def test_a_packet_costs_less_than_two_simpy_events_for_any_number_of_receivers() -> None:
     for receivers in (10, 500):
         known = ours(receivers, 300)
         # An arrival that somebody loses, and the next; the rest is repairs, and timers of receivers that lost something.
         assert known.events / known.packets < 2
 
 
-def test_a_packet_that_nobody_loses_costs_next_to_no_simpy_event() -> None:
+def test_a_packet_without_losses_costs_hardly_any_simpy_event() -> None:
     known = ours(5, 2000, loss=0.0)
     assert known.events / known.packets < 0.3
 
@@ -50,3 +51,8 @@ def test_the_benchmark_prints_what_it_promises() -> None:
 
 def test_a_back_off_that_believes_in_half_the_round_trip_time_lets_many_more_ask() -> None:
     assert storm(3000, well_set=False)["nacks"] > 5 * storm(3000)["nacks"]
+
+
+def test_every_layer_of_the_fast_wing_delivers_the_same_packets() -> None:
+    deliveries = {measure_layer(layer, 0.01, 20, 40).deliveries for layer in LAYERS}
+    assert len(deliveries) == 1

@@ -1,4 +1,4 @@
-"""The two engines, and what a user does with a run: step, pause, look, go on, and processes of their own."""
+"""The two engines, and control of a run: step, pause, read, continue, and a user's own processes."""
 
 from collections.abc import Generator
 from typing import Any
@@ -32,7 +32,7 @@ def session(engine: str = "auto", loss: str = "5%", receivers: int = 12) -> Sess
     return made
 
 
-def test_auto_is_fast_until_somebody_wants_every_delivery_in_order() -> None:
+def test_auto_is_fast_unless_deliveries_are_observed_in_order() -> None:
     told: list[tuple[float, str, Message]] = []
     network = Network(star(), seed=1, on_delivery=lambda now, host, message: told.append((now, host, message)))
     assert network.strict
@@ -70,7 +70,7 @@ def test_the_strict_engine_spends_an_event_on_every_delivery() -> None:
     assert strict.events > strict.deliveries > 2 * fast.events
 
 
-def test_the_strict_engine_notices_a_forgotten_alarm() -> None:
+def test_the_strict_engine_detects_a_deadline_that_was_not_announced() -> None:
     network = Network(star(), seed=1, engine="strict")
     probes = {name: probe_on(network, name) for name in network.topology.hosts}
     probes["r1"].on_receive = lambda message, now: setattr(probes["r1"], "deadline", now + 1.0)

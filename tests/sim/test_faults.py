@@ -1,4 +1,4 @@
-"""Faults as verbs of a network: who hears what, when, and by which clock."""
+"""Fault injection: what is received where, when, and by which clock."""
 
 from collections.abc import Callable
 from math import inf
@@ -36,12 +36,12 @@ class Scene:
         return self
 
     def heard(self, name: str) -> list[int]:
-        """The numbers a host heard."""
+        """Return the numbers a host received."""
         self.network.run()
         return [number for _, number, _ in self.probes[name].heard]
 
     def times(self, name: str) -> list[float]:
-        """When it heard them."""
+        """Return when it received them."""
         self.network.run()
         return [when for when, _, _ in self.probes[name].heard]
 
@@ -66,7 +66,7 @@ def test_a_partition_keeps_sides_apart_and_leaves_others_alone() -> None:
     assert scene.faults.dropped == 6
 
 
-def test_hosts_of_one_side_hear_each_other_and_rest_is_everybody_else() -> None:
+def test_hosts_of_one_side_reach_each_other_and_rest_is_all_others() -> None:
     scene = Scene("r1")
     scene.during(0.25, 0.55, lambda: scene.faults.partition([["r1", "r2"], "rest"]))
     assert (scene.heard("sender"), scene.heard("r2"), scene.heard("r3")) == (OUTSIDE, ALL, OUTSIDE)
@@ -120,11 +120,11 @@ def test_a_link_that_is_down_carries_nothing() -> None:
     assert scene.faults.dropped == 3
 
 
-@pytest.mark.parametrize(("end", "deaf"), [("r1", ["r1"]), ("r", ["r1", "r2", "r3"])])
-def test_the_link_of_a_host_or_of_every_member_of_a_group_can_be_down(end: str, deaf: list[str]) -> None:
+@pytest.mark.parametrize(("end", "unreached"), [("r1", ["r1"]), ("r", ["r1", "r2", "r3"])])
+def test_the_link_of_a_host_or_of_every_member_of_a_group_can_be_down(end: str, unreached: list[str]) -> None:
     scene = Scene()
     scene.during(0.25, 0.55, lambda: scene.faults.cut("s1", end))
-    assert [name for name in ("r1", "r2", "r3") if scene.heard(name) == OUTSIDE] == deaf
+    assert [name for name in ("r1", "r2", "r3") if scene.heard(name) == OUTSIDE] == unreached
 
 
 def test_nodes_without_a_link_can_not_lose_it() -> None:
@@ -135,7 +135,7 @@ def test_nodes_without_a_link_can_not_lose_it() -> None:
 # -- hosts ---------------------------------------------------------------------------------------------------------------
 
 
-def test_a_crashed_host_hears_and_says_nothing_and_comes_back_as_new() -> None:
+def test_a_crashed_host_receives_and_sends_nothing_and_restarts_as_new() -> None:
     scene = Scene()
     fresh: list[Probe] = []
 
@@ -201,7 +201,7 @@ def test_a_verb_of_the_application_sees_the_clock_of_its_host() -> None:
 # -- noise ---------------------------------------------------------------------------------------------------------------
 
 
-def test_noise_fills_links_and_nobody_hears_it() -> None:
+def test_noise_fills_links_and_no_machine_receives_it() -> None:
     written = {"kind": "star", "receivers": 3, "link": {"rate": "80kbit", "queue": 2, "up": {"rate": "8Mbit"}}}
     scene = Scene(network=Network(Star.model_validate(written).build(), seed=1))
     scene.during(0.25, 0.55, lambda: scene.faults.storm("r3", 80_000.0, 500))

@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from experiments.contract.content import pattern
 from protocols.events import ObjectSent
 from protocols.registry import names, protocol
 from protocols.spec import ProtocolSpec
@@ -19,7 +20,6 @@ from sim.fingerprint import Fingerprint
 from sim.network import Network
 from tests.sim.probes import GROUP, Note, probe_on
 from tests.sim.runs import Session
-from tests.support.content import pattern
 from tests.support.toy import TOY
 from topologies.generators import AnyTopology
 from topologies.spec import Topology

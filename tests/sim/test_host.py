@@ -1,4 +1,4 @@
-"""The host keeps the rules of the contract: order of events, timers, livelock."""
+"""The host follows the contract: order of events, timers, livelock."""
 
 from math import inf
 
@@ -43,7 +43,7 @@ def test_events_come_before_the_next_input_even_from_within_an_event() -> None:
     assert order == ["told 1", "call", "told 2", "told 3", "called"]
 
 
-def test_applications_hear_in_order_of_place() -> None:
+def test_applications_receive_events_in_order_of_place() -> None:
     network = star(5)
     told: list[int] = []
     for place, name in enumerate(network.topology.hosts):
@@ -77,7 +77,7 @@ def test_a_host_runs_one_machine() -> None:
         network.host("r1").run(probe, lambda event: None)
 
 
-def test_each_host_has_its_own_dice_the_same_in_both_worlds() -> None:
+def test_each_host_has_random_numbers_of_its_own_equal_in_simulation_and_emulation() -> None:
     network = star()
     for name in network.topology.hosts:
         assert network.host(name).rng.key == stream_key(network.topology, 1, name)
@@ -86,7 +86,7 @@ def test_each_host_has_its_own_dice_the_same_in_both_worlds() -> None:
     assert len({network.host(name).rng.key for name in network.topology.hosts}) == 4
 
 
-def test_nobody_wants_objects_unless_told() -> None:
+def test_objects_are_refused_by_default() -> None:
     network = star()
     assert network.host("r1").accept(None) is None  # type: ignore[arg-type]
 

@@ -90,7 +90,7 @@ TALK = st.lists(
 
 
 def heard(topology: Topology, talk: list[tuple[float, str, str, int]]) -> dict[str, list[tuple[float, int, Address]]]:
-    """Who heard what when."""
+    """Return what each host received, and when."""
     network = Network(topology, seed=1)
     scripts: dict[str, list[tuple[float, int, int, Address, int | None]]] = {name: [] for name in WHO}
     now = 0.0

@@ -24,7 +24,7 @@ def ticking(network: Network, seconds: int, to: Group = GROUP) -> None:
 
 
 def numbers(probe: Probe) -> list[int]:
-    """What it heard."""
+    """What it received."""
     return [number for _, number, _ in probe.heard]
 
 
@@ -41,7 +41,7 @@ def test_joining_takes_its_time_to_get_through() -> None:
     assert numbers(probe) == list(range(3, 10))
 
 
-def test_who_leaves_before_the_join_is_through_hears_nothing() -> None:
+def test_a_host_that_leaves_before_its_join_is_complete_receives_nothing() -> None:
     network = star(multicast={"join": "250ms"})
     probe = probe_on(network, "r1")
     ticking(network, 1)

@@ -70,7 +70,7 @@ def test_a_unicast_reaches_one_host_whether_it_listens_or_not() -> None:
     assert sources == {"sender": ["r3"], "r1": [], "r2": ["sender"], "r3": ["r1", "r2"]}
 
 
-def test_nobody_sends_to_itself_or_to_a_stranger() -> None:
+def test_sending_to_the_own_or_an_unknown_host_is_refused() -> None:
     network = star()
     probe = probe_on(network, "r1")
     with pytest.raises(UsageError, match="r1 sends to itself"):
@@ -79,7 +79,7 @@ def test_nobody_sends_to_itself_or_to_a_stranger() -> None:
         network.host("r1").call(lambda now: probe.say(1, to="r9"))
 
 
-def test_only_members_hear_a_group_and_its_tree_follows_them() -> None:
+def test_only_members_receive_a_group_and_its_tree_follows_them() -> None:
     network = Network(Chain.model_validate({"kind": "chain", "switches": 3, "receivers": 3}).build(), seed=1)
     names = network.topology.hosts
     probes = {name: probe_on(network, name, listen=name in ("sender", "r1_2")) for name in names}
@@ -121,7 +121,7 @@ def test_losses_hit_the_right_members_when_some_do_not_listen() -> None:
     assert some_hear == {name: all_hear[name] if name in ("r2", "r3", "r6") else set() for name in names}
 
 
-def test_a_message_that_leaves_in_its_own_reception_disturbs_nobody() -> None:
+def test_a_receiver_that_leaves_while_a_message_is_delivered_does_not_affect_others() -> None:
     network = star(4)
     probes = everywhere(network)
     leaver = network.host("r2")
@@ -142,7 +142,7 @@ def test_one_event_per_packet_and_distinct_arrival_time() -> None:
     assert network.deliveries == 1000
 
 
-def test_many_talking_at_once_within_a_fan_out_never_re_enter_a_machine() -> None:
+def test_many_that_send_during_one_delivery_never_re_enter_a_machine() -> None:
     network = star(5, link={"delay": "1ms"})
     probes = everywhere(network)
     depth = 0

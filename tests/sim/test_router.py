@@ -19,7 +19,7 @@ def network(nodes: dict[str, Any], *links: dict[str, Any], **engine: Any) -> Net
 
 
 def flood(built: Network, sizes: list[int], gap: float = 0.0, to: str = "b", target: Any = GROUP) -> Probe:
-    """Host a sends packets of these sizes, one each `gap`; what host `to` hears."""
+    """Host a sends packets of these sizes, one each `gap` seconds; returns what host `to` receives."""
     listener = probe_on(built, to)
     probe_on(built, "a", [(n * gap, n, size, target, n) for n, size in enumerate(sizes)], listen=False)
     built.run()

@@ -1,4 +1,4 @@
-"""Captures are real pcapng with real frames: tshark reads them, checksums, comments and all, and scapy too."""
+"""Captures are valid pcapng with valid frames: tshark and scapy read them with checksums and comments."""
 
 import io
 import subprocess

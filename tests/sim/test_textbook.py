@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.textbook import Lose, TextbookStar, nothing
+from experiments.running.content import Extent
 from experiments.running.program import accounted
 from protocols.events import Event, FlushCompleted
 from protocols.machine import Content, Group, Message
 from protocols.norm import NormConfig, NormReceiver, NormSender
 from protocols.rng import Rng
 from sim.network import Network
-from tests.support.content import Extent
 from topologies.generators import Star
 from topologies.keys import loss_key, member_loss_key, stream_key
 from topologies.losses import LinkLoss
@@ -63,7 +63,7 @@ def keyed(topology: Topology, seed: int, p: float) -> Any:
     st.sampled_from([0, 500, 30_000]),
     st.integers(0, 5),
 )
-def test_both_simulators_tell_the_same_story(receivers: int, p: float, rate: str, delay: str, size: int, seed: int) -> None:
+def test_both_simulators_agree(receivers: int, p: float, rate: str, delay: str, size: int, seed: int) -> None:
     link = {"rate": rate, "delay": delay}
     star = {"kind": "star", "receivers": receivers, "trunk": link, "link": {**link, "down": {"loss": p}}}
     topology = Star.model_validate(star).build()

@@ -1,4 +1,4 @@
-"""The trace tells all that happened, in an order that depends on nothing but time and node."""
+"""The trace contains everything that happens, in an order that depends only on time and node."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""A watched run is the same run, and what watchers are told is what happened."""
+"""A watched run has the same results, and reports to watchers agree with them."""
 
 from collections import Counter
 from functools import partial
@@ -130,7 +130,7 @@ def test_packets_keep_their_number_on_all_their_links() -> None:
     assert all(passage.flight.message.kind == kinds[passage.number] for passage in notes.passages)
 
 
-def test_decisions_and_events_are_told_with_their_host() -> None:
+def test_decisions_and_events_are_reported_with_their_host() -> None:
     notes = Notes()
     session = watched(ANY.validate_python(STAR).build(), NORM, [notes])
     names = Counter(name for _, _, name, _ in notes.decisions)
@@ -140,7 +140,7 @@ def test_decisions_and_events_are_told_with_their_host() -> None:
     assert notes.ended == [session.network.env.now]
 
 
-def test_a_host_nobody_watches_has_no_trace_port() -> None:
+def test_a_host_without_watchers_has_no_trace_port() -> None:
     from tests.sim.runs import Session
 
     session = Session(ANY.validate_python(STAR).build(), NORM, NORM.config())

@@ -1,1 +1,1 @@
-"""What tests of protocols stand on: fake ports, a fake host, a scripted link, content, and what this machine has."""
+"""Helpers shared by tests: toy protocol, recorded traffic, capture and sweep files, and requirements of tests."""

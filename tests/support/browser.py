@@ -1,4 +1,4 @@
-"""Headless Chromium for tests of pages: its DevTools protocol over a pipe, so that no port is opened."""
+"""Headless Chromium for tests of pages, controlled by the DevTools protocol over a pipe, so that no port is opened."""
 
 import base64
 import json
@@ -18,12 +18,12 @@ SECONDS = 60.0
 
 
 def find_chromium() -> str | None:
-    """The program, or None where there is none."""
+    """Return the path of the program, or None if it is not installed."""
     return next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
 
 
 class Browser:
-    """Commands go out and answers come in as JSON that ends with a zero byte; events are kept."""
+    """Connection to Chromium: commands and answers are JSON that ends with a zero byte; events are kept."""
 
     def __init__(self, write: int, read: int) -> None:
         self._write, self._read = write, read
@@ -32,7 +32,7 @@ class Browser:
         self.events: list[dict[str, Any]] = []
 
     def call(self, method: str, session: str | None = None, **params: Any) -> dict[str, Any]:
-        """Do something and wait for its answer."""
+        """Send a command and return its answer."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": params} | ({"sessionId": session} if session else {})
         os.write(self._write, json.dumps(message).encode() + b"\0")
@@ -56,7 +56,7 @@ class Browser:
         return answer
 
     def open(self, path: Path, width: int = 1280, height: int = 900, dark: bool = False) -> "Page":
-        """A file in a window of this size, loaded."""
+        """Load a file in a window of this size."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         page = Page(self, session)
@@ -78,27 +78,27 @@ class Page:
         self._browser, self._session = browser, session
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
-        """A command to this page."""
+        """Send a command to this page."""
         return self._browser.call(method, self._session, **params)
 
     def run(self, script: str) -> Any:
-        """The value of an expression in the page; a promise is waited for."""
-        told = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in told, told["exceptionDetails"]
-        return told["result"].get("value")
+        """Evaluate an expression in the page and return its value; a JavaScript promise is awaited."""
+        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
 
     def wait(self, condition: str) -> None:
-        """Until it is true, looked at in every frame the page draws."""
+        """Wait until a condition is true, evaluated in every frame the page draws."""
         waiting = f"new Promise((done) => {{ const look = () => ({condition}) ? done(true) : setTimeout(look, 20); look(); }})"
-        # A page that is just being replaced forgets the promise.
+        # A page that is being replaced drops pending promises.
         for _ in range(50):
-            told = self.call("Runtime.evaluate", expression=waiting, returnByValue=True, awaitPromise=True)
-            if told["result"].get("value") is True:
+            answer = self.call("Runtime.evaluate", expression=waiting, returnByValue=True, awaitPromise=True)
+            if answer["result"].get("value") is True:
                 return
         raise AssertionError(f"never came true: {condition}")
 
-    def complaints(self) -> list[str]:
-        """What the page wrote to its console as error or warning, exceptions, and requests to anywhere but its file."""
+    def console_errors(self) -> list[str]:
+        """Return console errors and warnings, exceptions, and requests to anything but the page's file."""
         self.run("0")
         found = []
         for event in self._browser.events:
@@ -115,25 +115,20 @@ class Page:
                 found.append(f"network: {params['request']['url']}")
         return found
 
-    def screenshot(self, path: Path, whole: bool = False) -> None:
-        """The window, or the whole page, as PNG."""
-        told = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(told["data"]))
-
     def pdf(self) -> bytes:
-        """The page as it is printed."""
+        """Return the page as a PDF file."""
         return base64.b64decode(self.call("Page.printToPDF", printBackground=True)["data"])
 
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """A browser of one's own, gone afterwards; AssertionError where there is no program."""
+    """Start a browser and stop it afterwards; raises AssertionError if the program is not installed."""
     program = find_chromium()
     assert program is not None, "no chromium"
     # The program reads commands from descriptor 3 and writes answers to 4.
     command_read, command_write = os.pipe()
     answer_read, answer_write = os.pipe()
-    # Children of the program may still write there when it has ended.
+    # Children of the program may still write to its folder after it has ended.
     with TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
         redirect = f'exec "$0" "$@" 3<&{command_read} 4>&{answer_write}'

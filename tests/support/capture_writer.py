@@ -1,4 +1,4 @@
-"""Captures made for tests: UDP datagrams in frames of any link layer, as pcap or pcapng."""
+"""Captures written by tests: UDP datagrams in frames of any link layer, as pcap or pcapng."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ PORT = 6003
 
 @dataclass(frozen=True)
 class Sent:
-    """A datagram of a test: `time` in seconds, addresses as four numbers."""
+    """UDP datagram of a test: `time` in seconds, addresses as four numbers."""
 
     payload: bytes
     time: float = 0.0
@@ -25,7 +25,7 @@ class Sent:
 
 
 def datagram(sent: Sent, fragment: int = 0, body: bytes | None = None) -> bytes:
-    """An IPv4 packet; with `body` a fragment of one."""
+    """Encode an IPv4 packet; with `body` a fragment of one."""
     udp = pack(">HHHH", sent.sport, sent.port, 8 + len(sent.payload), 0) + sent.payload
     udp = udp if body is None else body
     head = pack(">BBHHHBBH", 0x45, 0, 20 + len(udp), sent.ident, fragment, 1, 17, 0)
@@ -33,7 +33,7 @@ def datagram(sent: Sent, fragment: int = 0, body: bytes | None = None) -> bytes:
 
 
 def frame(ip: bytes, link: int = ETHERNET, tags: Iterable[int] = (), kind: int = 0x0800, way: int = 0) -> bytes:
-    """The packet in a frame of a link layer; `way` is a packet type of Linux cooked captures."""
+    """Encode the frame of a packet for a link layer; `way` is the packet type in Linux cooked captures."""
     tagged = b"".join(pack(">HH", 0x8100, tag) for tag in tags)
     if link == RAW:
         return ip
@@ -48,7 +48,7 @@ def frame(ip: bytes, link: int = ETHERNET, tags: Iterable[int] = (), kind: int =
 
 
 def write_pcap(path: Path, frames: Iterable[tuple[float, bytes]], link: int = ETHERNET, snap: int = 65_535) -> Path:
-    """A pcap file of (time, frame), each cut to `snap` bytes."""
+    """Write (time, frame) as a pcap file, each frame cut to `snap` bytes."""
     out = [pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, snap, link)]
     for time, data in frames:
         kept = data[:snap]
@@ -66,7 +66,7 @@ def _block(kind: int, body: bytes, order: str = "<") -> bytes:
 def write_pcapng(
     path: Path, frames: Iterable[tuple[float, bytes, int]], links: Iterable[int] = (ETHERNET,), order: str = "<"
 ) -> Path:
-    """A pcapng file of (time, frame, interface), times in nanoseconds, of either byte order."""
+    """Write (time, frame, interface) as a pcapng file with times in nanoseconds, in either byte order."""
     out = [_block(0x0A0D0D0A, pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1), order)]
     resolution = pack(order + "HHB3xI", 9, 1, 9, 0)
     out += [_block(1, pack(order + "HHI", link, 0, 0) + resolution, order) for link in links]

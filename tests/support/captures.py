@@ -1,4 +1,4 @@
-"""The recorded traffic of NRL NORM in `tests/vectors/norm`."""
+"""Recorded traffic of NRL NORM in `tests/vectors/norm`."""
 
 import json
 from collections.abc import Iterator
@@ -17,19 +17,19 @@ _ETHERNET = 14
 
 
 def vector(name: str) -> Any:
-    """A JSON file of the vectors."""
+    """Load a JSON file of the vectors."""
     return json.loads((VECTORS / name).read_text())
 
 
 @cache
 def expected() -> dict[str, Any]:
-    """What an independent decoder found in the captures, by capture."""
+    """Return the output of an independent decoder, by capture."""
     return dict(vector("expected.json"))
 
 
 @cache
 def udp_payloads(capture: str) -> tuple[bytes, ...]:
-    """Every frame's UDP payload in order, so that index + 1 is the frame number."""
+    """Return every frame's UDP payload in order, so that index + 1 is the frame number."""
     return tuple(_payloads(VECTORS / f"{capture}.pcap"))
 
 

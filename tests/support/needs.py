@@ -1,4 +1,4 @@
-"""What a test may need from the machine, looked for once."""
+"""Requirements of tests on this machine, each checked once."""
 
 import ctypes
 import os
@@ -20,7 +20,7 @@ _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 @cache
 def missing(name: str) -> str | None:
-    """Why `name` (like "emulation" or "tshark") is not to be had and how to get it; None when it is there."""
+    """Return why `name` (like "emulation" or "tshark") is unavailable and how to install it; None if it is available."""
     return {
         "emulation": _emulation,
         "libnorm1": _libnorm1,

@@ -1,4 +1,4 @@
-"""Hypothesis strategies of NORM messages: every message that fits the wire, and nothing that does not."""
+"""Hypothesis strategies for NORM messages: exactly those that fit the wire format."""
 
 from hypothesis import strategies as st
 
@@ -32,7 +32,7 @@ from protocols.norm.messages import (
 __all__ = ["FEC_IDS", "data", "ftis", "messages"]
 
 FEC_IDS = (0, 2, 5, 129)
-# A codec that has seen no FTI takes fec_id 2 for 16-bit elements, so the block is 16 bits there.
+# Without an FTI a codec assumes 16-bit elements for fec_id 2, so the block number has 16 bits here.
 _BLOCK_BITS = {0: 16, 2: 16, 5: 24, 129: 32}
 _SYMBOL_BITS = {0: 16, 2: 16, 5: 8, 129: 16}
 
@@ -48,7 +48,7 @@ payloads = st.binary(max_size=64)
 
 
 def extensions(*without: int) -> st.SearchStrategy[tuple[Extension, ...]]:
-    """Extensions whose meaning the message does not know."""
+    """Header extensions of types that the message does not define."""
     short = st.builds(Extension, st.integers(128, 255), st.binary(min_size=3, max_size=3))
     long = st.integers(1, 5).flatmap(
         lambda words: st.builds(Extension, st.integers(0, 127), st.binary(min_size=words * 4 - 2, max_size=words * 4 - 2))
@@ -58,7 +58,7 @@ def extensions(*without: int) -> st.SearchStrategy[tuple[Extension, ...]]:
 
 @st.composite
 def ftis(draw: st.DrawFn, fec_id: int) -> Fti:
-    """An FTI that describes a possible coding."""
+    """Draw an FTI of a possible coding."""
     m = draw(st.sampled_from((8, 16))) if fec_id == 2 else 8
     most = 255 if m == 8 else 65535
     block = draw(st.integers(1, most))
@@ -71,7 +71,7 @@ def ftis(draw: st.DrawFn, fec_id: int) -> Fti:
 
 @st.composite
 def data(draw: st.DrawFn) -> Data:
-    """DATA with or without FTI, inside its object or not."""
+    """Draw DATA with or without FTI, inside its object or not."""
     fec_id = draw(fec_ids)
     fti = draw(st.none() | ftis(fec_id))
     eight = fti is not None and fti.m == 8 and fec_id == 2
@@ -86,7 +86,7 @@ def data(draw: st.DrawFn) -> Data:
 
 @st.composite
 def infos(draw: st.DrawFn) -> Info:
-    """INFO with or without FTI."""
+    """Draw INFO with or without FTI."""
     fec_id, origin, object_id = draw(fec_ids), draw(origins), draw(bits(16))
     fti = draw(st.none() | ftis(fec_id))
     identity = info_identity(origin.source_id, object_id)
@@ -96,7 +96,7 @@ def infos(draw: st.DrawFn) -> Info:
 
 @st.composite
 def symbols(draw: st.DrawFn) -> tuple[int, int, int, int, int]:
-    """fec_id, object, block, symbol and block length as FLUSH, SQUELCH and items have them."""
+    """Draw fec_id, object, block, symbol and block length as in FLUSH, SQUELCH and repair items."""
     fec_id = draw(fec_ids)
     length = draw(bits(16)) if fec_id == 129 else 0
     return fec_id, draw(bits(16)), draw(bits(_BLOCK_BITS[fec_id])), draw(bits(_SYMBOL_BITS[fec_id])), length
@@ -115,7 +115,7 @@ cc_nodes = st.lists(st.builds(CcNode, bits(32), bits(8), bits(8), bits(16)), max
 
 @st.composite
 def flushes(draw: st.DrawFn) -> Flush:
-    """CMD(FLUSH)."""
+    """Draw CMD(FLUSH)."""
     fec_id, object_id, block, symbol, length = draw(symbols())
     lists = draw(node_ids), draw(extensions())
     return Flush(draw(origins), draw(bits(16)), fec_id, object_id, block, symbol, length, *lists)
@@ -123,7 +123,7 @@ def flushes(draw: st.DrawFn) -> Flush:
 
 @st.composite
 def squelches(draw: st.DrawFn) -> Squelch:
-    """CMD(SQUELCH)."""
+    """Draw CMD(SQUELCH)."""
     fec_id, object_id, block, symbol, length = draw(symbols())
     lists = draw(st.lists(bits(16), max_size=4).map(tuple)), draw(extensions())
     return Squelch(draw(origins), draw(bits(16)), fec_id, object_id, block, symbol, length, *lists)

@@ -1,9 +1,9 @@
-"""A file over UDP multicast without any repair: somebody else's program, as far as an emulation can tell.
+"""File transfer over UDP multicast without repairs: a foreign program for emulation tests.
 
     python plain_transfer.py send FILE
     python plain_transfer.py recv [--spoil]
 
-Where to, from which device and into which folder stands in the environment. It imports nothing of ours.
+The environment names the group, the device and the folder. The program imports nothing of this project.
 """
 
 import os
@@ -42,14 +42,14 @@ def _receive(folder: Path, group: tuple[str, int], device: str, spoil: bool) -> 
 
 
 def _main() -> None:
-    told = {name: os.environ[f"MCASTLAB_{name}"] for name in ("GROUP", "PORT", "ADDRESS", "ROLE", "FOLDER")}
-    group = (told["GROUP"], int(told["PORT"]))
+    environment = {name: os.environ[f"MCASTLAB_{name}"] for name in ("GROUP", "PORT", "ADDRESS", "ROLE", "FOLDER")}
+    group = (environment["GROUP"], int(environment["PORT"]))
     if sys.argv[1] == "send":
-        assert told["ROLE"] == "sender"
-        _send(Path(sys.argv[2]), group, told["ADDRESS"])
+        assert environment["ROLE"] == "sender"
+        _send(Path(sys.argv[2]), group, environment["ADDRESS"])
     else:
-        assert told["ROLE"] == "receiver"
-        _receive(Path(told["FOLDER"]), group, told["ADDRESS"], "--spoil" in sys.argv)
+        assert environment["ROLE"] == "receiver"
+        _receive(Path(environment["FOLDER"]), group, environment["ADDRESS"], "--spoil" in sys.argv)
 
 
 if __name__ == "__main__":

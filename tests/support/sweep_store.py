@@ -1,4 +1,4 @@
-"""Results of sweeps that never ran: the store's files with numbers made up for tests."""
+"""Results of synthetic sweeps: the files of the store, with values chosen by tests."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -20,7 +20,7 @@ KINDS = {bool: "bool", int: "long", float: "double", str: "string"}
 
 
 def row(params: Mapping[str, Any], seed: int, metrics: Mapping[str, float | None], **given: Any) -> dict[str, Any]:
-    """One run of the store, `ok` unless `given` says otherwise."""
+    """Return one row of the store, `ok` unless `given` says otherwise."""
     shown = sorted((name, json.dumps(value)) for name, value in params.items())
     head = {
         "run_id": f"{shown}/{seed}/{given.get('case')}",
@@ -46,7 +46,7 @@ def row(params: Mapping[str, Any], seed: int, metrics: Mapping[str, float | None
 def grid(
     axes: Mapping[str, Iterable[Any]], seeds: Iterable[int], measure: Callable[..., Mapping[str, float | None]]
 ) -> list[dict[str, Any]]:
-    """A run for every point and seed; `measure(seed=..., receivers=...)` gets the last parts of the axes' names."""
+    """Return a row for every point and seed; `measure(seed=..., receivers=...)` gets the last parts of the axes' names."""
     found = []
     seeds = list(seeds)
     for point, values in enumerate(product(*axes.values())):
@@ -57,7 +57,7 @@ def grid(
 
 
 def one_axis(values: Mapping[int, Iterable[float]]) -> list[dict[str, Any]]:
-    """Runs of one axis `n` with these completion times."""
+    """Return rows of one axis `n` with these completion times."""
     return [
         row({"n": n}, seed, {"completion_time": value}, point=n)
         for n, times in values.items()
@@ -66,17 +66,17 @@ def one_axis(values: Mapping[int, Iterable[float]]) -> list[dict[str, Any]]:
 
 
 def write_runs(folder: Path, rows: list[dict[str, Any]], job: str = "one") -> Path:
-    """The rows as one part of the dataset `runs`; the folder."""
+    """Write the rows as one part of the dataset `runs` and return its folder."""
     axes = {name: type(value) for name, value in rows[0].items() if name.startswith("p_")}
     schema = runs_schema({name.removeprefix("p_"): KINDS[kind] for name, kind in axes.items()})
     (folder / "jobs").mkdir(parents=True, exist_ok=True)
-    told = {"version": rows[-1]["version"], "started": str(rows[-1]["started"])}
-    (folder / "jobs" / f"{job}.json").write_text(json.dumps(told))
+    provenance = {"version": rows[-1]["version"], "started": str(rows[-1]["started"])}
+    (folder / "jobs" / f"{job}.json").write_text(json.dumps(provenance))
     return _write(folder, "runs", job, rows, schema)
 
 
 def write_series(folder: Path, rows: list[dict[str, Any]], job: str = "one") -> Path:
-    """Rows of run_id, name, t and value as one part of the dataset `series`; the folder."""
+    """Write rows of run_id, name, t and value as one part of the dataset `series` and return its folder."""
     return _write(folder, "series", job, rows, series_schema())
 
 

@@ -1,7 +1,7 @@
-"""A complete, tiny protocol: numbered segments, an END that is repeated, NACKs after a random wait. It tests the tests.
+"""A complete, tiny protocol: numbered segments, an END that is repeated, NACKs after a random wait.
 
-The contract suite runs it beside the real protocols, and `tests/contract/test_mutants.py` breaks it on purpose to see that the
-suite notices. It is also the shortest example of a machine.
+The contract suite runs it beside the real protocols, and `tests/contract/test_mutants.py` breaks it in many ways, which the
+suite has to detect. It is also the shortest example of a machine.
 """
 
 import struct
@@ -23,7 +23,7 @@ _MAGIC = b"TOY1"
 
 @dataclass(frozen=True, slots=True)
 class ToyConfig:
-    """Parameters of the toy."""
+    """Parameters of the toy protocol."""
 
     rate: float = setting(1e6, "rate", 1.0, 1e12)
     segment: int = setting(1000, "bytes", 1, 60_000)
@@ -36,7 +36,7 @@ class ToyConfig:
 
 @dataclass(slots=True)
 class ToyData(Message):
-    """Segment `index` of an object; `payload` None when the content is only accounted for."""
+    """Segment `index` of an object; `payload` is None for counted content."""
 
     kind: ClassVar[str] = "data"
     sender: int
@@ -49,7 +49,7 @@ class ToyData(Message):
 
 @dataclass(slots=True)
 class ToyEnd(Message):
-    """The object has `size` bytes in segments of `segment`, and was sent."""
+    """End of an object that was sent: `size` bytes in segments of `segment`."""
 
     kind: ClassVar[str] = "end"
     sender: int
@@ -61,7 +61,7 @@ class ToyEnd(Message):
 
 @dataclass(slots=True)
 class ToyNack(Message):
-    """These segments are missing."""
+    """Request for missing segments."""
 
     kind: ClassVar[str] = "nack"
     sender: int
@@ -70,10 +70,10 @@ class ToyNack(Message):
 
 
 class ToyCodec:
-    """Fixed head (magic, kind, sender, object, number), then what the kind needs."""
+    """Encodes a fixed header (magic, kind, sender, object, number) and the fields of the kind."""
 
     def encode(self, message: Message) -> bytes:
-        """The UDP payload."""
+        """Return the UDP payload."""
         if isinstance(message, ToyData):
             assert message.payload is not None
             return _HEAD.pack(_MAGIC, 1, message.sender, message.object_id, message.index) + message.payload
@@ -85,7 +85,7 @@ class ToyCodec:
         return head + struct.pack(f"!{len(message.missing)}I", *message.missing)
 
     def decode(self, data: bytes) -> Message:
-        """Raises WireError and nothing else."""
+        """Decode a UDP payload; raises WireError and nothing else."""
         try:
             magic, kind, sender, object_id, number = _HEAD.unpack_from(data)
             body = data[_HEAD.size :]
@@ -101,14 +101,14 @@ class ToyCodec:
 
 
 def identity_of(sender: int, object_id: int, index: int) -> int:
-    """Dense per object."""
+    """Return a number that is dense per object."""
     return (sender & 0xFFFF) << 48 | object_id << 32 | index
 
 
 class ToySender(Sender):
-    """Sends objects one after another, then says END until `robust` of them stay unanswered."""
+    """Sends objects one after another, then END until `robust` of them are unanswered."""
 
-    __slots__ = ("config", "contents", "current", "ends", "full", "group", "heard", "node", "queue", "sent", "told")
+    __slots__ = ("config", "contents", "current", "ends", "full", "group", "nacks", "node", "queue", "reported", "sent")
 
     def __init__(self, ports: Ports, config: ToyConfig, node: int, group: Group, instance: int) -> None:
         super().__init__(ports)
@@ -116,12 +116,12 @@ class ToySender(Sender):
         self.contents: list[Content] = []
         self.current = 0
         self.queue: list[int] = []
-        self.ends = self.sent = self.heard = 0
-        self.told = -1
+        self.ends = self.sent = self.nacks = 0
+        self.reported = -1
         self.full = False
 
     def start(self, now: float) -> None:
-        """Listen to the group for NACKs."""
+        """Join the group to receive NACKs."""
         self.ports.join(self.group)
 
     def submit(self, content: Content, now: float) -> int:
@@ -132,12 +132,12 @@ class ToySender(Sender):
         return len(self.contents) - 1
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """A NACK for the current object is answered; everything else is not for us."""
+        """Answer a NACK for the current object and ignore all other messages."""
         if not isinstance(message, ToyNack) or message.sender != self.node or message.object_id != self.current:
             return
         if self.current == len(self.contents):
             return
-        self.heard += 1
+        self.nacks += 1
         count = -(-self.contents[self.current].source.size // self.config.segment)
         wanted = {index for index in message.missing if index < count}
         self.queue = sorted(wanted.union(self.queue))
@@ -146,13 +146,13 @@ class ToySender(Sender):
             self._due(min(self.deadline, now + self.config.wait))
 
     def resume(self, now: float) -> None:
-        """Go on."""
+        """Continue after a full network."""
         if self.full:
             self.full = False
             self._due(now + self.config.wait)
 
     def wake(self, now: float) -> None:
-        """Send all that is due."""
+        """Send everything that is due."""
         while self.deadline <= now:
             if self.queue:
                 self._send_data(self.queue.pop(0))
@@ -162,8 +162,8 @@ class ToySender(Sender):
                 self._close(now)
 
     def counts(self) -> dict[str, int]:
-        """Segments sent and NACKs heard."""
-        return {"data_sent": self.sent, "nacks_received": self.heard}
+        """Return the number of segments sent and NACKs received."""
+        return {"data_sent": self.sent, "nacks_received": self.nacks}
 
     def _open(self, now: float) -> None:
         size = self.contents[self.current].source.size
@@ -188,25 +188,25 @@ class ToySender(Sender):
         message = ToyData(self.node, self.current, index, source.read(offset, length), length, identity)
         self.sent += 1
         size = _HEAD.size + length
-        self._say(Packet(message, size, self.group), size / self.config.rate)
+        self._send_packet(Packet(message, size, self.group), size / self.config.rate)
 
     def _send_end(self) -> None:
         content = self.contents[self.current]
-        if self.told < self.current:
-            self.told = self.current
+        if self.reported < self.current:
+            self.reported = self.current
             self.ports.notify(ObjectSent(self.current))
         self.ends += 1
         message = ToyEnd(self.node, self.current, content.source.size, self.config.segment, content.info)
-        self._say(Packet(message, _HEAD.size + 4 + len(content.info), self.group), 3 * self.config.wait)
+        self._send_packet(Packet(message, _HEAD.size + 4 + len(content.info), self.group), 3 * self.config.wait)
 
-    def _say(self, packet: Packet, pause: float) -> None:
+    def _send_packet(self, packet: Packet, pause: float) -> None:
         self.full = bool(self.ports.send(packet))
         self._due(inf if self.full else self.deadline + pause)
 
 
 @dataclass(slots=True)
 class _Object:
-    """What a receiver knows of one object."""
+    """Receiver state of one object."""
 
     held: dict[int, bytes | None]
     end: ToyEnd | None = None
@@ -215,7 +215,7 @@ class _Object:
 
 
 class ToyReceiver(Machine):
-    """Keeps what comes and, a random wait after an END, asks for what is missing."""
+    """Keeps received segments and, after END and a random wait, requests the missing ones."""
 
     __slots__ = ("config", "group", "nacks", "objects")
 
@@ -230,7 +230,7 @@ class ToyReceiver(Machine):
         self.ports.join(self.group)
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """Data is kept, an END asks for a look at what is missing."""
+        """Keep DATA; on END schedule a NACK for missing segments."""
         if not isinstance(message, (ToyData, ToyEnd)):
             return
         key = (message.sender, message.object_id)
@@ -252,7 +252,7 @@ class ToyReceiver(Machine):
         self._rearm()
 
     def counts(self) -> dict[str, int]:
-        """NACKs sent."""
+        """Return the number of NACKs sent."""
         return {"nacks_sent": self.nacks}
 
     def _missing(self, known: _Object) -> list[int]:
@@ -300,7 +300,7 @@ class ToyReceiver(Machine):
         try:
             sink.abort()
         except OSError:
-            # The sink is broken already, and the application hears of it by ObjectAborted.
+            # The sink is broken already, and the application gets an ObjectAborted event.
             return
 
 

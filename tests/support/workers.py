@@ -1,4 +1,4 @@
-"""How pytest-xdist divides the tests among processes, and how tests marked `serial` run alone.
+"""Distribution of tests over the processes of pytest-xdist, and exclusive execution of tests marked `serial`.
 
 A unit is what one process runs from its first test to its last: a file, so that the fixtures of a module are made once; all
 files that share one expensive fixture; or a single test where those of a file are long and have nothing in common.
@@ -15,7 +15,7 @@ import pytest
 __all__ = ["holding", "in_order", "unit_of"]
 
 SHARED = {
-    # One Java process and one made-up sweep for all of them.
+    # They share one Java process and one synthetic sweep.
     "spark": (
         "tests/experiments/analysis/",
         "tests/experiments/report/",
@@ -26,7 +26,6 @@ SHARED = {
 
 DIVIDED = (
     "tests/tidy/test_commands.py",
-    "tests/emu/test_interop_nrl.py",
     "tests/emu/test_user_mode_kernel.py",
     "tests/sim/test_fingerprint.py",
 )
@@ -43,7 +42,7 @@ def unit_of(nodeid: str) -> str:
 
 
 def in_order(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """Sort tests: units with a test marked `slow` first, so that none is left for the end, and `serial` tests last."""
+    """Sort tests: units with a test marked `slow` first, so that none remains for the end, and `serial` tests last."""
     slow = {unit_of(item.nodeid) for item in items if item.get_closest_marker("slow")}
 
     def place(item: pytest.Item) -> tuple[bool, bool]:
@@ -54,7 +53,7 @@ def in_order(items: Sequence[pytest.Item]) -> list[pytest.Item]:
 
 @contextmanager
 def holding(lock: Path, *, shared: bool = False) -> Iterator[None]:
-    """Hold a lock on this file: one process alone, or any number of those that share it."""
+    """Hold a lock on this file, exclusively or shared with others."""
     file = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)

@@ -1,1 +1,1 @@
-"""What a program can check about the house itself."""
+"""Checks of the repository itself: imports, shape, words, documentation, and maintenance files."""

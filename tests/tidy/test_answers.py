@@ -43,7 +43,7 @@ def test_files_named_in_a_page_exist(page: Path) -> None:
     assert not wrong, f"{label(page)}: {wrong}"
 
 
-def test_lines_of_classes_methods_and_constants_are_found(tmp_path: Path) -> None:
+def test_definitions_of_classes_methods_and_constants_are_located(tmp_path: Path) -> None:
     file = tmp_path / "a.py"
     file.write_text("A = 1\n\nclass B:\n    c: int = 2\n\n    def d(self): ...\n")
     assert [line_of(file, name) for name in ("A", "B", "B.c", "B.d", "B.e", "C")] == [1, 3, 4, 6, None, None]

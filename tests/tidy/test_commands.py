@@ -1,14 +1,14 @@
 """Every command in the documentation runs.
 
 A block that begins with ```console is a script: its lines after `$ ` are commands (a `\\` at the end goes on in the next line),
-the other lines are shown output and not compared. The whole block runs in one shell, in a fresh folder where the repository's
-files are to be found, with `mcastlab` on the path, and has to end well. After the word console may stand:
+the other lines are sample output and not compared. The whole block runs in one shell, in a fresh folder with links to the
+repository's files and with `mcastlab` on the path, and has to exit with code 0. Options follow the word console:
 
 * `needs=emulation`, `needs=libnorm1` or `needs=spark`: skipped where that is missing;
 * `exit=1`: this is the code the block has to end with.
 
 A block that is on two pages is run once. `make NAME` is only looked up, and `git clone`, `cd`, `sudo` and `pip` are left out:
-they would set the machine up again.
+they set up the machine.
 """
 
 import os
@@ -29,7 +29,7 @@ SECONDS = 200
 LEFT_OUT = ("git clone", "cd ", "sudo ", "pip ", "apt")
 TALKS = re.compile(r"mcastlab (send|recv)\b")
 KEPT = ("PYTHONPATH", "SPARK_SUBMIT_OPTS", "COVERAGE_PROCESS_CONFIG")
-"""Variables that the commands inherit: an uninstalled checkout, how Java is started, and what measures coverage."""
+"""Environment variables that the commands inherit: import path, Java options, and coverage."""
 
 
 @dataclass(frozen=True)
@@ -46,17 +46,17 @@ class Block:
 
     @property
     def commands(self) -> list[str]:
-        """The commands, continued lines joined."""
+        """Return the commands with continued lines joined."""
         joined = re.sub(r"\\\n(> |  +)?", " ", self.text)
         return [line[2:].strip() for line in joined.splitlines() if line.startswith("$ ")]
 
     def option(self, name: str) -> list[str]:
-        """The values given for an option."""
+        """Return the values given for an option."""
         return re.findall(rf"\b{name}=(\S+)", self.options)
 
 
 def blocks(page: Path) -> list[Block]:
-    """The console blocks of a page."""
+    """Return the console blocks of a page."""
     text = page.read_text()
     found = re.finditer(r"^```console([^\n]*)\n(.*?)^```", text, re.M | re.S)
     return [Block(page, text.count("\n", 0, match.start()) + 1, match[1], match[2]) for match in found]
@@ -66,7 +66,7 @@ BLOCKS = [block for page in files() if page.suffix == ".md" for block in blocks(
 
 
 def once(found: Iterable[Block]) -> list[Block]:
-    """The blocks without those that say what an earlier one says."""
+    """Remove blocks that repeat the commands of an earlier one."""
     first: dict[tuple[str, tuple[str, ...]], Block] = {}
     for block in found:
         first.setdefault((block.options, tuple(block.commands)), block)
@@ -74,21 +74,21 @@ def once(found: Iterable[Block]) -> list[Block]:
 
 
 def case(block: Block) -> Any:
-    """Make a parameter of a block: one with Java or an emulation takes long, one with two programs waits for real seconds."""
+    """Make a test parameter of a block: Spark or emulation is slow, and two programs wait in real time."""
     long = {"spark", "emulation"} & set(block.option("needs"))
     marks = [pytest.mark.slow] if long else [pytest.mark.serial] if TALKS.search(block.text) else []
     return pytest.param(block, id=str(block), marks=marks)
 
 
 def script(commands: list[str]) -> str:
-    """The commands as one shell script that ends with the first failure and waits for what it started."""
+    """Join the commands into a shell script that stops at the first failure and waits for background processes."""
     lines = []
     for command in commands:
         if command.startswith("make"):
             lines.append(f"make -C '{ROOT}' -n {command.removeprefix('make')} >/dev/null")
         elif not command.startswith(LEFT_OUT):
             lines.append(command)
-    # `wait` alone would forget the exit codes of what ran in the background.
+    # `wait` alone would discard the exit codes of background processes.
     return "\n".join([*lines, "for job in $(jobs -p); do wait $job; done"])
 
 
@@ -98,7 +98,20 @@ def test_commands_in_the_documentation_run(block: Block, tmp_path: Path) -> None
     for need in block.option("needs"):
         if reason := missing(need):
             pytest.skip(reason)
-    for name in ("protocols", "topologies", "sim", "emu", "experiments", "examples", "benchmarks", "tests", "docs", "scripts"):
+    folders = (
+        "mcastlab",
+        "protocols",
+        "topologies",
+        "sim",
+        "emu",
+        "experiments",
+        "examples",
+        "benchmarks",
+        "tests",
+        "docs",
+        "scripts",
+    )
+    for name in folders:
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / ".venv").symlink_to(sys.prefix)
     path = f"{sys.prefix}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -116,7 +129,7 @@ def test_commands_in_the_documentation_run(block: Block, tmp_path: Path) -> None
     assert result.returncode == expected, f"{block.commands}\n{result.stdout[-2000:]}\n{result.stderr[-2000:]}"
 
 
-def test_commands_keep_their_packets_at_home() -> None:
+def test_documented_commands_send_no_packets_to_real_networks() -> None:
     wrong = [
         f"{block}: {command}"
         for block in BLOCKS
@@ -126,17 +139,17 @@ def test_commands_keep_their_packets_at_home() -> None:
     assert not wrong, "name the loopback device by --iface:\n" + "\n".join(wrong)
 
 
-def test_a_script_leaves_out_what_sets_the_machine_up() -> None:
+def test_a_script_omits_commands_that_set_up_the_machine() -> None:
     assert "sudo" not in script(["sudo reboot", "git clone somewhere", "cd it"])
     assert "-n  demo" in script(["make demo"])
 
 
-def test_continued_lines_are_one_command() -> None:
+def test_continued_lines_are_joined_into_one_command() -> None:
     block = Block(ROOT / "README.md", 1, "", "$ a --b \\\n    --c\nshown\n$ d\n")
     assert block.commands == ["a --b  --c", "d"]
 
 
-def test_a_block_that_is_on_two_pages_is_run_once() -> None:
+def test_a_block_on_two_pages_is_run_once() -> None:
     first, again, other = (
         Block(ROOT / page, 1, options, "$ a\n") for page, options in (("a.md", ""), ("b.md", ""), ("b.md", " exit=1"))
     )

@@ -13,13 +13,13 @@ MOST = 2
 
 
 def module_name(path: Path) -> str:
-    """The dotted name of a file; of `__init__.py` that of its package."""
+    """Return the dotted name of a file; for `__init__.py` that of its package."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def targets(path: Path, known: set[str]) -> set[str]:
-    """The modules of ours that a file imports, wherever in the file."""
+    """Return the project's modules that a file imports, anywhere in the file."""
     found = set()
     for node in ast.walk(parsed(path)):
         names: list[str] = []
@@ -36,7 +36,7 @@ def targets(path: Path, known: set[str]) -> set[str]:
 
 @cache
 def imports() -> "networkx.DiGraph[str]":
-    """Every module of ours with an edge to each module it imports."""
+    """Return the import graph of the project's modules."""
     paths = {module_name(path): path for path in modules(*PACKAGES)}
     graph: networkx.DiGraph[str] = networkx.DiGraph()
     for name, path in paths.items():
@@ -46,7 +46,7 @@ def imports() -> "networkx.DiGraph[str]":
 
 
 def cycles(graph: "networkx.DiGraph[str]") -> list[list[str]]:
-    """Groups of modules that all import each other, directly or not."""
+    """Return the groups of modules that import each other, directly or indirectly."""
     return sorted(sorted(group) for group in networkx.strongly_connected_components(graph) if len(group) > 1)
 
 
@@ -61,6 +61,6 @@ def test_at_most_two_files_of_a_folder_import_each_other() -> None:
     assert not wrong, "\n".join(" <-> ".join(group) for group in wrong)
 
 
-def test_a_cycle_is_found() -> None:
+def test_a_cycle_is_detected() -> None:
     graph: networkx.DiGraph[str] = networkx.DiGraph([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")])
     assert cycles(graph) == [["a", "b", "c"]]

@@ -1,4 +1,4 @@
-"""Files a user meets: scenarios load, links lead somewhere, nothing is huge or knows the machine it was written on."""
+"""Files that users see: scenarios load, links have targets, no file is huge or names the machine it was written on."""
 
 import re
 from pathlib import Path
@@ -29,12 +29,12 @@ def test_there_are_scenarios() -> None:
     assert SCENARIOS
 
 
-def test_nothing_is_huge() -> None:
+def test_no_file_is_huge() -> None:
     wrong = [f"{label(path)}: {path.stat().st_size} bytes" for path in files() if path.stat().st_size > LARGEST]
     assert not wrong, "\n".join(wrong)
 
 
-def test_no_file_knows_the_machine_it_was_written_on() -> None:
+def test_no_file_names_the_machine_it_was_written_on() -> None:
     wrong = []
     for path in files():
         if path.suffix in BINARY:
@@ -46,13 +46,13 @@ def test_no_file_knows_the_machine_it_was_written_on() -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """What `#...` may name in a page: its headings as GitHub spells them."""
+    """Return the anchors of a page: its headings as GitHub spells them."""
     headings = re.findall(r"^#+ +(.+?) *$", page.read_text(), re.M)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=label)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_have_targets(page: Path) -> None:
     wrong = []
     for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
         if re.match(r"[a-z]+:", link):

@@ -21,23 +21,23 @@ SECTIONS = ("Added", "Changed", "Deprecated", "Removed", "Fixed", "Security")
 
 
 def make_targets() -> set[str]:
-    """The targets of the Makefile."""
+    """Return the targets of the Makefile."""
     return set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(), re.M))
 
 
 def steps(workflow: Path) -> list[dict[str, Any]]:
-    """Every step of every job of a workflow."""
+    """Return every step of every job of a workflow."""
     return [step for job in yaml.safe_load(workflow.read_text())["jobs"].values() for step in job["steps"]]
 
 
 def instructions(text: str) -> list[tuple[str, str]]:
-    """The instructions of a Dockerfile with their arguments, continued lines joined."""
+    """Return the instructions of a Dockerfile with their arguments, continued lines joined."""
     lines = (line for line in text.replace("\\\n", " ").splitlines() if line.strip() and not line.startswith("#"))
     return [(name.upper(), rest.strip()) for name, _, rest in (line.partition(" ") for line in lines)]
 
 
 def ignored(path: str, rules: list[str]) -> bool:
-    """Whether .dockerignore keeps a top-level name out of the build; the last rule that matches decides."""
+    """Return whether .dockerignore excludes a top-level name from the build; the last matching rule decides."""
     answer = False
     for rule in rules:
         if fnmatch(path, rule.removeprefix("!")):
@@ -56,7 +56,7 @@ def test_workflows_call_only_make_targets_that_exist(workflow: Path) -> None:
     assert called <= make_targets()
 
 
-def test_the_workflow_runs_the_two_commands_on_every_python_and_builds_both_wheels() -> None:
+def test_the_workflow_runs_make_setup_and_make_check_on_every_python_and_builds_both_wheels() -> None:
     jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())["jobs"]
     commands = [step.get("run", "") for step in jobs["suite"]["steps"]]
     assert jobs["suite"]["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13"]
@@ -71,7 +71,7 @@ def test_actions_are_pinned_to_a_version(workflow: Path) -> None:
     assert all(re.search(r"@v?\d|@[0-9a-f]{40}$", step["uses"]) for step in steps(workflow) if "uses" in step)
 
 
-def test_hooks_run_tools_of_the_environment_and_need_no_host() -> None:
+def test_hooks_run_tools_of_the_environment_and_download_nothing() -> None:
     repositories = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
     assert [repository["repo"] for repository in repositories] == ["local"]
     tools = [re.search(r"^\.venv/bin/python -m (\w+)", hook["entry"]) for hook in repositories[0]["hooks"]]
@@ -87,7 +87,7 @@ def test_the_image_starts_from_a_fixed_release_and_runs_the_demo() -> None:
     assert {"demo", "setup"} <= make_targets()
 
 
-def test_the_image_has_every_package_and_what_the_set_up_reads() -> None:
+def test_the_image_has_every_package_and_the_files_that_setup_reads() -> None:
     rules = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and not line.startswith("#")]
     packages = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     needed = ["Makefile", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "scripts", *packages]
@@ -105,11 +105,11 @@ def test_the_dockerfile_passes_a_linter() -> None:
 
 
 def releases() -> list[tuple[str, str]]:
-    """The headings of the changelog's versions, as (version, date)."""
+    """Return (version, date) of the changelog's headings."""
     return re.findall(r"^## \[([^\]]+)\](?: - (\S+))?$", (ROOT / "CHANGELOG.md").read_text(), re.M)
 
 
-def test_the_changelog_keeps_its_form() -> None:
+def test_the_changelog_has_the_documented_form() -> None:
     text = (ROOT / "CHANGELOG.md").read_text()
     found = releases()
     assert found[0] == ("Unreleased", "")
@@ -120,13 +120,13 @@ def test_the_changelog_keeps_its_form() -> None:
     assert set(re.findall(r"^### (.+)$", text, re.M)) <= set(SECTIONS)
 
 
-def test_version_and_date_are_the_same_everywhere() -> None:
+def test_version_and_date_are_equal_everywhere() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert releases()[1] == (PROJECT["project"]["version"], citation["date-released"])
     assert citation["version"] == PROJECT["project"]["version"]
     assert citation["license"] == PROJECT["project"]["license"]
 
 
-def test_editors_are_told_the_line_length_of_the_formatter() -> None:
+def test_editors_and_formatter_have_the_same_line_length() -> None:
     settings = (ROOT / ".editorconfig").read_text()
     assert f"max_line_length = {PROJECT['tool']['ruff']['line-length']}" in settings

@@ -1,4 +1,4 @@
-"""Tests that need what is not there are skipped with the reason, and fail where everything has to be."""
+"""Tests with unmet requirements are skipped with the reason, and fail with CI=true."""
 
 from collections.abc import Iterator
 
@@ -8,17 +8,17 @@ from tests import conftest
 
 
 class Item:
-    """As much of a pytest item as the check looks at."""
+    """The part of a pytest item that the check uses."""
 
     def __init__(self, *marks: pytest.MarkDecorator) -> None:
         self._marks = [decorator.mark for decorator in marks]
 
     def get_closest_marker(self, name: str) -> pytest.Mark | None:
-        """The mark of this name."""
+        """Return the mark of this name."""
         return next(self.iter_markers(name), None)
 
     def iter_markers(self, name: str) -> Iterator[pytest.Mark]:
-        """All marks of this name."""
+        """Return all marks of this name."""
         return (mark for mark in self._marks if mark.name == name)
 
 
@@ -35,18 +35,18 @@ def _nothing_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("item", "name"), MARKED)
-def test_what_is_missing_skips_with_its_reason(item: Item, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_requirement_skips_with_its_reason(item: Item, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CI", raising=False)
     with pytest.raises(pytest.skip.Exception, match=f"needs {name}"):
         conftest.pytest_runtest_setup(item)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("item", "name"), MARKED)
-def test_what_is_missing_fails_in_ci(item: Item, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_requirement_fails_in_ci(item: Item, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "true")
     with pytest.raises(pytest.fail.Exception, match=f"needs {name}"):
         conftest.pytest_runtest_setup(item)  # type: ignore[arg-type]
 
 
-def test_unmarked_tests_run_everywhere() -> None:
+def test_tests_without_marks_always_run() -> None:
     conftest.pytest_runtest_setup(Item())  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Files and functions stay small, public things are documented and listed, and no order depends on hashes."""
+"""Files and functions are small, public names are documented and listed, and no order depends on hashes."""
 
 import ast
 from collections.abc import Iterator
@@ -23,12 +23,12 @@ def test_files_are_short() -> None:
 
 
 @pytest.mark.parametrize(("name", "limit"), [("protocols/machine.py", 250), ("protocols/norm/receiver.py", 130)])
-def test_what_a_newcomer_reads_first_is_short(name: str, limit: int) -> None:
+def test_the_machine_contract_and_the_plain_receiver_are_short(name: str, limit: int) -> None:
     assert len((ROOT / name).read_text().splitlines()) < limit
 
 
 def body_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Lines of a function without its signature, which for a command lists all its options."""
+    """Return the number of lines of a function without its signature, which for a command lists all its options."""
     return (node.end_lineno or node.lineno) - node.body[0].lineno + 1
 
 
@@ -43,7 +43,7 @@ def test_functions_are_short() -> None:
 
 
 def public(body: list[ast.stmt]) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
-    """Functions and classes of a module, methods of its public classes; names that begin with _ are private."""
+    """Yield functions and classes of a module and methods of its public classes; names that begin with _ are private."""
     for node in body:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
             yield node
@@ -52,14 +52,14 @@ def public(body: list[ast.stmt]) -> Iterator[ast.FunctionDef | ast.AsyncFunction
 
 
 def continues(node: ast.AST) -> bool:
-    """A property's setter or an overload: described where it begins."""
+    """Return whether a function is a property's setter or an overload, documented with its first definition."""
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return False
     names = [ast.unparse(decorator) for decorator in node.decorator_list]
     return any(name.endswith((".setter", ".deleter", "overload")) for name in names)
 
 
-def test_everything_public_says_what_it_does() -> None:
+def test_public_names_have_docstrings() -> None:
     wrong = [label(path) for path in modules(*CODE, "tests") if not ast.get_docstring(parsed(path))]
     for path in modules(*CODE):
         wrong += [
@@ -71,7 +71,7 @@ def test_everything_public_says_what_it_does() -> None:
 
 
 def listed(path: Path) -> list[str] | None:
-    """The names in `__all__`, or None without one."""
+    """Return the names in `__all__`, or None without one."""
     for node in parsed(path).body:
         if isinstance(node, ast.Assign) and any(isinstance(to, ast.Name) and to.id == "__all__" for to in node.targets):
             names: list[str] = ast.literal_eval(node.value)
@@ -79,7 +79,7 @@ def listed(path: Path) -> list[str] | None:
     return None
 
 
-def test_every_module_lists_what_it_offers() -> None:
+def test_every_module_lists_its_public_names() -> None:
     wrong = []
     for path in modules(*PACKAGES):
         names, body = listed(path), parsed(path).body
@@ -91,7 +91,7 @@ def test_every_module_lists_what_it_offers() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-# Sets have no order that is the same everywhere, so results must not depend on walking through one.
+# The order of a set differs between processes, so results must not depend on iteration over one.
 
 UNORDERED = ("set", "frozenset")
 KEEPS_NO_ORDER = {"sorted", "min", "max", "any", "all", "len", "set", "frozenset"}
@@ -99,13 +99,13 @@ TAKES_ORDER = {"list", "tuple", "enumerate", "iter", "zip", "map", "dict", "dequ
 
 
 def is_set_type(annotation: ast.expr | None) -> bool:
-    """Does this annotation say set or frozenset?"""
+    """Return whether an annotation is set or frozenset."""
     base = annotation.value if isinstance(annotation, ast.Subscript) else annotation
     return isinstance(base, ast.Name) and base.id in UNORDERED
 
 
 class SetWalks(ast.NodeVisitor):
-    """Finds loops over sets in one file: literals, calls of set(), and names annotated or assigned as sets."""
+    """Finds iterations over sets in one file: literals, calls of set(), and names annotated or assigned as sets."""
 
     def __init__(self, tree: ast.Module) -> None:
         self.names: set[str] = set()
@@ -121,7 +121,7 @@ class SetWalks(ast.NodeVisitor):
         self.visit(tree)
 
     def is_set(self, node: ast.expr) -> bool:
-        """Is this expression known to be a set?"""
+        """Return whether an expression is known to be a set."""
         if isinstance(node, (ast.Set, ast.SetComp)):
             return True
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
@@ -133,12 +133,12 @@ class SetWalks(ast.NodeVisitor):
         return isinstance(node, (ast.Name, ast.Attribute)) and ast.unparse(node) in self.names
 
     def visit_For(self, node: ast.For) -> None:
-        """A loop."""
+        """Check a loop."""
         self._note(node.iter)
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
-        """A call that keeps the order, a `pop`, or one that makes the order vanish."""
+        """Check a call that preserves the order or a `pop`, and skip calls whose result has no order."""
         if isinstance(node.func, ast.Name) and node.func.id in TAKES_ORDER:
             for argument in node.args:
                 self._note(argument)
@@ -149,15 +149,15 @@ class SetWalks(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_ListComp(self, node: ast.ListComp) -> None:
-        """A list made of a set."""
+        """Check a list made of a set."""
         self._comprehension(node, node.generators)
 
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> None:
-        """A generator over a set."""
+        """Check a generator over a set."""
         self._comprehension(node, node.generators)
 
     def visit_DictComp(self, node: ast.DictComp) -> None:
-        """A dict keeps the order it was made in."""
+        """Check a dict made of a set, which keeps the order of insertion."""
         self._comprehension(node, node.generators)
 
     def _comprehension(self, node: ast.expr, generators: list[ast.comprehension]) -> None:
@@ -172,13 +172,13 @@ class SetWalks(ast.NodeVisitor):
 
 
 @pytest.mark.parametrize("package", ["protocols", "sim"])
-def test_nothing_walks_through_sets(package: str) -> None:
+def test_no_code_iterates_over_sets(package: str) -> None:
     wrong = [f"{label(path)}:{line}" for path in modules(package) for line in SetWalks(parsed(path)).found]
     assert not wrong, "depends on the order of a set:\n" + "\n".join(wrong)
 
 
 @pytest.mark.parametrize("package", ["protocols", "sim"])
-def test_nothing_asks_for_hashes(package: str) -> None:
+def test_no_code_calls_hash(package: str) -> None:
     wrong = [
         f"{label(path)}:{node.lineno}"
         for path in modules(package)
@@ -200,5 +200,5 @@ def test_nothing_asks_for_hashes(package: str) -> None:
         ("s = [1]\nfor x in s: pass", []),
     ],
 )
-def test_walks_through_sets_are_found(source: str, lines: list[int]) -> None:
+def test_iterations_over_sets_are_detected(source: str, lines: list[int]) -> None:
     assert SetWalks(ast.parse(source)).found == lines

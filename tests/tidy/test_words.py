@@ -1,4 +1,4 @@
-"""Retired words do not come back: names in code, and phrases in docstrings, comments, messages and documentation.
+"""Retired words are not used in identifiers, nor retired phrases in docstrings, comments, messages and documentation.
 
 The words that replace them are terms of RFC 5740, of networking or of discrete-event simulation, or stand in docs/glossary.md.
 """
@@ -30,7 +30,6 @@ NAMES = {
     "Feedback": "ProbeResponse",
     "Outgoing": "TxObject",
     "Incoming": "RxObject",
-    "Pending": "SmallDict",
     "Masks": "BlockBitmaps",
     "Express": "Lookahead",
     "Underway": "InFlight",
@@ -100,23 +99,23 @@ PHRASES = {
     r"\bhears? nothing of\b": "does not receive",
     r"\bnobody has to\b": "name what need not be done",
 }
-"""Phrases without an honest use here, in docstrings, comments, messages and pages, and what to write."""
+"""Retired phrases in docstrings, comments, messages and pages, and what to write."""
 
 
 def words(name: str) -> list[str]:
-    """The words of an identifier: `next_owed` and `NextOwed` have the same."""
+    """Split an identifier into words: `next_owed` and `NextOwed` have the same."""
     return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
 
 
 def retired(name: str) -> str | None:
-    """What to write instead of an identifier; None when it may stay."""
+    """Return the replacement of an identifier; None if it is not retired."""
     if name in NAMES:
         return NAMES[name]
     return next((PARTS[word] for word in words(name) if word in PARTS), None)
 
 
 def identifiers(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """The names, attributes, arguments and definitions of a syntax tree with their lines."""
+    """Yield the names, attributes, arguments and definitions of a syntax tree with their lines."""
     for node in ast.walk(tree):
         for field in ("id", "attr", "name", "arg"):
             name = getattr(node, field, None)
@@ -125,7 +124,7 @@ def identifiers(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def wrong_names(path: Path) -> list[str]:
-    """The retired identifiers of a file, each at its first line."""
+    """List the retired identifiers of a file, each at its first line."""
     found: dict[str, int] = {}
     for line, name in [(1, path.stem), *identifiers(parsed(path))]:
         found.setdefault(name, line)
@@ -133,14 +132,14 @@ def wrong_names(path: Path) -> list[str]:
 
 
 def spoken(source: str) -> Iterator[tuple[int, str]]:
-    """The comments and strings of Python source with the line each begins at."""
+    """Yield the comments and strings of Python source with the line of each."""
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type in (tokenize.COMMENT, tokenize.STRING) or tokenize.tok_name[token.type] == "FSTRING_MIDDLE":
             yield token.start[0], token.string
 
 
 def wrong_phrases(place: str, text: str, first: int = 1) -> list[str]:
-    """The retired phrases in a text that begins at line `first` of `place`."""
+    """List the retired phrases in a text that begins at line `first` of `place`."""
     return [
         f"{place}:{first + text.count(chr(10), 0, match.start())} {match[0]!r}: write {new}"
         for pattern, new in PHRASES.items()
@@ -153,7 +152,7 @@ FOLDERS = sorted({path.parent for path in modules(*CODE)})
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=label)
-def test_no_retired_name_is_used(folder: Path) -> None:
+def test_no_retired_identifier_is_used(folder: Path) -> None:
     wrong = [line for path in modules(*CODE) if path.parent == folder for line in wrong_names(path)]
     assert not wrong, "\n".join(wrong)
 
@@ -173,13 +172,13 @@ def test_no_retired_phrase_is_in_the_documentation(page: Path) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_retired_names_are_found_by_spelling_and_by_part() -> None:
+def test_retired_identifiers_are_detected_by_spelling_and_by_part() -> None:
     tree = ast.parse("class Crowd:\n    def owed_by(self, excused): return self.token\n\nnext_turn = Crowded = steam = 1\n")
     assert [name for _, name in identifiers(tree) if retired(name)] == ["Crowd", "owed_by", "excused", "token"]
     assert retired("token_bucket") is None
 
 
-def test_retired_phrases_are_found_with_their_line() -> None:
+def test_retired_phrases_are_detected_with_their_line() -> None:
     source = '"""One.\n\nWho owes it."""\nseen = "a seat"  # foreseen\n'
     found = [line for first, text in spoken(source) for line in wrong_phrases("a.py", text, first)]
     assert [line.split(": write")[0] for line in found] == ["a.py:3 'owes'", "a.py:4 'seat'", "a.py:4 'foreseen'"]

@@ -1,4 +1,4 @@
-"""How the tests are divided among processes: units are whole, long ones come first and serial ones last."""
+"""Distribution of tests over processes: units are not split, slow ones come first and serial ones last."""
 
 import fcntl
 from pathlib import Path
@@ -10,16 +10,16 @@ from tests.tidy.tree import ROOT
 
 
 def item(nodeid: str, *marks: str) -> Any:
-    """What is asked of a test here."""
+    """Return a stand-in for a pytest item."""
     return SimpleNamespace(nodeid=nodeid, get_closest_marker=lambda name: name if name in marks else None)
 
 
-def test_every_place_that_is_named_exists() -> None:
+def test_every_listed_path_exists() -> None:
     named = [*DIVIDED, *(place for places in SHARED.values() for place in places)]
     assert not [place for place in named if not (ROOT / place).exists()]
 
 
-def test_a_unit_is_a_file_or_what_shares_a_fixture_or_one_test() -> None:
+def test_a_unit_is_a_file_or_files_with_a_shared_fixture_or_one_test() -> None:
     assert unit_of("tests/sim/test_link.py::test_a[x-1]") == "tests/sim/test_link.py"
     assert unit_of("tests/experiments/report/test_page.py::test_a") == unit_of(
         "tests/experiments/analysis/test_runs.py::test_b"
@@ -33,7 +33,7 @@ def test_units_with_a_slow_test_come_first_and_serial_tests_last() -> None:
 
 
 def is_free(lock: Path) -> bool:
-    """Whether somebody could hold it alone now."""
+    """Return whether an exclusive lock could be taken now."""
     with lock.open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -42,7 +42,7 @@ def is_free(lock: Path) -> bool:
     return True
 
 
-def test_a_lock_is_shared_by_several_or_held_by_one_and_free_afterwards(tmp_path: Path) -> None:
+def test_a_lock_is_shared_or_exclusive_and_released_afterwards(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     with holding(lock, shared=True), holding(lock, shared=True):
         assert not is_free(lock)

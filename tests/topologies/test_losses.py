@@ -32,9 +32,9 @@ def test_keys_of_members_are_those_of_the_pure_function() -> None:
 @pytest.mark.parametrize("p", [1e-12, 0.001, 0.01, 0.2, 0.5, 0.97, 1.0])
 @pytest.mark.parametrize("count", [1, 5, 40])
 def test_a_group_loses_the_same_packets_as_its_single_links(count: int, p: float) -> None:
-    bundle, single = GroupLoss(member_keys(KEY, count), p), links(count, p)
+    group, single = GroupLoss(member_keys(KEY, count), p), links(count, p)
     for identity in [*range(600), *range(1 << 40, (1 << 40) + 300), *range(100), None, None, 2**64 - 1, 2**64 - 1]:
-        assert list(bundle.losers(identity)) == [m for m, link in enumerate(single) if link.lost(identity)]
+        assert list(group.losers(identity)) == [m for m, link in enumerate(single) if link.lost(identity)]
 
 
 STEPS = st.lists(
@@ -50,15 +50,15 @@ STEPS = st.lists(
 @settings(deadline=None, max_examples=60)
 @given(STEPS, st.sampled_from([6, 30]))
 def test_links_that_carried_other_packets_have_their_own_counts(steps: list[tuple[str, int | None, int]], count: int) -> None:
-    bundle, single = GroupLoss(member_keys(KEY, count), 0.4), links(count, 0.4)
+    group, single = GroupLoss(member_keys(KEY, count), 0.4), links(count, 0.4)
     for what, identity, member in steps:
         member %= count
         if what == "one":
-            assert bundle.lost(identity, member) == single[member].lost(identity)
+            assert group.lost(identity, member) == single[member].lost(identity)
             continue
         skip = member if what == "but one" else -1
         right = [m for m, link in enumerate(single) if m != skip and link.lost(identity)]
-        assert list(bundle.losers(identity, skip)) == right
+        assert list(group.losers(identity, skip)) == right
 
 
 def test_first_losses_depend_neither_on_order_nor_on_other_packets() -> None:
@@ -71,8 +71,8 @@ def test_first_losses_depend_neither_on_order_nor_on_other_packets() -> None:
 
 
 def test_a_window_drawn_again_has_the_same_losses() -> None:
-    link, bundle = LinkLoss(KEY, 0.1), GroupLoss(member_keys(KEY, 30), 0.1)
-    even = [(link.lost(i), list(bundle.losers(i))) for i in range(0, 256 * 60, 256)]
+    link, group = LinkLoss(KEY, 0.1), GroupLoss(member_keys(KEY, 30), 0.1)
+    even = [(link.lost(i), list(group.losers(i))) for i in range(0, 256 * 60, 256)]
     again, other = LinkLoss(KEY, 0.1), GroupLoss(member_keys(KEY, 30), 0.1)
     assert [(again.lost(i), list(other.losers(i))) for i in reversed(range(0, 256 * 60, 256))] == even[::-1]
     assert [link.lost(1 + i) for i in range(0, 256 * 60, 256)] == [again.lost(1 + i) for i in range(0, 256 * 60, 256)]
@@ -81,10 +81,10 @@ def test_a_window_drawn_again_has_the_same_losses() -> None:
 @pytest.mark.parametrize("p", [0.003, 0.01, 0.2, 0.7])
 def test_the_rate_of_first_losses_repeats_and_controls_is_p(p: float) -> None:
     count, packets = 200, 2560
-    bundle = GroupLoss(member_keys(KEY, count), p)
+    group = GroupLoss(member_keys(KEY, count), p)
     # Standard error of a share of n independent draws: sqrt(p (1 - p) / n).
     for identities in (range(packets), range(packets), [None] * packets):
-        lost = sum(len(bundle.losers(identity)) for identity in identities)
+        lost = sum(len(group.losers(identity)) for identity in identities)
         assert lost / (count * packets) == pytest.approx(p, abs=4.5 * sqrt(p * (1 - p) / (count * packets)))
 
 
@@ -132,15 +132,15 @@ def test_channels_are_written_short_or_in_full() -> None:
 def test_a_channel_without_loss_has_no_sampler() -> None:
     for channel in (Perfect(), Bernoulli(p=0.0)):
         assert channel.link(KEY) is None
-        assert channel.bundle(KEY, 3) is None
+        assert channel.group(KEY, 3) is None
     assert Bernoulli(p=0.1).link(KEY) is not None
-    assert Bernoulli(p=0.1).bundle(KEY, 3) is not None
+    assert Bernoulli(p=0.1).group(KEY, 3) is not None
 
 
 @pytest.mark.parametrize("count", [1, 5, 40])
 def test_content_loss_loses_the_same_content_as_bernoulli_and_no_control_packet(count: int) -> None:
     channel, plain = ContentLoss(p=0.2), Bernoulli(p=0.2)
-    ours, theirs = channel.bundle(KEY, count), plain.bundle(KEY, count)
+    ours, theirs = channel.group(KEY, count), plain.group(KEY, count)
     assert ours is not None
     assert theirs is not None
     single = channel.link(extend(KEY, 0))

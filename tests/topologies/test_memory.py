@@ -42,11 +42,11 @@ def links(name: str, count: int) -> list[LinkSampler]:
 @pytest.mark.parametrize("count", [1, 6, 40])
 @pytest.mark.parametrize("name", CHANNELS)
 def test_a_group_loses_the_same_packets_as_its_single_links(name: str, count: int) -> None:
-    bundle, single = channel(name).bundle(KEY, count), links(name, count)
-    assert bundle is not None
+    group, single = channel(name).group(KEY, count), links(name, count)
+    assert group is not None
     ahead = (1 << 40) + 66_000
     for identity in [*range(520), *range(ahead, ahead + 20), *range(30), None, None, 2**63, 2**63]:
-        assert list(bundle.losers(identity)) == [m for m, link in enumerate(single) if link.lost(identity)]
+        assert list(group.losers(identity)) == [m for m, link in enumerate(single) if link.lost(identity)]
 
 
 @pytest.mark.parametrize("name", ["gilbert", "elliott"])
@@ -68,16 +68,16 @@ STEPS = st.lists(
 def test_links_that_carried_other_packets_have_their_own_counts(
     steps: list[tuple[str, int | None, int]], count: int, name: str
 ) -> None:
-    bundle, single = channel(name).bundle(KEY, count), links(name, count)
-    assert bundle is not None
+    group, single = channel(name).group(KEY, count), links(name, count)
+    assert group is not None
     for what, identity, member in steps:
         member %= count
         if what == "one":
-            assert bundle.lost(identity, member) == single[member].lost(identity)
+            assert group.lost(identity, member) == single[member].lost(identity)
             continue
         skip = member if what == "but one" else -1
         right = [m for m, link in enumerate(single) if m != skip and link.lost(identity)]
-        assert list(bundle.losers(identity, skip)) == right
+        assert list(group.losers(identity, skip)) == right
 
 
 @pytest.mark.parametrize("name", CHANNELS)
@@ -113,8 +113,8 @@ def test_a_repeat_of_a_packet_takes_the_next_entry_of_a_sequence() -> None:
 
 
 def test_sequences_that_are_shifted_start_at_different_positions() -> None:
-    shifted = channel("shifted").bundle(KEY, 50)
-    together = LOSS.validate_python({"model": "periodic", "every": 7}).bundle(KEY, 50)
+    shifted = channel("shifted").group(KEY, 50)
+    together = LOSS.validate_python({"model": "periodic", "every": 7}).group(KEY, 50)
     assert shifted is not None
     assert together is not None
     assert [len(together.losers(identity)) for identity in range(14)] == [0, 0, 0, 0, 0, 0, 50] * 2
@@ -157,7 +157,7 @@ def test_wrong_channels_are_rejected(wrong: dict[str, Any]) -> None:
 def test_a_channel_without_loss_has_no_sampler() -> None:
     for quiet in ({"model": "gilbert-elliott", "p": 0, "r": 0.5}, {"model": "recorded", "runs": [9]}):
         assert LOSS.validate_python(quiet).link(KEY) is None
-        assert LOSS.validate_python(quiet).bundle(KEY, 4) is None
+        assert LOSS.validate_python(quiet).group(KEY, 4) is None
 
 
 def test_the_numbers_do_not_change() -> None:

@@ -11,14 +11,14 @@ from topologies.node_models import RouterModel
 from topologies.spec import LinkSpec, Topology
 from topologies.trees import forwarding, next_hops
 
-__all__ = ["Device", "Lab", "Port", "router_settings", "lab_of"]
+__all__ = ["Device", "Lab", "DevicePort", "router_settings", "lab_of"]
 
 MOST_HOSTS = 1000
 _FIT = re.compile(r"[a-z][a-z0-9_]{0,7}")
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class DevicePort:
     """An interface of device `near` towards device `far`: number, wire, and attributes of the outbound direction."""
 
     number: int
@@ -50,7 +50,7 @@ class Device:
     real: str
     kind: str
     address: str | None
-    ports: list[Port] = field(default_factory=list)
+    ports: list[DevicePort] = field(default_factory=list)
     routes: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -132,7 +132,7 @@ def _connect(lab: Lab, a: str, b: str, down: LinkSpec, up: LinkSpec) -> None:
     for near, far, spec in ((a, b, down), (b, a, up)):
         ports = lab.devices[near].ports
         ends.append((near, len(ports)))
-        ports.append(Port(len(ports), len(lab.wires), near, far, spec))
+        ports.append(DevicePort(len(ports), len(lab.wires), near, far, spec))
     lab.wires.append((ends[0], ends[1]))
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PACKAGES", "archive", "deploy"]
 
-PACKAGES = ("protocols", "topologies", "sim", "emu", "experiments")
+PACKAGES = ("protocols", "topologies", "sim", "emu", "experiments", "mcastlab")
 
 
 def deploy(spark: "SparkSession") -> None:

@@ -16,7 +16,6 @@ from experiments.sweep.run.spark_job import run_job, todo_table
 from experiments.sweep.run.spark_session import cores_of, session, stop
 from experiments.sweep.run.task import Task
 from experiments.sweep.run.task_packing import pack
-from experiments.sweep.spec.code_version import code_version
 from experiments.sweep.spec.grid import SweepPlan, SweepRun
 from experiments.sweep.store.datasets import StoredRuns, metric_values, quarantine, stored_runs
 from experiments.sweep.store.folder import claim, prepare
@@ -48,6 +47,7 @@ class SweepSummary:
     """Result of an invocation: `status` counts all runs the sweep asks for, `made` those of this invocation."""
 
     folder: Path
+    version: str
     total: int = 0
     made: int = 0
     known: int = 0
@@ -71,7 +71,7 @@ class SweepSummary:
         counts = {
             key: getattr(self, key) for key in ("total", "made", "known", "left", "failed", "other_versions", "unreadable")
         }
-        about = {"folder": str(self.folder), "version": code_version(), "interrupted": self.interrupted}
+        about = {"folder": str(self.folder), "version": self.version, "interrupted": self.interrupted}
         return {**about, **counts, "status": dict(sorted(self.status.items()))}
 
 
@@ -94,7 +94,7 @@ class _Driver:
         self.spark = spark
         self.owns_session = spark is None
         self.calibration: Calibration | None = None
-        self.summary = SweepSummary(folder)
+        self.summary = SweepSummary(folder, plan.version)
 
     def run(self) -> SweepSummary:
         try:
@@ -149,10 +149,10 @@ class _Driver:
         if "emu" in sweep.backends:
             # Emulated runs are long, so each gets its own task and is stored when it ends.
             tasks = list(range(len(todo)))
-        job = record_invocation(self.folder, options.remote or options.master, len(todo))
+        job = record_invocation(self.folder, options.remote or options.master, len(todo), self.plan.version)
         part = self.folder / "runs" / f"job={job}"
         progress = Progress(part, len(todo), self.summary.known, options.quiet)
-        table = todo_table(todo, tasks, self.plan.axis_types)
+        table = todo_table(todo, tasks, self.plan.axis_types, self.plan.version)
         self.summary.interrupted = not run_job(self.spark, table, self._task(), part, progress)
         self.summary.made += progress.done
 
@@ -178,11 +178,12 @@ class _Driver:
             folder=str(self.folder.absolute() / "captures"),
             time_limit=sweep.time_limit,
             memory=sweep.memory,
+            modules=self.plan.modules,
         )
 
     def _count(self, runs: Sequence[SweepRun]) -> None:
         known = stored_runs(self.folder)
         done = known.done
-        self.summary.other_versions = sum(version != code_version() for version, _ in known.status.values())
+        self.summary.other_versions = sum(version != self.plan.version for version, _ in known.status.values())
         self.summary.total = len(runs)
         self.summary.status = Counter(done[run.run_id] for run in runs if run.run_id in done)

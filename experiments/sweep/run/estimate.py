@@ -10,7 +10,6 @@ from experiments.sweep.run.calibration import calibrate
 from experiments.sweep.run.child_process import ChildProcess
 from experiments.sweep.run.driver import missing_runs
 from experiments.sweep.run.single_run import perform
-from experiments.sweep.spec.code_version import code_version
 from experiments.sweep.spec.grid import SweepPlan
 from experiments.sweep.store.datasets import metric_values, stored_runs
 from topologies.units import format_duration, format_size
@@ -53,7 +52,7 @@ def estimate_cost(plan: SweepPlan, folder: Path) -> CostEstimate:
     rows = sum(run.receivers for run in todo) if plan.sweep.keep.receivers else 0
     return CostEstimate(
         name=plan.sweep.name,
-        version=code_version(),
+        version=plan.version,
         points=len({run.point.index for run in runs}),
         runs=len(runs),
         missing=len(todo),

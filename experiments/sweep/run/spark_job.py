@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from experiments.sweep.run.progress import Progress
 from experiments.sweep.run.task import TODO_SCHEMA, Task
-from experiments.sweep.spec.code_version import code_version
 from experiments.sweep.spec.grid import SweepRun
 from experiments.sweep.spec.quantities import Value, number_of
 from experiments.sweep.store.datasets import location
@@ -35,13 +34,13 @@ class SweepError(McastlabError):
     """The Spark job failed; rows of finished tasks are kept."""
 
 
-def todo_table(runs: Sequence[SweepRun], tasks: Sequence[int], axes: Mapping[str, str]) -> Any:
-    """Return the runs as an Arrow table of TODO_SCHEMA."""
+def todo_table(runs: Sequence[SweepRun], tasks: Sequence[int], axes: Mapping[str, str], version: str) -> Any:
+    """Return the runs as an Arrow table of TODO_SCHEMA; `version` is that of the code that makes them."""
     rows = [
         {
             "task": task,
             "run_id": run.run_id,
-            "version": code_version(),
+            "version": version,
             "point": run.point.index,
             "case": run.point.case,
             "seed": run.seed,

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from experiments.output.extras import need
 from protocols.errors import UnsupportedError, UsageError
 
 if TYPE_CHECKING:
@@ -77,12 +78,7 @@ def cores_of(spark: "SparkSession") -> int:
 
 def check_pyspark() -> None:
     """Raise UnsupportedError if the Python packages are missing."""
-    try:
-        import pandas  # noqa: F401
-        import pyarrow  # noqa: F401
-        import pyspark  # noqa: F401
-    except ImportError as error:
-        raise UnsupportedError(f"sweeps need {error.name}; get it: pip install 'mcastlab[spark]'") from error
+    need("a sweep", "pyspark", "pandas", "pyarrow")
 
 
 def check_java() -> None:

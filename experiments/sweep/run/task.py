@@ -4,13 +4,14 @@ import gc
 import json
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
 import pyarrow as pa
 
+from experiments.scenario.protocol_modules import provide
 from experiments.sweep.run.child_process import ChildProcess, Perform, RunOutcome
 from experiments.sweep.spec.metrics import METRICS
 from experiments.sweep.spec.sweep_file import BACKEND
@@ -54,6 +55,8 @@ class Task:
     folder: str
     time_limit: float
     memory: int
+    modules: Mapping[str, bytes] = field(default_factory=dict)
+    """Source of protocols from outside, by the path that scenarios name them by."""
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Yield the rows of one task."""
@@ -62,6 +65,7 @@ class Task:
         context = TaskContext.get()
         attempt = 0 if context is None else context.attemptNumber()
         schema = runs_schema(self.axes)
+        provide(self.modules)
         with ChildProcess(self.perform, self.time_limit, self.memory) as child:
             for batch in batches:
                 wanted = batch.to_pylist()

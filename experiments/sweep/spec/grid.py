@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from experiments.scenario.files import put
-from experiments.scenario.scenario import Scenario, parse, read
+from experiments.scenario.protocol_modules import find_protocol, resolve, resolve_in, source_of
+from experiments.scenario.ready import find_scenario
+from experiments.scenario.scenario import Scenario, complete, parse, read
 from experiments.sweep.spec.code_version import code_version
 from experiments.sweep.spec.conditions import Condition
 from experiments.sweep.spec.quantities import Value, kind_of, number_of
@@ -62,11 +64,34 @@ class SweepPlan:
 
     def __post_init__(self) -> None:
         if isinstance(self.sweep.scenario, str):
-            self.base = read(self.path.parent / self.sweep.scenario)
+            self.base = read(find_scenario(self.sweep.scenario, self.path.parent))
         else:
             self.base = {"name": self.sweep.name, **copy.deepcopy(self.sweep.scenario)}
+            complete(self.base, self.path)
         for key, value in self.sweep.set.items():
             self._put(self.base, key, value, f"set.{key}")
+
+    @property
+    def modules(self) -> dict[str, bytes]:
+        """The source of every protocol file that base, cases and axes name, by its absolute path."""
+        return {path: source for path in self._module_names() if (source := source_of(path)) is not None}
+
+    @property
+    def version(self) -> str:
+        """The version of the code that makes the runs, protocols from outside included."""
+        names = self._module_names()
+        if not names:
+            return code_version()
+        hashed = sha256("".join(find_protocol("", name).digest for name in names).encode())
+        return f"{code_version()}.{hashed.hexdigest()[:12]}"
+
+    def _module_names(self) -> list[str]:
+        cases = [case.get("protocol.module", case.get("protocol")) for case in self.sweep.cases.values()]
+        axes = [
+            value for name, axis in self.sweep.axes.items() if "protocol.module" in self._keys(name) for value in axis.grid()
+        ]
+        named = (item.get("module") if isinstance(item, dict) else item for item in (self.base.get("protocol"), *cases, *axes))
+        return sorted({resolve(name, self.path.parent) for name in named if isinstance(name, str)})
 
     @property
     def most_runs(self) -> int:
@@ -135,6 +160,7 @@ class SweepPlan:
         for name, value in point.values.items():
             for key in self._keys(name):
                 self._put(data, key, value, f"axes.{name}")
+        resolve_in(data, self.path.parent)
         data["seed"] = self.sweep.seed
         scenario = parse(data, f"{self.path}: {point}")
         weight, receivers = _weight(scenario)

@@ -139,7 +139,7 @@ class Sweep(_Strict):
     """Contents of a sweep file."""
 
     name: str = Field(min_length=1, pattern=r"^[A-Za-z0-9._-]+$", description="name of the sweep, and of its default folder")
-    scenario: str | dict[str, Any] = Field(description="base scenario: a file (relative to this file), or its contents")
+    scenario: str | dict[str, Any] = Field(description="base scenario: a file (relative to this), a ready one, or its contents")
     set: dict[str, Any] = Field(default={}, description="values replaced in the base scenario, by key.path")
     axes: dict[str, Axis] = Field(
         default={}, description="varied parameters: by key.path of the scenario, or by a name with a key"

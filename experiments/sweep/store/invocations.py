@@ -6,31 +6,31 @@ import platform
 import socket
 import sys
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from experiments.sweep.spec.code_version import code_version, commit
+from experiments.sweep.spec.code_version import commit
 from protocols.errors import UsageError
 
 __all__ = ["latest_version", "read_invocations", "record_invocation"]
 
 
-def record_invocation(folder: Path, master: str, runs: int) -> str:
-    """Write `jobs/<uuid>.json` for an invocation that will execute `runs` runs; return the uuid."""
+def record_invocation(folder: Path, master: str, runs: int, version: str) -> str:
+    """Write `jobs/<uuid>.json` for an invocation that will execute `runs` runs by code of this `version`; return the uuid."""
     job = str(uuid4())
     about = {
         "job": job,
         "started": datetime.now(UTC).isoformat(),
-        "version": code_version(),
+        "version": version,
         "commit": commit(),
         "runs": runs,
         "master": master,
         "machine": socket.gethostname(),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
-        "packages": {name: version(name) for name in ("pyspark", "pyarrow", "numpy", "simpy")},
+        "packages": {name: metadata.version(name) for name in ("pyspark", "pyarrow", "numpy", "simpy")},
         "command": sys.argv,
     }
     jobs = folder / "jobs"

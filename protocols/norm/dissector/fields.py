@@ -1,4 +1,4 @@
-"""What the scapy layers of several NORM messages have in common: quantised fields, payload ids, header extensions."""
+"""Fields common to several NORM layers: quantised values, payload ids, header extensions."""
 
 from typing import Any
 
@@ -54,7 +54,7 @@ class Rtt(ByteField):
     """A round-trip time as a code of 8 bits."""
 
     def i2repr(self, pkt: Any, x: Any) -> str:
-        """The code and what it stands for."""
+        """Return the code and its value."""
         return f"{x} ({rtt_seconds(x):.4g} s)"
 
 
@@ -62,7 +62,7 @@ class GroupSize(BitField):
     """A group size as a code of 4 bits."""
 
     def i2repr(self, pkt: Any, x: Any) -> str:
-        """The code and what it stands for."""
+        """Return the code and its value."""
         return f"{x} ({gsize_value(x):g})"
 
 
@@ -70,7 +70,7 @@ class Rate(ShortField):
     """A rate as a code of 16 bits."""
 
     def i2repr(self, pkt: Any, x: Any) -> str:
-        """The code and what it stands for."""
+        """Return the code and its value."""
         return f"{x:#06x} ({rate_value(x):.5g} bytes/s)"
 
 
@@ -80,10 +80,10 @@ class _Loss(ShortField):
 
 
 class Part(Packet):
-    """Something inside a message: what follows it is not its own."""
+    """A part of a message: bytes behind it are not its payload."""
 
     def extract_padding(self, s: bytes) -> tuple[bytes, bytes]:
-        """All that is left belongs to others."""
+        """Return the remaining bytes as padding."""
         return b"", s
 
 
@@ -127,7 +127,7 @@ def payload_id() -> list[Any]:
 
 
 def payload_id_size(fec_id: int) -> int:
-    """Bytes of an fec_payload_id."""
+    """Return the bytes of an fec_payload_id."""
     return 8 if fec_id == 129 else 4
 
 
@@ -234,7 +234,7 @@ class ExtVariable(Part):
 
 
 class ExtAppAck(ExtVariable):
-    """NRL NORM's application content of FLUSH and ACK; it does not say how much of its last word is meant."""
+    """NRL NORM's application content of FLUSH and ACK; its length is known in words only."""
 
     name = "APP_ACK"
     het = 65
@@ -245,7 +245,7 @@ _SIZED: dict[int, tuple[type[Part], int]] = {3: (ExtCc, 12), 128: (ExtRate, 4)}
 
 
 def extension_class(packet: Any, _before: Any, _last: Any, remain: bytes) -> type[Packet] | None:
-    """The layer of the extension that `remain` begins with; one of unexpected length is shown as bytes."""
+    """Return the layer of the extension that `remain` begins with; one of unexpected length is shown as bytes."""
     if len(remain) < 4:
         return Raw if remain else None
     het, size = remain[0], 4 if remain[0] >= 128 else remain[1] * 4
@@ -261,7 +261,7 @@ def extension_class(packet: Any, _before: Any, _last: Any, remain: bytes) -> typ
 
 
 def told_bits(data: bytes) -> int | None:
-    """m as an EXT_FTI in these bytes says: the payload id before it can't be read without."""
+    """Return m from an EXT_FTI in these bytes: the payload id before it can't be read without."""
     if len(data) < 20 or data[0] & 15 not in (1, 2) or data[13] != 2:
         return None
     at, end = 16 if data[0] & 15 == 1 else 20, min(data[1] * 4, len(data))

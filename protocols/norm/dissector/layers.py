@@ -109,11 +109,11 @@ class Norm(Packet):
         super().__init__(_pkt, *args, **fields)
 
     def copy(self) -> Any:
-        """A deep copy, as scapy's, that is split alike."""
+        """Return a deep copy with the same split of extensions."""
         return self._split_alike(super().copy())
 
     def clone_with(self, payload: Any = None, **fields: Any) -> Any:
-        """A copy with other fields, as scapy's, that is split alike."""
+        """Return a copy with other fields and the same split of extensions."""
         return self._split_alike(super().clone_with(payload, **fields))
 
     def _split_alike(self, other: Any) -> Any:
@@ -122,7 +122,7 @@ class Norm(Packet):
 
     @classmethod
     def dispatch_hook(cls, _pkt: bytes = b"", *_args: Any, **_fields: Any) -> type[Packet]:
-        """The layer for these bytes: by type, CMD by its flavour."""
+        """Return the layer for these bytes: by type, CMD by its flavour."""
         if len(_pkt) < 8:
             return cls
         if _pkt[0] & 15 == 3:
@@ -130,11 +130,11 @@ class Norm(Packet):
         return _BY_TYPE.get(_pkt[0] & 15, Norm)
 
     def header_base(self) -> int:
-        """Bytes of the header without extensions."""
+        """Return the bytes of the header without extensions."""
         return self.base
 
     def post_build(self, pkt: bytes, pay: bytes) -> bytes:
-        """Fills in the length of the header."""
+        """Fill in the length of the header."""
         if self.hdr_len is None:
             size = self.header_base() + sum(len(extension) for extension in self.fields.get("extensions", ()))
             pkt = pkt[:1] + bytes((size // 4,)) + pkt[2:]
@@ -168,7 +168,7 @@ def _header(type: int) -> list[Any]:
 
 
 def _sender_header(type: int) -> list[Any]:
-    """What every message of a sender begins with."""
+    """The header of every message of a sender."""
     return [
         *_header(type),
         ShortField("instance_id", 0),
@@ -224,7 +224,7 @@ class NormData(_Symbol):
 
 
 class NormStream(Packet):
-    """What precedes the bytes of a stream in a segment."""
+    """The header before the bytes of a stream in a segment."""
 
     name = "NORM stream segment"
     fields_desc = [ShortField("payload_len", 0), ShortField("payload_msg_start", 0), IntField("payload_offset", 0)]
@@ -303,7 +303,7 @@ class NormCc(Norm):
 
 
 class RepairItem(Part):
-    """What a repair request names: a symbol, a block or an object."""
+    """An item of a repair request: a symbol, a block or an object."""
 
     name = "repair item"
     fields_desc = [
@@ -401,7 +401,7 @@ class NormAck(Norm):
     fields_desc = _feedback(5, [ByteEnumField("ack_type", 1, _ACKS), ByteField("ack_id", 0)])
 
     def guess_payload_class(self, payload: bytes) -> type[Packet]:
-        """A flush is confirmed by name; other acknowledgements carry what they like."""
+        """Return the layer of the payload: that of a FLUSH is known."""
         return NormAckFlush if self.ack_type == 2 and len(payload) >= 8 else Raw
 
 

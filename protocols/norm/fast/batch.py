@@ -8,12 +8,12 @@ from math import inf
 from typing import Any
 
 from protocols.fast.contract import Applied, Coordinator, Overheard
+from protocols.norm.backoff import NEVER
 from protocols.norm.fast.messages import FastData, FastFlush
 from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
 from protocols.norm.messages import Nack
-from protocols.norm.nack_content import MOST_COMPARED, is_covered
-from protocols.norm.nack_process import NackProcess
-from protocols.norm.position import Point, TransmitPosition, is_before
+from protocols.norm.nack_process import MOST_COMPARED, is_covered
+from protocols.norm.position import TransmitPosition, is_before
 from protocols.norm.rx_object import RxObject
 
 __all__ = ["apply_to_incomplete", "overhear_nack"]
@@ -43,10 +43,8 @@ def apply_to_incomplete(machines: list[Any], message: FastData | FastFlush, now:
 
 def _apply_progress(machines: list[Any], message: FastData | FastFlush, now: float, coordinator: Coordinator) -> Applied:
     """Apply the first symbol of a block, or a flush: a NACK process may begin. Receivers in an unusual state come last."""
-    unchanged: list[Any] = []
-    attentive: list[Any] = []
-    advanced: list[Any] = []
-    rest: list[Any] = []
+    answer: Applied = [], [], [], []
+    unchanged, attentive, advanced, rest = answer
     key, _, reach, _ = message.effect()
     next_state = message.next_state
     for machine in machines:
@@ -56,25 +54,26 @@ def _apply_progress(machines: list[Any], message: FastData | FastFlush, now: flo
         objects, process = state.objects, state.nack_process
         if objects.key != key or objects.item is None:
             rest.append(machine)
-        elif process is not None and _is_idle(process, reach, now):
+        elif (
+            process is not None
+            and now < process.holdoff_end
+            and (process.suppressed_to is None or process.is_idle_before(reach, now))
+        ):
             unchanged.append(machine)
         else:
             state.position, state.last_heard = next_state, now
             if state.check(reach, now):
                 machine.settle(state)
             (attentive if state.attentive else advanced).append(machine)
-    return unchanged, attentive, advanced, rest
+    return answer
 
 
 def _apply_content(machines: list[Any], message: FastData, now: float, coordinator: Coordinator) -> Applied:
     """Apply a repair or parity of content without bytes. Receivers in an unusual state come last."""
-    unchanged: list[Any] = []
-    attentive: list[Any] = []
-    advanced: list[Any] = []
-    rest: list[Any] = []
+    answer: Applied = [], [], [], []
+    unchanged, attentive, advanced, rest = answer
     key, block, reach, rewound = message.effect()
-    next_state = message.next_state
-    noted, is_rewind = None, False
+    next_state, noted, is_rewind = message.next_state, None, False
     for machine in machines:
         state: FastSenderState = machine.fast_state
         if state.coordinator is not coordinator or state.position is next_state:
@@ -86,55 +85,45 @@ def _apply_content(machines: list[Any], message: FastData, now: float, coordinat
             continue
         missing = item.missing_symbols
         fills = missing is not None and (missing.key == block or (missing.more is not None and block in missing.more))
-        is_idle = False
+        is_idle, backoff_end = False, NEVER
         if process is not None:
             if process.noted is not noted:
                 noted = process.noted
                 is_rewind = rewound is not None and (rewound < noted if noted[0] == key else is_before(rewound, noted))
             if is_rewind and rewound is not None:
                 process.rewind(rewound, now)
-            is_idle = _is_idle(process, reach, now)
+            backoff_end = process.backoff_end
+            is_idle = now < process.holdoff_end and (process.suppressed_to is None or process.is_idle_before(reach, now))
             if is_idle and not fills:
                 unchanged.append(machine)
                 continue
         state.position, state.last_heard = next_state, now
-        is_settled = not _fill(state, item, message, fills) and (is_idle or _is_waiting(item, process, block, now))
-        if not is_settled and (state.attentive if state.is_complete else state.check(reach, now)):
+        if fills:
+            _fill(state, item, message)
+            missing = item.missing_symbols
+        # Nothing new is to be requested if nothing is missing before the block, and no back-off is under way.
+        is_waiting = missing is not None and missing.key >= block and not item.wants_info and now >= backoff_end
+        if state.attentive if state.is_complete else not (is_idle or is_waiting) and state.check(reach, now):
             machine.settle(state)
         if state.attentive or not state.is_complete:
             (attentive if state.attentive else advanced).append(machine)
-    return unchanged, attentive, advanced, rest
+    return answer
 
 
-def _is_idle(process: NackProcess, reach: Point, now: float) -> bool:
-    """Return whether `NackProcess.check` would return NOTHING. False when in doubt."""
-    return now < process.holdoff_end and (process.suppressed_to is None or process.is_idle_before(reach, now))
-
-
-def _fill(state: FastSenderState, item: RxObject, message: FastData, fills: bool) -> bool:
-    """Store the symbol if its block `fills`; return whether the receiver is complete."""
-    if fills:
-        number = message.symbol - message.block_length
-        block, symbol = message.block, message.symbol
-        if item.fill_parity(block, number, None, 0) if number >= 0 else item.fill(block, symbol, None):
-            # It was of use, but the coordinator counts it as a duplicate.
-            state.duplicates -= 1
-            if item.missing_symbols is None:
-                state.finish(item)
-    return state.is_complete
-
-
-def _is_waiting(item: RxObject, process: NackProcess | None, block: int, now: float) -> bool:
-    """Return whether nothing is missing before `block`, and no back-off is under way."""
-    missing = item.missing_symbols
-    is_first = missing is not None and missing.key >= block and not item.wants_info
-    return is_first and (process is None or now >= process.backoff_end)
+def _fill(state: FastSenderState, item: RxObject, message: FastData) -> None:
+    """Store a symbol of a block with missing symbols."""
+    block, symbol, number = message.block, message.symbol, message.symbol - message.block_length
+    if item.fill_parity(block, number, None, 0) if number >= 0 else item.fill(block, symbol, None):
+        # It was of use, but the coordinator counts it as a duplicate.
+        state.duplicates -= 1
+        if item.missing_symbols is None:
+            state.finish(item)
 
 
 def overhear_nack(machines: list[Any], nack: Nack, now: float, position: TransmitPosition, last_heard: float) -> Overheard:
     """`FastMachine.overhear_batch` of a NACK to the sender, which its other receivers may be about to send, too."""
-    attentive: list[Any] = []
-    others: list[Any] = []
+    answer: Overheard = [], []
+    attentive, others = answer
     has_echo = bool(nack.response_sec or nack.response_usec)
     requested = origin = fti = None
     boundary, key = position.tx_point, position.tx_point[0]
@@ -151,9 +140,10 @@ def overhear_nack(machines: list[Any], nack: Nack, now: float, position: Transmi
             machine.overhear(nack, now)
             if state.is_addressed(nack):
                 requested, origin = state.requested_repairs(nack), state.origin
-        elif process.is_listening(now):
+        elif now < process.backoff_end and process.suppressed_to is None:
             # As `SenderState.overhear`; nearly all have overheard the same before.
-            overheard = process.note(requested)
+            known = process.overheard
+            overheard = process.overheard = requested if known is None else known.merged(requested)
             if item.fti is not fti:
                 state.position, fti = position, item.fti
                 boundary = state.boundary()
@@ -163,4 +153,4 @@ def overhear_nack(machines: list[Any], nack: Nack, now: float, position: Transmi
                 state.note_suppression(process)
                 machine.settle(state)
         (attentive if state.attentive else others).append(machine)
-    return attentive, others
+    return answer

@@ -15,7 +15,7 @@ from protocols.norm.messages import Origin
 from protocols.norm.repair_requests import RequestedRepairs
 from protocols.norm.sender import NormSender
 from protocols.norm.tx_object import TxObject
-from protocols.norm.wire.codec import size_of
+from protocols.norm.wire.sizes import size_of
 
 __all__ = ["FastNormSender"]
 

@@ -1,4 +1,4 @@
-"""A sender as one fast receiver sees it: the shared positions of its messages are followed where that is all there is to do."""
+"""A sender as one fast receiver sees it: messages that only advance the position are processed by short cuts."""
 
 from math import inf
 
@@ -17,7 +17,7 @@ OTHER, ADVANCED, RESCHEDULE = 0, 1, 2
 
 
 class _Overheard:
-    """What the NACK overheard last asks for. Thousands of receivers overhear one."""
+    """The requested repairs of the NACK overheard last, which thousands of receivers overhear."""
 
     __slots__ = ("fec_id", "nack", "repairs")
 
@@ -143,14 +143,18 @@ class FastSenderState(SenderState, FastState):
 
     def requested_repairs(self, nack: Nack) -> RequestedRepairs:
         """Return what a NACK to this sender asks for; looked up once per message."""
-        known, fec_id = _OVERHEARD, self._coding.fec_id
+        known, fec_id = _OVERHEARD, self._profile.fec_id
         if known.nack is not nack or known.fec_id != fec_id:
             known.nack, known.fec_id, known.repairs = nack, fec_id, requested_repairs(nack.requests, fec_id)
         return known.repairs
 
     def settle(self) -> float:
         """Update `attentive`, and return when `wake` is wanted."""
-        due = self.feedback_due()
+        # As `feedback_due`, without a call.
+        process, response = self.nack_process, self.probe_response
+        due = inf if process is None else process.due
+        if response is not None and response.due < due:
+            due = response.due
         self.attentive = due < inf
         return due if due < self._idle_at else self._idle_at
 

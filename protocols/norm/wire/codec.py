@@ -1,8 +1,8 @@
-"""NORM messages as bytes and back, compatible with NRL NORM 1.5.9 (RFC 5740 4).
+"""Encode and decode NORM messages, compatible with NRL NORM 1.5.9 (RFC 5740 4).
 
-`NormCodec` encodes and decodes, `size_of` knows a message's length without encoding it. The layouts are apart:
-`wire_content` DATA and INFO, `wire_commands` the flavours of CMD, `wire_feedback` NACK, ACK and REPORT, `wire_schemes` what
-depends on the fec_id, `wire_extensions` and `wire_requests` the parts of several messages.
+`NormCodec` encodes and decodes. `sizes` has the lengths. The layouts have modules of their own: `content` DATA and INFO,
+`commands` the flavours of CMD, `feedback` NACK, ACK and REPORT, `schemes` what depends on the fec_id, `extensions` and
+`requests` the parts of several messages.
 
 Where NRL NORM leaves the RFC, this codec
 * reads and writes the number of parity symbols in EXT_FTI, where RFC 5510 has max_n;
@@ -22,28 +22,21 @@ from protocols.errors import UsageError, WireError
 from protocols.machine import Message
 from protocols.norm.messages import Data, Info, NormMessage
 from protocols.norm.wire.commands import COMMANDS, TYPE_CMD
-from protocols.norm.wire.content import TYPE_DATA, TYPE_INFO, ContentWire, content_size
+from protocols.norm.wire.content import TYPE_DATA, TYPE_INFO, ContentWire
 from protocols.norm.wire.feedback import FEEDBACK
 from protocols.norm.wire.frame import VERSION, Layout
 from protocols.norm.wire.schemes import Schemes
 
-__all__ = ["NormCodec", "size_of"]
+__all__ = ["NormCodec"]
 
 _FLAVOURS = {layout.flavour: layout for layout in COMMANDS.values()}
 # By `kind`, which subclasses of the message types have in common with them.
 _LAYOUTS: dict[str, Layout[Any]] = {message.kind: layout for message, layout in FEEDBACK.values()}
 _LAYOUTS.update({message.kind: layout for message, layout in COMMANDS.items()})
-_SIZES: dict[str, Callable[[Any], int]] = {kind: layout.size for kind, layout in _LAYOUTS.items()}
-_SIZES.update({Data.kind: content_size, Info.kind: content_size})
-
-
-def size_of(message: NormMessage) -> int:
-    """Bytes of UDP payload of a message: `len(encode(message))`, also where content is only accounted for."""
-    return _SIZES[message.kind](message)
 
 
 class NormCodec:
-    """The codec of one node. It remembers headers it saw, which makes it fast, and m of senders that use fec_id 2."""
+    """The codec of one node. It caches headers, and keeps m of senders that use fec_id 2."""
 
     def __init__(self) -> None:
         self._schemes = Schemes()
@@ -60,7 +53,7 @@ class NormCodec:
         }
 
     def encode(self, message: Message) -> bytes:
-        """The UDP payload; UsageError for a message that does not fit the wire."""
+        """Return the UDP payload. Raises UsageError for a message that does not fit the wire."""
         try:
             write = self._writers.get(message.kind)
             if write is not None:
@@ -70,7 +63,7 @@ class NormCodec:
             raise UsageError(f"{message} does not fit the wire: {error}") from error
 
     def decode(self, data: bytes) -> NormMessage:
-        """The message in a UDP payload; WireError for anything that is none."""
+        """Return the message in a UDP payload. Raises WireError for anything else."""
         if len(data) < 8:
             raise WireError(f"{len(data)} bytes; a NORM header has at least 8")
         read = self._readers.get(data[0])

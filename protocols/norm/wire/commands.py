@@ -18,8 +18,6 @@ from protocols.norm.messages import (
     Squelch,
 )
 from protocols.norm.wire.extensions import (
-    CC_SIZE,
-    extensions_size,
     pack_cc,
     pack_extensions,
     pack_rate,
@@ -28,8 +26,8 @@ from protocols.norm.wire.extensions import (
     unpack_rate,
 )
 from protocols.norm.wire.frame import Layout, entries, frame, pack_origin
-from protocols.norm.wire.requests import pack_requests, requests_size, unpack_requests
-from protocols.norm.wire.schemes import Schemes, id_size
+from protocols.norm.wire.requests import pack_requests, unpack_requests
+from protocols.norm.wire.schemes import Schemes
 
 __all__ = ["COMMANDS", "TYPE_CMD"]
 
@@ -80,9 +78,6 @@ class _Flush(_NamedLayout[Flush]):
     flavour = 1
     entry = "I"
 
-    def size(self, message: Flush) -> int:
-        return 16 + id_size(message.fec_id) + extensions_size(message.extensions) + 4 * len(message.acking)
-
     def write(self, message: Flush, schemes: Schemes) -> bytes:
         return self._write(message, message.acking, schemes)
 
@@ -92,9 +87,6 @@ class _Flush(_NamedLayout[Flush]):
 
 class _Eot(_CommandLayout[Eot]):
     flavour = 2
-
-    def size(self, message: Eot) -> int:
-        return 16
 
     def write(self, message: Eot, schemes: Schemes) -> bytes:
         return self._frame(message, _SHORT.pack(self.flavour, 0, 0, 0))
@@ -108,9 +100,6 @@ class _Squelch(_NamedLayout[Squelch]):
     flavour = 3
     entry = "H"
 
-    def size(self, message: Squelch) -> int:
-        return 16 + id_size(message.fec_id) + extensions_size(message.extensions) + 2 * len(message.invalid)
-
     def write(self, message: Squelch, schemes: Schemes) -> bytes:
         return self._write(message, message.invalid, schemes)
 
@@ -123,10 +112,6 @@ class _Probe(_CommandLayout[Probe]):
 
     flavour = 4
     base = 24
-
-    def size(self, message: Probe) -> int:
-        rate = 0 if message.rate is None else 4
-        return 24 + rate + extensions_size(message.extensions) + 8 * len(message.nodes)
 
     def write(self, message: Probe, schemes: Schemes) -> bytes:
         rest = _PROBE.pack(self.flavour, message.reserved, message.cc_sequence, message.send_sec, message.send_usec)
@@ -143,10 +128,6 @@ class _Probe(_CommandLayout[Probe]):
 class _RepairAdv(_CommandLayout[RepairAdv]):
     flavour = 5
 
-    def size(self, message: RepairAdv) -> int:
-        cc = 0 if message.cc is None else CC_SIZE
-        return 16 + cc + extensions_size(message.extensions) + requests_size(message.requests)
-
     def write(self, message: RepairAdv, schemes: Schemes) -> bytes:
         requests = pack_requests(message.requests, schemes, message.origin.source_id)
         extensions = pack_cc(message.cc) + pack_extensions(message.extensions)
@@ -161,9 +142,6 @@ class _RepairAdv(_CommandLayout[RepairAdv]):
 class _AckReq(_CommandLayout[AckReq]):
     flavour = 6
 
-    def size(self, message: AckReq) -> int:
-        return 16 + extensions_size(message.extensions) + 4 * len(message.nodes)
-
     def write(self, message: AckReq, schemes: Schemes) -> bytes:
         rest = _SHORT.pack(self.flavour, 0, message.ack_type, message.ack_id)
         nodes = Struct(f">{len(message.nodes)}I").pack(*message.nodes)
@@ -176,9 +154,6 @@ class _AckReq(_CommandLayout[AckReq]):
 
 class _Application(_CommandLayout[Application]):
     flavour = 7
-
-    def size(self, message: Application) -> int:
-        return 16 + extensions_size(message.extensions) + len(message.content)
 
     def write(self, message: Application, schemes: Schemes) -> bytes:
         rest = _SHORT.pack(self.flavour, 0, 0, 0)

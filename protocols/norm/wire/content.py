@@ -1,4 +1,4 @@
-"""NORM_DATA and NORM_INFO on the wire (RFC 5740 4.2.1, 4.2.2), made for speed: these are nearly all the packets there are.
+"""NORM_DATA and NORM_INFO on the wire (RFC 5740 4.2.1, 4.2.2), optimised because nearly all packets are of these kinds.
 
 What stays the same from one packet of an object to the next is remembered, keyed by its bytes, so that a packet costs one
 look-up, one unpack and one slice. Messages therefore share their Origin and Fti, and receivers compare those by identity.
@@ -9,11 +9,11 @@ from struct import Struct
 from protocols.errors import UsageError, WireError
 from protocols.norm.identity import PARITY_SYMBOL, SOURCE_SYMBOL, base_of, info_identity, symbol_identity
 from protocols.norm.messages import Data, Extension, Fti, Info, Origin
-from protocols.norm.wire.extensions import extensions_size, pack_extensions, take, unpack_extensions
+from protocols.norm.wire.extensions import pack_extensions, take, unpack_extensions
 from protocols.norm.wire.frame import VERSION, pack_origin, unpack_origin
-from protocols.norm.wire.schemes import HET_FTI, Scheme, Schemes, id_size
+from protocols.norm.wire.schemes import HET_FTI, Scheme, Schemes
 
-__all__ = ["TYPE_DATA", "TYPE_INFO", "ContentWire", "content_size"]
+__all__ = ["TYPE_DATA", "TYPE_INFO", "ContentWire"]
 
 TYPE_INFO, TYPE_DATA = 1, 2
 
@@ -28,7 +28,7 @@ _WRITE = Struct(">BBH8sBBH")
 
 
 class _Flow:
-    """What the packets of one object have in common, and the numbering of the block they are in."""
+    """The header fields common to the packets of one object, and the numbering of their block."""
 
     __slots__ = (
         "block",
@@ -67,17 +67,8 @@ class _Flow:
         self.parity_first = block * fti.parity - self.length
 
 
-def content_size(message: Data | Info) -> int:
-    """UDP payload bytes of a message, whether its content is there or only accounted for."""
-    size = 16 + message.length + id_size(message.fec_id) if isinstance(message, Data) else 16 + len(message.payload)
-    fti = message.fti
-    if fti is not None:
-        size += 12 if fti.fec_id == 5 else 16
-    return size + extensions_size(message.extensions) if message.extensions else size
-
-
 class ContentWire:
-    """Reads and writes DATA and INFO; remembers flows of the senders it heard and the extensions it wrote last."""
+    """Reads and writes DATA and INFO; caches the flows of senders and the extensions written last."""
 
     def __init__(self, schemes: Schemes) -> None:
         self._schemes = schemes
@@ -92,7 +83,7 @@ class ContentWire:
         self._fti_bytes = b""
 
     def origin(self, data: bytes) -> Origin:
-        """The Origin of a sender message; equal ones are the same object."""
+        """Return the Origin of a sender message; equal ones are the same object."""
         key = data[4:12]
         origin = self._origins.get(key)
         if origin is None:
@@ -102,7 +93,7 @@ class ContentWire:
         return origin
 
     def read_data(self, data: bytes, end: int) -> Data:
-        """The DATA in `data`, whose header of at least 20 bytes ends at `end`."""
+        """Return the DATA in `data`, whose header of at least 20 bytes ends at `end`."""
         small = data[13] == _SMALL_BLOCK
         start = 24 if small else 20
         flow = self._flows.get(data[4:16] + data[start:end]) or self._flow(data, start, end)
@@ -153,7 +144,7 @@ class ContentWire:
         return flow
 
     def _extensions(self, data: bytes, start: int, end: int) -> tuple[Fti | None, tuple[Extension, ...]]:
-        """FTI and other extensions of a header; equal ones are the same objects. Learns m of fec_id 2."""
+        """Return FTI and other extensions of a header; equal ones are the same objects. Keeps m of fec_id 2."""
         fec_id = data[13]
         key = fec_id, data[start:end]
         known = self._extended.get(key)
@@ -170,7 +161,7 @@ class ContentWire:
         return (None if content is None else self._schemes.unpack_fti(fec_id, content)), others
 
     def read_info(self, data: bytes, end: int) -> Info:
-        """The INFO in `data`, whose header of at least 16 bytes ends at `end`."""
+        """Return the INFO in `data`, whose header of at least 16 bytes ends at `end`."""
         sequence, flags, fec_id, object_id = _READ_INFO.unpack_from(data)
         origin = self.origin(data)
         self._schemes.read(fec_id, origin.source_id)
@@ -179,7 +170,7 @@ class ContentWire:
         return Info(origin, sequence, flags, fec_id, object_id, fti, data[end:], identity, others)
 
     def write_data(self, message: Data) -> bytes:
-        """DATA as bytes; UsageError when its content is only accounted for."""
+        """Return a DATA as bytes. Raises UsageError for content without bytes."""
         payload = message.payload
         if payload is None:
             raise UsageError("this content is only accounted for, so it cannot travel as bytes")
@@ -188,7 +179,7 @@ class ContentWire:
         return self._head(TYPE_DATA, message, 16 + len(symbol) + len(extensions)) + symbol + extensions + payload
 
     def write_info(self, message: Info) -> bytes:
-        """INFO as bytes."""
+        """Return an INFO as bytes."""
         extensions = self._coding(message)[1]
         return self._head(TYPE_INFO, message, 16 + len(extensions)) + extensions + message.payload
 
@@ -207,7 +198,7 @@ class ContentWire:
         )
 
     def _coding(self, message: Data | Info) -> tuple[Scheme, bytes]:
-        """The scheme of a message and its extensions; most messages have the same FTI as the one before and no others."""
+        """Return the scheme of a message and its extensions; most have the FTI of the message before and no others."""
         fti = message.fti
         if fti is None:
             return self._schemes.write(message.fec_id, message.origin.source_id), pack_extensions(message.extensions)

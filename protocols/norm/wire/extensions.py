@@ -4,10 +4,9 @@ from struct import Struct
 
 from protocols.errors import UsageError, WireError
 from protocols.norm.messages import CcFeedback, Extension
+from protocols.norm.wire.sizes import CC_SIZE, FIRST_FIXED_HET
 
 __all__ = [
-    "CC_SIZE",
-    "extensions_size",
     "pack_cc",
     "pack_extensions",
     "pack_rate",
@@ -18,18 +17,16 @@ __all__ = [
 ]
 
 HET_CC, HET_RATE = 3, 128
-CC_SIZE = 12
-_FIXED_SIZE = 128
 _CC = Struct(">HBBHHH")
 _RATE = Struct(">xH")
 
 
 def unpack_extensions(data: bytes, at: int, end: int) -> tuple[Extension, ...]:
-    """The extensions between two offsets, which must be filled exactly."""
+    """Return the extensions between two offsets, which they must fill exactly."""
     found = []
     while at < end:
         het = data[at]
-        if het >= _FIXED_SIZE:
+        if het >= FIRST_FIXED_HET:
             found.append(Extension(het, data[at + 1 : at + 4]))
             at += 4
             continue
@@ -42,25 +39,20 @@ def unpack_extensions(data: bytes, at: int, end: int) -> tuple[Extension, ...]:
 
 
 def pack_extensions(extensions: tuple[Extension, ...]) -> bytes:
-    """The extensions as bytes. Their content must fill whole words: there is no place for its length on the wire."""
+    """Return the extensions as bytes. Their content must fill whole words: there is no place for its length on the wire."""
     parts = []
     for extension in extensions:
         het, content = extension.het, extension.content
-        head = bytes((het,)) if het >= _FIXED_SIZE else bytes((het, (len(content) + 2) // 4 & 0xFF))
-        whole = 4 if het >= _FIXED_SIZE else head[1] * 4
+        head = bytes((het,)) if het >= FIRST_FIXED_HET else bytes((het, (len(content) + 2) // 4 & 0xFF))
+        whole = 4 if het >= FIRST_FIXED_HET else head[1] * 4
         if len(head) + len(content) != whole:
             raise UsageError(f"extension {het} with {len(content)} bytes of content, which do not fill whole words")
         parts.append(head + content)
     return b"".join(parts)
 
 
-def extensions_size(extensions: tuple[Extension, ...]) -> int:
-    """Bytes of `pack_extensions` without packing."""
-    return sum(len(extension.content) + (1 if extension.het >= _FIXED_SIZE else 2) for extension in extensions)
-
-
 def take(extensions: tuple[Extension, ...], het: int) -> tuple[bytes | None, tuple[Extension, ...]]:
-    """The content of the first extension of a kind, None when there is none, and all others."""
+    """Return the content of the first extension of a kind (None when there is none) and all other extensions."""
     for index, extension in enumerate(extensions):
         if extension.het == het:
             return extension.content, extensions[:index] + extensions[index + 1 :]
@@ -68,14 +60,14 @@ def take(extensions: tuple[Extension, ...], het: int) -> tuple[bytes | None, tup
 
 
 def pack_cc(cc: CcFeedback | None) -> bytes:
-    """EXT_CC, or nothing."""
+    """Return EXT_CC, or nothing without feedback."""
     if cc is None:
         return b""
     return bytes((HET_CC, CC_SIZE // 4)) + _CC.pack(cc.sequence, cc.flags, cc.rtt, cc.loss, cc.rate, cc.loss_low)
 
 
 def unpack_cc(extensions: tuple[Extension, ...]) -> tuple[CcFeedback | None, tuple[Extension, ...]]:
-    """The feedback in EXT_CC, None without it, and all other extensions."""
+    """Return the feedback in EXT_CC (None without it) and all other extensions."""
     content, others = take(extensions, HET_CC)
     if content is None:
         return None, others
@@ -85,11 +77,11 @@ def unpack_cc(extensions: tuple[Extension, ...]) -> tuple[CcFeedback | None, tup
 
 
 def pack_rate(rate: int | None) -> bytes:
-    """EXT_RATE, or nothing."""
+    """Return EXT_RATE, or nothing without a rate."""
     return b"" if rate is None else bytes((HET_RATE,)) + _RATE.pack(rate)
 
 
 def unpack_rate(extensions: tuple[Extension, ...]) -> tuple[int | None, tuple[Extension, ...]]:
-    """The rate code in EXT_RATE, None without it, and all other extensions."""
+    """Return the rate code in EXT_RATE (None without it) and all other extensions."""
     content, others = take(extensions, HET_RATE)
     return (None if content is None else int(_RATE.unpack(content)[0])), others

@@ -4,17 +4,15 @@ from struct import Struct
 from typing import Any
 
 from protocols.machine import Message
-from protocols.norm.messages import Ack, CcFeedback, Extension, Nack, Report
+from protocols.norm.messages import Ack, Nack, Report
 from protocols.norm.wire.extensions import (
-    CC_SIZE,
-    extensions_size,
     pack_cc,
     pack_extensions,
     unpack_cc,
     unpack_extensions,
 )
 from protocols.norm.wire.frame import Layout, frame
-from protocols.norm.wire.requests import pack_requests, requests_size, unpack_requests
+from protocols.norm.wire.requests import pack_requests, unpack_requests
 from protocols.norm.wire.schemes import Schemes
 
 __all__ = ["FEEDBACK", "TYPE_ACK", "TYPE_NACK", "TYPE_REPORT"]
@@ -27,15 +25,8 @@ _HEAD = Struct(">IIHBBII")
 _BASE = 24
 
 
-def _size(cc: CcFeedback | None, extensions: tuple[Extension, ...]) -> int:
-    return _BASE + (0 if cc is None else CC_SIZE) + (extensions_size(extensions) if extensions else 0)
-
-
 class _Nack(Layout[Nack]):
     base = _BASE
-
-    def size(self, message: Nack) -> int:
-        return _size(message.cc, message.extensions) + requests_size(message.requests)
 
     def write(self, message: Nack, schemes: Schemes) -> bytes:
         times = message.response_sec, message.response_usec
@@ -53,9 +44,6 @@ class _Nack(Layout[Nack]):
 class _Ack(Layout[Ack]):
     base = _BASE
 
-    def size(self, message: Ack) -> int:
-        return _size(message.cc, message.extensions) + len(message.payload)
-
     def write(self, message: Ack, schemes: Schemes) -> bytes:
         kind, times = (message.ack_type, message.ack_id), (message.response_sec, message.response_usec)
         head = _HEAD.pack(message.source_id, message.sender_id, message.instance_id, *kind, *times)
@@ -70,9 +58,6 @@ class _Ack(Layout[Ack]):
 
 class _Report(Layout[Report]):
     base = 8
-
-    def size(self, message: Report) -> int:
-        return 8 + len(message.payload)
 
     def write(self, message: Report, schemes: Schemes) -> bytes:
         return frame(TYPE_REPORT, message.sequence, _SOURCE.pack(message.source_id), b"", message.payload)

@@ -4,26 +4,17 @@ from struct import Struct
 
 from protocols.errors import WireError
 from protocols.norm.messages import FORM_ERASURES, FORM_ITEMS, FORM_RANGES, Item, Request
-from protocols.norm.wire.schemes import Schemes, id_size
+from protocols.norm.wire.schemes import Schemes
 
-__all__ = ["pack_requests", "requests_size", "unpack_requests"]
+__all__ = ["pack_requests", "unpack_requests"]
 
 _HEAD = Struct(">BBH")
 _ITEM = Struct(">BxH")
 _FORMS = (FORM_ITEMS, FORM_RANGES, FORM_ERASURES)
 
 
-def requests_size(requests: tuple[Request, ...]) -> int:
-    """Bytes of `pack_requests` without packing."""
-    size = 4 * len(requests)
-    for request in requests:
-        for item in request.items:
-            size += 4 + id_size(item.fec_id)
-    return size
-
-
 def pack_requests(requests: tuple[Request, ...], schemes: Schemes, sender_id: int) -> bytes:
-    """The requests as bytes; `sender_id` is the sender they are for."""
+    """Return the requests as bytes; `sender_id` is the sender they are for."""
     parts = []
     for request in requests:
         items = b"".join([_pack_item(item, schemes, sender_id) for item in request.items])
@@ -37,7 +28,7 @@ def _pack_item(item: Item, schemes: Schemes, sender_id: int) -> bytes:
 
 
 def unpack_requests(data: bytes, at: int, schemes: Schemes, sender_id: int) -> tuple[Request, ...]:
-    """The requests from offset `at` to the end."""
+    """Return the requests from offset `at` to the end."""
     requests = []
     while at < len(data):
         if at + 4 > len(data):

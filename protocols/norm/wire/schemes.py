@@ -1,4 +1,4 @@
-"""How each FEC scheme lays out its payload id and its EXT_FTI (RFC 5445, RFC 5510, RFC 5740 4.2.1).
+"""The layouts of payload id and EXT_FTI of each FEC scheme (RFC 5445, RFC 5510, RFC 5740 4.2.1).
 
 The payload id names a block and a symbol. fec_id 2, 5 and 0 share one 32-bit word between them; fec_id 129 spends eight bytes
 and carries the number of source symbols of the block as well. EXT_FTI carries the number of *parity* symbols, as NRL NORM
@@ -11,7 +11,7 @@ from protocols.errors import UsageError, WireError
 from protocols.fec import MAX_SYMBOLS
 from protocols.norm.messages import Fti
 
-__all__ = ["HET_FTI", "Scheme", "Schemes", "id_size", "scheme_of"]
+__all__ = ["HET_FTI", "Scheme", "Schemes", "scheme_of"]
 
 HET_FTI = 64
 _WORD = Struct(">I")
@@ -34,34 +34,34 @@ class Scheme:
         self.fti = Struct(fti)
         """EXT_FTI behind HET and HEL."""
         self.limit = limit
-        """Most source and parity symbols of a block that has parity; 0 when the scheme has none."""
+        """The most source and parity symbols of a block that has parity; 0 when the scheme has none."""
         self.m = m
 
     @property
     def fti_size(self) -> int:
-        """Bytes of EXT_FTI with HET and HEL."""
+        """Return the bytes of EXT_FTI with HET and HEL."""
         return 2 + self.fti.size
 
     def pack_id(self, block: int, symbol: int, block_length: int) -> bytes:
-        """The payload id; `block_length` travels with fec_id 129 only."""
+        """Return the payload id; `block_length` travels with fec_id 129 only."""
         if symbol > self.mask:
             raise UsageError(f"symbol {symbol} does not fit fec_id {self.fec_id}, whose last is {self.mask}")
         return _WORD.pack(block << self.bits | symbol)
 
     def unpack_id(self, data: bytes, at: int) -> tuple[int, int, int]:
-        """Block, symbol and block length (0 where it does not travel) of the payload id at offset `at`."""
+        """Return block, symbol and block length (0 where it does not travel) of the payload id at offset `at`."""
         word = _WORD.unpack_from(data, at)[0]
         return word >> self.bits, word & self.mask, 0
 
     def pack_fti(self, fti: Fti) -> bytes:
-        """EXT_FTI with HET and HEL."""
+        """Return EXT_FTI with HET and HEL."""
         if not 0 <= fti.object_size < _SIZE_48:
             raise UsageError(f"object of {fti.object_size} bytes; EXT_FTI carries 48 bits")
         high, low = divmod(fti.object_size, 1 << 32)
         return bytes((HET_FTI, self.fti_size // 4)) + self.fti.pack(high, low, *self._fields(fti))
 
     def unpack_fti(self, content: bytes) -> Fti:
-        """The FTI in the extension's content (what follows HET and HEL); WireError when no coding could be like that."""
+        """Return the FTI in the extension's content (what follows HET and HEL). Raises WireError for an impossible coding."""
         if len(content) != self.fti.size:
             raise WireError(f"EXT_FTI of {2 + len(content)} bytes; fec_id {self.fec_id} has {self.fti_size}")
         high, low, *rest = self.fti.unpack(content)
@@ -149,17 +149,12 @@ _SOURCES_KEPT = 4096
 
 
 def scheme_of(fec_id: int, m: int) -> Scheme | None:
-    """The scheme of a fec_id, None when it is unknown; `m` matters to fec_id 2 only."""
+    """Return the scheme of a fec_id, None when it is unknown; `m` is used by fec_id 2 only."""
     return _BY_M.get(m) if fec_id == _FEC_ID_GENERAL else _FIXED.get(fec_id)
 
 
-def id_size(fec_id: int) -> int:
-    """Bytes of a payload id."""
-    return 8 if fec_id == _FEC_ID_SMALL_BLOCK else 4
-
-
 class Schemes:
-    """The schemes as one node sees them: of each sender that uses fec_id 2 it remembers m."""
+    """The schemes as one node knows them: it keeps m of each sender that uses fec_id 2."""
 
     __slots__ = ("_m",)
 
@@ -167,7 +162,7 @@ class Schemes:
         self._m: dict[int, int] = {}
 
     def of(self, fec_id: int, source_id: int) -> Scheme | None:
-        """The scheme of messages from or about the sender `source_id`; None when the fec_id is unknown."""
+        """Return the scheme of messages from or about the sender `source_id`; None when the fec_id is unknown."""
         return scheme_of(fec_id, self._m.get(source_id, _M_UNKNOWN))
 
     def read(self, fec_id: int, source_id: int) -> Scheme:
@@ -185,7 +180,7 @@ class Schemes:
         return scheme
 
     def unpack_fti(self, fec_id: int, content: bytes) -> Fti:
-        """The FTI of a message from the network, from the content of its EXT_FTI."""
+        """Return the FTI of a message from the network, from the content of its EXT_FTI."""
         m = content[6] if fec_id == _FEC_ID_GENERAL and len(content) > 6 else _M_UNKNOWN
         scheme = scheme_of(fec_id, m)
         if scheme is None:
@@ -193,7 +188,7 @@ class Schemes:
         return scheme.unpack_fti(content)
 
     def pack_fti(self, fti: Fti, source_id: int) -> tuple[Scheme, bytes]:
-        """The scheme and the EXT_FTI of a message of the sender `source_id`."""
+        """Return the scheme and the EXT_FTI of a message of the sender `source_id`."""
         scheme = scheme_of(fti.fec_id, fti.m)
         if scheme is None:
             raise UsageError(f"fec_id {fti.fec_id} with elements of {fti.m} bits; known are 0, 2 (m 8 or 16), 5 and 129")
@@ -202,7 +197,7 @@ class Schemes:
         return scheme, scheme.pack_fti(fti)
 
     def learn(self, m: int, source_id: int) -> bool:
-        """Remember the m of a sender; True when it was not known like that."""
+        """Keep the m of a sender; return whether it is new."""
         if self._m.get(source_id) == m:
             return False
         if len(self._m) >= _SOURCES_KEPT:

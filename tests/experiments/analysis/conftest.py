@@ -1,4 +1,4 @@
-"""The made-up sweep in Spark."""
+"""The synthetic sweep, loaded into Spark."""
 
 from pathlib import Path
 from typing import Any
@@ -6,22 +6,22 @@ from typing import Any
 import pytest
 
 from experiments.analysis.runs import Runs, open_runs
-from tests.experiments.sweep.made_up import Rows, made_up_rows, write_made_up
+from tests.experiments.sweep.synthetic import Rows, synthetic_rows, write_synthetic
 
 
 @pytest.fixture(scope="session")
 def rows() -> Rows:
-    """Its rows."""
-    return made_up_rows()
+    """Return its rows."""
+    return synthetic_rows()
 
 
 @pytest.fixture(scope="session")
 def folder(rows: Rows, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Its folder."""
-    return write_made_up(tmp_path_factory.mktemp("store"), rows)
+    """Write it and return its folder."""
+    return write_synthetic(tmp_path_factory.mktemp("store"), rows)
 
 
 @pytest.fixture(scope="session")
 def runs(spark: Any, folder: Path) -> Runs:
-    """Its runs."""
+    """Load its runs."""
     return open_runs(spark, folder)

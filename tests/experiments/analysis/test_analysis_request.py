@@ -1,4 +1,4 @@
-"""One question to the results, and its answer as flat rows."""
+"""One analysis request and its result as flat rows."""
 
 import csv
 from pathlib import Path
@@ -10,13 +10,13 @@ from experiments.analysis.analysis_request import AnalysisRequest, AnalysisResul
 from protocols.errors import UsageError
 
 
-def of(spark: Any, folder: Path, **question: Any) -> AnalysisResult:
-    """The answer."""
+def answer_to(spark: Any, folder: Path, **question: Any) -> AnalysisResult:
+    """Answer a request."""
     return analyse(spark, folder, AnalysisRequest(**question))
 
 
-def test_without_anything_else_all_points_are_told_with_the_main_metrics(spark: Any, folder: Path) -> None:
-    answer = of(spark, folder)
+def test_the_default_request_lists_all_points_with_the_main_metrics(spark: Any, folder: Path) -> None:
+    answer = answer_to(spark, folder)
     assert (answer.runs, answer.failed) == (96, 1)
     assert {row["metric"] for row in answer.rows} == {"completion_time", "goodput_mbit_s", "transmissions"}
     assert len(answer.rows) == 3 * 12
@@ -32,19 +32,19 @@ def test_without_anything_else_all_points_are_told_with_the_main_metrics(spark: 
         ({"theory": ["arq"]}, {"formula", "expected", "residual", "holds"}, 6),
     ],
 )
-def test_each_question_has_its_rows(spark: Any, folder: Path, question: Any, columns: set[str], count: int) -> None:
-    answer = of(spark, folder, **question)
+def test_each_request_has_its_columns(spark: Any, folder: Path, question: Any, columns: set[str], count: int) -> None:
+    answer = answer_to(spark, folder, **question)
     assert len(answer.rows) == count
     assert columns <= answer.rows[0].keys()
     assert all(row.keys() == answer.rows[0].keys() for row in answer.rows)
 
 
-def test_questions_are_asked_one_at_a_time() -> None:
+def test_a_request_asks_one_question() -> None:
     with pytest.raises(UsageError, match="--effects: is not allowed beside --compare"):
         AnalysisRequest(compare="name", effects=True)
 
 
-def test_rows_are_a_csv_file(tmp_path: Path) -> None:
+def test_rows_are_written_as_csv(tmp_path: Path) -> None:
     write_csv([{"a": 1, "b": "x,y"}, {"a": 2, "b": None}], tmp_path / "rows.csv")
     with (tmp_path / "rows.csv").open(newline="") as file:
         assert list(csv.reader(file)) == [["a", "b"], ["1", "x,y"], ["2", ""]]

@@ -1,4 +1,4 @@
-"""Theory beside measurement, point by point."""
+"""Theory and measurement, point by point."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from experiments.theory import multicast as theory
 from protocols.errors import UsageError
 
 
-def test_runs_made_by_a_formula_are_near_it(runs: Runs, folder: Path) -> None:
+def test_runs_generated_by_a_formula_agree_with_it(runs: Runs, folder: Path) -> None:
     rows = overlay(runs, parse_formula("arq"), PointScenarios(folder))
     assert {row.keys["protocol.name"] for row in rows} == {"srm"}
     assert len(rows) == 6
@@ -26,7 +26,7 @@ def test_runs_made_by_a_formula_are_near_it(runs: Runs, folder: Path) -> None:
         assert (row.residual > 0) == (row.mean > row.expected)
 
 
-def test_runs_made_by_something_else_are_not(runs: Runs, folder: Path) -> None:
+def test_runs_generated_otherwise_disagree(runs: Runs, folder: Path) -> None:
     rows = overlay(runs, parse_formula("fec"), PointScenarios(folder))
     assert {row.keys["protocol.name"] for row in rows} == {"norm"}
     assert not any(row.holds for row in rows)
@@ -37,7 +37,7 @@ def test_an_argument_can_be_given_as_a_number_or_by_another_key(runs: Runs, fold
     assert {row.expected for row in rows} == {theory.repetition(1400, 0.5)}
 
 
-def test_a_formula_whose_arguments_nobody_tells_is_refused(runs: Runs, folder: Path) -> None:
+def test_a_formula_with_unknown_arguments_is_refused(runs: Runs, folder: Path) -> None:
     with pytest.raises(UsageError, match=r"no point sets receivers; give it as arq:receivers=KEY or =NUMBER"):
         overlay(runs, parse_formula("arq:receivers=nowhere"), PointScenarios(folder))
 
@@ -47,25 +47,25 @@ def test_a_formula_for_another_kind_of_network_is_refused(runs: Runs, folder: Pa
         overlay(runs, parse_formula("single-mac:rate=1e8"), PointScenarios(folder))
 
 
-def test_a_formula_of_a_metric_nobody_kept_is_refused(runs: Runs, folder: Path) -> None:
+def test_a_formula_of_a_metric_that_was_not_stored_is_refused(runs: Runs, folder: Path) -> None:
     with pytest.raises(UsageError, match="it predicts requests_per_loss, which no run here has"):
         overlay(runs, parse_formula("nacks"), PointScenarios(folder))
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [("nothing", "--theory: value 'nothing' is not allowed; one of nacks,"), ("arq:x=1", "arq takes argument=number or")],
 )
-def test_a_mistyped_formula_is_one_clear_line(text: str, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_a_mistyped_formula_is_a_one_line_error(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         parse_formula(text)
 
 
-def test_every_formula_predicts_a_metric_that_there_is() -> None:
+def test_every_formula_predicts_a_known_metric() -> None:
     assert all(formula.metric in {*METRICS, *DERIVED} for formula in FORMULAS.values())
 
 
-def test_derived_metrics_are_made_of_stored_ones() -> None:
+def test_derived_metrics_use_stored_metrics_only() -> None:
     assert all(set(made.needs) <= METRICS.keys() for made in DERIVED.values())
     assert not DERIVED.keys() & METRICS.keys()
 
@@ -96,18 +96,18 @@ def test_formulas_take_their_arguments_from_the_scenario(name: str, point: dict[
     assert predict(parse_formula(name), point) == value
 
 
-def test_a_ceiling_holds_below_it() -> None:
+def test_an_upper_bound_holds_for_values_below_it() -> None:
     assert FORMULAS["single-mac"].ceiling
     assert not FORMULAS["nacks"].ceiling
 
 
-def test_losses_are_their_probability_where_they_are_independent() -> None:
-    told = dict(flat({"down": {"loss": {"model": "bernoulli", "p": 0.1}}, "up": {"loss": {"model": "perfect"}}, "n": [1, 2]}))
-    assert (told["down.loss"], told["up.loss"], told["n.1"]) == (0.1, 0.0, 2)
+def test_independent_losses_predict_their_probability() -> None:
+    values = dict(flat({"down": {"loss": {"model": "bernoulli", "p": 0.1}}, "up": {"loss": {"model": "perfect"}}, "n": [1, 2]}))
+    assert (values["down.loss"], values["up.loss"], values["n.1"]) == (0.1, 0.0, 2)
     assert "burst.loss" not in dict(flat({"burst": {"loss": BURSTS}}))
 
 
-def test_a_point_is_the_base_with_the_values_of_its_axes(folder: Path) -> None:
+def test_the_scenario_of_a_point_is_the_base_with_its_axis_values(folder: Path) -> None:
     point = PointScenarios(folder).at({"topology.receivers": 50, "protocol.name": "srm", "loss": 0.1})
     assert (point["topology.receivers"], point["protocol.name"], point["topology.link.down.loss"]) == (50, "srm", 0.1)
     assert point["name"] == "made-up"

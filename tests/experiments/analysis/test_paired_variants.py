@@ -1,4 +1,4 @@
-"""Variants on common random numbers: what differs is the variant."""
+"""Variants paired by common random numbers."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from experiments.analysis.runs import Runs
 from protocols.errors import UsageError
 
 
-def test_a_constant_difference_is_found_however_chance_falls(runs: Runs) -> None:
+def test_a_constant_difference_is_found_in_noisy_runs(runs: Runs) -> None:
     gaps = compare_variants(runs, "protocol.name", ["completion_time"], ["topology.receivers"])
     assert [gap.keys for gap in gaps] == [{"topology.receivers": count} for count in (10, 20, 50)]
     for gap in gaps:
@@ -28,33 +28,33 @@ def test_equal_values_are_neither_lower_nor_higher(runs: Runs) -> None:
     assert (gap.lower, gap.higher, gap.mean, gap.clear) == (0.0, 0.0, 0.0, False)
 
 
-def test_another_base_turns_the_difference_round(runs: Runs) -> None:
+def test_changing_the_base_reverses_the_sign(runs: Runs) -> None:
     (gap,) = compare_variants(runs, "protocol.name", ["completion_time"], base="srm")
     assert (gap.base, gap.variant) == ("srm", "norm")
     assert gap.mean == pytest.approx(-2.0)
 
 
-def test_every_value_is_compared_with_the_first(runs: Runs) -> None:
+def test_every_variant_is_compared_with_the_first(runs: Runs) -> None:
     gaps = compare_variants(runs, "topology.receivers", ["nacks_sent"])
     assert [(gap.base, gap.variant, gap.mean) for gap in gaps] == [(10, 20, 10.0), (10, 50, 40.0)]
 
 
-def test_the_compared_axis_may_be_named_among_the_groups(runs: Runs) -> None:
+def test_the_compared_axis_may_be_listed_among_the_groups(runs: Runs) -> None:
     (gap,) = compare_variants(runs, "protocol.name", ["nacks_sent"], ["protocol.name"])
     assert gap.keys == {}
 
 
-def test_a_base_that_never_ran_is_refused(runs: Runs) -> None:
+def test_a_base_without_runs_is_refused(runs: Runs) -> None:
     with pytest.raises(UsageError, match=r"--compare: value 'protocol.name=tcp' is not allowed; one of norm, srm"):
         compare_variants(runs, "protocol.name", ["completion_time"], base="tcp")
 
 
-def test_an_axis_of_one_value_has_nothing_to_compare(runs: Runs) -> None:
+def test_an_axis_of_one_value_is_refused(runs: Runs) -> None:
     only = Runs(runs.frame.where("p_protocol__name = 'norm'"), runs.axes, runs.metrics, 48, runs.version, runs.versions)
     with pytest.raises(UsageError, match="an axis with at least two values, it has 1"):
         compare_variants(only, "protocol.name", ["completion_time"])
 
 
-def test_variants_are_in_order(runs: Runs) -> None:
+def test_variants_are_sorted(runs: Runs) -> None:
     found: list[Any] = variants_of(runs, "topology.receivers")
     assert found == [10, 20, 50]

@@ -1,4 +1,4 @@
-"""Bands of time series over many runs."""
+"""Quantile bands of time series over many runs."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from tests.support.sweep_store import one_axis, write_runs, write_series
 
 @pytest.fixture(scope="module")
 def stored(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Runs]:
-    """Five runs at each of two points whose queue grows with time, by the seed's number."""
+    """Write five runs at each of two points, with a queue that grows with time in proportion to the seed."""
     made = one_axis({1: [1.0] * 5, 2: [1.0] * 5})
     folder = write_runs(tmp_path_factory.mktemp("bands"), made)
     points = [
@@ -25,20 +25,20 @@ def stored(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
     return write_series(folder, points), open_runs(spark, folder)
 
 
-def test_a_band_has_the_quantiles_over_the_runs_at_each_time(spark: Any, stored: tuple[Path, Runs]) -> None:
+def test_a_band_holds_the_quantiles_over_runs_in_each_bin(spark: Any, stored: tuple[Path, Runs]) -> None:
     folder, runs = stored
     found = quantile_bands(spark, folder, runs, ["n"], ["queue"], points=10)
     assert [(band.keys, band.name) for band in found] == [({"n": 1}, "queue"), ({"n": 2}, "queue")]
     band = found[0]
     assert band.times == pytest.approx([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
     assert set(band.runs) == {5}
-    # In the bin from 5 to 6 the mean time is 5.55, and the median seed 3.
+    # In the bin from 5 to 6 the mean time is 5.55, and the median seed is 3.
     assert band.at[50][5] == pytest.approx(3 * 5.55)
     assert band.at[5][5] == pytest.approx(1 * 5.55)
     assert band.at[95][5] == pytest.approx(5 * 5.55)
 
 
-def test_what_has_no_row_is_zero_and_what_is_running_stays(spark: Any, tmp_path: Path) -> None:
+def test_missing_counts_are_zero_and_missing_levels_keep_their_value(spark: Any, tmp_path: Path) -> None:
     made = one_axis({1: [1.0, 1.0]})
     folder = write_runs(tmp_path, made)
     short, long = (item["run_id"] for item in made)
@@ -51,12 +51,12 @@ def test_what_has_no_row_is_zero_and_what_is_running_stays(spark: Any, tmp_path:
     assert (complete.at[100], complete.at[0]) == ((7.0, 7.0, 7.0, 7.0), (1.0, 2.0, 3.0, 4.0))
 
 
-def test_without_names_every_series_has_its_bands(spark: Any, stored: tuple[Path, Runs]) -> None:
+def test_bands_of_every_series_are_computed_by_default(spark: Any, stored: tuple[Path, Runs]) -> None:
     folder, runs = stored
     assert [band.name for band in quantile_bands(spark, folder, runs)] == ["queue", "rate"]
 
 
-def test_a_series_that_was_not_kept_is_refused(spark: Any, stored: tuple[Path, Runs]) -> None:
+def test_a_series_that_was_not_stored_is_refused(spark: Any, stored: tuple[Path, Runs]) -> None:
     folder, runs = stored
     with pytest.raises(UsageError, match="--series: value 'x' is not allowed"):
         quantile_bands(spark, folder, runs, names=["x"])

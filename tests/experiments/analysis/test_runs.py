@@ -1,4 +1,4 @@
-"""Which runs are looked at, and how axes and metrics are named."""
+"""Selection of runs, and names of axes and metrics."""
 
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ def test_axes_and_metrics_have_the_names_of_the_sweep_file(runs: Runs) -> None:
     assert runs.ok.count() == 95
 
 
-def test_an_end_of_a_name_is_enough_when_no_other_has_it(runs: Runs) -> None:
+def test_a_unique_suffix_selects_a_name(runs: Runs) -> None:
     assert runs.chosen_axes(["receivers", " loss"]) == ("topology.receivers", "loss")
     with pytest.raises(UsageError, match=r"--by: value 'x' is not allowed; one of topology\.receivers"):
         runs.chosen_axes(["x"])
@@ -26,7 +26,7 @@ def test_an_end_of_a_name_is_enough_when_no_other_has_it(runs: Runs) -> None:
         pick("--by", "loss", ["a.loss", "b.loss"])
 
 
-def test_a_run_counts_once_and_the_good_one_wins(spark: Any, tmp_path: Path) -> None:
+def test_a_repeated_run_counts_once_and_success_replaces_failure(spark: Any, tmp_path: Path) -> None:
     write_runs(tmp_path, [row({"n": 1}, 1, {}, status="crashed", error="signal 11")], "first")
     write_runs(tmp_path, [row({"n": 1}, 1, {"loss": 0.5}, attempt=1)], "second")
     found = open_runs(spark, tmp_path)
@@ -34,7 +34,7 @@ def test_a_run_counts_once_and_the_good_one_wins(spark: Any, tmp_path: Path) -> 
     assert [item["m_loss"] for item in found.ok.collect()] == [0.5]
 
 
-def test_versions_of_the_code_are_kept_apart(spark: Any, tmp_path: Path) -> None:
+def test_code_versions_are_kept_apart(spark: Any, tmp_path: Path) -> None:
     write_runs(tmp_path, [row({"n": 1}, 1, {"loss": 0.1}, version="old", run_id="a")], "old")
     write_runs(tmp_path, [row({"n": 1}, 2, {"loss": 0.2}, version="new", run_id="b")], "new")
     assert open_runs(spark, tmp_path).version == "new"

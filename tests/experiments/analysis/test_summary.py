@@ -1,4 +1,4 @@
-"""Groups of runs, against the same numbers computed by other means."""
+"""Summaries of groups of runs, compared with independent computations."""
 
 from pathlib import Path
 from statistics import fmean, stdev
@@ -11,17 +11,17 @@ from experiments.analysis.bootstrap import CHUNKS, interval
 from experiments.analysis.runs import Runs, open_runs
 from experiments.analysis.summary import GroupSummary, summarise
 from experiments.compare.paired import difference
-from tests.experiments.sweep.made_up import Rows
+from tests.experiments.sweep.synthetic import Rows
 from tests.support.sweep_store import one_axis, write_runs
 
 
 def one(groups: list[GroupSummary], **keys: Any) -> GroupSummary:
-    """The only group with these values."""
+    """Return the only group with these values."""
     (found,) = [group for group in groups if all(group.keys[name] == value for name, value in keys.items())]
     return found
 
 
-def test_a_group_is_the_mean_and_spread_of_its_good_runs(runs: Runs, rows: Rows) -> None:
+def test_a_group_is_summarised_by_mean_and_spread_of_its_successful_runs(runs: Runs, rows: Rows) -> None:
     groups = summarise(runs, ["topology.receivers", "protocol.name"], ["completion_time"])
     assert len(groups) == 6
     for group in groups:
@@ -40,20 +40,20 @@ def test_a_group_is_the_mean_and_spread_of_its_good_runs(runs: Runs, rows: Rows)
         assert list(group.percentiles.values()) == pytest.approx(list(np.percentile(values, ranks)))
 
 
-def test_failed_runs_and_missing_values_count_for_nothing(runs: Runs) -> None:
+def test_failed_runs_and_missing_values_are_left_out(runs: Runs) -> None:
     groups = summarise(runs, ["topology.receivers", "protocol.name", "loss"], ["completion_time"])
     assert [group.count for group in groups[:2]] == [7, 7]
     assert {group.count for group in groups[2:]} == {8}
 
 
-def test_groups_come_in_the_order_of_their_keys(runs: Runs) -> None:
+def test_groups_are_sorted_by_their_keys(runs: Runs) -> None:
     groups = summarise(runs, ["topology.receivers"], ["nacks_sent", "completion_time"], resamples=0)
     assert [(group.metric, group.keys["topology.receivers"]) for group in groups] == [
         (metric, count) for metric in ("nacks_sent", "completion_time") for count in (10, 20, 50)
     ]
 
 
-def test_approximate_percentiles_are_values_of_the_group_near_the_exact_ones(runs: Runs) -> None:
+def test_approximate_percentiles_are_group_values_near_the_exact_ones(runs: Runs) -> None:
     exact = summarise(runs, ["topology.receivers"], ["completion_time"], exact=True, resamples=0)
     rough = summarise(runs, ["topology.receivers"], ["completion_time"], exact=False, resamples=0)
     for one_, other in zip(exact, rough, strict=True):
@@ -66,7 +66,7 @@ def test_a_single_run_has_no_interval(spark: Any, tmp_path: Path) -> None:
     assert (group.mean, group.sd, group.low, group.boot_low, group.error) == (3.0, None, None, None, None)
 
 
-def test_the_bootstrap_is_the_same_each_time_and_near_students(runs: Runs) -> None:
+def test_the_bootstrap_is_reproducible_and_near_students_interval(runs: Runs) -> None:
     first, second = (summarise(runs, ["topology.receivers"], ["completion_time"]) for _ in range(2))
     assert [(group.boot_low, group.boot_high) for group in first] == [(group.boot_low, group.boot_high) for group in second]
     for group in first:
@@ -75,16 +75,16 @@ def test_the_bootstrap_is_the_same_each_time_and_near_students(runs: Runs) -> No
         assert group.boot_low == pytest.approx(group.low, abs=0.2 * (group.mean - group.low))
 
 
-def test_bootstrap_intervals_hold_the_true_mean_as_often_as_they_say() -> None:
-    dice = np.random.default_rng(1)
+def test_bootstrap_intervals_have_their_nominal_coverage() -> None:
+    rng = np.random.default_rng(1)
     hits = 0
     for _ in range(400):
-        low, high = interval(list(dice.exponential(size=60)))
+        low, high = interval(list(rng.exponential(size=60)))
         hits += low <= 1.0 <= high
     assert 0.90 <= hits / 400 <= 0.97
 
 
-def test_large_groups_are_resampled_by_chunks_and_have_the_same_interval(spark: Any, tmp_path: Path) -> None:
+def test_large_groups_are_resampled_in_chunks_with_equal_intervals(spark: Any, tmp_path: Path) -> None:
     values = list(np.random.default_rng(2).normal(10, 3, size=6 * CHUNKS))
     found = open_runs(spark, write_runs(tmp_path, one_axis({1: values, 2: values[:50]})))
     large, small = summarise(found, ["n"], ["completion_time"])
@@ -96,7 +96,7 @@ def test_large_groups_are_resampled_by_chunks_and_have_the_same_interval(spark: 
     assert small.mean - small.boot_low == pytest.approx(small.mean - small.low, rel=0.25)
 
 
-def test_not_a_number_is_missing(spark: Any, tmp_path: Path) -> None:
+def test_nan_is_a_missing_value(spark: Any, tmp_path: Path) -> None:
     made = one_axis({1: [1.0, float("nan"), 3.0]})
     group = summarise(open_runs(spark, write_runs(tmp_path, made)), ["n"], ["completion_time"])[0]
     assert (group.count, group.mean) == (2, 2.0)

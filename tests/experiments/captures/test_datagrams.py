@@ -1,4 +1,4 @@
-"""Captures of any link layer give their UDP datagrams, and broken ones a line."""
+"""UDP datagrams are extracted from captures of any link layer, and broken captures are reported in one line."""
 
 import re
 from pathlib import Path
@@ -29,7 +29,7 @@ SENT = Sent(b"payload", time=12.5)
     ("link", "tags"),
     [(ETHERNET, ()), (ETHERNET, (5,)), (ETHERNET, (5, 6)), (RAW, ()), (NULL, ()), (COOKED, ()), (COOKED2, ()), (COOKED2, (5,))],
 )
-def test_a_datagram_is_found_in_every_link_layer(tmp_path: Path, link: int, tags: tuple[int, ...]) -> None:
+def test_a_datagram_is_extracted_from_every_link_layer(tmp_path: Path, link: int, tags: tuple[int, ...]) -> None:
     data = frame(datagram(SENT), link, tags)
     [plain] = Capture(write_pcap(tmp_path / "a.pcap", [(12.5, data)], link))
     [next_] = Capture(write_pcapng(tmp_path / "a.pcapng", [(12.5, data, 0)], [link]))
@@ -39,7 +39,7 @@ def test_a_datagram_is_found_in_every_link_layer(tmp_path: Path, link: int, tags
         assert found.time == pytest.approx(12.5)
 
 
-def test_big_endian_files_and_files_of_nanoseconds_are_read(tmp_path: Path) -> None:
+def test_big_endian_and_nanosecond_files_are_read(tmp_path: Path) -> None:
     data = frame(datagram(SENT))
     [found] = Capture(write_pcapng(tmp_path / "a.pcapng", [(3.25, data, 0)], order=">"))
     assert found.time == pytest.approx(3.25)
@@ -50,7 +50,7 @@ def test_big_endian_files_and_files_of_nanoseconds_are_read(tmp_path: Path) -> N
     assert found.payload == b"payload"
 
 
-def test_comments_and_directions_of_the_simulators_captures_are_read(tmp_path: Path) -> None:
+def test_comments_and_directions_of_simulator_captures_are_read(tmp_path: Path) -> None:
     with (tmp_path / "a.pcapng").open("wb") as file:
         writer = PcapngWriter(file)
         link = writer.interface("r1")
@@ -69,14 +69,14 @@ def test_ipv6_is_read(tmp_path: Path) -> None:
 
 
 def pieces(sent: Sent) -> list[bytes]:
-    """The datagram in three fragments."""
+    """Return the datagram in three fragments."""
     whole = datagram(sent)[20:]
     cuts = [(0, whole[:16], True), (16, whole[16:32], True), (32, whole[32:], False)]
     return [frame(datagram(sent, at // 8 | (0x2000 if more else 0), body)) for at, body, more in cuts]
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
-def test_fragments_are_put_together_in_any_order(tmp_path: Path, order: tuple[int, ...]) -> None:
+def test_fragments_are_reassembled_in_any_order(tmp_path: Path, order: tuple[int, ...]) -> None:
     sent = Sent(bytes(range(40)), ident=9)
     capture = Capture(write_pcap(tmp_path / "a.pcap", [(0.0, pieces(sent)[place]) for place in order]))
     [found] = capture
@@ -84,13 +84,13 @@ def test_fragments_are_put_together_in_any_order(tmp_path: Path, order: tuple[in
     assert (capture.frames, capture.others, capture.unfinished) == (3, 0, 0)
 
 
-def test_fragments_without_their_rest_are_counted(tmp_path: Path) -> None:
+def test_incomplete_fragments_are_counted(tmp_path: Path) -> None:
     capture = Capture(write_pcap(tmp_path / "a.pcap", [(0.0, each) for each in pieces(Sent(bytes(40)))[:2]]))
     assert list(capture) == []
     assert (capture.others, capture.unfinished) == (0, 2)
 
 
-def test_other_frames_are_counted_and_short_ones_harmless(tmp_path: Path) -> None:
+def test_other_frames_are_counted_and_short_frames_are_harmless(tmp_path: Path) -> None:
     tcp = bytearray(datagram(SENT))
     tcp[9] = 6
     frames = [frame(b"", kind=0x0806), b"\x01", b"", frame(bytes(tcp)), frame(datagram(SENT))[:20], frame(datagram(SENT))]
@@ -100,13 +100,13 @@ def test_other_frames_are_counted_and_short_ones_harmless(tmp_path: Path) -> Non
     assert (capture.frames, capture.others) == (6, 5)
 
 
-def test_what_the_capture_cut_off_shows_in_the_size(tmp_path: Path) -> None:
+def test_truncated_frames_keep_the_original_size(tmp_path: Path) -> None:
     [found] = Capture(write_pcap(tmp_path / "a.pcap", [(0.0, frame(datagram(Sent(bytes(100)))))], snap=64))
     assert (len(found.payload), found.size) == (22, 100)
 
 
 @pytest.mark.parametrize("ng", [False, True])
-def test_a_file_that_ends_early_gives_what_is_whole_and_says_so(tmp_path: Path, ng: bool) -> None:
+def test_a_truncated_file_yields_its_complete_packets_and_a_warning(tmp_path: Path, ng: bool) -> None:
     frames = [(0.0, frame(datagram(SENT)), 0)] * 3
     path = tmp_path / "a"
     write_pcapng(path, frames) if ng else write_pcap(path, [each[:2] for each in frames])
@@ -117,7 +117,7 @@ def test_a_file_that_ends_early_gives_what_is_whole_and_says_so(tmp_path: Path, 
 
 
 @pytest.mark.parametrize(
-    ("content", "complaint"),
+    ("content", "message"),
     [
         (b"", "is empty"),
         (b"hello, this is text", "is not a pcap or pcapng file"),
@@ -127,13 +127,13 @@ def test_a_file_that_ends_early_gives_what_is_whole_and_says_so(tmp_path: Path, 
         (pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 105) + pack("<IIII4s", 0, 0, 4, 4, b"wlan"), "link type 105"),
     ],
 )
-def test_what_is_no_capture_is_one_line(tmp_path: Path, content: bytes, complaint: str) -> None:
+def test_a_file_that_is_no_capture_is_a_one_line_error(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "bad.pcap").write_bytes(content)
-    with pytest.raises(ConfigError, match=re.escape(complaint)):
+    with pytest.raises(ConfigError, match=re.escape(message)):
         list(Capture(tmp_path / "bad.pcap"))
 
 
-def test_a_file_that_is_not_there_or_a_folder_is_one_line(tmp_path: Path) -> None:
+def test_a_missing_file_or_a_folder_is_a_one_line_error(tmp_path: Path) -> None:
     for path in (tmp_path / "none.pcap", tmp_path):
         with pytest.raises(UsageError, match="can't be read"):
             list(Capture(path))

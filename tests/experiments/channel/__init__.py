@@ -1,1 +1,1 @@
-"""From records of losses to channels."""
+"""Tests of channel estimation from captures and traces."""

@@ -1,4 +1,4 @@
-"""From captures and traces to channels: estimates, files, the kernel's words."""
+"""Channel models from captures and traces: estimation, files, and the syntax of tc."""
 
 import json
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ LOSS: TypeAdapter[Channel] = TypeAdapter(Loss)
 
 
 def fates(written: Any, count: int) -> list[bool]:
-    """What a channel does to first transmissions."""
+    """Draw the fates of `count` first transmissions on a channel."""
     link = LOSS.validate_python(written).link(5)
     assert link is not None
     return [link.lost(identity) for identity in range(count)]
@@ -52,13 +52,13 @@ def pcap(path: Path, payloads: Sequence[bytes], *, ng: bool = False, cooked: boo
 
 
 def norm(sequence: int, source: int = 1, kind: int = 2) -> bytes:
-    """As much of a NORM message as the sequence of a sender takes."""
+    """Encode as much of a NORM message as the sequence number of a sender needs."""
     return pack(">BBHIHBB", 0x10 | kind, 4, sequence & 0xFFFF, source, 7, 0, 0) + bytes(8)
 
 
 @pytest.mark.parametrize("form", [{}, {"ng": True}, {"cooked": True}])
-def test_gaps_in_the_sequence_of_a_capture_are_losses(tmp_path: Path, form: dict[str, bool]) -> None:
-    # Over the end of 16 bits, one late, one twice, two missing; feedback and another sender do not count.
+def test_gaps_in_the_sequence_numbers_of_a_capture_are_losses(tmp_path: Path, form: dict[str, bool]) -> None:
+    # Across the 16-bit wrap, one late, one duplicate, two missing; feedback and another sender do not count.
     came = [65_533, 65_534, 0, 65_535, 0, 3, 4]
     packets = [norm(sequence) for sequence in came] + [norm(9, kind=4), norm(1, source=2), norm(900, source=2)[:9]]
     path = pcap(tmp_path / "a.pcap", packets, **form)
@@ -70,13 +70,13 @@ def test_gaps_in_the_sequence_of_a_capture_are_losses(tmp_path: Path, form: dict
 
 
 @pytest.mark.parametrize("capture", ["file_loss5", "cc_two_receivers", "nack_suppression"])
-def test_recorded_captures_are_read_as_an_independent_reader_does(capture: str) -> None:
+def test_recorded_captures_agree_with_an_independent_reader(capture: str) -> None:
     assert capture in CAPTURES
     assert [item.payload for item in read_capture(VECTORS / f"{capture}.pcap")] == list(udp_payloads(capture))
 
 
 @pytest.mark.parametrize("broken", [b"\xa1\xb2\xc3\xd4", b"\x0a\x0d\x0d\x0a" + bytes(20), b"\xd4\xc3\xb2\xa1" + bytes(40)])
-def test_a_broken_capture_is_one_line(tmp_path: Path, broken: bytes) -> None:
+def test_a_broken_capture_is_a_one_line_error(tmp_path: Path, broken: bytes) -> None:
     (tmp_path / "bad.pcap").write_bytes(broken)
     with pytest.raises(ConfigError, match=r"bad\.pcap: "):
         read_record(tmp_path / "bad.pcap")
@@ -91,7 +91,7 @@ def test_a_trace_is_zeros_and_ones(tmp_path: Path) -> None:
         read_record(trace)
 
 
-def test_wilson_and_chi_squared_are_what_tables_say() -> None:
+def test_wilson_and_chi_squared_agree_with_tables() -> None:
     found = wilson(10, 100)
     assert (found.low, found.high) == pytest.approx((0.05523, 0.17437), abs=1e-5)
     assert [chi2_survival(value, k) for value, k in ((3.841459, 1), (18.307038, 10), (124.342113, 100))] == pytest.approx(
@@ -100,7 +100,7 @@ def test_wilson_and_chi_squared_are_what_tables_say() -> None:
     assert chi2_survival(7.0, 2) == pytest.approx(exp(-3.5))
 
 
-def test_the_likelihood_of_a_short_record_is_the_sum_over_all_paths_of_states() -> None:
+def test_the_likelihood_of_a_short_record_is_the_sum_over_all_state_paths() -> None:
     p, r, bad, good = 0.3, 0.4, 0.8, 0.1
     record, total = [False, True, True, False, True], 0.0
     for path in range(32):
@@ -124,14 +124,14 @@ def test_the_likelihood_of_a_short_record_is_the_sum_over_all_paths_of_states() 
         ("gilbert-elliott", {"model": "gilbert-elliott", "p": 0.01, "r": 0.1, "loss_bad": 0.4, "loss_good": 0.002}, 60_000),
     ],
 )
-def test_a_fit_finds_the_model_and_the_parameters_that_made_the_record(model: str, written: dict[str, Any], count: int) -> None:
+def test_a_fit_recovers_the_model_and_its_parameters(model: str, written: dict[str, Any], count: int) -> None:
     fitted = fit_channels(fates(written, count))
     best = fitted.best
     assert best.model == model
     for name, estimate in best.parameters.items():
         assert estimate.low is not None
         assert estimate.high is not None
-        # 95 % intervals of eight estimates: half as wide again, all should hold.
+        # Eight estimates with 95 % intervals: intervals widened by half should all cover.
         slack = 0.5 * (estimate.high - estimate.low) / 2
         assert estimate.low - slack <= written[name] <= estimate.high + slack
     for p in (best.burst_p, best.gap_p):
@@ -142,7 +142,7 @@ def test_a_fit_finds_the_model_and_the_parameters_that_made_the_record(model: st
 
 
 @pytest.mark.parametrize("record", [[False] * 5, [True] * 5, [False, True], [True, False, True], [False] * 9 + [True]])
-def test_short_and_odd_records_get_an_answer(record: list[bool]) -> None:
+def test_short_and_degenerate_records_are_fitted(record: list[bool]) -> None:
     fitted = fit_channels(record)
     assert fitted.recorded.pattern == record
     assert fitted.best.channel.rate == pytest.approx(sum(record) / len(record), abs=0.4)
@@ -182,14 +182,16 @@ def test_a_fitted_channel_replays_the_record_in_a_scenario(tmp_path: Path, capsy
         ("{model: periodic, every: 9}", 1, "# loss periodic: netem doesn't support this loss"),
     ],
 )
-def test_a_channel_is_shown_in_the_words_of_tc(channel: str, code: int, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_channel_is_printed_in_the_syntax_of_tc(
+    channel: str, code: int, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert invoke(["channel", "show", channel, "--dev", "eth0"]) == code
     out = capsys.readouterr().out
     assert "tc qdisc add dev eth0 root handle 1: " in out
     assert words in out
 
 
-def test_every_link_of_a_scenario_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_link_of_a_scenario_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.yaml"
     link = "{rate: 8Mbit, queue: {model: codel}, delay: {model: normal, mean: 20ms, sd: 2ms}, duplicate: 1%, mtu: 1400}"
     path.write_text(

@@ -1,4 +1,4 @@
-"""`mcastlab compare`: protocols meet the same losses, and what differs is told with its interval."""
+"""`mcastlab compare`: protocols run on the same losses, and differences are reported with intervals."""
 
 import json
 from pathlib import Path
@@ -23,22 +23,22 @@ def small() -> Scenario:
     return parse(SMALL, "small")
 
 
-def test_who_only_repeats_repeats_the_same_under_every_protocol(small: Scenario) -> None:
-    # The same first transmissions are lost, and the same repairs: the number of rounds of each packet is the same.
+def test_pure_retransmission_repeats_equally_under_every_protocol(small: Scenario) -> None:
+    # The same first transmissions and the same repairs are lost, so each packet takes the same number of rounds.
     chosen = variants(small, ["norm", "a", "n1", "n2"], {"n1": {"gather": "100ms"}, "n2": {"timeout": "400ms"}})
     repairs = {name: result.metrics["repairs_sent"] for name, _, result in compare(small, chosen, 1)}
     assert repairs["a"] == repairs["n1"] == repairs["n2"] > 20
-    # NORM repairs nothing else; the heads of the others' objects are lost too.
+    # NORM repairs nothing else; the other protocols also lose the headers of their objects.
     assert repairs["norm"] == pytest.approx(repairs["a"], abs=3)
 
 
-def test_rate_and_segment_hold_for_all_and_the_rest_for_its_own_protocol(small: Scenario) -> None:
+def test_rate_and_segment_apply_to_all_protocols_and_other_keys_to_their_own(small: Scenario) -> None:
     chosen = variants(small, ["norm", "n2"], {"n2": {"window": "100ms"}})
     assert chosen["norm"] == small.protocol
     assert (chosen["n2"].config.rate, chosen["n2"].config.window, chosen["n2"].config.robust) == (1_250_000.0, 0.1, 20)
 
 
-def test_differences_are_paired_with_the_first(small: Scenario) -> None:
+def test_differences_are_paired_with_the_first_protocol(small: Scenario) -> None:
     chosen = variants(small, ["n2", "a"], {})
     found = collate(small, compare(small, chosen, 3))
     assert found.completed == {"n2": 3, "a": 3}
@@ -58,9 +58,9 @@ def path(tmp_path: Path) -> str:
 def test_the_command_prints_json_or_a_table(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["compare", path, "--protocols", "n1,n2", "--runs", "2"]
     assert invoke([*command, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["protocols"] == ["n1", "n2"]
-    assert told["differences"]["n2"]["feedback"]["pairs"] == 2
+    output = json.loads(capsys.readouterr().out)
+    assert output["protocols"] == ["n1", "n2"]
+    assert output["differences"]["n2"]["feedback"]["pairs"] == 2
     assert invoke(command) == 0
     assert "95 % interval" in capsys.readouterr().out
 
@@ -76,7 +76,7 @@ def test_the_command_prints_json_or_a_table(path: str, capsys: pytest.CaptureFix
         (["--on", "moon"], "one of sim, emu"),
     ],
 )
-def test_mistakes_are_one_line(path: str, options: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_are_one_line_errors(path: str, options: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["compare", path, *options]) == 2
     line = capsys.readouterr().err
     assert words in line

@@ -1,1 +1,1 @@
-"""Pictures of runs and topologies."""
+"""Tests of drawings of runs and topologies."""

@@ -1,4 +1,4 @@
-"""Sequence diagrams: the right part of the trace, and every loss in it drawn."""
+"""Sequence diagrams: the excerpt of the trace, and a mark for every loss in it."""
 
 import json
 import re
@@ -33,7 +33,7 @@ SCENARIO: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("run")
-    run(parse(SCENARIO, "here"), seeing=Recording(trace=path / "trace.jsonl"))
+    run(parse(SCENARIO, "here"), recording=Recording(trace=path / "trace.jsonl"))
     return path
 
 
@@ -43,21 +43,21 @@ def trace(folder: Path) -> Trace:
 
 
 def shapes(svg: str) -> list[ElementTree.Element]:
-    """All elements of a drawing, which has to be well-formed."""
+    """Return all elements of a drawing; raises if it is not well-formed."""
     return list(ElementTree.fromstring(svg).iter())
 
 
 def words(svg: str) -> set[str]:
-    """All that is written in a drawing."""
+    """Return all text of a drawing."""
     return {element.text or "" for element in shapes(svg) if element.tag.endswith("text")}
 
 
 def draw(shown: LadderExcerpt) -> str:
-    """The drawing's text."""
+    """Return the drawing as text."""
     return draw_ladder(shown, "title").svg()
 
 
-def test_what_is_chosen_goes_from_a_loss_to_its_repair(trace: Trace) -> None:
+def test_the_excerpt_goes_from_a_loss_to_its_repair(trace: Trace) -> None:
     shown = cut(trace)
     packets = [packet for packet in trace.packets.values() if shown.begin <= packet.time <= shown.end]
     assert any(packet.missed for packet in packets[:10])
@@ -67,7 +67,7 @@ def test_what_is_chosen_goes_from_a_loss_to_its_repair(trace: Trace) -> None:
     assert len(shown.shown) <= MOST_SHOWN
 
 
-def test_nothing_is_forgotten_by_folding(trace: Trace) -> None:
+def test_folding_keeps_every_message(trace: Trace) -> None:
     shown = cut(trace)
     found = [item.packets if isinstance(item, FoldedPackets) else (item,) for item in shown.shown]
     numbers = [packet.number for packets in found for packet in packets]
@@ -77,25 +77,25 @@ def test_nothing_is_forgotten_by_folding(trace: Trace) -> None:
     assert any(isinstance(item, FoldedPackets) for item in shown.shown)
 
 
-def test_every_loss_that_is_not_folded_has_its_cross(trace: Trace) -> None:
+def test_every_loss_that_is_not_folded_has_a_cross(trace: Trace) -> None:
     shown = cut(trace, ["sender", "r1", "r2", "r3"], 0.0, 0.06)
     crosses = [element for element in shapes(draw(shown)) if element.get("stroke-width") == "2.4"]
     single = [item for item in shown.shown if not isinstance(item, FoldedPackets)]
     own = sum(missed.node in shown.hosts for packet in single for missed in packet.missed)
     shared = sum(missed.node == "s1" for packet in single for missed in packet.missed)
     assert own > 0
-    # One more is in the legend.
+    # The legend has one more.
     assert len(crosses) == own + shared + 1
 
 
-def test_hosts_kinds_and_repairs_are_named(trace: Trace) -> None:
-    said = words(draw(cut(trace)))
-    assert {"sender", "data", "nack", "repair", "lost", "back-off", "NACK suppressed"} <= said
-    assert any(re.fullmatch(r"data 0\.0\.p0", text) for text in said)
-    assert any("more data" in text for text in said)
+def test_hosts_message_kinds_and_repairs_are_labelled(trace: Trace) -> None:
+    labels = words(draw(cut(trace)))
+    assert {"sender", "data", "nack", "repair", "lost", "back-off", "NACK suppressed"} <= labels
+    assert any(re.fullmatch(r"data 0\.0\.p0", text) for text in labels)
+    assert any("more data" in text for text in labels)
 
 
-def test_the_drawing_reads_on_light_and_on_dark_ground(trace: Trace) -> None:
+def test_the_drawing_is_legible_on_light_and_dark_backgrounds(trace: Trace) -> None:
     svg = draw(cut(trace))
     assert "prefers-color-scheme: dark" in svg
     classes = {name for element in shapes(svg) for name in (element.get("class") or "").split()}
@@ -105,9 +105,9 @@ def test_the_drawing_reads_on_light_and_on_dark_ground(trace: Trace) -> None:
         assert f".{name}" in dark
 
 
-def test_a_run_without_losses_is_shown_from_its_beginning(tmp_path: Path) -> None:
+def test_a_run_without_losses_is_shown_from_its_start(tmp_path: Path) -> None:
     calm = {**SCENARIO, "topology": {"kind": "lan", "receivers": 2}, "workload": {"size": "5kB"}}
-    run(parse(calm, "here"), seeing=Recording(trace=tmp_path / "trace.jsonl"))
+    run(parse(calm, "here"), recording=Recording(trace=tmp_path / "trace.jsonl"))
     shown = cut(read_trace(tmp_path))
     assert shown.begin == 0.0
     assert {"sender", "r1", "r2", "complete"} <= words(draw(shown))
@@ -125,9 +125,9 @@ def test_the_command_writes_a_file_beside_the_trace(folder: Path, capsys: pytest
     assert "r1" not in words(other.read_text(encoding="utf-8"))
 
 
-def test_a_time_with_too_many_messages_is_cut_short_unless_it_was_asked_for(tmp_path: Path) -> None:
+def test_an_excerpt_with_too_many_messages_is_cut_unless_its_times_were_given(tmp_path: Path) -> None:
     acked = {**SCENARIO, "protocol": {"name": "a", "rate": "5Mbit"}}
-    run(parse(acked, "here"), seeing=Recording(trace=tmp_path / "trace.jsonl"))
+    run(parse(acked, "here"), recording=Recording(trace=tmp_path / "trace.jsonl"))
     trace = read_trace(tmp_path)
     shown = cut(trace)
     assert len(shown.shown) == MOST_SHOWN
@@ -145,7 +145,7 @@ def test_a_time_with_too_many_messages_is_cut_short_unless_it_was_asked_for(tmp_
         (["--svg", "/nowhere/a.svg"], "--svg: /nowhere/a.svg can't be written"),
     ],
 )
-def test_bad_input_exits_2_with_one_line(
+def test_bad_input_exits_with_code_2_and_one_line(
     options: list[str], line: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert invoke(["ladder", str(folder), *options]) == 2
@@ -164,7 +164,9 @@ def test_bad_input_exits_2_with_one_line(
         (json.dumps({"format": "mcastlab trace 1", "hosts": []}) + '\n{"time": 1}', "is no whole trace"),
     ],
 )
-def test_what_is_no_trace_is_refused(text: str | None, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_no_trace_is_refused(
+    text: str | None, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     if text is not None:
         (tmp_path / "trace.jsonl").write_text(text)
     assert invoke(["ladder", str(tmp_path)]) == 2

@@ -1,4 +1,4 @@
-"""Drawings of topologies: everything is there, losses have their colours, and the picture is always the same."""
+"""Drawings of topologies: every node and link is drawn, losses are coloured, and the output is deterministic."""
 
 import os
 import re
@@ -37,24 +37,24 @@ def scenario(tmp_path: Path) -> str:
 
 
 def topology(written: dict[str, Any]) -> Topology:
-    """Of plain values."""
+    """Build a topology from plain values."""
     built: Topology = TypeAdapter[Any](AnyTopology).validate_python(written).build()
     return built
 
 
 def colours(svg: str) -> list[str]:
-    """The loss colours of the lines, without those of the legend."""
+    """Return the loss colours of the lines, without those of the legend."""
     lines = [element.get("class") or "" for element in shapes(svg) if element.tag.endswith("path")]
     return [name.removeprefix("s-") for name in lines if name.startswith("s-loss")][:-6]
 
 
 @pytest.mark.parametrize("kind", [TREE, {"kind": "lan", "receivers": 1}, {"kind": "chain", "switches": 5}])
-def test_every_node_has_a_place_of_its_own(kind: dict[str, Any]) -> None:
+def test_every_node_has_a_distinct_position(kind: dict[str, Any]) -> None:
     places = place_nodes(topology(kind)).values()
     assert all(hypot(a[0] - b[0], a[1] - b[1]) > 40 for a, b in combinations(places, 2))
 
 
-def test_a_network_with_rings_has_places_too() -> None:
+def test_a_network_with_cycles_has_positions() -> None:
     graph: Any = nx.DiGraph()
     for name in ("s1", "s2", "s3"):
         graph.add_node(name, node=NodeSpec("switch"))
@@ -76,13 +76,13 @@ def test_nodes_and_both_directions_of_links_are_drawn() -> None:
     assert len(colours(svg)) == len(built.links)
 
 
-def test_without_a_run_colours_are_of_the_configured_loss() -> None:
+def test_without_a_run_colours_show_the_configured_loss() -> None:
     built = topology({"kind": "star", "receivers": 2, "trunk": {"down": {"loss": "0.4%"}}, "link": {"loss": "7%"}})
-    # sender to s1, back, s1 to the receivers, back.
+    # Sender to s1, back, s1 to the receivers, back.
     assert colours(draw_topology(built, "star").svg()) == ["loss1", "loss0", "loss4", "loss4"]
 
 
-def test_with_a_run_colours_and_widths_are_of_what_happened() -> None:
+def test_with_a_run_colours_and_widths_show_measured_values() -> None:
     built = topology({"kind": "star", "receivers": 2, "link": {"loss": "7%"}})
     links = {("sender", "s1"): (1000, 0), ("s1", "r"): (2000, 300), ("r", "s1"): (20, 0)}
     svg = draw_topology(built, "star", MeasuredTraffic(links, {"r1": 0.2, "r2": 0.0})).svg()
@@ -102,7 +102,7 @@ def test_the_command_draws_a_scenario_and_its_run(scenario: str, tmp_path: Path,
     assert "loss5" in colours(svg.read_text())
 
 
-def test_the_picture_does_not_depend_on_the_hash_seed() -> None:
+def test_the_drawing_does_not_depend_on_the_hash_seed() -> None:
     code = (
         "from tests.experiments.drawing.test_topology_drawing import TREE, topology\n"
         "from experiments.drawing.topology_drawing import draw_topology\n"
@@ -136,7 +136,7 @@ def test_a_run_of_another_topology_is_refused(scenario: str, tmp_path: Path, cap
         (["--set", "topology={kind: chain, switches: 300}"], "601 nodes exceed the limit of a drawing, 400"),
     ],
 )
-def test_what_can_not_be_drawn_is_refused(
+def test_input_that_cannot_be_drawn_is_refused(
     options: list[str], line: str, scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = [option.replace("{scenario}", scenario) for option in options]

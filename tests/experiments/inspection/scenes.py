@@ -1,4 +1,4 @@
-"""Sessions written down message by message, as captures."""
+"""Sessions built message by message and written as captures."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -28,36 +28,36 @@ FTI = Fti(5, 4000, 500, 4, 2)
 
 
 def items(*names: tuple[int, int, int]) -> tuple[Request, ...]:
-    """A request for symbols named by object, block and symbol."""
+    """Build a request for symbols, each given as (object, block, symbol)."""
     return (Request(FORM_ITEMS, LEVEL_SEGMENT, tuple(Item(5, *name) for name in names)),)
 
 
 class Scene:
-    """A sender 1 and receivers 2, 3, ... say one message every 10 ms."""
+    """Session of sender 1 and receivers 2, 3, ... with one message every 10 ms."""
 
     def __init__(self) -> None:
         self.sent: list[Sent] = []
         self.codec = NormCodec()
         self.sequence = 0
 
-    def say(self, message: NormMessage, who: int = 1, **frame_: object) -> None:
-        """A message of node `who`."""
-        self.raw(self.codec.encode(message), who, **frame_)
+    def send(self, message: NormMessage, node: int = 1, **frame_: object) -> None:
+        """Append a message of node `node`."""
+        self.raw(self.codec.encode(message), node, **frame_)
 
-    def raw(self, payload: bytes, who: int = 1, **others: object) -> None:
-        """Any bytes of node `who`."""
-        sent = Sent(payload, len(self.sent) * 0.01, (10, 0, 0, who), ident=len(self.sent))
+    def raw(self, payload: bytes, node: int = 1, **others: object) -> None:
+        """Append a datagram of node `node` with any payload."""
+        sent = Sent(payload, len(self.sent) * 0.01, (10, 0, 0, node), ident=len(self.sent))
         self.sent.append(replace(sent, **others))  # type: ignore[arg-type]
 
     def data(
         self, block: int, symbol: int, object_id: int = 0, fti: Fti | None = FTI, content: bytes | None = None, flags: int = 0
     ) -> None:
-        """The sender's next DATA; its content is what belongs there."""
+        """Append the sender's next DATA with its correct content."""
         content = bytes([block, symbol]) * 250 if content is None else content
-        self.say(Data(ORIGIN, self.next(), flags, 5, object_id, block, symbol, 0, fti, content, len(content)))
+        self.send(Data(ORIGIN, self.next(), flags, 5, object_id, block, symbol, 0, fti, content, len(content)))
 
     def whole(self, object_id: int = 0, without: tuple[tuple[int, int], ...] = ()) -> None:
-        """All segments of an object; those in `without` take a sequence number and do not come by."""
+        """Append all segments of an object; those in `without` use a sequence number but are missing from the capture."""
         for block, symbol in [(block, symbol) for block in range(2) for symbol in range(4)]:
             if (block, symbol) in without:
                 self.next()
@@ -65,26 +65,26 @@ class Scene:
                 self.data(block, symbol, object_id)
 
     def next(self) -> int:
-        """The sender's next sequence number."""
+        """Return the sender's next sequence number."""
         self.sequence += 1
         return (self.sequence - 1) & 0xFFFF
 
     def flush(self, object_id: int = 0, block: int = 1, symbol: int = 3) -> None:
-        """CMD(FLUSH)."""
-        self.say(Flush(ORIGIN, self.next(), 5, object_id, block, symbol))
+        """Append a CMD(FLUSH)."""
+        self.send(Flush(ORIGIN, self.next(), 5, object_id, block, symbol))
 
-    def nack(self, who: int, *names: tuple[int, int, int], requests: tuple[Request, ...] = ()) -> None:
-        """A NACK of receiver `who`."""
-        self.say(Nack(who, 0, 1, 7, 0, 0, requests or items(*names)), who)
+    def nack(self, node: int, *names: tuple[int, int, int], requests: tuple[Request, ...] = ()) -> None:
+        """Append a NACK of receiver `node`."""
+        self.send(Nack(node, 0, 1, 7, 0, 0, requests or items(*names)), node)
 
-    def ack(self, who: int) -> None:
-        """An ACK of receiver `who`, from which it is known."""
-        self.say(Ack(who, 0, 1, 7, 1, 0, 0, 0), who)
+    def ack(self, node: int) -> None:
+        """Append an ACK of receiver `node`, which makes the receiver known."""
+        self.send(Ack(node, 0, 1, 7, 1, 0, 0, 0), node)
 
     def write(self, folder: Path) -> Path:
-        """The capture."""
+        """Write the capture and return its path."""
         return write_pcap(folder / "scene.pcap", [(each.time, frame(datagram(each))) for each in self.sent])
 
     def inspect(self, folder: Path) -> Inspection:
-        """What is found in it."""
+        """Write the capture and inspect it."""
         return inspect_capture(self.write(folder))

@@ -1,4 +1,4 @@
-"""`mcastlab inspect` on the command line: tables, JSON, a page, a packet, and one line for every mistake."""
+"""`mcastlab inspect` on the command line: tables, JSON, a page, a packet, and one-line errors."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from tests.support.captures import CAPTURES, VECTORS
 LOSSY = VECTORS / "file_loss5.pcap"
 
 
-def test_the_terminal_shows_what_is_worth_knowing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_terminal_shows_a_summary(capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["inspect", str(LOSSY)]) == 0
     text = capsys.readouterr().out
     for wanted in (
@@ -35,7 +35,7 @@ def test_the_terminal_shows_what_is_worth_knowing(capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize("capture", CAPTURES)
-def test_every_recorded_capture_can_be_shown_and_made_a_page(
+def test_every_recorded_capture_can_be_printed_and_written_as_a_page(
     capture: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "page.html"
@@ -50,7 +50,7 @@ def test_every_recorded_capture_can_be_shown_and_made_a_page(
     assert not re.search(r'(src|href)="', text)
 
 
-def test_json_is_all_there_is_on_stdout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_the_only_output_on_stdout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["inspect", str(LOSSY), "--json", "--html", str(tmp_path / "a.html")]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["senders"][0]["repairs"]["packets"] == 13
@@ -64,7 +64,7 @@ def test_one_packet_is_shown_as_text_and_as_json(capsys: pytest.CaptureFixture[s
     assert json.loads(capsys.readouterr().out)["layers"][3]["layer"] == "NORM_NACK"
 
 
-def test_a_violation_is_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_violation_exits_with_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     scene = Scene()
     scene.data(0, 0)
     scene.data(5, 0)
@@ -75,7 +75,7 @@ def test_a_violation_is_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         (["inspect", "none.pcap"], r"none\.pcap: can't be read \(No such file or directory\)"),
         (["inspect", __file__], r"is not a pcap or pcapng file"),
@@ -85,14 +85,14 @@ def test_a_violation_is_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixtur
         (["inspect", str(LOSSY), "--html", "/none/a.html"], r"--html: /none/a\.html can't be written"),
     ],
 )
-def test_a_mistake_is_one_line(arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistake_is_a_one_line_error(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(arguments) == 2
     error = capsys.readouterr().err
-    assert re.search(complaint, error)
+    assert re.search(message, error)
     assert error.count("\n") == 1
 
 
-def test_without_scapy_a_capture_is_inspected_and_a_packet_is_not(
+def test_without_scapy_a_capture_can_be_inspected_but_no_packet_shown(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in [name for name in sys.modules if name.split(".")[0] == "scapy" or "dissector" in name.split(".")]:
@@ -110,7 +110,7 @@ EDITS = st.lists(st.tuples(st.integers(0, 200), st.integers(0, 110), st.integers
 
 
 def edited(name: str, edits: list[tuple[int, int, int]]) -> bytes:
-    """A recorded capture with bytes changed, each given by packet, offset in its record and value; most hit headers."""
+    """Change bytes of a recorded capture, each given by packet, offset in its record and value; most are in headers."""
     content = bytearray((VECTORS / f"{name}.pcap").read_bytes())
     starts, at = [0], 24
     while at + 16 <= len(content):
@@ -125,7 +125,7 @@ def edited(name: str, edits: list[tuple[int, int, int]]) -> bytes:
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(name=st.sampled_from(NAMES), edits=EDITS, kept=st.integers(0, 60_000), number=st.integers(1, 60))
-def test_changed_bytes_never_end_in_a_traceback(
+def test_changed_bytes_never_cause_a_traceback(
     name: str, edits: list[tuple[int, int, int]], kept: int, number: int, tmp_path: Path
 ) -> None:
     path = tmp_path / "changed.pcap"
@@ -136,7 +136,7 @@ def test_changed_bytes_never_end_in_a_traceback(
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(frames=st.lists(st.binary(max_size=120), max_size=5), link=LINKS)
-def test_any_frames_are_shown_or_refused(frames: list[bytes], link: int, tmp_path: Path) -> None:
+def test_any_frames_are_inspected_or_refused(frames: list[bytes], link: int, tmp_path: Path) -> None:
     path = write_pcap(tmp_path / "any.pcap", [(0.0, each) for each in frames], link)
     assert invoke(["inspect", str(path)]) in (0, 1, 2)
     for number in range(1, len(frames) + 1):

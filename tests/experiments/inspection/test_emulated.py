@@ -1,4 +1,4 @@
-"""A capture made on a Mininet host is inspected: the books agree with what sender and receivers say of themselves."""
+"""A capture made on a Mininet host is inspected: the counts agree with the counters of sender and receivers."""
 
 import tempfile
 from pathlib import Path
@@ -19,7 +19,7 @@ RECEIVERS = ("r1", "r2", "r3")
 
 
 def session(folder: str) -> list[dict[str, Any]]:
-    """Send a file to three receivers that lose, captured at the sender and at r1: what the four say of it at the end."""
+    """Send a file to three lossy receivers, captured at the sender and at r1; return the final counters of the four hosts."""
     lab = Lab(Star.model_validate({"receivers": 3, "link": {"down": {"loss": "5%"}}}).build())
     path = Path(folder, "file")
     path.write_bytes(bytes(SIZE))
@@ -35,15 +35,15 @@ def session(folder: str) -> list[dict[str, Any]]:
         receivers.append(lab.start(host, [*MCASTLAB, "recv", *where, *taking]))
         lab.await_join(host, GROUP[0])
     sending = ["send", str(path), *where, "--rate", "20Mbit", "--grtt", "20ms", "--node", "1", "--robust", "5"]
-    said = [lab.end(lab.start("sender", [*MCASTLAB, *sending]))[-1]]
-    said += [lab.end(receiver)[-1] for receiver in receivers]
+    summaries = [lab.end(lab.start("sender", [*MCASTLAB, *sending]))[-1]]
+    summaries += [lab.end(receiver)[-1] for receiver in receivers]
     for shark in sharks:
         shark.terminate()
         shark.wait(20)
-    return said
+    return summaries
 
 
-def test_the_books_of_a_captured_session_agree_with_its_hosts() -> None:
+def test_the_counts_of_a_captured_session_agree_with_its_hosts() -> None:
     with tempfile.TemporaryDirectory() as folder:
         sender, *receivers = run_isolated(lambda: session(folder))
         at_sender, at_receiver = (inspect_capture(Path(folder, f"{host}.pcapng")).plain() for host in ("sender", "r1"))
@@ -55,6 +55,6 @@ def test_the_books_of_a_captured_session_agree_with_its_hosts() -> None:
     assert seen["repairs"]["packets"] == seen["repairs"]["flagged"] == sender["repairs"]
     assert sum(row["nacks"] for row in at_sender["receivers"]) == sender["nacks_received"]
     assert at_receiver["violations"] == []
-    # The kernel loses packets behind the point where a capture on the host sees them.
+    # The kernel drops packets after the point where a capture on the host records them.
     assert at_receiver["messages"] == at_sender["messages"]
     assert at_receiver["senders"][0]["missing"] == 0

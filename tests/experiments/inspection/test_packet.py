@@ -13,13 +13,13 @@ from tests.support.captures import VECTORS
 
 
 def names(found: dict[str, object]) -> list[str]:
-    """The layers."""
+    """Return the names of the layers."""
     layers = found["layers"]
     assert isinstance(layers, list)
     return [layer["layer"] for layer in layers]
 
 
-def test_every_layer_and_field_of_a_nack_is_there() -> None:
+def test_every_layer_and_field_of_a_nack_is_shown() -> None:
     found = packet_of(VECTORS / "file_loss5.pcap", 124)
     assert names(found) == ["Ethernet", "IP", "UDP", "NORM_NACK"]
     assert (found["codec"], found["length"], found["captured"]) == ("agrees", 118, 118)
@@ -34,13 +34,13 @@ def test_every_layer_and_field_of_a_nack_is_there() -> None:
     assert bytes.fromhex(found["hex"])[:6].hex(" ") == "01 00 5e 07 07 07"
 
 
-def test_content_is_named_and_not_poured_out() -> None:
+def test_content_is_named_and_not_printed() -> None:
     lines = list(packet_lines(packet_of(VECTORS / "stream_bytes_loss.pcap", 5)))
     assert "NORM stream segment" in lines
     assert "  bytes                  600 bytes" in lines
 
 
-def test_m_of_fec_id_2_is_known_from_earlier_packets() -> None:
+def test_m_of_fec_id_2_is_taken_from_earlier_packets() -> None:
     found = packet_of(VECTORS / "fec2_m8_loss.pcap", 62)
     fields = {field["name"]: field.get("value") for field in found["layers"][-1]["fields"]}
     assert (names(found)[-1], found["codec"]) == ("NORM_CMD(FLUSH)", "agrees")
@@ -48,14 +48,14 @@ def test_m_of_fec_id_2_is_known_from_earlier_packets() -> None:
 
 
 @pytest.mark.parametrize("link", [ETHERNET, RAW, NULL, COOKED, COOKED2])
-def test_every_link_layer_is_taken_apart(tmp_path: Path, link: int) -> None:
+def test_every_link_layer_is_decoded(tmp_path: Path, link: int) -> None:
     scene = Scene()
     scene.data(0, 0)
     path = write_pcap(tmp_path / "a.pcap", [(0.0, frame(datagram(scene.sent[0]), link))], link)
     assert names(packet_of(path, 1))[-4:] == ["IP", "UDP", "NORM_DATA", "payload"]
 
 
-def test_what_is_no_norm_is_shown_as_far_as_it_is_known(tmp_path: Path) -> None:
+def test_other_packets_are_shown_as_far_as_they_can_be_decoded(tmp_path: Path) -> None:
     frames = [frame(datagram(Sent(b"hello"))), frame(b"\x00" * 28, kind=0x0806), b"\x01\x02", b"", b"\x12" * 40]
     path = write_pcap(tmp_path / "a.pcap", [(0.0, each) for each in frames])
     first, *others = (packet_of(path, number) for number in range(1, 6))
@@ -76,7 +76,7 @@ def test_the_last_fragment_shows_the_whole_message(tmp_path: Path) -> None:
     assert "NORM_DATA" in names(packet_of(path, 2))
 
 
-def test_a_packet_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+def test_a_packet_number_out_of_range_is_a_one_line_error(tmp_path: Path) -> None:
     path = write_pcap(tmp_path / "a.pcap", [(0.0, frame(datagram(Sent(b"x"))))])
     for number in (0, 2):
         with pytest.raises(UsageError, match=f"--packet: value {number} is not allowed; .* has packets 1 to 1"):

@@ -1,4 +1,4 @@
-"""Recorded sessions of NRL NORM show what is known of them."""
+"""Inspection of recorded NRL NORM sessions agrees with their known properties."""
 
 from collections import Counter
 from functools import cache
@@ -15,12 +15,12 @@ COMMANDS = {"CC", "FLUSH", "SQUELCH", "REPAIR_ADV", "APPLICATION"}
 
 @cache
 def found(capture: str) -> Any:
-    """The inspection as plain values."""
+    """Return the inspection as plain values."""
     return inspect_capture(VECTORS / f"{capture}.pcap").plain()
 
 
 def repairs(capture: str) -> Any:
-    """What the only sender repaired."""
+    """Return the repairs of the only sender."""
     return found(capture)["senders"][0]["repairs"]
 
 
@@ -42,14 +42,14 @@ def test_every_message_is_counted_with_its_kind(capture: str) -> None:
 
 
 @pytest.mark.parametrize("capture", CAPTURES)
-def test_nothing_recorded_breaks_the_protocol_and_scapy_agrees(capture: str) -> None:
+def test_recorded_sessions_have_no_violations_and_scapy_agrees(capture: str) -> None:
     assert found(capture)["violations"] == []
     assert found(capture)["scapy"]["checked"] >= 2
     assert found(capture)["scapy"]["disagree"] == 0
 
 
 @pytest.mark.parametrize("capture", [name for name in CAPTURES if expected()[name]["objects"]])
-def test_objects_are_those_that_were_sent(capture: str) -> None:
+def test_objects_are_those_of_the_session(capture: str) -> None:
     [sender] = found(capture)["senders"]
     assert (sender["source_id"], sender["instance"]) == (1, 1)
     for view in sender["objects"]:
@@ -63,7 +63,7 @@ def test_objects_are_those_that_were_sent(capture: str) -> None:
             assert view["sources"] == view["coding"]["segments"]
 
 
-def test_coding_and_names_are_told() -> None:
+def test_coding_and_names_are_shown() -> None:
     [view] = found("file_loss5")["senders"][0]["objects"]
     assert (view["kind"], view["info"], view["size"]) == ("file", "f0.bin", 60_000)
     assert view["coding"] == {"fec_id": 5, "segment": 512, "block": 64, "parity": 16, "blocks": 2, "segments": 118}
@@ -76,7 +76,7 @@ REFUSED = {"squelch_hole": 6, "squelch_late_join": 48}
 
 
 @pytest.mark.parametrize("capture", CAPTURES)
-def test_every_repair_was_asked_for_and_every_request_answered_or_refused(capture: str) -> None:
+def test_every_repair_was_requested_and_every_request_repaired_or_squelched(capture: str) -> None:
     row = repairs(capture)
     assert row["unneeded"] == NOT_REQUESTED.get(capture, 0)
     assert row["refused"] == REFUSED.get(capture, 0)
@@ -85,14 +85,14 @@ def test_every_repair_was_asked_for_and_every_request_answered_or_refused(captur
     assert row["flagged"] == 0, "NRL NORM never sets the flag"
 
 
-def test_unasked_parity_is_no_repair() -> None:
+def test_proactive_parity_is_no_repair() -> None:
     [sender] = found("silent_receivers")["senders"]
     # Two objects of 60 segments in blocks of 20, six parity symbols each.
     assert sender["packets"]["parity"] == 36
     assert found("silent_receivers")["receivers"] == []
 
 
-def test_requests_say_who_asked_for_what() -> None:
+def test_requests_are_listed_by_receiver() -> None:
     rows = found("file_loss5")["requests"]
     assert [(row["packet"], row["receiver"], row["what"]) for row in rows] == [
         (123, 3, "any 9 of 0.0, any 3 of 0.1"),
@@ -102,14 +102,14 @@ def test_requests_say_who_asked_for_what() -> None:
     assert [(row["symbols"], row["new"]) for row in rows] == [(12, 12), (5, 0), (1, 1)]
 
 
-def test_losses_are_what_nacks_tell() -> None:
+def test_losses_are_inferred_from_nacks() -> None:
     rows = {row["node"]: row for row in found("file_loss5")["receivers"]}
     assert (rows[3]["segments_lost"], rows[2]["segments_lost"]) == (12, 5)
     assert rows[3]["loss"] == pytest.approx(12 / 118, abs=1e-4)
     assert rows[2]["nacks_covered"] == 1
 
 
-def test_who_is_silent_about_a_loss_that_all_had_was_suppressed() -> None:
+def test_a_silent_receiver_of_a_shared_loss_was_suppressed() -> None:
     first = found(LOST_AT_SENDER)["senders"][0]["rounds"][0]
     assert first["askers"] == [5]
     assert sorted(first["suppressed"]) == [3, 4]
@@ -119,16 +119,16 @@ def test_who_is_silent_about_a_loss_that_all_had_was_suppressed() -> None:
     assert rows == {3: 1, 4: 2, 5: 1}
 
 
-def test_losses_of_single_receivers_tell_nothing_about_those_who_are_silent() -> None:
+def test_independent_losses_imply_no_suppression_of_silent_receivers() -> None:
     second = found("file_loss5")["senders"][0]["rounds"][1]
     assert (second["askers"], second["suppressed"], second["silent"]) == ([3], [], [2])
 
 
-def test_requests_for_objects_from_before_the_capture_are_no_violation() -> None:
+def test_requests_for_objects_sent_before_the_capture_are_no_violation() -> None:
     assert [row["rule"] for row in found("squelch_late_join")["notices"]] == ["before-capture"]
 
 
-def test_unicast_feedback_is_found_without_being_told_its_port() -> None:
+def test_unicast_feedback_is_found_without_a_given_port() -> None:
     assert set(found("unicast_nack")["to"]) >= {"239.7.7.7:6003", "10.77.0.1:6004"}
     by_port = inspect_capture(VECTORS / "unicast_nack.pcap", 6003).plain()
     assert by_port["receivers"] == found("unicast_nack")["receivers"]

@@ -10,7 +10,7 @@ from tests.support.capture_writer import datagram, frame
 from topologies.pcapng import PcapngWriter
 
 
-def test_it_goes_from_before_the_first_request_to_after_its_repair(tmp_path: Path) -> None:
+def test_the_excerpt_goes_from_before_the_first_request_to_after_its_repair(tmp_path: Path) -> None:
     scene = Scene()
     for object_id in range(10):
         scene.whole(object_id)
@@ -31,7 +31,7 @@ def test_it_goes_from_before_the_first_request_to_after_its_repair(tmp_path: Pat
     assert all(CAPTURE in sent.received for sent in excerpt.lines)
 
 
-def test_without_requests_it_is_the_beginning(tmp_path: Path) -> None:
+def test_without_requests_the_excerpt_is_the_start(tmp_path: Path) -> None:
     scene = Scene()
     for object_id in range(40):
         scene.whole(object_id)
@@ -42,10 +42,10 @@ def test_without_requests_it_is_the_beginning(tmp_path: Path) -> None:
     assert any(isinstance(item, FoldedPackets) for item in cut.shown)
 
 
-def test_what_a_comment_calls_lost_did_not_come_by(tmp_path: Path) -> None:
+def test_packets_marked_lost_by_a_comment_are_missing_from_the_session(tmp_path: Path) -> None:
     scene = Scene()
-    scene.say(Data(ORIGIN, 0, 0, 5, 0, 0, 0, 0, FTI, bytes(500), 500))
-    scene.say(Data(ORIGIN, 1, 0, 5, 0, 0, 1, 0, FTI, bytes(500), 500))
+    scene.send(Data(ORIGIN, 0, 0, 5, 0, 0, 0, 0, FTI, bytes(500), 500))
+    scene.send(Data(ORIGIN, 1, 0, 5, 0, 0, 1, 0, FTI, bytes(500), 500))
     with (tmp_path / "a.pcapng").open("wb") as file:
         writer = PcapngWriter(file)
         link = writer.interface("link")
@@ -58,5 +58,5 @@ def test_what_a_comment_calls_lost_did_not_come_by(tmp_path: Path) -> None:
     assert (second.received, [each.reason for each in second.missed]) == ({}, ["lost by the link"])
 
 
-def test_large_node_ids_are_addresses() -> None:
+def test_large_node_ids_are_shown_as_addresses() -> None:
     assert [node_name(node) for node in (7, 0x0A4D0001)] == ["7", "10.77.0.1"]

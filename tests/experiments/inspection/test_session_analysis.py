@@ -1,4 +1,4 @@
-"""Sessions made message by message: what is a repair, who is suppressed, what breaks the protocol."""
+"""Sessions built message by message: repairs, suppression, and protocol violations."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -36,17 +36,17 @@ def scene() -> Scene:
 
 
 def rules(found: Inspection) -> dict[str, int]:
-    """How often each rule was broken or noticed."""
+    """Count the violations and notices by rule."""
     findings = found.session.findings
     return {row.rule: row.count for row in [*findings.violations, *findings.notices]}
 
 
 def repairs(found: Inspection) -> Any:
-    """What sender 1 repaired."""
+    """Return the repairs of sender 1."""
     return found.plain()["senders"][0]["repairs"]
 
 
-def test_a_session_without_losses_has_nothing_to_say_about(scene: Scene, tmp_path: Path) -> None:
+def test_a_session_without_losses_has_no_repairs_or_violations(scene: Scene, tmp_path: Path) -> None:
     scene.whole()
     scene.flush()
     found = scene.inspect(tmp_path)
@@ -60,7 +60,7 @@ def test_a_session_without_losses_has_nothing_to_say_about(scene: Scene, tmp_pat
 # -- repairs -----------------------------------------------------------------------------------------------------------
 
 
-def test_named_segments_and_parity_answer_requests_and_more_is_unneeded(scene: Scene, tmp_path: Path) -> None:
+def test_requested_segments_and_parity_are_repairs_and_excess_is_unneeded(scene: Scene, tmp_path: Path) -> None:
     scene.whole()
     scene.nack(2, (0, 0, 1))
     scene.nack(3, (0, 1, 4), (0, 1, 5))
@@ -73,7 +73,7 @@ def test_named_segments_and_parity_answer_requests_and_more_is_unneeded(scene: S
     assert found["per_segment_asked"] == pytest.approx(4 / 3, abs=1e-4)
 
 
-def test_a_count_of_parity_is_served_by_any_parity_and_the_largest_counts(scene: Scene, tmp_path: Path) -> None:
+def test_a_parity_count_is_met_by_any_parity_and_the_largest_request_counts(scene: Scene, tmp_path: Path) -> None:
     scene.whole()
     scene.nack(2, (0, 0, 4))
     scene.nack(3, (0, 0, 4), (0, 0, 5))
@@ -82,7 +82,7 @@ def test_a_count_of_parity_is_served_by_any_parity_and_the_largest_counts(scene:
     assert (found["segments_asked"], found["packets"], found["unneeded"], found["open"]) == (2, 1, 0, 1)
 
 
-def test_a_whole_object_asked_for_is_all_its_segments_with_parity(scene: Scene, tmp_path: Path) -> None:
+def test_a_request_for_an_object_asks_for_all_segments_with_parity(scene: Scene, tmp_path: Path) -> None:
     scene.whole()
     scene.whole(object_id=1)
     whole = Request(FORM_RANGES, LEVEL_OBJECT, (Item(5, 0), Item(5, 0)))
@@ -93,12 +93,12 @@ def test_a_whole_object_asked_for_is_all_its_segments_with_parity(scene: Scene, 
     assert (found["segments_asked"], found["packets"], found["unneeded"], found["open"]) == (8, 9, 0, 0)
 
 
-def test_blocks_and_information_asked_for_are_followed(scene: Scene, tmp_path: Path) -> None:
-    scene.say(Info(ORIGIN, scene.next(), 4, 5, 0, FTI, b"name"))
+def test_requests_for_blocks_and_info_are_tracked(scene: Scene, tmp_path: Path) -> None:
+    scene.send(Info(ORIGIN, scene.next(), 4, 5, 0, FTI, b"name"))
     scene.whole()
     blocks = Request(FORM_RANGES, LEVEL_BLOCK | LEVEL_INFO, (Item(5, 0, 1), Item(5, 0, 1)))
     scene.nack(2, requests=(blocks,))
-    scene.say(Info(ORIGIN, scene.next(), 4, 5, 0, FTI, b"name"))
+    scene.send(Info(ORIGIN, scene.next(), 4, 5, 0, FTI, b"name"))
     for symbol in range(3):
         scene.data(1, symbol)
     found = scene.inspect(tmp_path)
@@ -107,24 +107,24 @@ def test_blocks_and_information_asked_for_are_followed(scene: Scene, tmp_path: P
     assert (row["segments_asked"], row["packets"], row["unneeded"], row["open"]) == (5, 4, 0, 1)
 
 
-def test_a_repair_is_known_by_its_flag_too(scene: Scene, tmp_path: Path) -> None:
+def test_a_repair_is_recognised_by_its_flag(scene: Scene, tmp_path: Path) -> None:
     scene.whole(without=((0, 1),))
     scene.data(0, 1, flags=FLAG_REPAIR)
     found = scene.inspect(tmp_path)
     assert (repairs(found)["packets"], repairs(found)["flagged"], repairs(found)["unneeded"]) == (1, 1, 1)
 
 
-def test_a_squelch_strikes_requests_out(scene: Scene, tmp_path: Path) -> None:
+def test_a_squelch_cancels_requests(scene: Scene, tmp_path: Path) -> None:
     scene.whole()
     scene.whole(object_id=1)
     scene.whole(object_id=2)
     scene.nack(2, (0, 0, 0), (1, 0, 0), (1, 1, 0), (2, 0, 0))
-    scene.say(Squelch(ORIGIN, scene.next(), 5, 1, 1, 0, 0, (2,)))
+    scene.send(Squelch(ORIGIN, scene.next(), 5, 1, 1, 0, 0, (2,)))
     found = repairs(scene.inspect(tmp_path))
     assert (found["segments_asked"], found["refused"], found["open"]) == (4, 3, 1)
 
 
-def test_information_asked_for_beside_each_of_several_segments_is_asked_for_once(scene: Scene, tmp_path: Path) -> None:
+def test_info_requested_with_each_of_several_segments_counts_once(scene: Scene, tmp_path: Path) -> None:
     scene.whole()
     request = Request(FORM_ITEMS, LEVEL_SEGMENT | LEVEL_INFO, (Item(5, 0, 0, 1), Item(5, 0, 1, 2)))
     scene.nack(2, requests=(request,))
@@ -142,26 +142,26 @@ ACTS = st.one_of(
 
 @settings(deadline=None)
 @given(st.lists(ACTS, max_size=25))
-def test_what_is_asked_for_is_sent_refused_or_open(
+def test_a_request_is_repaired_squelched_or_open(
     tmp_path_factory: pytest.TempPathFactory, acts: list[tuple[str, int, list[tuple[int, int]]]]
 ) -> None:
     scene = Scene()
     scene.whole()
-    for what, who, symbols in acts:
+    for what, node, symbols in acts:
         if what == "nack":
-            scene.nack(who, *((0, block, symbol) for block, symbol in symbols))
+            scene.nack(node, *((0, block, symbol) for block, symbol in symbols))
         elif what == "data":
             scene.data(*symbols[0])
         else:
-            scene.say(Squelch(ORIGIN, scene.next(), 5, 0, symbols[0][0], 0))
+            scene.send(Squelch(ORIGIN, scene.next(), 5, 0, symbols[0][0], 0))
     row = repairs(scene.inspect(tmp_path_factory.getbasetemp()))
     assert row["segments_asked"] == row["packets"] - row["unneeded"] + row["refused"] + row["open"]
 
 
-# -- who asked, who did not --------------------------------------------------------------------------------------------
+# -- requests and suppression ------------------------------------------------------------------------------------------
 
 
-def test_who_lacks_what_the_capture_lacks_and_keeps_silent_was_suppressed(scene: Scene, tmp_path: Path) -> None:
+def test_a_silent_receiver_was_suppressed_if_the_capture_lacks_the_packet(scene: Scene, tmp_path: Path) -> None:
     for node in (2, 3):
         scene.whole(object_id=0) if node == 2 else None
         scene.ack(node)
@@ -173,7 +173,7 @@ def test_who_lacks_what_the_capture_lacks_and_keeps_silent_was_suppressed(scene:
     assert (rows[2]["rounds_suppressed"], rows[2]["segments_lost"]) == (0, 1)
 
 
-def test_who_is_silent_about_what_came_by_here_may_have_lost_nothing(scene: Scene, tmp_path: Path) -> None:
+def test_a_silent_receiver_may_have_lost_nothing_if_the_capture_has_the_packet(scene: Scene, tmp_path: Path) -> None:
     scene.whole()
     scene.ack(3)
     scene.nack(2, (0, 0, 4))
@@ -267,11 +267,11 @@ BROKEN: list[tuple[Callable[[Scene], None], str]] = [
 
 
 @pytest.mark.parametrize(("act", "rule"), BROKEN, ids=[act.__name__ for act, _ in BROKEN])
-def test_a_violation_is_found_and_names_its_packet(act: Callable[[Scene], None], rule: str, tmp_path: Path) -> None:
+def test_a_violation_is_found_with_its_packet(act: Callable[[Scene], None], rule: str, tmp_path: Path) -> None:
     scene = Scene()
     scene.whole()
     if rule == "wrong-length":
-        # Content of the wrong length is other content, too, where the right one was seen.
+        # Content of the wrong length also differs from the right content, where that was seen.
         scene = Scene()
         scene.data(0, 1)
     clean = len(scene.sent)
@@ -283,7 +283,7 @@ def test_a_violation_is_found_and_names_its_packet(act: Callable[[Scene], None],
     assert found.violated
 
 
-def test_a_request_for_what_may_have_been_lost_before_the_capture_is_no_violation(scene: Scene, tmp_path: Path) -> None:
+def test_a_request_for_what_may_precede_the_capture_is_no_violation(scene: Scene, tmp_path: Path) -> None:
     scene.data(0, 0)
     scene.next()
     scene.nack(2, (0, 0, 1))
@@ -294,11 +294,11 @@ def test_a_request_for_what_may_have_been_lost_before_the_capture_is_no_violatio
 # -- notices -----------------------------------------------------------------------------------------------------------
 
 
-def test_gaps_late_and_double_messages_are_told_apart(scene: Scene, tmp_path: Path) -> None:
+def test_gaps_late_and_duplicate_messages_are_distinguished(scene: Scene, tmp_path: Path) -> None:
     scene.whole(without=((0, 1), (0, 2), (1, 1)))
     late = Data(ORIGIN, 1, 0, 5, 0, 0, 1, 0, FTI, bytes([0, 1]) * 250, 500)
-    scene.say(late)
-    scene.say(late)
+    scene.send(late)
+    scene.send(late)
     found = scene.inspect(tmp_path)
     assert rules(found) == {"sequence-gap": 3, "duplicate": 1}
     [sender] = found.plain()["senders"]
@@ -312,10 +312,10 @@ def test_sequence_numbers_wrap(scene: Scene, tmp_path: Path) -> None:
     assert rules(scene.inspect(tmp_path)) == {"sequence-gap": 1}
 
 
-def test_a_new_instance_is_a_sender_of_its_own(scene: Scene, tmp_path: Path) -> None:
+def test_a_new_instance_is_a_separate_sender(scene: Scene, tmp_path: Path) -> None:
     scene.whole()
     again = replace(ORIGIN, instance_id=8)
-    scene.say(Flush(again, 0, 5, 0, 0xFFFFFF, 0xFF))
+    scene.send(Flush(again, 0, 5, 0, 0xFFFFFF, 0xFF))
     found = scene.inspect(tmp_path)
     assert rules(found) == {"instance-change": 1}
     assert [row["instance"] for row in found.plain()["senders"]] == [7, 8]
@@ -324,13 +324,13 @@ def test_a_new_instance_is_a_sender_of_its_own(scene: Scene, tmp_path: Path) -> 
 
 def test_two_hosts_with_one_node_id_are_noticed(scene: Scene, tmp_path: Path) -> None:
     scene.data(0, 0)
-    scene.raw(scene.codec.encode(Data(ORIGIN, 900, 0, 5, 0, 0, 1, 0, FTI, bytes([0, 1]) * 250, 500)), who=99)
+    scene.raw(scene.codec.encode(Data(ORIGIN, 900, 0, 5, 0, 0, 1, 0, FTI, bytes([0, 1]) * 250, 500)), node=99)
     assert rules(scene.inspect(tmp_path)) == {"two-addresses": 1}
 
 
-def test_feedback_to_nobody_here_is_noticed(scene: Scene, tmp_path: Path) -> None:
+def test_feedback_for_an_unknown_sender_is_noticed(scene: Scene, tmp_path: Path) -> None:
     scene.data(0, 0)
-    scene.say(Nack(2, 0, 55, 7, 0, 0, ()), 2)
+    scene.send(Nack(2, 0, 55, 7, 0, 0, ()), 2)
     assert rules(scene.inspect(tmp_path)) == {"unknown-sender": 1}
 
 
@@ -346,7 +346,7 @@ def test_object_ids_wrap(scene: Scene, tmp_path: Path) -> None:
     assert repairs(found)["open"] == 0
 
 
-def test_two_decodings_that_differ_are_a_violation(scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_different_decodings_are_a_violation(scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("experiments.inspection.cross_check.differences", lambda message, layer: ["sequence: 1, 2"])
     scene.whole()
     found = scene.inspect(tmp_path)

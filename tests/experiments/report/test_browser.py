@@ -1,4 +1,4 @@
-"""The page in a real browser: it draws, it complains of nothing, its filters filter, and it asks nobody for anything."""
+"""The page in a real browser: figures, console, filters, and no network requests."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,26 +15,26 @@ DRAWN = (
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """A browser for all tests here."""
+    """Start a browser for all tests of this module."""
     with browser() as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def page(chromium: Browser, report: Path) -> Page:
-    """The report on a laptop."""
+    """Open the report in a window of laptop size."""
     return chromium.open(report)
 
 
 def count(page: Page, table: str) -> str:
-    """What a table says of its rows."""
-    told = page.run(f"document.querySelector('#table-{table} .count').textContent")
-    assert isinstance(told, str)
-    return told
+    """Return the text with the row count of a table."""
+    text = page.run(f"document.querySelector('#table-{table} .count').textContent")
+    assert isinstance(text, str)
+    return text
 
 
 def write_filter(page: Page, table: str, column: int, text: str) -> None:
-    """As if somebody typed it."""
+    """Enter text into the filter of a column."""
     page.run(
         f"{{ const box = document.querySelectorAll('#table-{table} th input')[{column}]; box.value = '{text}'; "
         "box.dispatchEvent(new Event('input')); }"
@@ -42,29 +42,29 @@ def write_filter(page: Page, table: str, column: int, text: str) -> None:
 
 
 def choose(page: Page, control: int, place: int) -> None:
-    """As if somebody chose the `place`-th value of a control of the explorer."""
+    """Choose value number `place` of a control of the explorer."""
     page.run(
         f"{{ const box = document.querySelectorAll('#controls select')[{control}]; box.selectedIndex = {place}; "
         "box.dispatchEvent(new Event('change')); }"
     )
 
 
-def test_every_figure_is_drawn_and_nothing_is_complained_of(page: Page) -> None:
+def test_every_figure_is_drawn_and_the_console_is_empty(page: Page) -> None:
     assert page.run("document.querySelectorAll('.plot').length") >= 10
     page.wait(DRAWN)
-    assert page.complaints() == []
+    assert page.console_errors() == []
 
 
 @pytest.mark.parametrize(("width", "dark"), [(390, False), (390, True), (1440, True)])
-def test_it_fits_phones_and_dark_rooms(chromium: Browser, report: Path, width: int, dark: bool) -> None:
+def test_the_page_fits_small_screens_and_dark_mode(chromium: Browser, report: Path, width: int, dark: bool) -> None:
     other = chromium.open(report, width=width, dark=dark)
     other.wait(DRAWN)
     assert other.run("document.documentElement.scrollWidth") <= width
     assert other.run("document.documentElement.dataset.theme") == ("dark" if dark else "light")
-    assert other.complaints() == []
+    assert other.console_errors() == []
 
 
-def test_the_button_turns_light_to_dark_and_figures_follow(page: Page) -> None:
+def test_the_button_switches_to_dark_mode_and_figures_follow(page: Page) -> None:
     colour = "getComputedStyle(document.querySelector('#plot-effects .xtick text')).fill"
     before = page.run(colour)
     page.run("document.getElementById('theme').click()")
@@ -75,7 +75,7 @@ def test_the_button_turns_light_to_dark_and_figures_follow(page: Page) -> None:
 
 
 @pytest.mark.parametrize(("column", "text", "shown"), [(0, "> 20", 12), (0, "10..20", 24), (1, "srm", 18), (3, "goodput", 12)])
-def test_filters_leave_the_rows_that_match(page: Page, column: int, text: str, shown: int) -> None:
+def test_filters_keep_the_matching_rows(page: Page, column: int, text: str, shown: int) -> None:
     write_filter(page, "points", column, text)
     assert count(page, "points") == f"{shown} of 36 rows"
     assert page.run("document.querySelectorAll('#table-points tbody tr').length") == shown
@@ -83,7 +83,7 @@ def test_filters_leave_the_rows_that_match(page: Page, column: int, text: str, s
     assert count(page, "points") == "36 of 36 rows"
 
 
-def test_a_click_on_a_heading_sorts_and_another_turns_round(page: Page) -> None:
+def test_a_click_on_a_heading_sorts_and_a_second_reverses(page: Page) -> None:
     first = "Number(document.querySelector('#table-points tbody tr td').textContent)"
     heading = "document.querySelector('#table-points th button').click()"
     page.run(heading)
@@ -92,7 +92,7 @@ def test_a_click_on_a_heading_sorts_and_another_turns_round(page: Page) -> None:
     assert page.run(first) == 50
 
 
-def test_the_explorer_draws_what_is_chosen(page: Page) -> None:
+def test_the_explorer_draws_the_selection(page: Page) -> None:
     title = "document.querySelector('#plot-explore .ytitle').textContent"
     assert page.run(title) == "completion time [s]"
     choose(page, 0, 1)
@@ -101,11 +101,11 @@ def test_the_explorer_draws_what_is_chosen(page: Page) -> None:
     both = page.run(lines)
     choose(page, 2, 0)
     page.wait(f"{lines} < {both}")
-    assert page.complaints() == []
+    assert page.console_errors() == []
 
 
-def test_it_prints(page: Page) -> None:
+def test_the_page_can_be_printed(page: Page) -> None:
     pdf = page.pdf()
     assert pdf.startswith(b"%PDF")
     assert pdf.count(b"/Type /Page\n") + pdf.count(b"/Type /Page ") + pdf.count(b"/Type/Page/") >= 3
-    assert page.complaints() == []
+    assert page.console_errors() == []

@@ -1,4 +1,4 @@
-"""`mcastlab analyse` and `mcastlab report` as a user calls them."""
+"""`mcastlab analyse` and `mcastlab report` on the command line."""
 
 import json
 from pathlib import Path
@@ -11,9 +11,9 @@ PNG = b"\x89PNG"
 
 def test_analyse_prints_rows_as_json(commands: Any, swept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert commands("analyse", swept, "--by", "receivers", "--metric", "nacks_sent", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert [row["mean"] for row in told["rows"]] == [10.0, 20.0, 50.0]
-    assert (told["runs"], told["failed"]) == (96, 1)
+    output = json.loads(capsys.readouterr().out)
+    assert [row["mean"] for row in output["rows"]] == [10.0, 20.0, 50.0]
+    assert (output["runs"], output["failed"]) == (96, 1)
 
 
 def test_analyse_prints_a_table_and_writes_csv(
@@ -34,24 +34,24 @@ def test_series_have_bands(commands: Any, swept: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--by", "nothing"], "--by: value 'nothing' is not allowed; one of topology.receivers, protocol.name, loss"),
         (["--metric", "nothing"], "--metric: value 'nothing' is not allowed; one of"),
         (["--effects", "--compare", "name"], "--effects: is not allowed beside --compare"),
     ],
 )
-def test_bad_input_is_one_line(
-    commands: Any, swept: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
+def test_bad_input_is_a_one_line_error(
+    commands: Any, swept: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     assert commands("analyse", swept, *arguments) == 2
     error = capsys.readouterr().err
-    assert told in error
+    assert message in error
     assert error.count("\n") == 1
 
 
 @pytest.mark.parametrize("command", ["analyse", "report"])
-def test_a_folder_without_results_is_told_before_spark_starts(
+def test_a_folder_without_results_is_refused_before_spark_starts(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from experiments.cli import invoke
@@ -61,7 +61,7 @@ def test_a_folder_without_results_is_told_before_spark_starts(
     assert "holds no results of a sweep" in capsys.readouterr().err
 
 
-def test_every_figure_is_there_as_png_and_svg(report: Path) -> None:
+def test_every_figure_is_written_as_png_and_svg(report: Path) -> None:
     folder = report.parent / "figures"
     names = {path.stem for path in folder.iterdir()}
     assert {"lines-completion_time", "pareto", "effects", "theory", "series-queue-s1-r"} <= names
@@ -70,7 +70,7 @@ def test_every_figure_is_there_as_png_and_svg(report: Path) -> None:
         assert "<svg" in (folder / f"{name}.svg").read_text()[:1000]
 
 
-def test_one_figure_alone_has_the_same_bytes(commands: Any, report: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_single_figure_has_the_same_bytes(commands: Any, report: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = {kind: (report.parent / "figures" / f"effects.{kind}").read_bytes() for kind in ("png", "svg")}
     page = report.read_bytes()
     assert commands("report", report.parent, "--only", "effects", "--json") == 0
@@ -80,6 +80,6 @@ def test_one_figure_alone_has_the_same_bytes(commands: Any, report: Path, capsys
     assert report.read_bytes() == page
 
 
-def test_a_figure_that_is_not_there_is_refused(commands: Any, report: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_figure_is_refused(commands: Any, report: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert commands("report", report.parent, "--only", "nothing") == 2
     assert "--only: value 'nothing' is not allowed; one of lines-" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Which axis goes where, and in which units."""
+"""Assignment of axes to a figure, and their units."""
 
 from itertools import product
 from pathlib import Path
@@ -13,7 +13,7 @@ from experiments.sweep.spec.sweep_file import Sweep, load_sweep
 
 
 def shown(name: str, *values: Any) -> DisplayedAxis:
-    """An axis without unit."""
+    """Return an axis without a unit."""
     numeric = not isinstance(values[0], str)
     return DisplayedAxis(name, name, values, 1.0, "", numeric, False)
 
@@ -26,7 +26,7 @@ AXES = {
 POINTS = [dict(zip(AXES, values, strict=True)) for values in product(*(axis.values for axis in AXES.values()))]
 
 
-def test_the_number_that_matters_most_goes_along_x_and_words_are_lines() -> None:
+def test_the_numeric_axis_with_the_largest_effect_is_x_and_text_axes_are_lines() -> None:
     layout = assign_axes(AXES, {"loss": 0.2, "n": 0.5, "case": 0.1, "k": 0.9}, POINTS)
     assert layout is not None
     assert layout.colour is not None
@@ -36,18 +36,18 @@ def test_the_number_that_matters_most_goes_along_x_and_words_are_lines() -> None
     assert layout.caption == "At loss = 0.2."
 
 
-def test_what_has_no_place_is_held_where_most_points_are() -> None:
+def test_remaining_axes_are_fixed_at_their_most_frequent_value() -> None:
     left = [point for point in POINTS if point["loss"] == 0.3 or (point["n"], point["k"]) == (1, 1)]
     layout = assign_axes(AXES, {"loss": 0.2, "n": 0.5, "case": 0.1, "k": 0.9}, left)
     assert layout is not None
     assert layout.fixed == {"loss": 0.3}
 
 
-def test_an_axis_that_follows_from_another_has_no_place() -> None:
+def test_an_axis_determined_by_another_is_not_drawn() -> None:
     zipped = [{"case": case, "loss": 0.1 * n, "n": n, "k": k} for case in "ab" for n in (1, 2, 3) for k in (1, 2)]
     assert set(independent_axes(AXES, zipped)) == {"case", "loss", "k"}
     assert set(independent_axes(AXES, POINTS)) == set(AXES)
-    # Of samples every point has its own values, and nothing follows.
+    # Every sampled point has its own values, so no axis determines another.
     assert set(independent_axes(AXES, [{"case": "a", "loss": n / 9, "n": n, "k": -n} for n in range(9)])) == set(AXES)
 
 
@@ -55,20 +55,20 @@ def test_a_sweep_without_axes_has_no_layout() -> None:
     assert assign_axes({}, {}, []) is None
 
 
-def test_words_go_along_x_where_there_are_no_numbers() -> None:
+def test_text_axes_are_x_if_there_are_no_numbers() -> None:
     layout = assign_axes({"case": AXES["case"]}, {}, [{"case": "a"}, {"case": "b"}])
     assert layout is not None
     assert (layout.x.name, layout.colour, layout.panel, layout.caption) == ("case", None, None, "")
 
 
-def test_of_many_values_some_are_drawn_with_both_ends() -> None:
+def test_a_subset_of_many_values_is_drawn_with_both_ends() -> None:
     assert spread(range(100), 4) == [0, 33, 66, 99]
     assert spread([1, 2], 4) == [1, 2]
 
 
 @pytest.fixture(scope="module")
 def sweep(tmp_path_factory: pytest.TempPathFactory) -> Sweep:
-    """A sweep whose axes have units."""
+    """Write a sweep whose axes have units."""
     path: Path = tmp_path_factory.mktemp("units") / "sweep.yaml"
     path.write_text(
         "name: units\nscenario: {}\naxes:\n  topology.link.loss: [1%, 5%]\n  protocol.rate: [10Mbit, 1Gbit]\n"
@@ -98,5 +98,5 @@ def test_an_axis_of_one_value_is_no_axis(sweep: Sweep) -> None:
     assert displayed_axes(sweep, ["wire"], {"wire": ["bytes"]}) == {}
 
 
-def test_the_front_is_what_nothing_else_beats_in_both() -> None:
+def test_the_pareto_front_holds_the_points_that_no_other_dominates() -> None:
     assert _front([(1, 5), (2, 3), (3, 4), (4, 1), (2, 3)]) == [True, True, False, True, False]

@@ -1,1 +1,1 @@
-"""What runs a scenario, and who watches."""
+"""Tests of running scenarios and recording runs."""

@@ -1,4 +1,4 @@
-"""Faults of a scenario happen in Mininet, at their times and with the consequences they have in the simulator."""
+"""Faults of a scenario in Mininet occur on time and have the same effects as in the simulator."""
 
 from typing import Any
 
@@ -10,11 +10,11 @@ from experiments.scenario.scenario import parse
 from protocols.errors import UnsupportedError
 
 LATE = 0.3
-"""Seconds a fault may come late on a very busy machine; on an idle one it is milliseconds."""
+"""Tolerated delay of a fault in seconds on a very busy machine; on an idle one it is milliseconds."""
 
 
-def play(faults: list[dict[str, Any]], world: str = "emu", **changes: Any) -> Result:
-    """Six files in about two seconds to four receivers, nothing lost but by faults."""
+def run_faults(faults: list[dict[str, Any]], world: str = "emu", **changes: Any) -> Result:
+    """Send six files in about two seconds to four receivers, with no losses except by faults."""
     data = {
         "name": "faulty",
         "topology": {"kind": "star", "receivers": 4},
@@ -27,12 +27,12 @@ def play(faults: list[dict[str, Any]], world: str = "emu", **changes: Any) -> Re
 
 
 def losses(result: Result) -> dict[str, float]:
-    """The share that each receiver lost."""
+    """Return the share of packets that each receiver lost."""
     return {row.name: row.loss for row in result.receivers}
 
 
-def kept_time(result: Result) -> bool:
-    """Did everything begin and end when it was planned?"""
+def is_on_time(result: Result) -> bool:
+    """Return whether every fault began and ended on time."""
     log = result.metrics["fault_log"]
     return all(0 <= row["began"] - row["at"] < LATE for row in log) and all(
         0 <= row["ended"] - row["until"] < LATE for row in log if row["until"] is not None
@@ -40,34 +40,34 @@ def kept_time(result: Result) -> bool:
 
 
 @pytest.mark.emu
-def test_partitions_and_links_that_are_down_lose_what_is_sent_meanwhile() -> None:
+def test_partitions_and_failed_links_drop_what_is_sent_meanwhile() -> None:
     faults: list[dict[str, Any]] = [
         {"at": "300ms", "partition": [["r1", "r2"], "rest"], "for": "200ms"},
         {"at": "800ms", "flap": ["s1", "r3"], "for": "50ms", "times": 2},
     ]
-    result, simulated = play(faults), play(faults, "sim")
+    result, simulated = run_faults(faults), run_faults(faults, "sim")
     assert result.completed, result
     assert result.metrics["injected"] == {"partition": 1, "flap": 2}
-    assert kept_time(result)
+    assert is_on_time(result)
     assert [(row["verb"], row["what"]) for row in result.metrics["fault_log"]] == [
         ("partition", "r1,r2 | rest"),
         ("flap", "s1-r3"),
         ("flap", "s1-r3"),
     ]
     for name, lost in losses(simulated).items():
-        # Some 140 of 1500 packets go by in 200 ms; a fault that comes 10 ms late loses 7 others.
+        # About 140 of 1500 packets are sent in 200 ms; a fault that is 10 ms late loses 7 others.
         assert losses(result)[name] == pytest.approx(lost, abs=0.02), name
     assert losses(result)["r4"] == 0 < losses(result)["r3"] < losses(result)["r1"]
 
 
 @pytest.mark.emu
 def test_a_partition_may_be_one_way() -> None:
-    # What r1 says does not come to the sender, who goes on sending: r1 lacks what it lost before and may not ask for.
+    # Messages of r1 do not reach the sender, which continues: r1 cannot request repairs of its earlier losses.
     faults: list[dict[str, Any]] = [
         {"at": "0s", "partition": [["r1"], "rest"], "oneway": True},
         {"at": "200ms", "flap": ["s1", "r1"], "for": "50ms"},
     ]
-    result = play(faults)
+    result = run_faults(faults)
     assert result.metrics["injected"] == {"partition": 1, "flap": 1}
     assert not result.completed
     assert [row.equal for row in result.receivers] == [False, True, True, True]
@@ -76,14 +76,14 @@ def test_a_partition_may_be_one_way() -> None:
 
 
 @pytest.mark.emu
-def test_a_receiver_that_crashed_comes_back_with_nothing() -> None:
+def test_a_crashed_receiver_restarts_without_state() -> None:
     faults: list[dict[str, Any]] = [{"at": "700ms", "crash": "r4", "for": "300ms"}, {"at": "900ms", "crash": ["r3"]}]
-    result, simulated = play(faults), play(faults, "sim")
+    result, simulated = run_faults(faults), run_faults(faults, "sim")
     assert result.metrics["injected"] == {"crash": 2, "restart": 1}
-    assert kept_time(result)
+    assert is_on_time(result)
     rows = {row.name: row for row in result.receivers}
     found, expected = rows["r4"].objects, {row.name: row.objects for row in simulated.receivers}
-    # Back in the middle of a file, it has this one too if it comes before the end of the first block.
+    # A restart in the middle of a file includes this file if it precedes the end of the first block.
     assert abs(found - expected.pop("r4")) <= 1
     assert {name: rows[name].objects for name in expected} == expected
     assert (rows["r1"].equal, rows["r3"].equal, rows["r4"].equal) == (True, False, False)
@@ -92,19 +92,19 @@ def test_a_receiver_that_crashed_comes_back_with_nothing() -> None:
 
 
 @pytest.mark.emu
-def test_a_sender_that_crashed_sends_all_again_as_another_instance() -> None:
-    result = play([{"at": "500ms", "crash": "sender", "for": "200ms"}])
+def test_a_crashed_sender_sends_everything_again_as_a_new_instance() -> None:
+    result = run_faults([{"at": "500ms", "crash": "sender", "for": "200ms"}])
     assert result.completed, result
     assert result.metrics["injected"] == {"crash": 1, "restart": 1}
-    # All six files once more, after a quarter of them was sent in vain.
+    # All six files again, after a quarter of them was sent before the crash.
     assert result.metrics["packets"]["data"] > 6 * 215 + 200
 
 
 @pytest.mark.emu
 @pytest.mark.serial
-def test_a_slow_reader_loses_what_it_has_no_room_for() -> None:
-    # 714 packets per second come, and 333 are read: of some 214 that come meanwhile more than half find no room.
-    result = play([{"at": "300ms", "slow": "r2", "takes": "3ms", "room": 5, "for": "300ms"}])
+def test_a_slow_reader_loses_packets_that_overflow_its_buffer() -> None:
+    # 714 packets per second arrive and 333 are read: more than half of the 214 packets of this time overflow the buffer.
+    result = run_faults([{"at": "300ms", "slow": "r2", "takes": "3ms", "room": 5, "for": "300ms"}])
     assert result.completed, result
     assert 60 < result.metrics["injected"]["slow_drops"] < 160
     assert losses(result)["r2"] > 0.03
@@ -113,36 +113,36 @@ def test_a_slow_reader_loses_what_it_has_no_room_for() -> None:
 
 
 @pytest.mark.emu
-def test_a_link_loses_more_for_a_while_and_then_as_before() -> None:
+def test_a_temporary_loss_rate_ends_on_time() -> None:
     faults: list[dict[str, Any]] = [{"at": "400ms", "change": ["s1", "r"], "loss": "30%", "for": "400ms"}]
     topology = {"kind": "star", "receivers": 4, "link": {"down": {"loss": "1%"}}}
-    result = play(faults, topology=topology)
+    result = run_faults(faults, topology=topology)
     assert result.completed, result
-    assert kept_time(result)
+    assert is_on_time(result)
     assert result.metrics["fault_log"][0]["what"] == "s1-r"
-    # Of some 1600 packets 290 meet 30 % and the others 1 %: 100 are lost, with a standard error of 9.
+    # Of about 1600 packets 290 meet 30 % loss and the others 1 %: 100 are lost, with a standard error of 9.
     for name, lost in losses(result).items():
         assert lost == pytest.approx(100 / 1600, abs=0.03), name
 
 
 @pytest.mark.emu
 @pytest.mark.parametrize("before", ["", "20Mbit"])
-def test_a_link_is_slower_for_a_while_and_then_as_before(before: str) -> None:
-    # A quarter of what is sent goes through for 300 ms; the rest waits or finds the queue full.
+def test_a_temporary_rate_limit_ends_on_time(before: str) -> None:
+    # A quarter of what is sent is forwarded for 300 ms; the rest is queued or dropped by the full queue.
     faults: list[dict[str, Any]] = [{"at": "400ms", "change": ["sender", "s1"], "rate": "2Mbit", "for": "300ms"}]
     topology = {"kind": "star", "receivers": 2, "trunk": {"queue": 10, **({"rate": before} if before else {})}}
-    result, simulated = play(faults, topology=topology), play(faults, "sim", topology=topology)
+    result, simulated = run_faults(faults, topology=topology), run_faults(faults, "sim", topology=topology)
     assert result.completed, result
-    assert kept_time(result)
+    assert is_on_time(result)
     for name, lost in losses(simulated).items():
         assert lost > 0.05
         assert losses(result)[name] == pytest.approx(lost, abs=0.03), name
 
 
 @pytest.mark.emu
-def test_a_link_in_user_space_does_not_change() -> None:
+def test_a_userspace_link_cannot_be_changed() -> None:
     with pytest.raises(UnsupportedError, match=r"link s1-r1: can't change"):
-        play(
+        run_faults(
             [{"at": "1s", "change": ["s1", "r"], "loss": "1%"}],
             topology={"kind": "star", "receivers": 1, "link": {"delay": "1ms"}},
         )
@@ -150,10 +150,10 @@ def test_a_link_in_user_space_does_not_change() -> None:
 
 @pytest.mark.emu
 @pytest.mark.peer
-def test_a_foreign_program_crashes_and_comes_back_too() -> None:
+def test_a_foreign_program_crashes_and_restarts() -> None:
     work = [{"kind": "file", "size": "200kB"}, {"kind": "file", "size": "200kB", "at": "1500ms"}]
     faults: list[dict[str, Any]] = [{"at": "500ms", "crash": ["r1", "r2"], "for": "300ms"}]
-    result = play(faults, nodes={"r1": {"run": "nrl-norm"}}, workload=work)
+    result = run_faults(faults, nodes={"r1": {"run": "nrl-norm"}}, workload=work)
     assert [row.objects for row in result.receivers] == [1, 1, 2, 2]
     assert result.metrics["injected"] == {"crash": 2, "restart": 2}
     assert result.metrics["faults"] == {}
@@ -169,13 +169,13 @@ def test_a_foreign_program_crashes_and_comes_back_too() -> None:
     ],
     ids=lambda fault: str(next(iter(fault))),
 )
-def test_what_mininet_can_not_do_is_refused_by_its_name(fault: dict[str, Any]) -> None:
+def test_faults_that_mininet_cannot_do_are_refused_by_name(fault: dict[str, Any]) -> None:
     verb = next(iter(fault))
     with pytest.raises(UnsupportedError, match=rf"^faults\.1: Mininet can't do '{verb}', only partition, flap, change, "):
-        play([{"at": "1s", "crash": "r1"}, {"at": "1s", **fault}])
+        run_faults([{"at": "1s", "crash": "r1"}, {"at": "1s", **fault}])
 
 
 @pytest.mark.peer
-def test_a_foreign_program_is_as_fast_as_it_is() -> None:
+def test_a_foreign_program_cannot_be_slowed_down() -> None:
     with pytest.raises(UnsupportedError, match=r"^faults\.0: r1 runs a foreign program"):
-        play([{"at": "1s", "slow": "r", "takes": "1ms"}], nodes={"r1": {"run": "nrl-norm"}})
+        run_faults([{"at": "1s", "slow": "r", "takes": "1ms"}], nodes={"r1": {"run": "nrl-norm"}})

@@ -1,4 +1,4 @@
-"""Receivers that come late and leave early in Mininet, as in the simulator."""
+"""Receivers that join late and leave early in Mininet, as in the simulator."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ SCENARIO: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("world", ["sim", pytest.param("emu", marks=pytest.mark.emu)])
-def test_receivers_have_what_was_sent_while_they_were_there(world: str) -> None:
+def test_receivers_get_what_was_sent_during_their_membership(world: str) -> None:
     result = run(parse(SCENARIO, "FILE"), world)
     assert result.completed, result
     rows: dict[str, Row] = {row.name: row for row in result.receivers}

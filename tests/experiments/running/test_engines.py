@@ -1,4 +1,4 @@
-"""Strict, fast and bytes agree wherever packets wait in nodes, groups are several, and others use the network too."""
+"""Strict and fast engine and encoded messages agree with queues in nodes, several groups, and cross traffic."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ SECOND = {"kind": "file", "from": "r2_2", "size": "10kB", "group": "b", "at": "5
 
 @settings(deadline=None, max_examples=30, derandomize=True)
 @given(s1=ROUTERS, s2=ROUTERS, r=HOSTS, link=LINKS, traffic=FLOWS, rules=RULES, guests=GUESTS, two=st.booleans())
-def test_engines_and_wires_leave_the_same_fingerprint(
+def test_engines_and_encodings_have_the_same_fingerprint(
     s1: Any, s2: Any, r: Any, link: Any, traffic: Any, rules: Any, guests: Any, two: bool
 ) -> None:
     written = {
@@ -77,7 +77,7 @@ def test_engines_and_wires_leave_the_same_fingerprint(
     probing=st.sampled_from(["active", "none"]),
     seed=st.integers(1, 1000),
 )
-def test_several_senders_of_one_group_leave_the_same_fingerprint(
+def test_several_senders_in_a_group_have_the_same_fingerprint(
     receivers: int, senders: int, loss: str, parity: int, probing: str, seed: int
 ) -> None:
     names = ["sender", "r1", "r2", "r3"][:senders]
@@ -89,7 +89,7 @@ def test_several_senders_of_one_group_leave_the_same_fingerprint(
         "workload": [{"from": name, "size": "60kB"} for name in names],
         "duration": "20s",
     }
-    # Messages made of bytes are taken the long way: they know no positions.
+    # Encoded messages are handled one by one, since bursts have no encoded form.
     runs = [run(parse({**written, **how}, "test")) for how in ({"engine": "fast"}, {"engine": "strict"}, {"wire": "bytes"})]
     assert all(result.completed for result in runs)
     assert len({result.fingerprint for result in runs}) == 1

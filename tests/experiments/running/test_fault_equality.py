@@ -1,4 +1,4 @@
-"""Whatever goes wrong, a run depends neither on the engine nor on how packets are carried."""
+"""With any faults, a run depends neither on the engine nor on the encoding of packets."""
 
 from typing import Any
 
@@ -30,19 +30,19 @@ WAYS: list[dict[str, Any]] = [{"engine": "fast"}, {"engine": "strict"}, {"wire":
 
 
 @pytest.mark.parametrize("number", range(24))
-def test_random_faults_leave_the_same_fingerprint_and_break_no_rule(number: int) -> None:
-    agree(number, TOPOLOGIES[number % 4], {"name": "norm", "rate": "8Mbit", "grtt": "30ms", "robust": 4}, "120kB")
+def test_random_faults_give_equal_fingerprints_and_break_no_rule(number: int) -> None:
+    compare_random_run(number, TOPOLOGIES[number % 4], {"name": "norm", "rate": "8Mbit", "grtt": "30ms", "robust": 4}, "120kB")
 
 
-# In run 38 a duplicate comes to a receiver at the very moment of the packet that completes its object.
+# In run 38 a duplicate arrives at a receiver at the same time as the packet that completes its object.
 @pytest.mark.parametrize(("number", "name"), [(0, "norm"), (1, "n2"), (2, "srm"), (38, "a"), (4, "n1")])
-def test_lines_with_memory_do_so_too(number: int, name: str) -> None:
+def test_loss_models_with_memory_give_equal_fingerprints(number: int, name: str) -> None:
     topology = {"kind": "star", "receivers": 4, "trunk": {"rate": "10Mbit", "queue": {"model": "codel"}}, "link": RADIO}
-    agree(number, topology, {"name": name, "rate": "1Mbit"}, "40kB")
+    compare_random_run(number, topology, {"name": name, "rate": "1Mbit"}, "40kB")
 
 
 @pytest.mark.parametrize("number", range(4))
-def test_links_that_change_do_so_too(number: int) -> None:
+def test_links_that_change_give_equal_fingerprints(number: int) -> None:
     topology = parse_topology(TOPOLOGIES[number])
     near, far, _ = next(link for link in topology.links if link[0] in topology.switches and link[1] in topology.host_nodes)
     plan: list[dict[str, Any]] = [
@@ -50,24 +50,24 @@ def test_links_that_change_do_so_too(number: int) -> None:
         {"at": "50ms", "change": ["sender", topology.links[0][1]], "rate": "4Mbit", "for": "40ms"},
         {"at": "60ms", "change": [near, far], "loss": 0},
     ]
-    same(number, TOPOLOGIES[number], {"name": "norm", "rate": "8Mbit", "grtt": "30ms", "robust": 4}, "120kB", plan)
+    compare_run(number, TOPOLOGIES[number], {"name": "norm", "rate": "8Mbit", "grtt": "30ms", "robust": 4}, "120kB", plan)
 
 
 def parse_topology(topology: dict[str, Any]) -> Topology:
-    """As a scenario builds it."""
+    """Build a topology as a scenario does."""
     return parse(
         {"name": "eq", "topology": topology, "protocol": {"name": "norm"}, "workload": {"size": 1}}, "x"
     ).build_topology()
 
 
-def agree(number: int, topology: dict[str, Any], protocol: dict[str, Any], size: str) -> None:
-    """A run with random faults, in every way."""
+def compare_random_run(number: int, topology: dict[str, Any], protocol: dict[str, Any], size: str) -> None:
+    """Compare a run with random faults across engines and encodings."""
     plan = random_plan(Rng(key_of(9, number)), parse_topology(topology), 1.0)
-    same(number, topology, protocol, size, plan)
+    compare_run(number, topology, protocol, size, plan)
 
 
-def same(number: int, topology: dict[str, Any], protocol: dict[str, Any], size: str, plan: list[dict[str, Any]]) -> None:
-    """A run with these faults, in every way."""
+def compare_run(number: int, topology: dict[str, Any], protocol: dict[str, Any], size: str, plan: list[dict[str, Any]]) -> None:
+    """Compare a run with these faults across engines and encodings."""
     base = {
         "name": "eq",
         "seed": number,

@@ -1,4 +1,4 @@
-"""Files as sources and sinks, against what the file system itself shows."""
+"""Files as sources and sinks, checked by the content of the file system."""
 
 import hashlib
 import os
@@ -28,7 +28,7 @@ def open_folder(path: Path, force: bool = False) -> tuple[Folder, list[Stored]]:
     return Folder(path, force=force, on_stored=stored.append), stored
 
 
-def test_a_file_appears_under_its_name_only_when_it_is_complete(tmp_path: Path) -> None:
+def test_a_file_appears_under_its_name_only_when_complete(tmp_path: Path) -> None:
     folder, stored = open_folder(tmp_path)
     sink = folder.sink(Offer(7, 0, 5, True))
     sink.write(0, b"hel")
@@ -40,7 +40,7 @@ def test_a_file_appears_under_its_name_only_when_it_is_complete(tmp_path: Path) 
     assert stored[0].digest.result() == hashlib.sha256(b"hello").hexdigest()
 
 
-def test_a_file_that_is_not_complete_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+def test_an_incomplete_file_cannot_be_committed_and_leaves_nothing(tmp_path: Path) -> None:
     folder, stored = open_folder(tmp_path)
     sink = folder.sink(Offer(7, 0, 5, True))
     sink.write(0, b"hel")
@@ -53,21 +53,21 @@ def test_a_file_that_is_not_complete_is_refused_and_leaves_nothing(tmp_path: Pat
     assert stored == []
 
 
-def test_closing_the_folder_removes_what_is_unfinished(tmp_path: Path) -> None:
+def test_closing_the_folder_removes_unfinished_files(tmp_path: Path) -> None:
     folder, _ = open_folder(tmp_path)
     folder.sink(Offer(7, 0, 5, True)).write(0, b"hel")
     folder.close()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_segment_outside_the_object_is_an_error_of_the_sink(tmp_path: Path) -> None:
+def test_a_segment_outside_the_object_raises_a_sink_error(tmp_path: Path) -> None:
     folder, _ = open_folder(tmp_path)
     with pytest.raises(OSError, match="outside"):
         folder.sink(Offer(7, 0, 5, True)).write(3, b"more")
     folder.close()
 
 
-def test_segments_come_in_any_order_and_are_read_back(tmp_path: Path) -> None:
+def test_segments_are_written_in_any_order_and_read_back(tmp_path: Path) -> None:
     folder, stored = open_folder(tmp_path)
     content = bytes(range(256)) * 4
     sink = folder.sink(Offer(7, 0, len(content), True))
@@ -79,7 +79,7 @@ def test_segments_come_in_any_order_and_are_read_back(tmp_path: Path) -> None:
     assert (tmp_path / stored[0].name).read_bytes() == content
 
 
-def test_a_taken_name_gets_a_number_and_the_old_file_stays(tmp_path: Path) -> None:
+def test_an_existing_name_gets_a_number_and_the_old_file_stays(tmp_path: Path) -> None:
     (tmp_path / "report").write_bytes(b"mine")
     folder, stored = open_folder(tmp_path)
     for number in range(3):
@@ -90,7 +90,7 @@ def test_a_taken_name_gets_a_number_and_the_old_file_stays(tmp_path: Path) -> No
     assert (tmp_path / "report.2").read_bytes() == b"theirs 1"
 
 
-def test_force_replaces_a_file_but_neither_a_folder_nor_what_a_link_points_to(tmp_path: Path) -> None:
+def test_force_replaces_a_file_but_neither_a_folder_nor_the_target_of_a_link(tmp_path: Path) -> None:
     inside, outside = tmp_path / "in", tmp_path / "outside"
     inside.mkdir()
     outside.write_bytes(b"precious")
@@ -107,7 +107,7 @@ def test_force_replaces_a_file_but_neither_a_folder_nor_what_a_link_points_to(tm
     assert not (inside / "c").is_symlink()
 
 
-def test_a_link_with_the_wanted_name_is_not_followed(tmp_path: Path) -> None:
+def test_a_symbolic_link_with_the_requested_name_is_not_followed(tmp_path: Path) -> None:
     inside, outside = tmp_path / "in", tmp_path / "outside"
     inside.mkdir()
     (inside / "c").symlink_to(outside)
@@ -120,7 +120,7 @@ def test_a_link_with_the_wanted_name_is_not_followed(tmp_path: Path) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.binary(max_size=60), min_size=1, max_size=6), st.booleans())
-def test_nothing_ever_leaves_the_folder_or_replaces_a_file(names: list[bytes], force: bool) -> None:
+def test_files_never_leave_the_folder_or_replace_other_files(names: list[bytes], force: bool) -> None:
     with TemporaryDirectory() as where:
         home = Path(where)
         inside = home / "in"
@@ -136,18 +136,18 @@ def test_nothing_ever_leaves_the_folder_or_replaces_a_file(names: list[bytes], f
         assert sorted(path.name for path in home.iterdir()) == ["in", "outside"]
         assert (home / "outside").read_bytes() == b"precious"
         found = {path.name: path.read_bytes() for path in inside.iterdir()}
-        # Later ones replace earlier ones of the same name only with force; without it every one is there.
+        # Later files replace earlier ones of the same name only with force; without it every file is kept.
         assert found == kept | {item.name: b"%d" % item.object_id for item in stored}
         assert force or len({item.name for item in stored}) == len(names) + 2
 
 
-def test_a_folder_that_can_not_be_made_is_the_users_mistake(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match=r"--dir: .* is not allowed"):
         open_folder(tmp_path / "file")
 
 
-def test_a_source_reads_in_blocks_and_tells_when_the_file_shrank(tmp_path: Path) -> None:
+def test_a_source_reads_in_blocks_and_fails_if_the_file_shrank(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(bytes(range(100)))
     source = FileSource(path)
@@ -161,12 +161,12 @@ def test_a_source_reads_in_blocks_and_tells_when_the_file_shrank(tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["missing", "."])
-def test_what_is_no_file_is_the_users_mistake(tmp_path: Path, name: str) -> None:
+def test_a_source_that_is_no_file_is_a_usage_error(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match="is not a file"):
         FileSource(tmp_path / name)
 
 
-def test_a_scratch_sink_leaves_no_file_and_knows_its_digest() -> None:
+def test_a_scratch_sink_leaves_no_file_and_has_a_digest() -> None:
     hasher, content = Hasher(), os.urandom(3_000_000)
     sink = ScratchSink(len(content), hasher)
     for start in range(0, len(content), 1400):
@@ -177,7 +177,7 @@ def test_a_scratch_sink_leaves_no_file_and_knows_its_digest() -> None:
     hasher.close()
 
 
-def test_a_big_file_does_not_stay_in_memory(tmp_path: Path) -> None:
+def test_a_big_file_is_not_held_in_memory(tmp_path: Path) -> None:
     size, piece = 256 << 20, bytes(1400)
     folder, stored = open_folder(tmp_path)
     sink = folder.sink(Offer(7, 0, size, True))

@@ -1,4 +1,4 @@
-"""With keyed losses, Mininet loses what the simulator loses, packet by packet."""
+"""With keyed losses, Mininet and the simulator lose the same packets."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ BURSTS = {"model": "gilbert-elliott", "burst": 4, "gap": 36}
 
 
 def scenario(protocol: str, **link: Any) -> Scenario:
-    """A file of 1 MB on a lossy LAN."""
+    """Return a scenario with a file of 1 MB on a lossy LAN."""
     settings = {"name": "norm", "rate": "10Mbit", "grtt": "20ms", "robust": 5, "parity": 8}
     others = {"name": protocol, "rate": "5Mbit"}
     data = {
@@ -37,8 +37,8 @@ def scenario(protocol: str, **link: Any) -> Scenario:
     ids=["independent", "bursts", "arq"],
 )
 def test_both_worlds_lose_the_same_first_transmissions(protocol: str, link: dict[str, Any]) -> None:
-    asked = scenario(protocol, **link)
-    simulated, emulated = observe(asked, "sim"), observe(asked, "emu")
+    requested = scenario(protocol, **link)
+    simulated, emulated = observe(requested, "sim"), observe(requested, "emu")
     assert simulated.result.completed
     assert emulated.result.completed
     assert simulated.lost is not None
@@ -49,16 +49,16 @@ def test_both_worlds_lose_the_same_first_transmissions(protocol: str, link: dict
 
 
 @pytest.mark.emu
-def test_a_result_says_that_the_links_kept_up_and_what_they_did() -> None:
-    asked = scenario("norm", down={"loss": BURSTS})
-    result = run(asked, "emu")
+def test_a_result_has_the_link_counters_and_whether_links_kept_up() -> None:
+    requested = scenario("norm", down={"loss": BURSTS})
+    result = run(requested, "emu")
     health, rows = result.metrics["health"], {row["link"]: row for row in result.metrics["impairments"]}
     assert health["healthy"] is (health["reasons"] == [])
     assert health["released"] > 3 * 700
     assert rows["s1-r1"]["loss_by"] == "user-space link"
     assert rows["s1-r1"]["lost"] > 10
     assert rows["sender-s1"]["rate_by"] == "tbf + pfifo"
-    # Without keyed losses nobody asked which content was lost.
+    # Without keyed losses the identities of lost packets are not recorded.
     assert "dropped_first" not in result.metrics
 
 

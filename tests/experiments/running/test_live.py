@@ -1,4 +1,4 @@
-"""`mcastlab send` and `mcastlab recv` as processes of their own, over multicast on the loopback device."""
+"""`mcastlab send` and `mcastlab recv` as separate processes, over multicast on the loopback device."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 @pytest.fixture
 def group() -> str:
-    """A port that is free now, so that test runs side by side do not hear each other."""
+    """Return a group with an unused port, so that parallel test runs do not receive each other's packets."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.bind(("127.0.0.1", 0))
         return f"239.255.77.1:{probe.getsockname()[1]}"
@@ -33,7 +33,7 @@ def group() -> str:
 
 @pytest.fixture
 def start(group: str) -> Iterator[Start]:
-    """Starts `mcastlab COMMAND ... --group ... --iface 127.0.0.1`; what still runs at the end of the test is killed."""
+    """Start `mcastlab COMMAND ... --group ... --iface 127.0.0.1`; processes that still run after the test are killed."""
     running: list[subprocess.Popen[str]] = []
 
     def begin(*arguments: str | Path) -> "subprocess.Popen[str]":
@@ -51,7 +51,7 @@ def start(group: str) -> Iterator[Start]:
 
 
 def members(group: str) -> int:
-    """How many sockets listen to the group's port: the kernel's own table says so."""
+    """Return the number of sockets bound to the group's port, from the kernel's table."""
     wanted = f":{int(group.rpartition(':')[2]):04X}"
     rows = Path("/proc/net/udp").read_text(encoding="ascii").splitlines()[1:]
     places = [row.split()[1] for row in rows]
@@ -59,7 +59,7 @@ def members(group: str) -> int:
 
 
 def listening(start: Start, group: str, *arguments: str | Path) -> "subprocess.Popen[str]":
-    """A receiver that has joined the group."""
+    """Start a receiver and wait until it has joined the group."""
     before = members(group)
     receiver = start("recv", *arguments)
     while members(group) == before:
@@ -69,7 +69,7 @@ def listening(start: Start, group: str, *arguments: str | Path) -> "subprocess.P
 
 
 def events(process: "subprocess.Popen[str]") -> list[dict[str, Any]]:
-    """Every line of stdout is a JSON object; the last one is the summary."""
+    """Parse every line of stdout as a JSON object; the last one is the summary."""
     out, err = process.communicate(timeout=30)
     assert err == ""
     found = [json.loads(line) for line in out.splitlines()]
@@ -81,7 +81,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_files_arrive_with_names_and_contents_and_both_sides_tell_the_same_digests(
+def test_files_arrive_with_names_and_contents_and_both_sides_report_equal_digests(
     tmp_path: Path, start: Start, group: str
 ) -> None:
     wanted = {"empty": b"", "one": b"x", "segment": os.urandom(1400), "bigger.bin": os.urandom(300_000)}
@@ -90,19 +90,19 @@ def test_files_arrive_with_names_and_contents_and_both_sides_tell_the_same_diges
     got = tmp_path / "got"
     receiver = listening(start, group, "--dir", got, "--count", "4", "--timeout", "20", "--json")
     sender = start("send", *(tmp_path / name for name in wanted), *QUICK, "--json")
-    told, heard_of = events(sender)[-1], events(receiver)[-1]
+    sender_summary, receiver_summary = events(sender)[-1], events(receiver)[-1]
     assert (sender.returncode, receiver.returncode) == (0, 0)
     assert contents(got) == wanted
     rows = [
         {"name": name, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()} for name, content in wanted.items()
     ]
-    assert told["files"] == heard_of["files"] == rows
-    for last in (told, heard_of):
+    assert sender_summary["files"] == receiver_summary["files"] == rows
+    for last in (sender_summary, receiver_summary):
         assert set(last) - {"loss"} == SUMMARY | {"cpu_s"}
         assert (last["ok"], last["objects"], last["bytes"]) == (True, 4, 301_401)
 
 
-def test_a_taken_name_is_kept_and_the_event_tells_the_new_one(tmp_path: Path, start: Start, group: str) -> None:
+def test_an_existing_file_is_kept_and_the_event_has_the_new_name(tmp_path: Path, start: Start, group: str) -> None:
     (tmp_path / "note").write_bytes(b"new")
     got = tmp_path / "got"
     got.mkdir()
@@ -114,7 +114,7 @@ def test_a_taken_name_is_kept_and_the_event_tells_the_new_one(tmp_path: Path, st
     assert contents(got) == {"note": b"old", "note.1": b"new"}
 
 
-def test_two_receivers_on_one_machine_both_get_the_file(tmp_path: Path, start: Start, group: str) -> None:
+def test_two_receivers_on_one_machine_both_receive_the_file(tmp_path: Path, start: Start, group: str) -> None:
     content = os.urandom(100_000)
     (tmp_path / "f").write_bytes(content)
     places = [tmp_path / "a", tmp_path / "b"]
@@ -126,14 +126,14 @@ def test_two_receivers_on_one_machine_both_get_the_file(tmp_path: Path, start: S
     assert contents(tmp_path / "a") == contents(tmp_path / "b") == {"f": content}
 
 
-def test_a_receiver_whose_time_is_over_exits_1(tmp_path: Path, start: Start) -> None:
+def test_a_receiver_that_times_out_exits_with_code_1(tmp_path: Path, start: Start) -> None:
     receiver = start("recv", "--dir", tmp_path / "got", "--timeout", "0.1", "--json")
     last = events(receiver)[-1]
     assert (receiver.returncode, last["ok"], last["objects"], last["files"]) == (1, False, 0, [])
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_receiver_exits_130_and_leaves_no_part_of_a_file(
+def test_an_interrupted_receiver_exits_with_code_130_and_removes_partial_files(
     tmp_path: Path, start: Start, group: str, number: signal.Signals
 ) -> None:
     (tmp_path / "f").write_bytes(os.urandom(2_000_000))
@@ -152,14 +152,14 @@ def test_an_interrupted_receiver_exits_130_and_leaves_no_part_of_a_file(
     assert sender.returncode == 130
 
 
-def test_a_sender_whose_time_is_over_exits_1(tmp_path: Path, start: Start) -> None:
+def test_a_sender_that_times_out_exits_with_code_1(tmp_path: Path, start: Start) -> None:
     (tmp_path / "f").write_bytes(os.urandom(1_000_000))
     sender = start("send", tmp_path / "f", "--rate", "1Mbit", "--timeout", "0.2", "--json")
     assert events(sender)[-1]["ok"] is False
     assert sender.returncode == 1
 
 
-def test_a_sender_without_receivers_is_done_when_the_flush_is(tmp_path: Path, start: Start) -> None:
+def test_a_sender_without_receivers_ends_after_its_last_flush(tmp_path: Path, start: Start) -> None:
     (tmp_path / "f").write_bytes(b"content")
     sender = start("send", tmp_path / "f", *QUICK)
     out, err = sender.communicate(timeout=20)

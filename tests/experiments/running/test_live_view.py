@@ -1,4 +1,4 @@
-"""The view of a running emulation: what was done in each second, from what was counted so far."""
+"""The live view of an emulation: rates of each second, from cumulative counters."""
 
 import io
 import json
@@ -21,30 +21,30 @@ SECOND = {
 
 
 def view(terminal: bool) -> tuple[LiveView, io.StringIO]:
-    """A view that draws into memory."""
+    """Return a view that writes to memory."""
     text = io.StringIO()
     return LiveView("demo", Console(file=text, force_terminal=terminal, width=100, height=30)), text
 
 
-def test_a_line_every_second_where_there_is_no_terminal() -> None:
+def test_without_a_terminal_one_line_is_written_per_second() -> None:
     shown, text = view(terminal=False)
     shown(1.0, FIRST)
     shown(2.0, SECOND)
     assert text.getvalue().splitlines() == [
         "1 s: 2 hosts sent 10.00 Mbit/s, loss 1.0%, 2 NACKs/s",
-        # Of r1 came nothing for a second, so what it did is half of what it counted since.
+        # No report of r1 arrived for a second, so its rate is half of the counted difference.
         "2 s: 2 hosts sent 5.00 Mbit/s, loss 25.0%, 2 NACKs/s",
     ]
 
 
-def test_a_table_of_hosts_on_a_terminal() -> None:
+def test_a_terminal_shows_a_table_of_hosts() -> None:
     shown, text = view(terminal=True)
     shown(1.0, FIRST)
     for word in ("demo, second 1", "sender", "10.00", "900", "r1", "891", "1.0%"):
         assert word in text.getvalue()
 
 
-def test_a_host_that_crashed_counts_nothing_and_then_from_0() -> None:
+def test_counters_of_a_crashed_host_restart_from_0() -> None:
     shown, text = view(terminal=False)
     shown(1.0, FIRST)
     shown(2.0, FIRST)
@@ -56,7 +56,7 @@ def test_a_host_that_crashed_counts_nothing_and_then_from_0() -> None:
     ]
 
 
-def test_of_many_hosts_those_that_send_or_lose_most_are_shown() -> None:
+def test_only_the_hosts_with_most_traffic_or_losses_are_shown() -> None:
     shown, text = view(terminal=True)
     census = {f"r{i}": {"at": 1.0, "octets": 0, "data_lost": i, "data_received": 1000} for i in range(100)}
     shown(1.0, {"sender": {"at": 1.0, "octets": 1_000_000}} | census)
@@ -68,7 +68,7 @@ def test_of_many_hosts_those_that_send_or_lose_most_are_shown() -> None:
 
 @pytest.mark.emu
 @pytest.mark.serial
-def test_a_run_is_watched_and_comes_to_the_same(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_watching_does_not_change_the_result(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     data = {
         "name": "watched",
         "topology": {"kind": "star", "receivers": 2},
@@ -86,7 +86,7 @@ def test_a_run_is_watched_and_comes_to_the_same(tmp_path: Path, capfd: pytest.Ca
     assert float(lines[0].split("sent ")[1].split()[0]) == pytest.approx(4, rel=0.3)
 
 
-def test_only_mininet_can_be_watched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_mininet_has_a_live_view(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = Path(__file__).parents[3] / "experiments" / "scenarios" / "demo.yaml"
     assert invoke(["run", str(file), "--live"]) == 2
     assert "--live: only Mininet" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Names from the network never lead out of a folder, whatever they hold."""
+"""File names received from the network never lead out of a folder."""
 
 import unicodedata
 
@@ -44,7 +44,7 @@ def test_names_become_safe(info: bytes, name: str) -> None:
 
 @settings(deadline=None)
 @given(st.one_of(st.binary(max_size=400), st.text(max_size=400).map(lambda text: text.encode(errors="surrogatepass"))))
-def test_any_bytes_become_one_harmless_component(info: bytes) -> None:
+def test_any_bytes_become_one_safe_path_component(info: bytes) -> None:
     name = safe_name(info, FALLBACK)
     assert name
     assert "/" not in name
@@ -57,6 +57,6 @@ def test_any_bytes_become_one_harmless_component(info: bytes) -> None:
 
 @settings(deadline=None)
 @given(st.binary(max_size=300))
-def test_a_safe_name_is_its_own_safe_name(info: bytes) -> None:
+def test_safe_names_are_unchanged(info: bytes) -> None:
     name = safe_name(info, FALLBACK)
     assert safe_name(name.encode(), FALLBACK) == name

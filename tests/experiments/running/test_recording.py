@@ -1,4 +1,4 @@
-"""Looking at a run from the command line: files where they were asked for, and one line for what can't be."""
+"""Recording options of a run: files are written as requested, and unsupported recordings are one-line errors."""
 
 import builtins
 import json
@@ -28,12 +28,12 @@ def scenario(tmp_path: Path) -> str:
 
 
 def result(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    """The one JSON object printed."""
+    """Parse the one JSON object printed."""
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
 
 
-def test_a_scenario_says_what_is_written_down(scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_scenario_selects_its_recordings(scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["run", scenario, "--json"]) == 0
     plain = result(capsys)
     assert invoke(["run", scenario, "--json", "--out", str(tmp_path / "run"), *ALL]) == 0
@@ -44,7 +44,7 @@ def test_a_scenario_says_what_is_written_down(scenario: str, tmp_path: Path, cap
     assert (head["scenario"], head["digest"], head["senders"]) == ("small", seen["digest"], ["sender"])
 
 
-def test_options_of_the_command_do_the_same(scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_line_options_select_recordings(scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["run", scenario, "--json", "--out", str(tmp_path / "a"), *ALL]) == 0
     options = ["--capture", "s1-r1", "--capture", "sender", "--trace", str(tmp_path / "t.jsonl"), "--series", "100ms"]
     assert invoke(["run", scenario, "--json", "--out", str(tmp_path / "b"), *options]) == 0
@@ -58,7 +58,7 @@ def test_a_trace_needs_no_folder(scenario: str, tmp_path: Path, capsys: pytest.C
     assert (tmp_path / "new" / "t.jsonl").stat().st_size > 1000
 
 
-def test_time_series_are_a_table_of_time_measure_of_value(
+def test_time_series_are_a_table_of_time_measure_entity_and_value(
     scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert invoke(["run", scenario, "--json", "--out", str(tmp_path), "--series", "50ms"]) == 0
@@ -73,7 +73,7 @@ def test_time_series_are_a_table_of_time_measure_of_value(
     assert rows[-1]["value"] == 3
 
 
-def test_faults_and_noise_are_seen_too(scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_faults_and_cross_traffic_are_recorded(scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     faults = ["--set", "faults=[{at: 10ms, crash: r1, for: 20ms}, {at: 5ms, storm: r2, rate: 5Mbit, for: 50ms}]"]
     assert invoke(["run", scenario, "--json", *faults]) in (0, 1)
     plain = result(capsys)
@@ -99,7 +99,7 @@ def test_faults_and_noise_are_seen_too(scenario: str, tmp_path: Path, capsys: py
         (["--trace", "{scenario}/t.jsonl"], "t.jsonl: can't be written"),
     ],
 )
-def test_what_can_not_be_seen_is_refused_with_one_line(
+def test_unsupported_recordings_are_refused_in_one_line(
     options: list[str], line: str, scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = [option.format(out=tmp_path / "out", scenario=scenario) for option in options]
@@ -109,12 +109,12 @@ def test_what_can_not_be_seen_is_refused_with_one_line(
     assert line in err
 
 
-def test_only_the_simulator_can_be_watched(scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_the_simulator_can_record(scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["run", scenario, "--on", "emu", "--trace", str(tmp_path / "t.jsonl")]) == 3
     assert "only the simulator" in capsys.readouterr().err
 
 
-def test_series_without_pyarrow_say_how_to_get_it(
+def test_series_without_pyarrow_name_the_command_that_installs_it(
     scenario: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(builtins, "__import__", _without("pyarrow", builtins.__import__))

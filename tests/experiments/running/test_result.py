@@ -1,4 +1,4 @@
-"""Rows of receivers: equal content is only what is there whole, once, and with the right digest."""
+"""Rows of receivers: content is equal only if it is complete, delivered once, and has the right digest."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ WHOLE: dict[str, Any] = {
 }
 
 
-def test_a_row_of_a_receiver_that_has_everything() -> None:
+def test_the_row_of_a_complete_receiver() -> None:
     row = row_of("r1", WHOLE, EXPECTED, True)
     assert (row.objects, row.bytes, row.equal, row.proof, row.completed_at) == (2, 150, True, "sha256", 2.5)
     assert (row.loss, row.nacks_sent, row.nacks_suppressed, row.fault) == (0.05, 3, 1, None)
@@ -33,13 +33,13 @@ def test_a_row_of_a_receiver_that_has_everything() -> None:
     ],
     ids=["missing", "other content", "other size", "never sent", "delivered twice"],
 )
-def test_what_differs_from_what_was_sent_is_not_equal(change: dict[str, Any], completed_at: float | None) -> None:
+def test_any_difference_from_the_submitted_content_is_not_equal(change: dict[str, Any], completed_at: float | None) -> None:
     row = row_of("r1", WHOLE | change, EXPECTED, True)
     assert not row.equal
     assert row.completed_at == completed_at
 
 
-def test_a_dead_node_is_a_row_with_its_fault() -> None:
+def test_a_failed_node_has_a_row_with_its_fault() -> None:
     row = row_of("r1", {"fault": "died by signal 9"}, EXPECTED, True)
     assert (row.objects, row.equal, row.completed_at, row.fault) == (0, False, None, "died by signal 9")
 

@@ -1,4 +1,4 @@
-"""Runs of whole scenarios: what the result says, and that it can be repeated."""
+"""Runs of whole scenarios: the result, and its reproducibility."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def small(**changes: Any) -> Scenario:
     return parse(SMALL | changes, "test")
 
 
-def test_the_result_is_one_json_object_with_the_promised_keys() -> None:
+def test_the_result_is_one_json_object_with_the_documented_keys() -> None:
     result = json.loads(json.dumps(run(small()).plain(), allow_nan=False))
     assert list(result) == ["scenario", "digest", "backend", "seed", "completed", "fingerprint", "metrics", "receivers"]
     assert (result["scenario"], result["backend"], result["seed"], result["completed"]) == ("small", "sim", 1, True)
@@ -35,14 +35,14 @@ def test_the_result_is_one_json_object_with_the_promised_keys() -> None:
     assert [row["name"] for row in result["receivers"]] == ["r1", "r2", "r3", "r4", "r5"]
 
 
-def test_every_receiver_gets_everything_once_and_the_result_says_how_that_is_known() -> None:
+def test_every_receiver_gets_everything_once_and_the_result_states_how_it_was_checked() -> None:
     for row in run(small()).receivers:
         assert (row.objects, row.bytes, row.equal, row.duplicates, row.aborted) == (1, 200_000, True, 0, 0)
         assert row.proof == "erasure accounting"
     assert {row.proof for row in run(small(wire="bytes")).receivers} == {"sha256"}
 
 
-def test_metrics_agree_with_each_other() -> None:
+def test_metrics_are_consistent() -> None:
     result = run(small())
     metrics, rows = result.metrics, result.receivers
     last = max(row.completed_at or 0.0 for row in rows)
@@ -51,14 +51,14 @@ def test_metrics_agree_with_each_other() -> None:
     assert metrics["overhead"] == metrics["bytes_sent"] / 200_000
     assert metrics["packets"]["total"] == sum(count for kind, count in metrics["packets"].items() if kind != "total")
     assert metrics["packets"]["nack"] == metrics["nacks_sent"] == sum(row.nacks_sent for row in rows)
-    # A NACK is multicast, so the sender hears each, unless it is on its way when the run ends.
+    # A NACK is multicast, so the sender receives each unless it is in flight at the end of the run.
     assert metrics["nacks_received"] <= metrics["nacks_sent"]
     assert metrics["packets"]["data"] == metrics["data_sent"] + metrics["repairs_sent"]
     assert metrics["objects"] == 1
     assert metrics["events"] > 0
 
 
-def test_loss_seen_by_receivers_is_what_the_links_lost() -> None:
+def test_loss_measured_by_receivers_equals_loss_on_the_links() -> None:
     result = run(small(workload={"size": "2MB"}))
     # 5 receivers x about 1500 packets at 3 %: standard error sqrt(.03 * .97 / 7500) = 0.2 %.
     assert result.metrics["loss"] == pytest.approx(0.03, abs=4 * 0.002)
@@ -66,13 +66,13 @@ def test_loss_seen_by_receivers_is_what_the_links_lost() -> None:
     assert down["lost"] / down["offered"] == pytest.approx(0.03, abs=4 * 0.002)
 
 
-def test_without_loss_nobody_asks_for_repairs() -> None:
+def test_without_loss_there_are_no_nacks() -> None:
     result = run(small(topology={"kind": "lan", "receivers": 3}))
     assert (result.completed, result.metrics["nacks_sent"], result.metrics["repairs_sent"]) == (True, 0, 0)
     assert result.metrics["impairments"] == []
 
 
-def test_what_does_not_arrive_in_time_is_not_complete() -> None:
+def test_objects_that_arrive_too_late_are_incomplete() -> None:
     result = run(small(duration="100ms"))
     assert not result.completed
     assert {row.completed_at for row in result.receivers} == {None}
@@ -80,13 +80,13 @@ def test_what_does_not_arrive_in_time_is_not_complete() -> None:
     assert result.metrics["duration"] == pytest.approx(0.1)
 
 
-def test_what_was_never_submitted_is_not_complete() -> None:
+def test_objects_that_were_never_submitted_are_incomplete() -> None:
     result = run(small(workload=[{"size": 1000}, {"size": 1000, "at": "50s"}], duration="20s"))
     assert not result.completed
     assert all(row.equal for row in result.receivers)
 
 
-def test_objects_of_several_senders_and_times_arrive() -> None:
+def test_objects_of_several_senders_and_submission_times_arrive() -> None:
     work = [{"size": "50kB"}, {"from": "r2", "size": 0, "at": "300ms", "count": 2}, {"from": "r2", "size": 1, "at": "1s"}]
     result = run(small(workload=work, wire="bytes"))
     assert result.completed
@@ -95,13 +95,13 @@ def test_objects_of_several_senders_and_times_arrive() -> None:
     ]
 
 
-def test_a_run_ends_soon_after_its_senders_are_finished() -> None:
+def test_a_run_ends_soon_after_its_senders_finish() -> None:
     result = run(small(duration="1000s"))
     # 200 kB at 10 Mbit/s, repairs, and five flushes of two GRTT (at most 53 ms as quantised) each.
     assert result.metrics["duration"] < 3
 
 
-# -- repeating ----------------------------------------------------------------------------------------------------------
+# -- reproducibility ---------------------------------------------------------------------------------------------------
 
 
 def test_the_same_seed_repeats_the_run_and_another_does_not() -> None:
@@ -112,7 +112,7 @@ def test_the_same_seed_repeats_the_run_and_another_does_not() -> None:
 
 
 @pytest.mark.parametrize("name", ["lan-file", "no-parity", "two-senders"])
-def test_objects_and_bytes_on_the_wire_give_the_same_run(name: str) -> None:
+def test_message_objects_and_encoded_messages_give_the_same_run(name: str) -> None:
     objects, encoded = (run(load(READY / f"{name}.yaml", [f"wire={wire}"])) for wire in ("objects", "bytes"))
     assert objects.completed
     assert encoded.completed
@@ -172,13 +172,13 @@ def test_sixty_four_hosts_on_one_switch_all_get_the_file() -> None:
     )
     result = run(scenario, "emu")
     assert (result.completed, len(result.receivers)) == (True, 63)
-    # 63 times 286 packets and more: the standard error of a mean loss of 2 % is 0.1 %.
+    # 63 times at least 286 packets: the standard error of a mean loss of 2 % is 0.1 %.
     assert result.metrics["loss"] == pytest.approx(0.02, abs=0.004)
     assert result.metrics["setup"] > 0
 
 
-def test_objects_that_wait_for_a_place_in_the_window_are_sent_before_the_run_is_over() -> None:
-    # With one flush only, the sender announces its end before the next object may take the place of an old one.
+def test_objects_queued_for_the_window_are_sent_before_the_run_ends() -> None:
+    # With only one flush, the sender finishes flushing before the next object can enter the window.
     tight = {"name": "norm", "rate": "10Mbit", "grtt": "50ms", "robust": 1, "cache_min": 2, "cache_max": 2}
     result = run(small(protocol=tight, workload={"size": "5kB", "count": 6}, topology={"kind": "lan", "receivers": 2}))
     assert result.completed

@@ -1,4 +1,4 @@
-"""Runs with several groups, cross traffic, late and leaving receivers, routers and scopes."""
+"""Runs with several groups, cross traffic, receivers that join late or leave early, routers, and scopes."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -26,17 +26,17 @@ AIMD = {"kind": "aimd", "from": "r1", "to": "r2"}
 
 
 def result(backend: str = "sim", **parts: Any) -> Result:
-    """Of a run of PLAIN with these parts instead."""
+    """Run PLAIN with these parts replaced and return the result."""
     return run(parse({**PLAIN, **parts}, "test"), backend)
 
 
 def rows(found: Result) -> Mapping[str, Row]:
-    """The rows of receivers by name."""
+    """Return the rows of receivers by name."""
     return {row.name: row for row in found.receivers}
 
 
 @pytest.mark.parametrize("wire", ["objects", "bytes"])
-def test_a_receiver_of_two_groups_gets_the_content_of_both(wire: str) -> None:
+def test_a_member_of_two_groups_receives_the_content_of_both(wire: str) -> None:
     found = result(workload=TWO_GROUPS, wire=wire)
     assert found.completed
     assert {name: row.bytes for name, row in rows(found).items()} == {
@@ -50,7 +50,7 @@ def test_a_receiver_of_two_groups_gets_the_content_of_both(wire: str) -> None:
     assert found.metrics["objects"] == 3
 
 
-def test_groups_have_the_members_that_are_named() -> None:
+def test_groups_have_the_named_members() -> None:
     members = [{**TWO_GROUPS[0], "members": ["r1", "r2"]}, {**TWO_GROUPS[1], "members": ["sender", "r3"]}]
     found = result(workload=members)
     assert found.completed
@@ -58,39 +58,39 @@ def test_groups_have_the_members_that_are_named() -> None:
     assert list(rows(found)) == ["r1", "r2", "sender@b", "r3@b"]
 
 
-def test_a_counted_group_is_named_as_a_whole() -> None:
+def test_a_group_of_counted_receivers_has_one_name() -> None:
     assert len(rows(result(workload={"size": 1, "members": ["r"]}))) == 4
 
 
-def test_another_session_on_the_host_changes_nobodys_dice() -> None:
-    # On links without limits sessions don't meet; the first one is the same with and without the second.
+def test_a_second_session_on_a_host_does_not_change_random_draws_of_the_first() -> None:
+    # On links without limits sessions do not interact; the first is the same with and without the second.
     free = {"kind": "star", "receivers": 4, "link": {"delay": "1ms", "down": {"loss": "5%"}}}
     first = {**TWO_GROUPS[0], "members": ["r1", "r2", "r3"]}
     second = {**TWO_GROUPS[1], "from": "r4", "at": "30s"}
     alone, both = rows(result(topology=free, workload=first)), rows(result(topology=free, workload=[first, second]))
     for name in ("r1", "r2", "r3"):
-        # What is lost and handled counts what the sender says while the second session goes on.
+        # Lost and received packets include those that the sender multicasts while the second session continues.
         assert replace(both[name], loss=0.0, handled=0) == replace(alone[name], loss=0.0, handled=0)
 
 
-def test_bytes_and_objects_leave_the_same_fingerprint_beside_cross_traffic() -> None:
+def test_encoded_messages_give_the_same_fingerprint_beside_cross_traffic() -> None:
     objects, octets = (result(traffic=[AIMD], wire=wire) for wire in ("objects", "bytes"))
     assert objects.fingerprint == octets.fingerprint
     assert objects.completed
 
 
-def test_cross_traffic_is_told_and_is_no_cost_of_the_protocol() -> None:
+def test_cross_traffic_is_reported_and_is_no_cost_of_the_protocol() -> None:
     flow = {"kind": "constant", "from": "r1", "to": "r2", "rate": "1Mbit", "size": 958, "begin": "100ms", "end": "300ms"}
     found = result(traffic=[flow])
-    (told,) = found.metrics["cross_traffic"]
-    # 125,000 bytes per second are 125 packets of 1000; 2 % are lost on r2's link.
-    assert (told["kind"], told["sent"]) == ("constant", 25)
-    assert 22 <= told["received"] <= 25
+    (flow,) = found.metrics["cross_traffic"]
+    # 125,000 bytes per second are 125 packets of 1000 bytes; 2 % are lost on r2's link.
+    assert (flow["kind"], flow["sent"]) == ("constant", 25)
+    assert 22 <= flow["received"] <= 25
     assert "cross" not in found.metrics["packets"]
     assert found.metrics["overhead"] < 1.3
 
 
-def test_cross_traffic_takes_from_a_session_what_it_takes() -> None:
+def test_cross_traffic_takes_its_rate_from_a_session() -> None:
     slow = {**PLAIN["topology"], "link": {"rate": "4Mbit", "queue": 10}}
     alone = result(topology=slow)
     beside = result(topology=slow, traffic=[{"kind": "constant", "from": "r1", "to": "r2", "rate": "3Mbit"}])
@@ -99,19 +99,19 @@ def test_cross_traffic_takes_from_a_session_what_it_takes() -> None:
     assert beside.completed
 
 
-def test_who_joins_late_owes_what_comes_after() -> None:
+def test_a_late_receiver_is_expected_to_receive_only_what_follows() -> None:
     works = [{"size": "50kB", "at": at} for at in ("0s", "3s", "6s")]
     found = result(workload=works, receivers=[{"hosts": ["r1"], "join": "2s"}, {"hosts": ["r2"], "join": "4s"}])
     assert found.completed
     by_name = rows(found)
     assert [by_name[name].visitor for name in ("r1", "r2", "r3", "r4")] == [True, True, False, False]
     assert [row.objects for row in found.receivers[2:]] == [3, 3]
-    # More than is owed is welcome: a sender repairs for some time what it has sent.
+    # It may receive more than that: a sender repairs for some time what it has sent.
     assert 2 <= by_name["r1"].objects <= 3
     assert 1 <= by_name["r2"].objects <= 2
 
 
-def test_who_leaves_owes_nothing_and_holds_nobody_up() -> None:
+def test_a_receiver_that_left_is_not_waited_for() -> None:
     works = [{"size": "50kB", "at": at} for at in ("0s", "3s")]
     found = result(workload=works, receivers=[{"hosts": ["r1", "r2"], "leave": "2s"}])
     assert found.completed
@@ -120,7 +120,7 @@ def test_who_leaves_owes_nothing_and_holds_nobody_up() -> None:
     assert again.fingerprint == found.fingerprint
 
 
-def test_a_scope_leaves_out_whom_it_does_not_reach() -> None:
+def test_receivers_beyond_the_multicast_scope_receive_nothing() -> None:
     topology = {"kind": "chain", "switches": 2, "nodes": {"s2": {"kind": "router"}}}
     far, near = (result(topology=topology, workload={"size": "20kB", "ttl": ttl}) for ttl in (2, 1))
     assert {name: row.bytes for name, row in rows(far).items()} == {"r1_1": 20_000, "r2_1": 20_000}
@@ -131,7 +131,7 @@ def test_a_scope_leaves_out_whom_it_does_not_reach() -> None:
         result(topology={"kind": "wan", "sites": 1}, workload={"size": 1, "ttl": 1})
 
 
-def test_nodes_with_a_model_tell_what_they_did() -> None:
+def test_nodes_with_a_model_report_their_counters() -> None:
     topology = {
         **PLAIN["topology"],
         "nodes": {"s1": {"kind": "router", "cpu": "100us"}, "r": {"buffer": "64kB", "cpu": "10us"}},
@@ -151,7 +151,7 @@ def test_nodes_with_a_model_tell_what_they_did() -> None:
         ({"topology": {**PLAIN["topology"], "nodes": {"r": {"cpu": "1ms"}}}}, "node r: cpu can't be emulated yet"),
     ],
 )
-def test_what_can_not_be_emulated_is_refused_by_name(parts: dict[str, Any], text: str) -> None:
+def test_parts_that_cannot_be_emulated_are_refused_by_name(parts: dict[str, Any], text: str) -> None:
     with pytest.raises(UnsupportedError, match=text):
         result("emu", **parts)
 
@@ -170,7 +170,7 @@ def test_two_groups_run_side_by_side_in_mininet() -> None:
     assert {row.proof for row in found.receivers} == {"sha256"}
 
 
-def test_a_crash_takes_all_that_runs_on_a_host_and_brings_it_back() -> None:
+def test_a_crash_stops_and_restarts_everything_on_a_host() -> None:
     slow = {**PLAIN["protocol"], "rate": "400kbit"}
     parts: dict[str, Any] = {
         "protocol": slow,
@@ -182,7 +182,7 @@ def test_a_crash_takes_all_that_runs_on_a_host_and_brings_it_back() -> None:
     found = result(**parts)
     assert found.metrics["injected"]["restart"] == 2
     assert found.metrics["invariants"]["broken"] == 0
-    # What was sent while r2 was down is lost, and the flow is heard again afterwards.
+    # Packets sent while r2 was down are lost, and it receives the flow again afterwards.
     (flow,) = found.metrics["cross_traffic"]
     assert 0 < flow["received"] < flow["sent"]
     assert {name: row.objects for name, row in rows(found).items() if name.startswith("r2")}.keys() == {"r2", "r2@b"}

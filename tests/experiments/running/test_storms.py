@@ -1,4 +1,4 @@
-"""The counters of storms, and the ready scenarios that show them."""
+"""The counters of NACK implosion and repair storms, and the ready scenarios that show them."""
 
 from functools import partial
 from pathlib import Path
@@ -18,30 +18,30 @@ READY = Path(__file__).parents[3] / "experiments" / "scenarios"
 
 
 def storm(name: str, *sets: str) -> dict[str, Any]:
-    """The metrics of a ready scenario."""
+    """Run a ready scenario and return its metrics."""
     result = run(load(READY / f"{name}.yaml", sets))
     assert result.ok, name
     return result.metrics
 
 
-def say(host: SimHost, identity: int | None) -> None:
-    """A probe says something now."""
+def send(host: SimHost, identity: int | None) -> None:
+    """Send a message from a probe now."""
     assert isinstance(host.machine, Probe)
     host.machine.say(0, identity=identity)
 
 
-def test_counters_agree_with_what_was_said() -> None:
+def test_counters_agree_with_the_messages_sent() -> None:
     network = Network(Star.model_validate({"kind": "star", "receivers": 2}).build(), seed=1)
     counters = StormCounters([0])
     network.observers.append(counters)
     for name in network.topology.hosts:
         probe_on(network, name)
     sender, receiver = (network.host(name) for name in ("sender", "r1"))
-    # Pieces 0 to 3, twice again 1, once again 2; a receiver says something in between.
+    # Identities 0 to 3, identity 1 twice more and 2 once more; a receiver sends a message in between.
     for when, identity in enumerate([0, 1, 2, None, 1, 3, 1, 2]):
         host = receiver if identity is None else sender
-        network.later(when, partial(say, host, identity))
-    network.later(8, partial(say, sender, None))
+        network.later(when, partial(send, host, identity))
+    network.later(8, partial(send, sender, None))
     network.run()
     plain = counters.plain(losses=2, duplicates=7)
     assert (plain["repairs"], plain["repair_multiplicity"], plain["duplicates"]) == (3, 1.5, 7)
@@ -56,7 +56,7 @@ def test_counters_agree_with_what_was_said() -> None:
     assert Note.kind == "note"
 
 
-def test_bins_widen_and_keep_their_sums() -> None:
+def test_bins_double_in_width_and_keep_their_sums() -> None:
     counters = StormCounters([])
     host = Network(Star.model_validate({"kind": "star", "receivers": 1}).build(), seed=1).host("r1")
     for second in range(1000):
@@ -67,36 +67,36 @@ def test_bins_widen_and_keep_their_sums() -> None:
 
 
 @pytest.mark.parametrize("receivers", [10, 1000])
-def test_a_shared_loss_is_asked_for_by_few_when_the_back_off_fits(receivers: int) -> None:
+def test_a_fitting_back_off_limits_the_nacks_of_a_shared_loss(receivers: int) -> None:
     metrics = storm("large/storm-shared-loss", f"topology.receivers={receivers}", f"protocol.gsize={10 * receivers}")
-    # Independent of the size of the group; RFC 5401 promises a handful.
+    # The number is independent of the group size; RFC 5401 expects a handful.
     assert 1 <= metrics["storm"]["requests"] <= 15
     assert (metrics["storm"]["losses"], metrics["storm"]["repairs"]) == (1, 1)
     assert metrics["nacks_suppressed"] == 10 * receivers - metrics["storm"]["requests"]
 
 
-def test_an_ill_set_back_off_makes_nearly_everybody_ask() -> None:
+def test_a_back_off_set_too_short_makes_nearly_all_receivers_send_nacks() -> None:
     metrics = storm("storm-ill-set")
     assert metrics["storm"]["requests_per_loss"] > 180
     assert metrics["storm"]["repairs"] == 1
 
 
-def test_requests_to_the_sender_alone_are_never_suppressed_and_overflow_its_link() -> None:
+def test_unicast_nacks_are_never_suppressed_and_overflow_the_senders_link() -> None:
     metrics = storm("storm-unicast-nacks")
     assert metrics["storm"]["requests_per_loss"] == metrics["storm"]["requests"] == 500
-    # One in service and a hundred that wait; what was lost besides is the one packet.
+    # One packet in service and a hundred in the queue; the only other lost packet is the original loss.
     assert metrics["nacks_received"] == 101
     assert metrics["storm"]["losses"] == 1 + 500 - 101
 
 
-def test_a_slow_receiver_burdens_everybody() -> None:
+def test_a_slow_receiver_costs_the_whole_group() -> None:
     slow, alone = storm("storm-slow-receiver"), storm("storm-slow-receiver", "faults=[]")
     assert slow["storm"]["duplicates"] > 1000
     assert (alone["storm"]["duplicates"], alone["storm"]["time_to_quiet"]) == (0, None)
     assert slow["completion_time"] > 1.5 * alone["completion_time"]
 
 
-def test_repairs_beyond_the_rate_of_the_trunk_are_lost_like_the_rest() -> None:
+def test_repairs_beyond_the_rate_of_the_trunk_are_lost_like_new_data() -> None:
     over, under = storm("storm-repairs"), storm("storm-repairs", "protocol.rate=7Mbit")
     assert over["storm"]["repair_multiplicity"] > 1.8
     assert over["completion_time"] > 2 * under["completion_time"]

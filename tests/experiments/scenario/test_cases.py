@@ -1,4 +1,4 @@
-"""A scenario with cases is several scenarios, all checked before the first runs."""
+"""A scenario with cases is several scenarios, all checked before the first one runs."""
 
 import json
 from pathlib import Path
@@ -24,13 +24,13 @@ BAKEOFF = Path(__file__).parents[3] / "experiments" / "scenarios" / "bakeoff-nrl
 
 
 def written(folder: Path, **changes: Any) -> Path:
-    """A scenario file."""
+    """Write a scenario file."""
     path = folder / "whole.yaml"
     path.write_text(yaml.safe_dump(WHOLE | changes))
     return path
 
 
-def test_a_case_is_the_scenario_with_something_else_in_it(tmp_path: Path) -> None:
+def test_a_case_is_the_scenario_with_replaced_values(tmp_path: Path) -> None:
     cases = load_cases(written(tmp_path), ["protocol.parity=3"])
     assert {name: case.name for name, case in cases.items()} == {"few": "whole-few", "many": "whole-many", "other": "another"}
     assert [len(case.build_topology().hosts) for case in cases.values()] == [3, 4, 3]
@@ -39,12 +39,12 @@ def test_a_case_is_the_scenario_with_something_else_in_it(tmp_path: Path) -> Non
     assert all(not case.compare for case in cases.values())
 
 
-def test_a_scenario_without_cases_is_its_own(tmp_path: Path) -> None:
+def test_a_scenario_without_cases_is_its_only_case(tmp_path: Path) -> None:
     path = written(tmp_path, compare={})
     assert load_cases(path) == {"": load(path)}
 
 
-def test_cases_change_nothing_in_the_digest_of_the_whole(tmp_path: Path) -> None:
+def test_cases_do_not_change_the_digest_of_the_whole(tmp_path: Path) -> None:
     assert load(written(tmp_path)).digest() == load(written(tmp_path, compare={})).digest()
 
 
@@ -58,7 +58,7 @@ def test_cases_change_nothing_in_the_digest_of_the_whole(tmp_path: Path) -> None
         ({"a": {"compare": {}}}, r"compare\.a\.compare"),
     ],
 )
-def test_what_is_wrong_with_a_case_is_told_with_its_name(cases: Any, words: str, tmp_path: Path) -> None:
+def test_an_error_in_a_case_names_the_case(cases: Any, words: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=words):
         load_cases(written(tmp_path, compare=cases))
 
@@ -66,9 +66,9 @@ def test_what_is_wrong_with_a_case_is_told_with_its_name(cases: Any, words: str,
 def test_the_command_runs_all_cases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, out = written(tmp_path), tmp_path / "out"
     assert invoke(["run", str(path), "--json", "--out", str(out)]) == 0
-    told = json.loads(capsys.readouterr().out)["cases"]
-    assert {name: len(result["receivers"]) for name, result in told.items()} == {"few": 2, "many": 3, "other": 2}
-    assert all(json.loads((out / name / "result.json").read_text()) == result for name, result in told.items())
+    output = json.loads(capsys.readouterr().out)["cases"]
+    assert {name: len(result["receivers"]) for name, result in output.items()} == {"few": 2, "many": 3, "other": 2}
+    assert all(json.loads((out / name / "result.json").read_text()) == result for name, result in output.items())
     assert invoke(["run", str(path)]) == 0
     shown = capsys.readouterr().out
     assert all(name in shown for name in ("whole (seed 1)", "few", "many", "other"))
@@ -76,18 +76,18 @@ def test_the_command_runs_all_cases(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "several cases" in capsys.readouterr().err
 
 
-def test_a_scenario_with_foreign_programs_is_at_home_in_mininet() -> None:
+def test_a_scenario_with_foreign_programs_defaults_to_mininet() -> None:
     assert home_of(load_cases(BAKEOFF).values()) == "emu"
     assert home_of([load(BAKEOFF)]) == "sim"
 
 
 @pytest.mark.emu
 @pytest.mark.peer
-def test_two_implementations_understand_each_other_in_all_combinations(capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_implementations_interoperate_in_all_combinations(capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["run", str(BAKEOFF), "--json", "--set", "workload.size=400kB"]) == 0
-    told = json.loads(capsys.readouterr().out)["cases"]
-    assert list(told) == ["ours-to-nrl", "nrl-to-ours", "ours-to-ours", "nrl-to-nrl"]
-    for name, result in told.items():
+    output = json.loads(capsys.readouterr().out)["cases"]
+    assert list(output) == ["ours-to-nrl", "nrl-to-ours", "ours-to-ours", "nrl-to-nrl"]
+    for name, result in output.items():
         assert (result["backend"], result["completed"], result["metrics"]["faults"]) == ("emu", True, {}), name
         assert [row["bytes"] for row in result["receivers"]] == [400_000] * 4
         assert {row["proof"] for row in result["receivers"]} == {"sha256"}

@@ -1,4 +1,4 @@
-"""Faults of a scenario: what is accepted, what they do to a run, and that no rule breaks."""
+"""Faults of a scenario: validation, effects on a run, and invariants under faults."""
 
 import json
 from pathlib import Path
@@ -49,7 +49,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("fault", "words"), BAD)
-def test_a_fault_without_sense_is_refused_with_one_clear_line(fault: dict[str, Any], words: str) -> None:
+def test_an_invalid_fault_is_refused_in_one_line(fault: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words) as caught:
         faulty(fault)
     assert "\n" not in str(caught.value)
@@ -71,17 +71,17 @@ GOOD: dict[str, list[dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_norm_lives_through_it_and_both_ways_of_the_wire_agree(name: str) -> None:
+def test_norm_survives_the_fault_and_message_objects_and_encoded_messages_agree(name: str) -> None:
     objects, encoded = (run(faulty(*GOOD[name], wire=wire)) for wire in ("objects", "bytes"))
     for result in (objects, encoded):
         assert result.completed, name
         assert result.violations == []
-        assert result.metrics["invariants"]["checked"] == ["once", "intact", "sent", "memory", "silence"]
+        assert result.metrics["invariants"]["checked"] == ["once", "intact", "sent", "memory", "quiescence"]
     assert objects.fingerprint == encoded.fingerprint
     assert objects.fingerprint != run(faulty()).fingerprint
 
 
-def test_a_receiver_that_crashed_is_alone_in_what_it_misses() -> None:
+def test_only_the_crashed_receiver_misses_objects() -> None:
     result = run(faulty({"at": "100ms", "crash": "r2"}))
     assert [row.name for row in result.receivers if not row.equal] == ["r2"]
     assert result.metrics["injected"] == {"crash": 1, "dropped": 0}
@@ -89,21 +89,21 @@ def test_a_receiver_that_crashed_is_alone_in_what_it_misses() -> None:
     assert result.violations == []
 
 
-def test_a_receiver_that_comes_back_gets_what_is_sent_from_then_on() -> None:
+def test_a_restarted_receiver_gets_what_is_sent_afterwards() -> None:
     work = [{"size": "200kB"}, {"size": "50kB", "at": "1s"}]
     result = run(faulty({"at": "100ms", "crash": "r2", "for": "300ms"}, workload=work))
     assert [row.objects for row in result.receivers] == [2, 1, 2, 2, 2]
 
 
-def test_a_sender_that_restarts_does_its_work_anew_as_another_instance() -> None:
+def test_a_restarted_sender_repeats_its_workload_as_a_new_instance() -> None:
     result = run(faulty({"at": "200ms", "crash": "sender", "for": "100ms"}, wire="bytes"))
     assert result.completed
     assert {row.proof for row in result.receivers} == {"sha256"}
-    # 400 kB at 10 Mbit/s take 0.33 s: it was cut short, and all of it was sent again.
+    # 400 kB at 10 Mbit/s take 0.33 s: the first instance was cut short, and the second sent everything.
     assert result.metrics["completion_time"] > 0.3 + 0.33
 
 
-def test_a_fault_plan_means_the_same_when_its_values_are_read_back() -> None:
+def test_a_fault_plan_survives_a_round_trip_through_plain_values() -> None:
     scenario = faulty(*(fault for faults in GOOD.values() for fault in faults))
     again = parse(BASE | {"faults": scenario.plain()["faults"]}, "FILE")
     assert again.faults == scenario.faults
@@ -111,7 +111,7 @@ def test_a_fault_plan_means_the_same_when_its_values_are_read_back() -> None:
     json.dumps(scenario.plain(), allow_nan=False)
 
 
-def test_mininet_refuses_what_it_can_not_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_faults_that_mininet_cannot_do_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UnsupportedError, match="Mininet can't do 'drift'"):
         run(faulty({"at": "1s", "drift": "r1", "factor": 2}), "emu")
     file = tmp_path / "s.yaml"

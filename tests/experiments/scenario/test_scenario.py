@@ -1,4 +1,4 @@
-"""Scenario files: what is accepted, what it means, and the one line that says what is wrong."""
+"""Scenario files: validation, meaning, and one-line error messages."""
 
 import copy
 import json
@@ -84,7 +84,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("change", "line"), BAD, ids=[change for change, _ in BAD])
-def test_a_mistake_is_one_line_with_file_key_value_and_what_is_allowed(change: str, line: str) -> None:
+def test_an_error_is_one_line_with_file_key_value_and_allowed_values(change: str, line: str) -> None:
     with pytest.raises(ConfigError) as caught:
         changed(change)
     assert str(caught.value).startswith(line)
@@ -98,7 +98,7 @@ def test_a_missing_key_is_named(key: str) -> None:
         parse(data, "FILE")
 
 
-def complaint_about(data: dict[str, Any]) -> str:
+def error_of(data: dict[str, Any]) -> str:
     try:
         parse(data, "FILE").digest()
     except ConfigError as error:
@@ -136,7 +136,7 @@ def test_any_value_anywhere_is_accepted_or_refused_in_one_line(path: str, value:
     for key in parents:
         inner = inner[key]
     inner[last] = value
-    line = complaint_about(data)
+    line = error_of(data)
     assert line.startswith("FILE: ") or line == ""
     assert "\n" not in line
 
@@ -144,7 +144,7 @@ def test_any_value_anywhere_is_accepted_or_refused_in_one_line(path: str, value:
 # -- meaning ------------------------------------------------------------------------------------------------------------
 
 
-def test_units_become_seconds_bytes_and_bytes_per_second() -> None:
+def test_units_are_converted_to_seconds_bytes_and_bytes_per_second() -> None:
     scenario = changed("protocol.rate=20Mbit", "protocol.grtt=50ms", "protocol.segment=1kB", "duration=2min")
     config = scenario.protocol.config
     assert (config.rate, config.grtt, config.segment) == (2_500_000.0, 0.05, 1000)
@@ -164,12 +164,12 @@ def test_units_become_seconds_bytes_and_bytes_per_second() -> None:
         "wire=objects",
     ],
 )
-def test_scenarios_that_mean_the_same_have_the_same_digest(same: str) -> None:
+def test_scenarios_with_equal_meaning_have_equal_digests(same: str) -> None:
     assert changed(same).digest() == changed().digest()
 
 
 @pytest.mark.parametrize("look", ["capture=[r1]", "trace=true", "series=1s"])
-def test_what_is_only_looked_at_does_not_change_the_digest(look: str) -> None:
+def test_recording_does_not_change_the_digest(look: str) -> None:
     assert changed(look).digest() == changed().digest()
 
 
@@ -177,7 +177,7 @@ def test_what_is_only_looked_at_does_not_change_the_digest(look: str) -> None:
     "other",
     ["seed=2", "topology.receivers=4", "topology.link.down.loss=2%", "protocol.rate=2Mbit", "workload.at=1s", "duration=61s"],
 )
-def test_scenarios_that_differ_have_different_digests(other: str) -> None:
+def test_different_scenarios_have_different_digests(other: str) -> None:
     assert changed(other).digest() != changed().digest()
 
 
@@ -185,23 +185,23 @@ def test_the_digest_is_sha256_of_canonical_json() -> None:
     from hashlib import sha256
 
     plain = json.loads(json.dumps(changed().plain()))
-    # Both engines give the same, and looking on changes nothing; nor do our own programs where nothing else runs.
+    # Engine and recording do not change the digest; nor does a list of protocol programs without any foreign one.
     for key in ("engine", "capture", "trace", "series", "twin", "compare", "nodes"):
         del plain[key]
-    # How a router's networks share a cable counts where somebody chose it.
+    # The MAC mode of a router's networks is part of the digest only if it was set.
     del plain["emu"]["trunk"]
     text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
     assert changed().digest() == changed("engine=strict").digest() == sha256(text.encode()).hexdigest()
 
 
-def test_a_scenario_can_not_be_changed() -> None:
+def test_a_scenario_is_immutable() -> None:
     with pytest.raises(ValueError, match="frozen"):
         changed().seed = 2
 
 
 def test_the_schema_describes_every_parameter_of_the_protocol() -> None:
     choices = schema()["properties"]["protocol"]["oneOf"]
-    (norm,) = [choice["properties"] for choice in choices if choice["properties"]["name"]["const"] == "norm"]
+    (norm,) = [choice["properties"] for choice in choices if choice["properties"]["name"].get("const") == "norm"]
     assert norm["fec"]["enum"] == [0, 5, 129]
     assert norm["block"] == {
         "description": "source symbols per FEC block (RFC 5052 9.1)",
@@ -213,7 +213,7 @@ def test_the_schema_describes_every_parameter_of_the_protocol() -> None:
     json.dumps(schema())
 
 
-def test_the_printed_schema_knows_topologies_named_by_their_file(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_printed_schema_includes_topologies_named_by_their_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["schema"]) == 0
     named, kinds = json.loads(capsys.readouterr().out)["properties"]["topology"]["anyOf"]
     assert (named["required"], set(named["properties"])) == (["file"], {"file", "multicast"})
@@ -229,7 +229,7 @@ def written(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_values_from_the_command_line_replace_those_of_the_file(tmp_path: Path) -> None:
+def test_values_from_the_command_line_replace_values_of_the_file(tmp_path: Path) -> None:
     path = written(tmp_path, json.dumps(BASE))
     scenario = load(path, ["topology.link.down.loss=5%", "workload.size=1kB"], seed=9)
     assert (scenario.seed, scenario.workload[0].size) == (9, 1000)
@@ -263,7 +263,7 @@ def test_bad_yaml_is_one_line_with_file_line_and_column(tmp_path: Path, text: st
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_that_is_not_there_or_not_text_is_one_line(tmp_path: Path) -> None:
+def test_a_missing_file_or_one_that_is_not_text_is_a_one_line_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"missing.yaml: can't be read"):
         load(tmp_path / "missing.yaml")
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
@@ -280,7 +280,7 @@ def test_a_file_that_is_not_there_or_not_text_is_one_line(tmp_path: Path) -> Non
         ("name=[", r"the value is not YAML \(line 1"),
     ],
 )
-def test_a_bad_replacement_is_one_line(item: str, why: str) -> None:
+def test_a_bad_replacement_is_a_one_line_error(item: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         changed(item)
 
@@ -289,5 +289,5 @@ READY = sorted((Path(__file__).parents[3] / "experiments" / "scenarios").glob("*
 
 
 @pytest.mark.parametrize("path", READY, ids=lambda path: path.stem)
-def test_every_ready_scenario_loads_and_is_called_like_its_file(path: Path) -> None:
+def test_every_ready_scenario_loads_and_has_the_name_of_its_file(path: Path) -> None:
     assert load(path).name == path.stem

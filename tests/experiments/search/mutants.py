@@ -1,4 +1,4 @@
-"""The toy protocol with mistakes that only show when something goes wrong: what a search has to find."""
+"""Variants of the toy protocol with bugs that occur only under faults, for the search to find."""
 
 from protocols.events import ObjectReceived
 from protocols.machine import Address, Message, Packet
@@ -10,69 +10,69 @@ __all__ = ["MUTANTS"]
 LONG = 0.3
 
 
-class Amnesiac(ToyReceiver):
-    """Forgets what it has when it hears nothing for a while."""
+class DiscardsAfterPause(ToyReceiver):
+    """Discard received segments after a pause without messages."""
 
-    __slots__ = ("heard",)
+    __slots__ = ("last_input",)
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """As always, but with holes in its memory."""
-        if now - getattr(self, "heard", now) > LONG:
+        """Process the message as the base class; discard segments after a pause."""
+        if now - getattr(self, "last_input", now) > LONG:
             self.objects.clear()
-        self.heard = now
+        self.last_input = now
         super().receive(message, source, to, now)
 
 
-class Liar(ToyReceiver):
-    """After a silence it tells of an object nobody sent."""
+class ReportsUnsent(ToyReceiver):
+    """Report an object that was never sent, after a pause without messages."""
 
-    __slots__ = ("heard",)
+    __slots__ = ("last_input",)
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """As always, and sometimes more."""
-        if now - getattr(self, "heard", now) > LONG:
+        """Process the message as the base class; report the object after a pause."""
+        if now - getattr(self, "last_input", now) > LONG:
             self.ports.notify(ObjectReceived(1, 999, 5, b""))
-        self.heard = now
+        self.last_input = now
         super().receive(message, source, to, now)
 
 
-class Nervous(ToyReceiver):
-    """Can't bear its clock to jump."""
+class RaisesOnClockJump(ToyReceiver):
+    """Raise if its clock jumps."""
 
-    __slots__ = ("heard",)
+    __slots__ = ("last_input",)
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """As always, as long as time passes slowly."""
-        assert now - getattr(self, "heard", now) < 5.0, "where was I?"
-        self.heard = now
+        """Process the message as the base class; raise if much time has passed."""
+        assert now - getattr(self, "last_input", now) < 5.0, "the clock jumped"
+        self.last_input = now
         super().receive(message, source, to, now)
 
 
-class Restless(ToySender):
-    """Who is asked more than twice never ends."""
+class NeverEnds(ToySender):
+    """Never finish after more than two NACKs."""
 
     __slots__ = ()
 
     def wake(self, now: float) -> None:
-        """As always, but after the end it says END for ever."""
+        """Wake as the base class; repeat END without limit after the end."""
         if self.current < len(self.contents):
             super().wake(now)
-        if self.current == len(self.contents) and self.heard > 2:
+        if self.current == len(self.contents) and self.nacks > 2:
             end = self.contents[-1]
-            self._say_again(ToyEnd(self.node, self.current - 1, end.source.size, self.config.segment, end.info), now)
+            self._repeat(ToyEnd(self.node, self.current - 1, end.source.size, self.config.segment, end.info), now)
 
-    def _say_again(self, end: ToyEnd, now: float) -> None:
+    def _repeat(self, end: ToyEnd, now: float) -> None:
         self.ports.send(Packet(end, len(TOY.codec().encode(end)), self.group))
         self._due(now + 1.0)
 
 
-class Careless(ToyReceiver):
-    """Takes the first bytes of a segment from the one before it when that came out of order."""
+class CorruptsReordered(ToyReceiver):
+    """Corrupt the first bytes of a segment that arrives out of order."""
 
     __slots__ = ("index",)
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """Spoils what comes after a gap."""
+        """Corrupt the segment after a gap."""
         if isinstance(message, ToyData) and message.payload is not None:
             if message.index > getattr(self, "index", -1) + 40:
                 message = ToyData(message.sender, message.object_id, message.index, b"?" * message.length, message.length)
@@ -87,9 +87,9 @@ def _mutant(name: str, receiver: type[ToyReceiver] = ToyReceiver, sender: type[T
 
 MUTANTS = {
     "toy": TOY,
-    "amnesiac": _mutant("amnesiac", Amnesiac),
-    "liar": _mutant("liar", Liar),
-    "nervous": _mutant("nervous", Nervous),
-    "careless": _mutant("careless", Careless),
-    "restless": _mutant("restless", sender=Restless),
+    "amnesiac": _mutant("amnesiac", DiscardsAfterPause),
+    "liar": _mutant("liar", ReportsUnsent),
+    "nervous": _mutant("nervous", RaisesOnClockJump),
+    "careless": _mutant("careless", CorruptsReordered),
+    "restless": _mutant("restless", sender=NeverEnds),
 }

@@ -19,13 +19,13 @@ BASE: dict[str, Any] = {
 
 
 def write_sweep(folder: Path, **keys: Any) -> Path:
-    """A sweep file of BASE with these keys."""
+    """Write a sweep file of BASE with these keys."""
     path = folder / "small.yaml"
     path.write_text(yaml.safe_dump({"name": "small", "scenario": BASE, **keys}, sort_keys=False), encoding="utf-8")
     return path
 
 
 def plan_of(folder: Path, **keys: Any) -> SweepPlan:
-    """The plan of such a file."""
+    """Write such a file and return its plan."""
     path = write_sweep(folder, **keys)
     return SweepPlan(load_sweep(path), path)

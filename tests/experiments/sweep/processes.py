@@ -1,4 +1,4 @@
-"""The processes below one, to kill some of them."""
+"""Descendants of a process, so that tests can kill some of them."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ __all__ = ["alive", "below", "command_of"]
 
 
 def command_of(pid: int) -> str:
-    """The command line of a process; empty when it is gone."""
+    """Return the command line of a process; empty if it has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:
@@ -15,7 +15,7 @@ def command_of(pid: int) -> str:
 
 
 def _stat(pid: int) -> tuple[str, int] | None:
-    """State and parent."""
+    """Return state and parent."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -25,13 +25,13 @@ def _stat(pid: int) -> tuple[str, int] | None:
 
 
 def alive(pid: int) -> bool:
-    """Does it still run? One that only waits to be reaped does not."""
+    """Return whether a process still runs; a zombie does not."""
     found = _stat(pid)
     return found is not None and found[0] != "Z"
 
 
 def below(pid: int) -> list[int]:
-    """All descendants of a process, parents before their children."""
+    """Return all descendants of a process, parents before their children."""
     parents = {int(name): found[1] for name in os.listdir("/proc") if name.isdigit() and (found := _stat(int(name)))}
     below_it: list[int] = []
     left = [pid]

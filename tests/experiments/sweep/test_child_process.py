@@ -1,4 +1,4 @@
-"""The child that makes runs: whatever happens in it, the next run is right."""
+"""The child process that makes runs: a failure in one run does not affect the next."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -12,8 +12,8 @@ import pytest
 from experiments.sweep.run.child_process import ChildProcess
 from experiments.sweep.run.task import TODO_SCHEMA, Task
 from experiments.sweep.store.schema import runs_schema
+from tests.experiments.sweep.failing_runs import ERROR, EXITS, HANGS, HUNGRY, SEGFAULT, perform_or_fail
 from tests.experiments.sweep.files import BASE
-from tests.experiments.sweep.mishaps import ERROR, EXITS, HANGS, HUNGRY, SEGFAULT, unlucky
 
 
 def job(seed: int) -> dict[str, object]:
@@ -23,23 +23,21 @@ def job(seed: int) -> dict[str, object]:
 
 @pytest.fixture
 def child() -> Iterator[ChildProcess]:
-    with ChildProcess(unlucky, 60.0, 500_000_000) as made:
+    with ChildProcess(perform_or_fail, 60.0, 500_000_000) as made:
         yield made
 
 
 @pytest.mark.parametrize(
     ("seed", "status", "reason"),
     [
-        (ERROR, "error", "ValueError: as it was told (mishaps.py:"),
+        (ERROR, "error", "ValueError: on purpose (failing_runs.py:"),
         (HANGS, "timeout", "not finished after 1 s"),
         (EXITS, "crashed", "its process ended with exit code 17"),
         (SEGFAULT, "crashed", "its process was killed by SIGSEGV"),
         (HUNGRY, "error", "MemoryError"),
     ],
 )
-def test_a_run_that_goes_wrong_has_a_reason_and_the_next_is_right(
-    child: ChildProcess, seed: int, status: str, reason: str
-) -> None:
+def test_a_failed_run_has_a_reason_and_the_next_one_succeeds(child: ChildProcess, seed: int, status: str, reason: str) -> None:
     before = child.run(job(1))
     child._limit = 1.0 if seed == HANGS else 60.0
     failed = child.run(job(seed))
@@ -51,21 +49,21 @@ def test_a_run_that_goes_wrong_has_a_reason_and_the_next_is_right(
     assert before.result == after.result
 
 
-def test_a_run_tells_metrics_receivers_and_series(child: ChildProcess) -> None:
-    told = child.run(job(1)).result
-    assert told is not None
-    assert told["metrics"]["completed"] == 1.0
-    assert [row["receiver"] for row in told["receivers"]] == ["r1", "r2"]
-    assert {row["name"].split()[0] for row in told["series"]} >= {"packets_sent", "receivers_complete"}
+def test_a_run_returns_metrics_receivers_and_series(child: ChildProcess) -> None:
+    result = child.run(job(1)).result
+    assert result is not None
+    assert result["metrics"]["completed"] == 1.0
+    assert [row["receiver"] for row in result["receivers"]] == ["r1", "r2"]
+    assert {row["name"].split()[0] for row in result["series"]} >= {"packets_sent", "receivers_complete"}
 
 
-def test_captures_are_in_a_folder_of_the_run(child: ChildProcess, tmp_path: Path) -> None:
+def test_captures_are_in_the_folder_of_the_run(child: ChildProcess, tmp_path: Path) -> None:
     assert child.run(job(1) | {"captures": ("s1-r1",), "folder": str(tmp_path / "run")}).status == "ok"
     assert (tmp_path / "run" / "s1-r1.pcapng").stat().st_size > 1000
 
 
 @pytest.mark.emu
-def test_an_emulation_is_made_like_a_simulation(child: ChildProcess) -> None:
+def test_an_emulation_is_run_like_a_simulation(child: ChildProcess) -> None:
     outcome = child.run(job(1) | {"backend": "emu", "series": None})
     assert (outcome.status, outcome.error) == ("ok", None)
     assert outcome.result is not None
@@ -80,10 +78,10 @@ def test_closing_ends_the_process(child: ChildProcess) -> None:
     assert not process.is_alive()
 
 
-TASK = Task(unlucky, {"x": "double"}, "sim", True, None, (), "", 60.0, 500_000_000)
+TASK = Task(perform_or_fail, {"x": "double"}, "sim", True, None, (), "", 60.0, 500_000_000)
 
 
-def wanted(seeds: Sequence[int]) -> Iterator[Any]:
+def jobs_for(seeds: Sequence[int]) -> Iterator[Any]:
     todo = [
         {"task": 0, "run_id": f"run{seed}", "version": "v", "point": 3, "case": None, "seed": seed, "params": '{"x": "1%"}'}
         | {"axes": '{"p_x": 0.01}', "scenario": job(seed)["scenario"]}
@@ -92,8 +90,8 @@ def wanted(seeds: Sequence[int]) -> Iterator[Any]:
     return iter(pa.Table.from_pylist(todo, TODO_SCHEMA).to_batches())
 
 
-def test_the_first_row_of_a_task_is_given_back_before_the_other_runs_are_made() -> None:
-    made = TASK(wanted([1, 2, 7]))
+def test_the_first_row_of_a_task_is_yielded_before_its_other_runs() -> None:
+    made = TASK(jobs_for([1, 2, 7]))
     first = next(made)
     assert [row["run_id"] for row in first.to_pylist()] == ["run1"]
     before = datetime.now(UTC)
@@ -102,8 +100,8 @@ def test_the_first_row_of_a_task_is_given_back_before_the_other_runs_are_made() 
     assert all(row["started"] >= before for row in rows)
 
 
-def test_a_task_gives_a_row_for_each_of_its_runs_whatever_becomes_of_them() -> None:
-    made = list(TASK(wanted([1, ERROR, SEGFAULT, 7])))
+def test_a_task_yields_a_row_for_each_run_even_if_it_fails() -> None:
+    made = list(TASK(jobs_for([1, ERROR, SEGFAULT, 7])))
     rows = [row for batch in made for row in batch.to_pylist()]
     assert made[0].schema == runs_schema({"x": "double"})
     assert [(row["run_id"], row["status"]) for row in rows] == [

@@ -1,4 +1,4 @@
-"""Sweeps on clusters, and sweeps that are killed: the same rows as on one machine without trouble."""
+"""Sweeps on clusters, and sweeps that are killed, give the same rows as an undisturbed sweep on one machine."""
 
 import json
 import os
@@ -33,38 +33,38 @@ RUNS = 480
 
 
 def sweep(path: Path, out: Path, *more: str) -> dict[str, Any]:
-    told = subprocess.run(
+    done = subprocess.run(
         command("sweep", path, "--out", out, "--json", *more),
         capture_output=True,
         text=True,
         env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"},
         check=False,
     )
-    assert told.stderr == ""
-    assert told.returncode == 0, told.stdout
-    summary: dict[str, Any] = json.loads(told.stdout)
+    assert done.stderr == ""
+    assert done.returncode == 0, done.stdout
+    summary: dict[str, Any] = json.loads(done.stdout)
     return summary
 
 
 @pytest.fixture(scope="module")
-def quiet(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    """The sweep file, and the rows when nothing disturbs."""
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """Return the sweep file, and the rows of an undisturbed sweep."""
     need_spark()
-    folder = tmp_path_factory.mktemp("quiet")
+    folder = tmp_path_factory.mktemp("undisturbed")
     path = write_sweep(folder, **KEYS)
     assert sweep(path, folder / "out", "--master", "local[2]")["status"] == {"ok": RUNS}
     return path, comparable(folder / "out")
 
 
-def test_a_cluster_of_processes_gives_the_same_rows(quiet: tuple[Path, list[str]], tmp_path: Path) -> None:
-    path, rows = quiet
+def test_a_cluster_of_processes_gives_the_same_rows(undisturbed: tuple[Path, list[str]], tmp_path: Path) -> None:
+    path, rows = undisturbed
     sweep(path, tmp_path / "out", "--master", "local-cluster[2,1,1024]")
     assert comparable(tmp_path / "out") == rows
 
 
 @contextmanager
 def standalone(log: Path) -> Iterator[str]:
-    """A master with two workers on loopback; its address."""
+    """Start a master with two workers on loopback; yields its address."""
     import pyspark
 
     spark_class = Path(pyspark.__file__).parent / "bin" / "spark-class"
@@ -92,15 +92,15 @@ def standalone(log: Path) -> Iterator[str]:
             process.wait()
 
 
-def test_a_standalone_cluster_gives_the_same_rows(quiet: tuple[Path, list[str]], tmp_path: Path) -> None:
-    path, rows = quiet
+def test_a_standalone_cluster_gives_the_same_rows(undisturbed: tuple[Path, list[str]], tmp_path: Path) -> None:
+    path, rows = undisturbed
     with standalone(tmp_path / "cluster.log") as master:
         sweep(path, tmp_path / "out", "--master", master)
     assert comparable(tmp_path / "out") == rows
 
 
-def victim(kind: str, driver: int) -> int:
-    """The process to kill; 0 when it is not there."""
+def process_to_kill(kind: str, driver: int) -> int:
+    """Return the process to kill; 0 if there is none."""
     if kind == "driver":
         return driver
     found = below(driver)
@@ -111,9 +111,11 @@ def victim(kind: str, driver: int) -> int:
     return workers[0] if workers else 0
 
 
-def test_killed_at_random_times_and_resumed_it_comes_to_the_same_rows(quiet: tuple[Path, list[str]], tmp_path: Path) -> None:
-    path, rows = quiet
-    out, dice = tmp_path / "out", random.Random(os.environ.get("MCASTLAB_KILLS", "1"))
+def test_a_sweep_killed_at_random_times_and_resumed_gives_the_same_rows(
+    undisturbed: tuple[Path, list[str]], tmp_path: Path
+) -> None:
+    path, rows = undisturbed
+    out, rng = tmp_path / "out", random.Random(os.environ.get("MCASTLAB_KILLS", "1"))
     kills = [("driver", 9), ("java", 9), ("worker", 9), ("driver", signal.SIGINT), ("driver", 9), ("java", 9)]
     for kind, number in kills:
         before = len(parts(out))
@@ -122,11 +124,11 @@ def test_killed_at_random_times_and_resumed_it_comes_to_the_same_rows(quiet: tup
         )
         while len(parts(out)) == before and process.poll() is None:
             time.sleep(0.05)
-        time.sleep(dice.random() * 0.5)
+        time.sleep(rng.random() * 0.5)
         family = below(process.pid)
-        # Gone by itself in the meantime is as good.
+        # The process may have ended by itself in the meantime.
         with suppress(ProcessLookupError):
-            os.kill(victim(kind, process.pid) or process.pid, number)
+            os.kill(process_to_kill(kind, process.pid) or process.pid, number)
         _, stderr = process.communicate()
         assert "Traceback" not in stderr, stderr
         if kind == "java" and process.returncode:
@@ -151,7 +153,7 @@ def count(path: Path) -> int:
     return found
 
 
-def test_the_packages_sent_to_workers_are_complete(tmp_path: Path) -> None:
+def test_the_packages_sent_to_workers_are_sufficient(tmp_path: Path) -> None:
     from experiments.sweep.run.deployment import archive
 
     path = archive(tmp_path)
@@ -159,5 +161,5 @@ def test_the_packages_sent_to_workers_are_complete(tmp_path: Path) -> None:
     # -S: without the .pth file that makes the checkout importable.
     source = f"import sys; sys.path[:0] = [{str(path)!r}]; sys.path.append({site!r}); import experiments.sweep.run.task as t, "
     source += "experiments.sweep.run.single_run; print(t.__file__)"
-    told = subprocess.run([sys.executable, "-S", "-c", source], capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert (told.stderr, told.stdout.strip()) == ("", f"{path}/experiments/sweep/run/task.py")
+    done = subprocess.run([sys.executable, "-S", "-c", source], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.stderr, done.stdout.strip()) == ("", f"{path}/experiments/sweep/run/task.py")

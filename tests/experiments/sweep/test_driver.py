@@ -1,4 +1,4 @@
-"""Whole sweeps on Spark: every run one row, whatever became of it, and the same rows however they were made."""
+"""Whole sweeps on Spark: every run is one row, failed or not, and rows do not depend on the schedule."""
 
 import json
 import os
@@ -14,6 +14,7 @@ import pytest
 
 from experiments.cli import invoke
 from experiments.sweep.run.driver import SweepOptions, SweepSummary, run_sweep
+from experiments.sweep.spec import grid
 from experiments.sweep.spec.code_version import code_version
 from experiments.sweep.store.compaction import compact
 from experiments.sweep.store.datasets import parts, receivers, runs, series, table
@@ -23,13 +24,13 @@ from experiments.sweep.store.query import rows
 from experiments.sweep.store.schema import PROVENANCE
 from protocols.errors import UsageError
 from tests.experiments.conftest import need_spark
+from tests.experiments.sweep.failing_runs import perform_or_fail
 from tests.experiments.sweep.files import plan_of, write_sweep
-from tests.experiments.sweep.mishaps import unlucky
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Starting Spark takes long where many others want the processors.
+# The start of Spark takes long on a loaded machine.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 LOSS = "topology.link.down.loss"
@@ -43,7 +44,7 @@ TEMPER: dict[str, Any] = {"replications": 7, "time_limit": 8.0, "memory": "500MB
 
 
 def comparable(folder: Path) -> list[str]:
-    """The rows without provenance, sorted, as text."""
+    """Return the rows without provenance, sorted, as text."""
     found = [{key: value for key, value in row.items() if key not in PROVENANCE} for row in table(folder)]
     return [json.dumps(row, sort_keys=True) for row in found]
 
@@ -55,7 +56,7 @@ def make(spark: "SparkSession", folder: Path, keys: dict[str, Any], **options: A
 
 @pytest.fixture(scope="module")
 def done(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished sweep."""
+    """Run a sweep to its end and return its folder."""
     folder = tmp_path_factory.mktemp("done")
     summary = make(spark, folder, KEYS)
     assert (summary.total, summary.status, summary.left) == (12, {"ok": 12}, 0)
@@ -74,14 +75,14 @@ def test_every_run_is_one_row_with_its_parameters(done: Path) -> None:
     assert {row["version"] for row in found} == {latest_version(done)}
 
 
-def test_receivers_and_series_are_datasets_of_their_own(spark: "SparkSession", done: Path) -> None:
+def test_receivers_and_series_are_separate_datasets(spark: "SparkSession", done: Path) -> None:
     assert receivers(spark, done).count() == 24
     assert receivers(spark, done).select("receiver").distinct().count() == 2
     names = {row["name"] for row in series(spark, done).select("name").distinct().collect()}
     assert {"packets_sent data", "receivers_complete"} <= names
 
 
-def test_results_can_be_asked_in_sql(spark: "SparkSession", done: Path) -> None:
+def test_results_can_be_queried_in_sql(spark: "SparkSession", done: Path) -> None:
     version = latest_version(done)
     few = rows(spark, done, "runs", version, "case = 'fec' and p_loss > 0.05", "seed, round(m_overhead, 1) as o")
     assert [row["seed"] for row in few.collect()] == [1, 2, 3]
@@ -91,14 +92,14 @@ def test_results_can_be_asked_in_sql(spark: "SparkSession", done: Path) -> None:
         rows(spark, done, "runs", version, "nonsense > 1")
 
 
-def test_a_second_invocation_has_nothing_to_make_and_needs_no_spark(done: Path, tmp_path: Path) -> None:
+def test_a_second_invocation_has_nothing_to_do_and_does_not_start_spark(done: Path, tmp_path: Path) -> None:
     before = comparable(done)
     summary = run_sweep(plan_of(tmp_path, **KEYS), done, SweepOptions(resume=True, quiet=True))
     assert (summary.known, summary.made, summary.failed, summary.left) == (12, 0, 0, 0)
     assert comparable(done) == before
 
 
-def test_results_of_a_limited_and_resumed_sweep_are_the_same(spark: "SparkSession", done: Path, tmp_path: Path) -> None:
+def test_a_limited_and_resumed_sweep_has_the_same_results(spark: "SparkSession", done: Path, tmp_path: Path) -> None:
     first = make(spark, tmp_path, KEYS, limit=5)
     assert (first.made, first.left) == (5, 7)
     second = make(spark, tmp_path, KEYS, resume=True)
@@ -108,7 +109,7 @@ def test_results_of_a_limited_and_resumed_sweep_are_the_same(spark: "SparkSessio
     assert receivers(spark, tmp_path / "out").count() == 24
 
 
-def test_a_file_that_broke_off_is_made_again(spark: "SparkSession", done: Path, tmp_path: Path) -> None:
+def test_the_runs_of_a_truncated_file_are_repeated(spark: "SparkSession", done: Path, tmp_path: Path) -> None:
     shutil.copytree(done, tmp_path / "out")
     broken = parts(tmp_path / "out")[0]
     broken.write_bytes(broken.read_bytes()[:1000])
@@ -120,14 +121,14 @@ def test_a_file_that_broke_off_is_made_again(spark: "SparkSession", done: Path, 
     assert runs(spark, tmp_path / "out").count() == 12
 
 
-def test_more_replications_are_added_to_what_is_there(spark: "SparkSession", done: Path, tmp_path: Path) -> None:
+def test_more_replications_are_added_to_existing_rows(spark: "SparkSession", done: Path, tmp_path: Path) -> None:
     shutil.copytree(done, tmp_path / "out")
     summary = make(spark, tmp_path, KEYS | {"replications": 4}, resume=True)
     assert (summary.known, summary.made) == (12, 4)
     assert runs(spark, tmp_path / "out").count() == 16
 
 
-def test_compaction_leaves_one_file_of_each_dataset_and_every_row(spark: "SparkSession", done: Path, tmp_path: Path) -> None:
+def test_compaction_leaves_one_file_per_dataset_and_every_row(spark: "SparkSession", done: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     shutil.copytree(done, out)
     shutil.copytree(next((out / "runs").glob("job=*")), out / "runs" / "job=copy")
@@ -138,13 +139,13 @@ def test_compaction_leaves_one_file_of_each_dataset_and_every_row(spark: "SparkS
     assert make(spark, tmp_path, KEYS, resume=True).made == 0
 
 
-def test_failures_are_rows_and_their_neighbours_are_right(spark: "SparkSession", tmp_path: Path) -> None:
-    summary = make(spark, tmp_path / "bad", TEMPER, perform=unlucky)
+def test_failures_are_rows_and_do_not_affect_other_runs(spark: "SparkSession", tmp_path: Path) -> None:
+    summary = make(spark, tmp_path / "bad", TEMPER, perform=perform_or_fail)
     assert summary.status == {"ok": 2, "error": 2, "timeout": 1, "crashed": 2}
     found = table(tmp_path / "bad" / "out")
     assert [row["status"] for row in found] == ["ok", "error", "timeout", "crashed", "crashed", "error", "ok"]
     assert [row["m_completed"] for row in found] == [1.0, None, None, None, None, None, 1.0]
-    # Failed runs are results, too, until they are wanted again.
+    # Failed runs are results, too, until they are requested again.
     assert make(spark, tmp_path / "bad", TEMPER, resume=True).made == 0
     again = make(spark, tmp_path / "bad", TEMPER, retry=True)
     assert (again.made, again.status) == (5, {"ok": 7})
@@ -152,12 +153,11 @@ def test_failures_are_rows_and_their_neighbours_are_right(spark: "SparkSession",
     assert comparable(tmp_path / "bad" / "out") == comparable(tmp_path / "good" / "out")
 
 
-def test_results_of_another_version_are_kept_apart(
+def test_results_of_another_code_version_are_kept_apart(
     spark: "SparkSession", done: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(done, tmp_path / "out")
-    for module in ("run.driver", "run.spark_job", "store.invocations", "spec.grid"):
-        monkeypatch.setattr(f"experiments.sweep.{module}.code_version", lambda: "9.9+other")
+    monkeypatch.setattr(grid, "code_version", lambda: "9.9+other")
     summary = make(spark, tmp_path, KEYS | {"replications": 1}, resume=True)
     assert (summary.made, summary.other_versions) == (4, 12)
     assert latest_version(tmp_path / "out") == "9.9+other"
@@ -165,14 +165,14 @@ def test_results_of_another_version_are_kept_apart(
     assert runs(spark, tmp_path / "out", latest_version(done)).count() == 12
 
 
-def test_a_folder_with_other_results_is_refused(done: Path, tmp_path: Path) -> None:
+def test_a_folder_with_results_of_another_sweep_is_refused(done: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"it holds results \(--resume continues them\)"):
         run_sweep(plan_of(tmp_path, **KEYS), done, SweepOptions())
     with pytest.raises(UsageError, match=r"it holds another sweep than .*small\.yaml"):
         run_sweep(plan_of(tmp_path, **KEYS, seed=5), done, SweepOptions(resume=True))
 
 
-def test_two_sweeps_do_not_write_to_one_folder(done: Path, tmp_path: Path) -> None:
+def test_two_sweeps_cannot_write_to_one_folder(done: Path, tmp_path: Path) -> None:
     with claim(done), pytest.raises(UsageError, match="another sweep is writing to it"):
         run_sweep(plan_of(tmp_path, **KEYS), done, SweepOptions(resume=True))
 
@@ -191,15 +191,15 @@ def test_the_command_writes_results_as_csv(
 
 def test_one_core_and_another_process_give_the_same_rows(done: Path, tmp_path: Path) -> None:
     path, out = write_sweep(tmp_path, **KEYS), tmp_path / "one"
-    told = subprocess.run(
+    output = subprocess.run(
         command("sweep", path, "--out", out, "--master", "local[1]", "--json"), capture_output=True, text=True, check=False
     )
-    assert (told.returncode, told.stderr) == (0, "")
-    assert json.loads(told.stdout)["status"] == {"ok": 12}
+    assert (output.returncode, output.stderr) == (0, "")
+    assert json.loads(output.stdout)["status"] == {"ok": 12}
     assert comparable(out) == comparable(done)
 
 
-def test_interrupted_it_stops_within_seconds_and_says_how_to_go_on(tmp_path: Path) -> None:
+def test_an_interrupted_sweep_stops_within_seconds_and_prints_how_to_resume(tmp_path: Path) -> None:
     need_spark()
     path, out = write_sweep(tmp_path, **KEYS | {"replications": 2000}), tmp_path / "out"
     with subprocess.Popen(
@@ -230,13 +230,13 @@ def test_without_java_one_line_names_the_package(
     )
 
 
-def test_a_dry_run_says_what_it_would_cost_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_estimates_the_cost_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["sweep", str(write_sweep(tmp_path, **KEYS)), "--dry-run", "--json", "--out", str(tmp_path / "out")]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["points"], told["runs"], told["missing"], told["tried"]) == (4, 12, 12, 3)
-    assert 0.001 < told["cpu_s"] < 60
-    assert told["disk_bytes"] > 0
-    assert told["first"][0] == "point 0 (case=arq, loss=1%), seed 1"
+    output = json.loads(capsys.readouterr().out)
+    assert (output["points"], output["runs"], output["missing"], output["tried"]) == (4, 12, 12, 3)
+    assert 0.001 < output["cpu_s"] < 60
+    assert output["disk_bytes"] > 0
+    assert output["first"][0] == "point 0 (case=arq, loss=1%), seed 1"
     assert not (tmp_path / "out").exists()
 
 
@@ -245,8 +245,8 @@ def test_results_of_an_empty_folder_are_an_error(tmp_path: Path, capsys: pytest.
     assert f"{tmp_path}: holds no results of a sweep; mcastlab sweep SWEEP.yaml --out" in capsys.readouterr().err
 
 
-def test_a_job_is_told_with_what_made_it(done: Path) -> None:
-    (told,) = [json.loads(path.read_text()) for path in (done / "jobs").glob("*.json")]
-    assert told["runs"] == 12
-    assert told["version"] == code_version()
-    assert told["packages"].keys() == {"pyspark", "pyarrow", "numpy", "simpy"}
+def test_a_job_is_recorded_with_its_provenance(done: Path) -> None:
+    (job,) = [json.loads(path.read_text()) for path in (done / "jobs").glob("*.json")]
+    assert job["runs"] == 12
+    assert job["version"] == code_version()
+    assert job["packages"].keys() == {"pyspark", "pyarrow", "numpy", "simpy"}

@@ -1,4 +1,4 @@
-"""Names of runs: equal for what means the same, different for all else."""
+"""Run ids: equal for equal meaning, different otherwise."""
 
 from pathlib import Path
 from typing import Any
@@ -18,16 +18,16 @@ def ids(folder: Path, **keys: Any) -> list[str]:
     return [run.run_id for run in planned_runs(plan_of(folder, **keys), {})]
 
 
-def test_every_run_has_a_name_of_its_own(tmp_path: Path) -> None:
+def test_every_run_has_a_unique_id(tmp_path: Path) -> None:
     named = ids(tmp_path, axes={LOSS: [0.0, 0.01]}, replications=3)
     assert len(set(named)) == 6
 
 
-def test_names_do_not_depend_on_how_values_are_written(tmp_path: Path) -> None:
+def test_ids_do_not_depend_on_the_notation_of_values(tmp_path: Path) -> None:
     assert ids(tmp_path, axes={LOSS: ["1%"]}) == ids(tmp_path, axes={"p": {"key": LOSS, "values": [0.01]}})
 
 
-def test_further_values_and_seeds_leave_names_as_they_are(tmp_path: Path) -> None:
+def test_additional_values_and_seeds_do_not_change_ids(tmp_path: Path) -> None:
     few = ids(tmp_path, axes={LOSS: [0.0, 0.01]}, replications=2)
     assert set(few) < set(ids(tmp_path, axes={LOSS: [0.02, 0.01, 0.0]}, replications=3))
 
@@ -35,7 +35,7 @@ def test_further_values_and_seeds_leave_names_as_they_are(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "keys", [{"seed": 2}, {"keep": {"series": "1s"}}, {"keep": {"receivers": False}}, {"set": {"duration": 5}}]
 )
-def test_another_seed_scenario_or_what_is_kept_is_another_run(keys: dict[str, Any], tmp_path: Path) -> None:
+def test_another_seed_scenario_or_recording_is_another_run(keys: dict[str, Any], tmp_path: Path) -> None:
     assert ids(tmp_path) != ids(tmp_path, **keys)
 
 
@@ -45,7 +45,7 @@ def test_another_version_of_the_code_is_another_run(tmp_path: Path, monkeypatch:
     assert ids(tmp_path) != before
 
 
-def test_the_version_covers_what_a_run_imports_and_nothing_else() -> None:
+def test_the_version_covers_exactly_the_imports_of_a_run() -> None:
     found = sources()
     for name in (
         "protocols.norm.sender",

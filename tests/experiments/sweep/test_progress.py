@@ -1,4 +1,4 @@
-"""How far a sweep is, counted from finished files."""
+"""Progress of a sweep, counted from finished files."""
 
 import io
 from pathlib import Path
@@ -11,7 +11,7 @@ from experiments.sweep.run.progress import Progress
 
 
 class Terminal(io.StringIO):
-    """Says that somebody sits there."""
+    """Text stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -34,7 +34,7 @@ def test_finished_files_are_counted_once_and_unfinished_ones_not(tmp_path: Path)
     assert progress.status == {"ok": 2, "error": 1, "timeout": 1}
 
 
-def test_the_line_says_done_known_failed_left_rate_and_when_it_may_be_over(tmp_path: Path) -> None:
+def test_the_line_shows_done_known_failed_left_rate_and_estimated_end(tmp_path: Path) -> None:
     progress = Progress(tmp_path, 3600, 7, quiet=True)
     finish(tmp_path, "a.parquet", *(["ok"] * 99), "crashed")
     progress.count_new()
@@ -45,7 +45,7 @@ def test_the_line_says_done_known_failed_left_rate_and_when_it_may_be_over(tmp_p
 @pytest.mark.parametrize(
     ("to", "wanted"), [(io.StringIO(), "1 of 1 done, 0 failed, 0 left, 0:00\n"), (Terminal(), "\r\x1b[K1 of 1")]
 )
-def test_a_terminal_has_one_line_that_renews_itself_and_a_file_has_lines(to: io.StringIO, wanted: str, tmp_path: Path) -> None:
+def test_a_terminal_gets_one_updated_line_and_a_file_gets_many(to: io.StringIO, wanted: str, tmp_path: Path) -> None:
     progress = Progress(tmp_path, 1, 0, to=to)
     progress.report()
     finish(tmp_path, "a.parquet", "ok")

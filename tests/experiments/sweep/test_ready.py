@@ -1,4 +1,4 @@
-"""The sweeps that come with the project are right."""
+"""The sweeps that come with the project are valid."""
 
 from pathlib import Path
 
@@ -13,12 +13,12 @@ READY = [*sorted((ROOT / "experiments" / "sweeps").glob("*.yaml")), ROOT / "exam
 
 
 @pytest.mark.parametrize("path", READY, ids=label)
-def test_every_point_of_a_ready_sweep_is_a_scenario(path: Path) -> None:
+def test_every_point_of_a_ready_sweep_is_a_valid_scenario(path: Path) -> None:
     plan = SweepPlan(load_sweep(path), path)
     assert plan.sweep.name == path.stem
     assert len({run.run_id for run in planned_runs(plan, {})}) <= plan.most_runs
 
 
-def test_the_page_shows_the_first_sweep_as_it_is() -> None:
+def test_the_documentation_shows_the_first_sweep_verbatim() -> None:
     text = (ROOT / "examples" / "first-sweep.yaml").read_text(encoding="utf-8").partition("\n")[2]
     assert text in (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")

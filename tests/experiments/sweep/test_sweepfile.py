@@ -1,4 +1,4 @@
-"""Sweep files: what they may say, and the one line for what they may not."""
+"""Sweep files: validation, meaning, and one-line error messages."""
 
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,7 @@ LOSS, RECEIVERS = "topology.link.down.loss", "topology.receivers"
         ({"backend": "emu", "keep": {"series": 1}}, "keep: series and captures are not allowed with backend emu"),
     ],
 )
-def test_a_bad_sweep_file_is_one_line_and_exit_2(
+def test_a_bad_sweep_file_is_a_one_line_error_with_exit_code_2(
     keys: dict[str, Any], line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert invoke(["sweep", str(write_sweep(tmp_path, **keys)), "--dry-run", "--out", str(tmp_path / "out")]) == 2
@@ -81,7 +81,7 @@ def test_ranges_include_both_ends(tmp_path: Path) -> None:
     assert sweep.axes["b"].grid() == [1, 10, 100, 1000]
 
 
-def test_whole_ranges_name_each_value_once(tmp_path: Path) -> None:
+def test_integer_ranges_list_each_value_once(tmp_path: Path) -> None:
     axes = {"b": {"key": RECEIVERS, "from": 1, "to": 3, "steps": 9, "whole": True}}
     assert load_sweep(write_sweep(tmp_path, axes=axes)).axes["b"].grid() == [1, 2, 3]
 
@@ -99,7 +99,7 @@ def test_whole_ranges_name_each_value_once(tmp_path: Path) -> None:
         ("norm", "norm"),
     ],
 )
-def test_quantities_are_numbers_in_plain_units(value: Any, number: Any) -> None:
+def test_quantities_are_converted_to_base_units(value: Any, number: Any) -> None:
     assert number_of(value) == number
 
 
@@ -118,13 +118,13 @@ def test_an_axis_has_the_narrowest_type(values: list[Any], kind: str) -> None:
     assert kind_of(values) == kind
 
 
-def test_zipped_axes_go_together_and_others_cross(tmp_path: Path) -> None:
+def test_zipped_axes_vary_together_and_others_are_crossed(tmp_path: Path) -> None:
     axes = {LOSS: [0, 0.1], RECEIVERS: [1, 2], "duration": [10, 20]}
     points = list(plan_of(tmp_path, axes=axes, zip=[[LOSS, RECEIVERS]]).points())
     assert [tuple(point.values.values()) for point in points] == [(0, 1, 10), (0, 1, 20), (0.1, 2, 10), (0.1, 2, 20)]
 
 
-def test_points_where_a_condition_holds_are_left_out(tmp_path: Path) -> None:
+def test_points_that_meet_an_exclusion_are_left_out(tmp_path: Path) -> None:
     axes = {LOSS: ["0%", "10%"], RECEIVERS: [1, 2, 3]}
     keys = {"axes": axes, "cases": {"x": {}, "y": {"duration": 9}}}
     wanted = [f"{LOSS} > 5% and {RECEIVERS} in [2, 3]", "case == 'y' and not topology.receivers * 2 == 2"]
@@ -135,7 +135,7 @@ def test_points_where_a_condition_holds_are_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("method", ["latin-hypercube", "sobol"])
-def test_samples_are_spread_over_every_axis(method: str, tmp_path: Path) -> None:
+def test_samples_are_stratified_on_every_axis(method: str, tmp_path: Path) -> None:
     axes = {
         LOSS: {"from": 0, "to": 0.1},
         RECEIVERS: {"from": 1, "to": 100, "scale": "log", "whole": True},

@@ -1,4 +1,4 @@
-"""The ready sweeps: each can be planned, and small parts of them show what their pages say."""
+"""The ready sweeps can be planned, and small parts of them show the documented results."""
 
 import json
 from collections.abc import Mapping
@@ -22,13 +22,13 @@ NEAR = 4.0
 
 
 def plan_of(name: str) -> SweepPlan:
-    """The ready sweep of this name."""
+    """Return the plan of a ready sweep."""
     path = FOLDER / f"{name}.yaml"
     return SweepPlan(load_sweep(path), path)
 
 
 def points(plan: SweepPlan, case: str | None = None, **values: object) -> list[Point]:
-    """Those of a case with these values on the axes; dots in names are written as double underscores."""
+    """Return the points of a case with these axis values; dots in names are written as double underscores."""
     wanted = {key.replace("__", "."): value for key, value in values.items()}
     found = [
         point
@@ -40,14 +40,14 @@ def points(plan: SweepPlan, case: str | None = None, **values: object) -> list[P
 
 
 def measure(plan: SweepPlan, point: Point, metric: str, runs: int) -> list[float]:
-    """A metric of the first runs of a point, made here and not on Spark."""
+    """Measure a metric of the first runs of a point, without Spark."""
     rest = {"backend": "sim", "receivers": False, "series": None, "captures": (), "folder": ""}
     found = [perform({"scenario": run.scenario} | rest)["metrics"][metric] for run in plan.runs(point, 0, runs)]
     return [float(value) for value in found if value is not None]
 
 
 def theory(plan: SweepPlan, point: Point, name: str) -> float:
-    """What a formula says of a point."""
+    """Return the prediction of a formula for a point."""
     keys: Mapping[str, Any] = dict(flat(parse(json.loads(plan.runs(point, 0, 1)[0].scenario), "point").plain()))
     value = predict(FormulaRequest(name, {}), keys)
     assert value is not None, f"{name} says nothing of {point}"
@@ -59,14 +59,14 @@ def test_there_is_a_ready_sweep_for_each_question() -> None:
 
 
 @pytest.mark.parametrize("name", SWEEPS)
-def test_a_ready_sweep_has_some_hundred_runs_and_every_point_is_a_scenario(name: str) -> None:
+def test_a_ready_sweep_has_hundreds_of_runs_and_every_point_is_a_valid_scenario(name: str) -> None:
     plan = plan_of(name)
     made = [run for point in plan.points() for run in plan.runs(point, 0, plan.sweep.replications)]
     assert 30 <= len(made) <= 1000
     assert len({run.run_id for run in made}) == len(made)
 
 
-def test_nacks_of_the_atlas_are_those_of_theory_where_its_assumptions_hold() -> None:
+def test_nacks_of_the_atlas_agree_with_theory_where_its_assumptions_hold() -> None:
     plan, residuals = plan_of("nack-atlas"), []
     for case, receivers, formula in (
         ("shared", 10, "nacks"),
@@ -82,7 +82,7 @@ def test_nacks_of_the_atlas_are_those_of_theory_where_its_assumptions_hold() -> 
     assert sum(abs(residual) <= NEAR for residual in residuals) >= 0.95 * len(residuals), residuals
 
 
-def test_spread_rtts_cost_fewer_nacks_than_equal_ones() -> None:
+def test_unequal_rtts_cause_fewer_nacks_than_equal_ones() -> None:
     plan = plan_of("nack-atlas")
     cell = {"topology__receivers": 100, "protocol__backoff": 1, "protocol__gsize": 100}
     equal, spread = (
@@ -91,7 +91,7 @@ def test_spread_rtts_cost_fewer_nacks_than_equal_ones() -> None:
     assert spread < equal
 
 
-def test_a_router_with_one_half_duplex_mac_stays_below_half_of_its_ethernet_at_every_load() -> None:
+def test_a_router_with_one_half_duplex_mac_carries_less_than_half_of_its_ethernet_at_every_load() -> None:
     plan = plan_of("router")
     fast = {"protocol__segment": 1440, "topology__nodes__router__cpu": "5us"}
     for case, low, high in (("single-half", 40.0, 50.0), ("single-full", 80.0, 100.0), ("dual", 80.0, 100.0)):
@@ -101,7 +101,7 @@ def test_a_router_with_one_half_duplex_mac_stays_below_half_of_its_ethernet_at_e
 
 @pytest.mark.parametrize("receivers", [10, 30])
 @pytest.mark.parametrize("loss", ["1%", "10%"])
-def test_receiver_initiated_protocols_are_cheaper_for_processors(receivers: int, loss: str) -> None:
+def test_receiver_initiated_protocols_need_less_processing(receivers: int, loss: str) -> None:
     plan = plan_of("baselines")
     cell = {"topology__receivers": receivers, "topology__link__down__loss__p": loss}
     n2, n1, a = (fmean(measure(plan, points(plan, name, **cell)[0], "processing_throughput", 3)) for name in ("n2", "n1", "a"))
@@ -110,7 +110,7 @@ def test_receiver_initiated_protocols_are_cheaper_for_processors(receivers: int,
     assert a == pytest.approx(expected, rel=0.1)
 
 
-def test_without_hold_off_repairs_are_sent_again_and_without_suppression_everybody_asks() -> None:
+def test_without_hold_off_repairs_are_repeated_and_without_suppression_all_receivers_send_nacks() -> None:
     plan = plan_of("storm")
     cell = {"topology__receivers": 50}
 
@@ -122,7 +122,7 @@ def test_without_hold_off_repairs_are_sent_again_and_without_suppression_everybo
     assert mean("no-aggregation", "repair_wait") < mean("all-three", "repair_wait")
 
 
-def test_parity_serves_receivers_that_miss_different_packets() -> None:
+def test_parity_repairs_different_losses_at_different_receivers() -> None:
     plan = plan_of("fec")
     cell = {
         "topology__receivers": 100,

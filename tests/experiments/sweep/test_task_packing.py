@@ -1,4 +1,4 @@
-"""Packing runs to tasks."""
+"""Packing of runs into tasks."""
 
 from collections import Counter, defaultdict
 
@@ -14,7 +14,7 @@ def sums(costs: list[float], tasks: list[int]) -> dict[int, float]:
     return found
 
 
-def test_tasks_are_two_to_twenty_seconds_long() -> None:
+def test_tasks_take_two_to_twenty_seconds() -> None:
     few, many = [0.1] * 2000, [0.5] * 20_000
     assert max(sums(few, pack(few, 2)).values()) == pytest.approx(len(few) * 0.1 / 2 / 16, rel=0.1)
     assert max(sums(few, pack(few, 32)).values()) == pytest.approx(SHORTEST, rel=0.1)

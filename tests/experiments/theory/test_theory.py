@@ -1,4 +1,4 @@
-"""The closed forms agree with values computed elsewhere."""
+"""The closed forms agree with independently computed values."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -118,7 +118,7 @@ FORMS: dict[str, Form] = {
 
 
 @pytest.mark.parametrize("family", FORMS)
-def test_closed_forms_agree_with_values_computed_elsewhere(family: str) -> None:
+def test_closed_forms_agree_with_independent_values(family: str) -> None:
     references = [reference for reference in read_references() if reference.family == family]
     assert references
     for reference in references:
@@ -130,14 +130,14 @@ def _approximations() -> list[Reference]:
     return [reference for reference in read_references() if reference.family == "nack_rfc_approx"]
 
 
-def test_approximations_of_the_standards_are_as_printed() -> None:
+def test_approximations_agree_with_the_printed_values_of_the_standards() -> None:
     for reference in _approximations():
         unicast = "unicast" in reference.id
         value = theory.nacks_approximate(reference.params["G"], reference.params["K"], unicast=unicast)
         assert value == pytest.approx(reference.values["value"], rel=1e-6), reference.id
 
 
-def test_quantiles_and_distribution_of_the_back_off_are_inverse() -> None:
+def test_quantiles_and_distribution_of_the_back_off_are_inverse_functions() -> None:
     for reference in read_references():
         if reference.family == "nack_backoff_fn" and "u" in reference.params:
             spread, group, u = reference.params["T"], reference.params["G"], reference.params["u"]

@@ -1,4 +1,4 @@
-"""What Ethernet carries, a single MAC leaves, an overrun host loses, coding and a fan-out cost: a spread of reference values.
+"""Ethernet goodput, a single MAC, an overrun host, coding and fan-out cost: a sample of the reference values.
 
 `make validate` measures all of them.
 """
@@ -22,7 +22,7 @@ ENTRIES = {reference.id: reference for reference in read_references()}
 
 
 @pytest.mark.parametrize("name", CHOSEN)
-def test_the_laboratory_agrees_with_arithmetic(name: str) -> None:
+def test_measurements_agree_with_computed_references(name: str) -> None:
     reference: Reference = ENTRIES[name]
     (checks,) = validate([reference])
     assert checks

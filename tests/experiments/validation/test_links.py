@@ -1,4 +1,4 @@
-"""Links and queues against theory, at a small effort; `make validate` measures all of it in full."""
+"""Links and queues agree with theory, at a small effort; `make validate` measures all cases in full."""
 
 import pytest
 
@@ -26,7 +26,7 @@ ENTRIES = {reference.id: reference for reference in read_references()}
 
 
 @pytest.mark.parametrize("name", SPREAD)
-def test_a_link_does_what_theory_says(name: str) -> None:
+def test_links_and_queues_agree_with_theory(name: str) -> None:
     reference = ENTRIES[name]
     checks = check_values(reference, families()[reference.family](reference, 0.1))
     assert checks

@@ -1,4 +1,4 @@
-"""Theory is met by the real machines: a spread of reference values, and the frame that judges them."""
+"""A sample of reference values measured on the real machines, and the criterion that judges them."""
 
 import json
 import re
@@ -55,7 +55,7 @@ SPREAD = {
 
 
 @pytest.mark.parametrize("id", SPREAD)
-def test_the_machines_do_what_theory_says(id: str) -> None:
+def test_machines_agree_with_theory(id: str) -> None:
     (checks,) = families.validate([ENTRIES[id]], SPREAD[id])
     assert checks
     for check in checks:
@@ -63,7 +63,7 @@ def test_the_machines_do_what_theory_says(id: str) -> None:
 
 
 def reference(tolerance: float, value: float = 10.0) -> Reference:
-    """A reference with a relative tolerance."""
+    """Return a reference with a relative tolerance."""
     return Reference("x", "f", "", "", {}, {"value": value}, {"type": "stat", "rel": tolerance})
 
 
@@ -81,7 +81,7 @@ def test_a_value_may_differ_by_the_tolerance_or_four_standard_errors(measured: M
     assert check.good is good
 
 
-def test_verdicts_on_numbers_of_numpy_go_into_json() -> None:
+def test_verdicts_on_numpy_numbers_are_json_serialisable() -> None:
     (check,) = check_values(reference(0.05), {"value": Measured(np.float64(10.4), np.float64(0.1))})
     assert json.loads(json.dumps(asdict(check)))["good"] is True
 
@@ -94,7 +94,7 @@ def test_standard_errors_are_those_of_means() -> None:
     assert ratio_of(50, 100) == Measured(0.5, 0.05)
 
 
-def test_a_wrong_machine_would_be_noticed() -> None:
+def test_a_wrong_machine_is_detected() -> None:
     wrong = Reference(
         "arq.EM.R10.p0.1", "arq_nofec", "", "", {"R": 10, "p": 0.12}, {"value": 1.758}, {"type": "stat", "rel": 0.02}
     )
@@ -102,11 +102,11 @@ def test_a_wrong_machine_would_be_noticed() -> None:
     assert not all(check.good for check in checks)
 
 
-def test_every_family_that_is_measured_has_references() -> None:
+def test_every_measured_family_has_references() -> None:
     assert set(families.families()) <= {reference.family for reference in ENTRIES.values()}
 
 
-def test_an_unknown_family_is_named() -> None:
+def test_an_unknown_family_is_refused_by_name() -> None:
     with pytest.raises(UsageError, match=r"'nonsense' is not allowed; one of .*arq_nofec"):
         families.select(ENTRIES.values(), ["nonsense"])
 
@@ -126,13 +126,13 @@ def test_the_command_writes_json_and_the_page(tmp_path: Path, capsys: pytest.Cap
 QUICK = ["validate", "--effort", "0.05", "--family", "mm1k", "--family", "implosion_drop"]
 
 
-def test_several_at_a_time_measure_what_one_does(capsys: pytest.CaptureFixture[str]) -> None:
+def test_parallel_workers_measure_the_same_values(capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke([*QUICK, "--jobs", "1"]) == invoke([*QUICK, "--jobs", "3"]) == 0
-    said = capsys.readouterr().out
-    assert said[: len(said) // 2] == said[len(said) // 2 :]
+    output = capsys.readouterr().out
+    assert output[: len(output) // 2] == output[len(output) // 2 :]
 
 
-def test_an_interrupted_validation_goes_on_where_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interrupted_validation_is_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, part = tmp_path / "page.md", tmp_path / "page.md.part"
     long = [*QUICK, "--out", str(out)]
     with pytest.MonkeyPatch.context() as patch:
@@ -145,7 +145,7 @@ def test_an_interrupted_validation_goes_on_where_it_was(tmp_path: Path, capsys: 
     assert "page.md.part is left from an interrupted run; continue with --resume" in capsys.readouterr().err
     assert invoke([*long, "--resume", "--effort", "0.1"]) == 2
     assert '"effort": 0.05' in capsys.readouterr().err
-    # The last line was being written when it ended; of the others the first is recognised by what nobody measures.
+    # The last line was cut off; of the others the first is recognised by a value that no measurement gives.
     lines = part.read_text().splitlines(keepends=True)
     part.write_text(lines[0] + "{}\n")
     assert invoke([*long, "--resume"]) == 2
@@ -158,28 +158,28 @@ def test_an_interrupted_validation_goes_on_where_it_was(tmp_path: Path, capsys: 
     assert re.search(r"\b(\d+) of \1 values agree", out.read_text())
 
 
-def test_a_page_that_cannot_be_written_is_refused_before_anything_is_measured(
+def test_a_page_that_cannot_be_written_is_refused_before_the_measurements(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for out in (tmp_path, tmp_path / "none" / "page.md"):
         assert invoke([*QUICK, "--out", str(out)]) == 2
-        said = capsys.readouterr()
-        assert f"--out: value '{out}' is not allowed; a file that can be written" in said.err
-        assert not said.out
+        output = capsys.readouterr()
+        assert f"--out: value '{out}' is not allowed; a file that can be written" in output.err
+        assert not output.out
     assert not list(tmp_path.iterdir())
 
 
 def _interrupting(after: int) -> Callable[..., list[ReferenceCheck]]:
-    """Judges so many entries until Ctrl-C is pressed."""
+    """Judge this many entries, then raise KeyboardInterrupt."""
     left = iter(range(after))
 
-    def judging(*told: Any) -> list[ReferenceCheck]:
+    def judging(*arguments: Any) -> list[ReferenceCheck]:
         if next(left, None) is None:
             raise KeyboardInterrupt
-        return check_values(*told)
+        return check_values(*arguments)
 
     return judging
 
 
-def test_what_differs_stands_out() -> None:
+def test_failed_checks_are_highlighted() -> None:
     assert "**differs**" in validation_page(check_values(reference(0.01), {"value": Measured(11.0)}), 1.0)

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from experiments.contract.content import Bytes, pattern
+from experiments.contract.recorder import Recorder
 from protocols.arq import N1, N2, A
 from protocols.arq.messages import Ack, Data, End, Nack, identity_of
 from protocols.arq.receiver import ArqReceiver
@@ -12,8 +14,6 @@ from protocols.arq.session import Session
 from protocols.events import FlushCompleted, ObjectAborted, ObjectReceived, SenderReset, SenderSilent
 from protocols.machine import Content, Group, Machine, Message, Sender
 from protocols.spec import ProtocolSpec
-from tests.support.content import Bytes, pattern
-from tests.support.recorder import Recorder
 
 GROUP = Group("all")
 SIZE, SEGMENT = 250, 100

@@ -1,4 +1,4 @@
-"""A lockstep group has on its machines the effect that messages have on plain machines, with fewer calls."""
+"""A lockstep group changes its machines exactly as messages change plain machines, with fewer calls."""
 
 from collections.abc import Sequence
 from math import inf
@@ -7,6 +7,8 @@ from typing import Any, cast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.contract.recorder import Recorder
+from experiments.running.content import Extent
 from protocols.fast.contract import FastMachine, fan_out
 from protocols.fast.lockstep import LockstepGroup
 from protocols.machine import Address, Content, Group, Message, Ports
@@ -14,8 +16,6 @@ from protocols.norm import NormReceiver
 from protocols.norm.fast import FastNormReceiver, FastNormSender
 from protocols.registry import protocol
 from protocols.rng import Rng, key_of
-from tests.support.content import Extent
-from tests.support.recorder import Recorder
 
 GROUP = Group("239.0.0.1:1")
 CONFIG = protocol("norm").config(rate=100_000.0, segment=1000, block=8, parity=4, grtt=0.05)
@@ -23,7 +23,7 @@ COUNT, PACKETS = 6, 150
 
 
 class Side:
-    """Receivers of these classes, in one lockstep group or apart."""
+    """Receivers of these classes, in one lockstep group or separate."""
 
     def __init__(self, kinds: Sequence[type[NormReceiver]], together: bool) -> None:
         self.ports = [Recorder(seed) for seed in range(COUNT)]
@@ -33,27 +33,27 @@ class Side:
         for machine in self.machines:
             machine.start(0.0)
 
-    def tell(self, message: Message, source: Address, now: float, out: Sequence[int]) -> None:
-        """Deliver the message to all but those at `out`."""
+    def deliver(self, message: Message, source: Address, now: float, lost_by: Sequence[int]) -> None:
+        """Deliver the message to all machines except those with an index in `lost_by`."""
         if self.lockstep is not None:
-            self.lockstep.tell(message, source, GROUP, now, out)
+            self.lockstep.tell(message, source, GROUP, now, lost_by)
         else:
-            fan_out([self.machines[n] for n in range(COUNT) if n not in out], message, source, GROUP, now)
+            fan_out([self.machines[n] for n in range(COUNT) if n not in lost_by], message, source, GROUP, now)
 
     def wake(self, now: float) -> list[tuple[int, Message]]:
-        """Wake the machines that are due; (place, message) of what all have sent since the last time."""
+        """Wake the machines that are due; return (index, message) of everything sent since the last call."""
         for machine in self.machines:
             if machine.deadline <= now:
                 if isinstance(machine, FastMachine):
                     machine.leave_lockstep()
                 machine.wake(now)
-        said = [(place, packet.message) for place, ports in enumerate(self.ports) for packet in ports.packets]
+        sent = [(index, packet.message) for index, ports in enumerate(self.ports) for packet in ports.packets]
         for ports in self.ports:
             ports.packets.clear()
-        return said
+        return sent
 
     def state(self) -> list[Any]:
-        """What can be seen from outside."""
+        """Return the observable state of all machines."""
         return [(m.deadline, m.counts(), p.events, len(p.offers)) for m, p in zip(self.machines, self.ports, strict=True)]
 
 
@@ -61,9 +61,9 @@ FAST, PLAIN = [FastNormReceiver] * COUNT, [NormReceiver] * COUNT
 MIXED = [NormReceiver, *FAST[1:4], NormReceiver, FastNormReceiver]
 
 
-def play(seed: int, loss: float) -> list[Side]:
-    """Run a session with the same losses at every side; NACKs reach the sender and all others. The last side is plain."""
-    dice = Rng(key_of(seed, "crowd"))
+def run_session(seed: int, loss: float) -> list[Side]:
+    """Run a session with equal losses on every side, with NACKs delivered to all; the last side has plain machines."""
+    rng = Rng(key_of(seed, "crowd"))
     sides = [Side(FAST, True), Side(MIXED, True), Side(FAST, False), Side(PLAIN, False)]
     ports = Recorder()
     sender = FastNormSender(cast(Ports, ports), CONFIG, 1, GROUP)
@@ -73,29 +73,29 @@ def play(seed: int, loss: float) -> list[Side]:
         now = min(sender.deadline, *(machine.deadline for machine in sides[-1].machines))
         if now == inf:
             break
-        spoken = [side.wake(now) for side in sides]
-        assert all(said == spoken[-1] for said in spoken)
+        sent_by_side = [side.wake(now) for side in sides]
+        assert all(sent == sent_by_side[-1] for sent in sent_by_side)
         sender.wake(now)
         for packet in ports.packets:
-            out = [place for place in range(COUNT) if dice.uniform() < loss]
+            lost_by = [index for index in range(COUNT) if rng.uniform() < loss]
             for side in sides:
-                side.tell(packet.message, "sender", now, out)
+                side.deliver(packet.message, "sender", now, lost_by)
         ports.packets.clear()
-        for place, message in spoken[0]:
-            sender.receive(message, f"r{place}", GROUP, now)
-            out = sorted({place, *(other for other in range(COUNT) if dice.uniform() < loss)})
+        for index, message in sent_by_side[0]:
+            sender.receive(message, f"r{index}", GROUP, now)
+            lost_by = sorted({index, *(other for other in range(COUNT) if rng.uniform() < loss)})
             for side in sides:
-                side.tell(message, f"r{place}", now, out)
-        if dice.uniform() < 0.05:
-            # To ask for the counters takes a machine out of the group, without an effect on anything else.
+                side.deliver(message, f"r{index}", now, lost_by)
+        if rng.uniform() < 0.05:
+            # Reading the counters takes a machine out of the group, without another effect.
             assert len({str(side.machines[1].counts()) for side in sides}) == 1
     return sides
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.integers(0, 2**32), st.sampled_from([0.0, 0.02, 0.1, 0.4]))
-def test_a_group_leaves_its_machines_as_plain_machines_are(seed: int, loss: float) -> None:
-    *fast, plain = play(seed, loss)
+def test_a_lockstep_group_leaves_its_machines_in_the_state_of_plain_machines(seed: int, loss: float) -> None:
+    *fast, plain = run_session(seed, loss)
     for side in fast:
         assert side.state() == plain.state()
 
@@ -104,10 +104,10 @@ def test_machines_in_lockstep_are_not_called() -> None:
     called = []
 
     class Counting(FastNormReceiver):
-        """Notes that it was called."""
+        """Receiver that counts its calls."""
 
         def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-            """Note it."""
+            """Count the call."""
             called.append(message.kind)
             super().receive(message, source, to, now)
 
@@ -120,13 +120,13 @@ def test_machines_in_lockstep_are_not_called() -> None:
         sender.wake(sender.deadline)
     for number, packet in enumerate(ports.packets):
         lockstep.tell(packet.message, "sender", GROUP, 0.01 * number, ())
-    # The probe and the first symbol, and those that still have to answer the probe at every block.
+    # The probe and the first symbol, and machines whose answer to the probe is pending at every block.
     assert called.count("cc") == 50
     assert called.count("data") < 0.2 * 50 * 40
 
 
 def test_a_dissolved_group_leaves_every_machine_at_the_position_of_the_sender() -> None:
-    side, singly = Side(FAST, True), Side(FAST, False)
+    side, separate = Side(FAST, True), Side(FAST, False)
     ports = Recorder()
     sender = FastNormSender(cast(Ports, ports), CONFIG, 1, GROUP)
     sender.start(0.0)
@@ -134,14 +134,14 @@ def test_a_dissolved_group_leaves_every_machine_at_the_position_of_the_sender() 
     while len(ports.packets) < 20:
         sender.wake(sender.deadline)
     for number, packet in enumerate(ports.packets):
-        for each in (side, singly):
-            each.tell(packet.message, "sender", 0.01 * number, ())
+        for each in (side, separate):
+            each.deliver(packet.message, "sender", 0.01 * number, ())
     assert side.lockstep is not None
     side.lockstep.dissolve()
-    pairs = zip(side.machines, singly.machines, strict=True)
+    pairs = zip(side.machines, separate.machines, strict=True)
     for one, other in pairs:
         assert isinstance(one, FastNormReceiver)
         assert isinstance(other, FastNormReceiver)
         assert one.fast_state.coordinator is None
         assert one.fast_state.position is other.fast_state.position
-    assert side.state() == singly.state()
+    assert side.state() == separate.state()

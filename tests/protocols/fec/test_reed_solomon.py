@@ -1,4 +1,4 @@
-"""Reed-Solomon coding against the encoders of NRL's NORM, and with all patterns of erasures."""
+"""Reed-Solomon coding compared with the encoders of NRL NORM, and under arbitrary erasures."""
 
 import hashlib
 import random
@@ -22,7 +22,7 @@ def sources_of(case: dict[str, Any]) -> list[bytes]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['num_data']}of{case['k']}+{case['num_parity']}")
-def test_parity_equals_that_of_nrl(case: dict[str, Any]) -> None:
+def test_parity_equals_that_of_nrl_norm(case: dict[str, Any]) -> None:
     sources = sources_of(case)
     if "source_hex" in case:
         assert [source.hex() for source in sources] == case["source_hex"]
@@ -34,14 +34,14 @@ def test_parity_equals_that_of_nrl(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("generator", GENERATORS, ids=lambda rows: f"{rows['k']}+{rows['num_parity']}")
-def test_generator_rows_equal_those_of_nrl(generator: dict[str, Any]) -> None:
+def test_generator_rows_equal_those_of_nrl_norm(generator: dict[str, Any]) -> None:
     k, parity = generator["k"], generator["num_parity"]
     units = [bytes(int(i == j) for j in range(k)) for i in range(k)]
     rows = encode(k, parity, units, range(parity))
     assert [list(row) for row in rows] == generator["rows"]
 
 
-def test_the_wanted_parity_symbols_are_returned_in_the_given_order() -> None:
+def test_parity_symbols_are_returned_in_the_requested_order() -> None:
     sources = [bytes([i]) * 10 for i in range(7)]
     every = encode(8, 5, sources, range(5))
     assert encode(8, 5, sources, [4, 1]) == [every[4], every[1]]
@@ -50,7 +50,7 @@ def test_the_wanted_parity_symbols_are_returned_in_the_given_order() -> None:
 
 @settings(max_examples=60, derandomize=True, deadline=None)
 @given(st.data())
-def test_any_erasures_up_to_the_parity_are_decoded(draw: st.DataObject) -> None:
+def test_as_many_erasures_as_parity_symbols_are_decoded(draw: st.DataObject) -> None:
     k = draw.draw(st.integers(1, 40) | st.integers(1, MAX_SYMBOLS))
     parity = draw.draw(st.integers(0, min(MAX_SYMBOLS - k, 24)))
     count = draw.draw(st.integers(1, k))
@@ -65,18 +65,18 @@ def test_any_erasures_up_to_the_parity_are_decoded(draw: st.DataObject) -> None:
     assert found == {i: sources[i].ljust(size, b"\0") for i in lost}
 
 
-def test_too_few_symbols_are_an_error_of_the_caller() -> None:
+def test_too_few_symbols_are_refused() -> None:
     with pytest.raises(UsageError, match="2 source symbols are missing, but only 1"):
         decode(4, 2, 3, {0: b"a"}, {1: b"b"})
 
 
 @pytest.mark.parametrize(("k", "parity", "count"), [(4, 2, 5), (4, 2, 0), (200, 56, 200), (0, 1, 0)])
-def test_impossible_blocks_are_an_error_of_the_caller(k: int, parity: int, count: int) -> None:
+def test_impossible_blocks_are_refused(k: int, parity: int, count: int) -> None:
     with pytest.raises(UsageError, match=f"block of {count} of {k}"):
         encode(k, parity, [b"x"] * count, [])
 
 
-def test_parity_that_the_block_does_not_have_is_a_usage_error() -> None:
+def test_parity_indices_out_of_range_are_refused() -> None:
     with pytest.raises(UsageError, match="the block has 2"):
         encode(4, 2, [b"x"] * 4, [2])
     with pytest.raises(UsageError, match="the block has 2"):

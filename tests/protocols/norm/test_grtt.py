@@ -1,4 +1,4 @@
-"""The sender's estimate of the group round-trip time, and when it probes."""
+"""The sender's estimate of the group round-trip time (GRTT), and its probe intervals."""
 
 from math import inf
 
@@ -15,33 +15,33 @@ def estimator(**settings: float) -> GrttEstimator:
     return GrttEstimator(quick(**{"rate": 1e9, "grtt": 0.1, **settings}))
 
 
-def test_nrls_initial_estimate_has_nrls_code() -> None:
+def test_the_initial_estimate_has_the_code_of_nrl_norm() -> None:
     grtt = estimator(grtt=0.25)
     assert grtt.code == 148
     assert grtt.advertised == pytest.approx(0.2663, abs=1e-4)
 
 
-def test_a_longer_answer_raises_the_estimate_at_once_by_three_quarters() -> None:
+def test_a_larger_sample_raises_the_estimate_at_once_by_three_quarters_of_the_difference() -> None:
     grtt = estimator()
     assert grtt.respond(0.2)
     assert grtt.measured == pytest.approx(0.25 * 0.1 + 0.75 * 0.2)
     assert grtt.advertised == rtt_seconds(rtt_code(grtt.measured))
 
 
-def test_shorter_answers_change_nothing_before_the_next_probe() -> None:
+def test_smaller_samples_change_nothing_before_the_next_probe() -> None:
     grtt = estimator()
     assert not grtt.respond(0.03)
     assert grtt.measured == 0.1
 
 
-def test_at_a_probe_the_estimate_sinks_by_a_tenth_at_most() -> None:
+def test_at_a_probe_the_estimate_decreases_by_at_most_a_tenth() -> None:
     grtt = estimator()
     grtt.respond(0.03)
     assert grtt.probed(10.0)
     assert grtt.measured == pytest.approx(0.09)
 
 
-def test_the_highest_answer_counts() -> None:
+def test_the_largest_sample_counts() -> None:
     grtt = estimator()
     for sample in (0.02, 0.095, 0.01):
         grtt.respond(sample)
@@ -49,14 +49,14 @@ def test_the_highest_answer_counts() -> None:
     assert grtt.measured == pytest.approx(0.095)
 
 
-def test_without_an_answer_the_estimate_stays() -> None:
+def test_without_a_sample_the_estimate_is_kept() -> None:
     grtt = estimator()
     assert not grtt.probed(10.0)
     assert not grtt.probed(20.0)
     assert grtt.measured == 0.1
 
 
-def test_an_answer_counts_for_one_probe_only() -> None:
+def test_a_sample_counts_for_one_probe_only() -> None:
     grtt = estimator()
     grtt.respond(0.03)
     grtt.probed(10.0)
@@ -64,7 +64,7 @@ def test_an_answer_counts_for_one_probe_only() -> None:
     assert grtt.measured == pytest.approx(0.09)
 
 
-def test_the_estimate_sinks_no_faster_than_once_per_shortest_interval() -> None:
+def test_the_estimate_decreases_at_most_once_per_minimum_interval() -> None:
     grtt = estimator(probe_min=1.0)
     grtt.respond(0.03)
     grtt.probed(10.0)
@@ -73,7 +73,7 @@ def test_the_estimate_sinks_no_faster_than_once_per_shortest_interval() -> None:
     assert grtt.probed(11.0)
 
 
-def test_the_estimate_comes_down_to_a_constant_round_trip_in_the_end() -> None:
+def test_the_estimate_converges_to_a_constant_round_trip_time() -> None:
     grtt = estimator(grtt=1.0)
     for i in range(100):
         grtt.respond(0.04)
@@ -81,7 +81,7 @@ def test_the_estimate_comes_down_to_a_constant_round_trip_in_the_end() -> None:
     assert grtt.measured == pytest.approx(0.04)
 
 
-def test_nothing_is_advertised_below_the_time_of_a_packet() -> None:
+def test_the_advertised_grtt_is_at_least_the_time_of_a_packet() -> None:
     grtt = estimator(rate=1000, segment=956, grtt=0.001)
     assert grtt.advertised >= 1.0
     assert grtt.advertised == rtt_seconds(rtt_code(1.0))
@@ -89,7 +89,7 @@ def test_nothing_is_advertised_below_the_time_of_a_packet() -> None:
 
 @settings(deadline=None, derandomize=True)
 @given(st.lists(st.floats(-10.0, 1e6) | st.just(inf), max_size=20))
-def test_whatever_receivers_answer_the_estimate_stays_within_its_bounds(samples: list[float]) -> None:
+def test_any_samples_keep_the_estimate_within_its_bounds(samples: list[float]) -> None:
     grtt = estimator(grtt_max=5.0)
     for i, sample in enumerate(samples):
         grtt.respond(sample)
@@ -98,14 +98,14 @@ def test_whatever_receivers_answer_the_estimate_stays_within_its_bounds(samples:
         assert grtt.advertised <= rtt_seconds(rtt_code(5.0))
 
 
-def test_probes_come_ever_more_rarely() -> None:
+def test_probe_intervals_grow() -> None:
     grtt = estimator(probe_min=1.0, probe_max=30.0)
     intervals = [grtt.next_interval() for _ in range(12)]
     assert intervals[:4] == [1.0, 1.5, 2.25, 3.375]
     assert intervals[-2:] == [30.0, 30.0]
 
 
-def test_a_change_too_small_for_another_code_is_no_change() -> None:
+def test_a_change_smaller_than_one_code_is_no_change() -> None:
     grtt = estimator(grtt=0.1)
     assert not grtt.respond(0.1 + 1e-6)
     assert grtt.measured > 0.1

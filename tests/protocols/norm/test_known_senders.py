@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from experiments.contract.fake_host import FakeHost
 from protocols.events import ObjectAborted, ObjectReceived, SenderHeard
 from protocols.norm.fast.receiver import FastNormReceiver
 from protocols.norm.known_senders import KnownSenders
 from protocols.norm.receiver import NormReceiver
-from tests.protocols.norm.scenes import GROUP, Voice, quick
-from tests.support.fake_host import FakeHost
+from tests.protocols.norm.scenes import GROUP, MessageBuilder, quick
 
 
 def listening(kind: type[NormReceiver], **settings: Any) -> tuple[FakeHost, NormReceiver]:
@@ -56,12 +56,12 @@ def test_deadlines_that_change_often_take_no_more_room() -> None:
 @pytest.mark.parametrize("kind", [NormReceiver, FastNormReceiver])
 def test_forged_senders_never_displace_one_under_way(kind: type[NormReceiver]) -> None:
     host, machine = listening(kind, senders=4)
-    honest = Voice(bytes(16_000), node=1)
+    honest = MessageBuilder(bytes(16_000), node=1)
     messages = honest.whole()
     for number, message in enumerate(messages):
         host.deliver(message, GROUP, GROUP, 0.0)
         if number >= 70:
-            host.deliver(Voice(b"x" * 200, node=1000 + number).data(0, 0), GROUP, GROUP, host.now)
+            host.deliver(MessageBuilder(b"x" * 200, node=1000 + number).data(0, 0), GROUP, GROUP, host.now)
     assert next(event for event in host.events if isinstance(event, ObjectReceived)).sender == 1
     assert len(machine.senders()) == 4
     assert 1 in [sender.node for sender in machine.senders()]
@@ -74,18 +74,18 @@ def test_forged_senders_never_displace_one_under_way(kind: type[NormReceiver]) -
 def test_without_a_sender_that_can_be_forgotten_others_are_ignored(kind: type[NormReceiver]) -> None:
     host, machine = listening(kind, senders=2)
     for node in (1, 2):
-        for message in Voice(bytes(16_000), node=node).whole()[:80]:
+        for message in MessageBuilder(bytes(16_000), node=node).whole()[:80]:
             host.deliver(message, GROUP, GROUP, 0.0)
-    host.deliver(Voice(bytes(800), node=3).data(0, 0), GROUP, GROUP, host.now)
+    host.deliver(MessageBuilder(bytes(800), node=3).data(0, 0), GROUP, GROUP, host.now)
     assert [sender.node for sender in machine.senders()] in ([1, 2], [2, 1])
     assert machine.counts()["ignored"] == 1
 
 
 def test_a_silent_sender_makes_room() -> None:
     host, machine = listening(NormReceiver, senders=1)
-    for message in Voice(bytes(16_000), node=1).whole():
+    for message in MessageBuilder(bytes(16_000), node=1).whole():
         host.deliver(message, GROUP, GROUP, 0.0)
     while machine.deadline < inf:
         host.turn(machine.deadline)
-    host.deliver(Voice(bytes(800), node=3).data(0, 0), GROUP, GROUP, host.now)
+    host.deliver(MessageBuilder(bytes(800), node=3).data(0, 0), GROUP, GROUP, host.now)
     assert [sender.node for sender in machine.senders()] == [3]

@@ -1,20 +1,19 @@
-"""An object of 1 GiB, accounted for: it arrives over lossy links, and neither end keeps much of it in mind."""
+"""An object of 1 GiB without bytes arrives over lossy links with bounded memory at both ends."""
 
 import tracemalloc
 
-from experiments.running.content import Accounted
+from experiments.running.content import Accounted, Extent
 from protocols.events import Event, FlushCompleted, ObjectReceived
 from protocols.machine import Content
 from protocols.norm import NormConfig, NormReceiver, NormSender
 from sim.network import Network
 from tests.protocols.norm.scenes import GROUP
-from tests.support.content import Extent
 from topologies.generators import Star
 
 GIB = 1 << 30
 
 
-def test_a_gibibyte_arrives_and_little_memory_is_needed() -> None:
+def test_an_object_of_1_gib_arrives_with_bounded_memory() -> None:
     link = {"rate": "2Gbit", "delay": "1ms", "down": {"loss": 0.02}}
     network = Network(Star.model_validate({"kind": "star", "receivers": 2, "link": link}).build(), seed=1)
     config = NormConfig(rate=1e8, segment=64_000, block=32, parity=8, grtt=0.01, gsize=10)
@@ -35,6 +34,6 @@ def test_a_gibibyte_arrives_and_little_memory_is_needed() -> None:
     assert [(event.size, event.info) for event in received] == [(GIB, b"large")] * 2
     counts = sender.counts()
     assert counts["data_sent"] == -(-GIB // 64_000)
-    # 2 % are lost at each of two receivers, on its own: the blocks need between one and a few times that in parity.
+    # Each of two receivers loses 2 % independently: blocks need between one and a few times that in parity.
     assert 0.02 < counts["repairs_sent"] / counts["data_sent"] < 0.12
     assert peak < 4_000_000

@@ -1,4 +1,4 @@
-"""How an object is cut into blocks (RFC 5052 9.1)."""
+"""Partition of an object into blocks (RFC 5052 9.1)."""
 
 from itertools import accumulate
 from math import ceil
@@ -28,13 +28,13 @@ def lengths(partition: Partition) -> list[int]:
         (0, 1400, 64, []),
     ],
 )
-def test_blocks_are_those_nrl_was_seen_to_make(size: int, segment: int, block: int, expected: list[int]) -> None:
+def test_block_lengths_equal_those_observed_of_nrl_norm(size: int, segment: int, block: int, expected: list[int]) -> None:
     assert lengths(Partition(size, segment, block)) == expected
 
 
 @settings(deadline=None, derandomize=True)
 @given(size=st.integers(0, 100_000), segment=st.integers(1, 2000), block=st.integers(1, 255))
-def test_the_cut_is_that_of_the_rfc(size: int, segment: int, block: int) -> None:
+def test_the_partition_is_that_of_the_rfc(size: int, segment: int, block: int) -> None:
     partition = Partition(size, segment, block)
     assert partition.segments == ceil(size / segment)
     assert partition.blocks == ceil(partition.segments / block)
@@ -46,7 +46,7 @@ def test_the_cut_is_that_of_the_rfc(size: int, segment: int, block: int) -> None
 
 @settings(deadline=None, derandomize=True)
 @given(size=st.integers(1, 20_000), segment=st.integers(20, 500), block=st.integers(1, 255))
-def test_segments_are_numbered_and_sized_without_holes(size: int, segment: int, block: int) -> None:
+def test_segments_are_numbered_and_sized_without_gaps(size: int, segment: int, block: int) -> None:
     partition = Partition(size, segment, block)
     firsts = [partition.first(number) for number in range(partition.blocks)]
     assert firsts == [0, *accumulate(lengths(partition))][:-1]
@@ -57,7 +57,7 @@ def test_segments_are_numbered_and_sized_without_holes(size: int, segment: int, 
         assert partition.vector(number) == max(payloads[first : first + partition.length(number)])
 
 
-def test_block_lengths_are_those_recorded() -> None:
+def test_block_lengths_equal_those_recorded() -> None:
     codec = NormCodec()
     messages = [codec.decode(data) for data in udp_payloads("fec129_loss")]
     seen = {(m.block, m.block_length) for m in messages if isinstance(m, Data)}

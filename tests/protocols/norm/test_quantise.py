@@ -1,4 +1,4 @@
-"""Quantised fields against NRL NORM's own values and against their purpose."""
+"""Quantised fields compared with NRL NORM's values, and their rounding properties."""
 
 from math import exp, inf
 
@@ -21,7 +21,7 @@ SETTINGS = settings(derandomize=True, deadline=None)
 
 
 @pytest.mark.parametrize("case", vector("grtt_quantise.json")["cases"], ids=lambda case: str(case["seconds"]))
-def test_rtt_codes_equal_those_of_nrl(case: dict[str, float]) -> None:
+def test_rtt_codes_equal_those_of_nrl_norm(case: dict[str, float]) -> None:
     code = rtt_code(case["seconds"])
     assert code == case["code_by_formula"]
     assert rtt_seconds(code) == pytest.approx(case["formula_seconds"], rel=1e-12)
@@ -34,7 +34,7 @@ def test_all_256_rtt_codes_survive_decoding_and_encoding() -> None:
 
 @SETTINGS
 @given(st.floats(33e-6, 1000))
-def test_an_rtt_is_rounded_up_by_less_than_a_thirteenth_of_e(seconds: float) -> None:
+def test_an_rtt_is_rounded_up_by_less_than_one_code(seconds: float) -> None:
     decoded = rtt_seconds(rtt_code(seconds))
     assert seconds <= decoded * (1 + 1e-9)
     assert decoded < seconds * exp(1 / 13) * (1 + 1e-9)

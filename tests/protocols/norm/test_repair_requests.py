@@ -1,4 +1,4 @@
-"""What a NACK asks for, sorted by level."""
+"""The repairs that a NACK requests, by level."""
 
 import pytest
 
@@ -18,23 +18,23 @@ from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from tests.protocols.norm.scenes import items, ranges, symbols
 
 
-def demand(*requests: Request, fec: int = 5) -> RequestedRepairs:
+def requested(*requests: Request, fec: int = 5) -> RequestedRepairs:
     return requested_repairs(requests, fec)
 
 
-def test_items_name_single_symbols_and_ranges_all_between() -> None:
-    found = demand(items((0, 1, 3), (0, 1, 7)), ranges((0, 1, 10), (0, 1, 12), (0, 2, 0), (0, 2, 1)))
+def test_items_name_single_symbols_and_ranges_include_both_ends() -> None:
+    found = requested(items((0, 1, 3), (0, 1, 7)), ranges((0, 1, 10), (0, 1, 12), (0, 2, 0), (0, 2, 1)))
     assert symbols(found, 0, 1) == [3, 7, 10, 11, 12]
     assert symbols(found, 0, 2) == [0, 1]
 
 
 def test_erasures_are_read_as_items() -> None:
     request = Request(FORM_ERASURES, LEVEL_SEGMENT, (Item(5, 0, 1, 3),))
-    assert symbols(demand(request), 0, 1) == [3]
+    assert symbols(requested(request), 0, 1) == [3]
 
 
-def test_blocks_are_asked_for_in_ranges() -> None:
-    found = demand(ranges((4, 2), (4, 9), level=LEVEL_BLOCK), items((4, 20), level=LEVEL_BLOCK))
+def test_blocks_are_requested_in_ranges() -> None:
+    found = requested(ranges((4, 2), (4, 9), level=LEVEL_BLOCK), items((4, 20), level=LEVEL_BLOCK))
     assert found.blocks == ((4, 2, 9), (4, 20, 20))
     assert found.has_blocks(4, 3, 9)
     assert not found.has_blocks(4, 3, 10)
@@ -42,30 +42,30 @@ def test_blocks_are_asked_for_in_ranges() -> None:
 
 
 def test_a_range_of_objects_may_wrap() -> None:
-    found = demand(ranges((65530,), (3,), level=LEVEL_OBJECT))
+    found = requested(ranges((65530,), (3,), level=LEVEL_OBJECT))
     assert all(found.has_object(key) for key in (65530, 65535, 0, 3))
     assert not any(found.has_object(key) for key in (65529, 4, 30000))
 
 
-def test_information_is_asked_for_alone_beside_symbols_or_with_the_object() -> None:
-    assert demand(items((3,), level=LEVEL_INFO)).has_info(3)
-    beside = demand(items((3, 1, 2), level=LEVEL_SEGMENT | LEVEL_INFO))
+def test_norm_info_is_requested_alone_with_symbols_or_with_the_object() -> None:
+    assert requested(items((3,), level=LEVEL_INFO)).has_info(3)
+    beside = requested(items((3, 1, 2), level=LEVEL_SEGMENT | LEVEL_INFO))
     assert beside.has_info(3)
     assert symbols(beside, 3, 1) == [2]
-    assert demand(items((3,), level=LEVEL_OBJECT)).has_info(3)
-    assert not demand(items((3, 1, 2))).has_info(3)
+    assert requested(items((3,), level=LEVEL_OBJECT)).has_info(3)
+    assert not requested(items((3, 1, 2))).has_info(3)
 
 
-def test_of_several_levels_the_smallest_counts() -> None:
-    found = demand(items((3, 1, 2), level=LEVEL_SEGMENT | LEVEL_BLOCK | LEVEL_OBJECT))
+def test_of_several_level_flags_the_lowest_level_counts() -> None:
+    found = requested(items((3, 1, 2), level=LEVEL_SEGMENT | LEVEL_BLOCK | LEVEL_OBJECT))
     assert symbols(found, 3, 1) == [2]
     assert not found.blocks
     assert not found.objects
 
 
-def test_an_item_of_another_code_ends_its_request() -> None:
+def test_an_item_with_another_fec_id_ends_its_request() -> None:
     request = Request(FORM_ITEMS, LEVEL_SEGMENT, (Item(5, 0, 0, 1), Item(129, 0, 0, 2), Item(5, 0, 0, 3)))
-    assert symbols(demand(request, items((0, 0, 5))), 0, 0) == [1, 5]
+    assert symbols(requested(request, items((0, 0, 5))), 0, 0) == [1, 5]
 
 
 @pytest.mark.parametrize(
@@ -79,20 +79,20 @@ def test_an_item_of_another_code_ends_its_request() -> None:
     ],
     ids=["backwards", "over-blocks", "without-end", "empty", "no-level"],
 )
-def test_a_request_without_sense_asks_for_nothing(request_: Request) -> None:
-    found = demand(request_)
+def test_an_inconsistent_request_requests_nothing(request_: Request) -> None:
+    found = requested(request_)
     assert not any((found.symbols, found.blocks, found.objects, found.infos))
 
 
-def test_two_demands_together_ask_for_what_either_does() -> None:
-    one = demand(items((0, 0, 1)), items((1,), level=LEVEL_OBJECT))
-    both = one.merged(demand(items((0, 0, 2)), items((2, 3), level=LEVEL_BLOCK)))
+def test_merged_requests_are_the_union_of_both() -> None:
+    one = requested(items((0, 0, 1)), items((1,), level=LEVEL_OBJECT))
+    both = one.merged(requested(items((0, 0, 2)), items((2, 3), level=LEVEL_BLOCK)))
     assert symbols(both, 0, 0) == [1, 2]
     assert both.has_object(1)
     assert both.has_blocks(2, 3, 3)
     assert symbols(one, 0, 0) == [1], "neither is changed"
 
 
-def test_a_demand_is_worked_out_once_however_many_hear_it() -> None:
+def test_requested_repairs_are_computed_once_for_all_receivers() -> None:
     nack = Nack(9, 0, 1, 7, 0, 0, (items((0, 0, 1)),))
     assert requested_repairs(nack.requests, 5) is requested_repairs(nack.requests, 5)

@@ -1,4 +1,4 @@
-"""One object on its way in: gaps, decoding, limits."""
+"""Reception of one object: gaps, decoding, and buffer limits."""
 
 from itertools import combinations
 
@@ -6,99 +6,101 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.contract.content import CheckedSink, FailingSink, pattern
 from protocols.norm.messages import Fti
 from protocols.norm.rx_object import RxObject
-from tests.protocols.norm.scenes import Voice
-from tests.support.content import FailingSink, MemorySink, pattern
+from tests.protocols.norm.scenes import MessageBuilder
 
 PLENTY = 10**9
 
 
-def incoming(voice: Voice, *, wants_info: bool = False) -> tuple[RxObject, MemorySink]:
-    sink = MemorySink(len(voice.content))
-    return RxObject(0, voice.fti, sink, wants_info), sink
+def incoming(builder: MessageBuilder, *, wants_info: bool = False) -> tuple[RxObject, CheckedSink]:
+    sink = CheckedSink(len(builder.content))
+    return RxObject(0, builder.fti, sink, wants_info), sink
 
 
-def deliver(item: RxObject, voice: Voice, block: int, symbol: int, limit: int = PLENTY) -> bool:
-    length = voice.fti.partition.length(block)
-    payload = voice.payload(block, symbol)
+def deliver(item: RxObject, builder: MessageBuilder, block: int, symbol: int, limit: int = PLENTY) -> bool:
+    length = builder.fti.partition.length(block)
+    payload = builder.payload(block, symbol)
     return item.fill(block, symbol, payload) if symbol < length else item.fill_parity(block, symbol - length, payload, limit)
 
 
 @pytest.mark.parametrize("lost", list(combinations(range(5), 2)), ids=str)
-def test_any_parity_symbols_make_up_for_any_lost_ones(lost: tuple[int, ...]) -> None:
-    voice = Voice(pattern(460), block=5, parity=3)
+def test_any_parity_symbols_replace_any_lost_symbols(lost: tuple[int, ...]) -> None:
+    builder = MessageBuilder(pattern(460), block=5, parity=3)
     for chosen in combinations(range(5, 8), 2):
-        item, sink = incoming(voice)
+        item, sink = incoming(builder)
         item.skip(0, 0, 1, 0)
         for symbol in (*(s for s in range(5) if s not in lost), *chosen):
-            assert deliver(item, voice, 0, symbol)
+            assert deliver(item, builder, 0, symbol)
         assert item.has_no_gaps
-        assert bytes(sink.content) == voice.content
+        assert bytes(sink.content) == builder.content
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_symbols_in_any_order_give_the_content(data: st.DataObject) -> None:
     size = data.draw(st.integers(1, 1500))
-    voice = Voice(pattern(size), segment=data.draw(st.integers(8, 120)), block=data.draw(st.integers(1, 9)), parity=4)
-    partition = voice.fti.partition
-    item, sink = incoming(voice)
+    builder = MessageBuilder(
+        pattern(size), segment=data.draw(st.integers(8, 120)), block=data.draw(st.integers(1, 9)), parity=4
+    )
+    partition = builder.fti.partition
+    item, sink = incoming(builder)
     item.skip(0, 0, partition.blocks, 0)
     symbols = [(b, s) for b in range(partition.blocks) for s in range(partition.length(b) + 4)]
     for block, symbol in data.draw(st.permutations(symbols)):
-        deliver(item, voice, block, symbol)
+        deliver(item, builder, block, symbol)
     assert item.has_no_gaps
-    assert bytes(sink.content) == voice.content
+    assert bytes(sink.content) == builder.content
 
 
-def test_a_repeated_symbol_is_of_no_use() -> None:
-    voice = Voice(pattern(800))
-    item, _ = incoming(voice)
+def test_a_duplicate_symbol_is_not_useful() -> None:
+    builder = MessageBuilder(pattern(800))
+    item, _ = incoming(builder)
     item.skip(0, 0, 1, 0)
-    assert deliver(item, voice, 0, 3)
-    assert not deliver(item, voice, 0, 3)
-    assert deliver(item, voice, 0, 9)
-    assert not deliver(item, voice, 0, 9)
+    assert deliver(item, builder, 0, 3)
+    assert not deliver(item, builder, 0, 3)
+    assert deliver(item, builder, 0, 9)
+    assert not deliver(item, builder, 0, 9)
 
 
-def test_a_block_of_which_nothing_came_costs_no_mask() -> None:
-    item, _ = incoming(Voice(pattern(80_000)))
+def test_a_block_received_not_at_all_needs_no_bitmap() -> None:
+    item, _ = incoming(MessageBuilder(pattern(80_000)))
     item.skip(0, 0, 100, 0)
     assert item.missing_blocks == [[0, 99]]
     assert not item.missing_symbols
 
 
-def test_a_symbol_in_the_middle_of_missing_blocks_splits_them() -> None:
-    voice = Voice(pattern(80_000))
-    item, _ = incoming(voice)
+def test_a_symbol_inside_a_range_of_missing_blocks_splits_it() -> None:
+    builder = MessageBuilder(pattern(80_000))
+    item, _ = incoming(builder)
     item.skip(0, 0, 100, 0)
-    deliver(item, voice, 40, 2)
+    deliver(item, builder, 40, 2)
     assert item.missing_blocks == [[0, 39], [41, 99]]
     assert dict(item.missing_symbols.items() if item.missing_symbols else ()) == {40: 0xFF ^ 1 << 2}
 
 
-def test_a_gap_that_crosses_a_block_has_a_part_in_each() -> None:
-    item, _ = incoming(Voice(pattern(80_000)))
+def test_a_gap_across_blocks_is_recorded_in_each_block() -> None:
+    item, _ = incoming(MessageBuilder(pattern(80_000)))
     item.skip(3, 6, 6, 2)
     assert dict(item.missing_symbols.items() if item.missing_symbols else ()) == {3: 0b11000000, 6: 0b11}
     assert item.missing_blocks == [[4, 5]]
 
 
-def test_held_parity_is_limited_and_given_back_when_its_block_is_whole() -> None:
-    voice = Voice(pattern(1600))
-    item, _ = incoming(voice)
+def test_buffered_parity_is_limited_and_released_when_its_block_is_complete() -> None:
+    builder = MessageBuilder(pattern(1600))
+    item, _ = incoming(builder)
     item.skip(0, 0, 2, 0)
-    assert deliver(item, voice, 0, 8, limit=150)
-    assert not deliver(item, voice, 1, 8, limit=150)
+    assert deliver(item, builder, 0, 8, limit=150)
+    assert not deliver(item, builder, 1, 8, limit=150)
     for symbol in range(7):
-        deliver(item, voice, 0, symbol)
+        deliver(item, builder, 0, symbol)
     assert dict(item.missing_symbols.items() if item.missing_symbols else ()) == {1: 0xFF}
-    assert deliver(item, voice, 1, 8, limit=150)
+    assert deliver(item, builder, 1, 8, limit=150)
 
 
-def test_content_that_is_only_counted_is_done_by_the_same_count() -> None:
-    item = RxObject(0, Voice(pattern(800)).fti, MemorySink(800), False)
+def test_counted_content_completes_after_the_same_number_of_symbols() -> None:
+    item = RxObject(0, MessageBuilder(pattern(800)).fti, CheckedSink(800), False)
     item.skip(0, 0, 1, 0)
     for symbol in range(5):
         item.fill(0, symbol, None)
@@ -110,27 +112,27 @@ def test_content_that_is_only_counted_is_done_by_the_same_count() -> None:
     assert item.has_no_gaps
 
 
-def test_parity_of_the_large_field_is_not_counted_on() -> None:
-    item = RxObject(0, Fti(2, 10_000, 100, 100, 30, 16), MemorySink(10_000), False)
+def test_parity_over_the_16_bit_field_is_not_relied_on() -> None:
+    item = RxObject(0, Fti(2, 10_000, 100, 100, 30, 16), CheckedSink(10_000), False)
     assert item.fti.usable == 0
     item.skip(0, 0, 1, 0)
     assert not item.fill_parity(0, 0, bytes(100), PLENTY)
 
 
-def test_an_object_without_its_information_is_not_done() -> None:
-    voice = Voice(pattern(100))
-    item, _ = incoming(voice, wants_info=True)
+def test_an_object_without_its_norm_info_is_incomplete() -> None:
+    builder = MessageBuilder(pattern(100))
+    item, _ = incoming(builder, wants_info=True)
     assert not item.has_no_gaps
     assert item.missing_before(0, 1)
     item.info = b""
     assert item.has_no_gaps
 
 
-def test_the_error_of_a_sink_comes_out() -> None:
-    voice = Voice(pattern(800))
-    item = RxObject(0, voice.fti, FailingSink(800, "read"), False)
+def test_an_exception_of_the_sink_propagates() -> None:
+    builder = MessageBuilder(pattern(800))
+    item = RxObject(0, builder.fti, FailingSink(800, "read"), False)
     item.skip(0, 0, 1, 0)
     for symbol in range(7):
-        deliver(item, voice, 0, symbol)
+        deliver(item, builder, 0, symbol)
     with pytest.raises(OSError, match="no space left"):
-        deliver(item, voice, 0, 8)
+        deliver(item, builder, 0, 8)

@@ -1,9 +1,11 @@
-"""One object on its way out: order, repairs, parity, reading."""
+"""Transmission of one object: order, repairs, parity, and reading of the source."""
 
 from typing import Any
 
 import pytest
 
+from experiments.contract.content import Bytes, pattern
+from experiments.running.content import Extent
 from protocols.fec import encode
 from protocols.machine import Content
 from protocols.norm import tx_object as outgoing
@@ -11,7 +13,6 @@ from protocols.norm.messages import LEVEL_BLOCK, LEVEL_INFO, LEVEL_OBJECT, Reque
 from protocols.norm.repair_requests import requested_repairs
 from protocols.norm.tx_object import TxObject
 from tests.protocols.norm.scenes import items, quick, ranges
-from tests.support.content import Bytes, Extent, pattern
 
 
 def make(size: int = 2400, info: bytes = b"", **settings: Any) -> TxObject:
@@ -19,7 +20,7 @@ def make(size: int = 2400, info: bytes = b"", **settings: Any) -> TxObject:
 
 
 def sent(item: TxObject) -> list[tuple[int, int]]:
-    """Everything is sent once."""
+    """Send everything once and return (block, symbol) of each."""
     steps = []
     while item.block < item.partition.blocks:
         steps.append(item.step())
@@ -27,7 +28,7 @@ def sent(item: TxObject) -> list[tuple[int, int]]:
 
 
 def repairs(item: TxObject, *requests: Request) -> list[tuple[int, int]]:
-    """What is sent for one NACK."""
+    """Return the symbols sent for one NACK."""
     item.want(requested_repairs(requests, item.fti.fec_id))
     item.activate()
     steps: list[tuple[int, int]] = []
@@ -45,15 +46,15 @@ def parity(block: int, first: int, last: int) -> Request:
 # -- order -------------------------------------------------------------------------------------------------------------
 
 
-def test_blocks_and_symbols_go_out_in_order() -> None:
+def test_blocks_and_symbols_are_sent_in_order() -> None:
     assert sent(make(2050)) == [(0, s) for s in range(7)] + [(b, s) for b in (1, 2) for s in range(7)]
 
 
-def test_automatic_parity_goes_out_behind_its_block() -> None:
+def test_proactive_parity_follows_its_block() -> None:
     assert sent(make(1600, auto_parity=2)) == [(b, s) for b in range(2) for s in range(10)]
 
 
-def test_an_empty_object_has_no_symbols_but_information() -> None:
+def test_an_empty_object_has_norm_info_and_no_symbols() -> None:
     item = make(0)
     assert item.partition.blocks == 0
     assert item.info_due
@@ -63,14 +64,14 @@ def test_an_empty_object_has_no_symbols_but_information() -> None:
 # -- repair ------------------------------------------------------------------------------------------------------------
 
 
-def test_parity_is_served_by_count_from_what_was_never_sent() -> None:
+def test_requests_for_parity_are_served_by_count_with_unsent_symbols() -> None:
     item = make()
     sent(item)
     assert repairs(item, parity(1, 0, 1)) == [(1, 8), (1, 9)]
     assert repairs(item, parity(1, 0, 0)) == [(1, 10)]
 
 
-def test_the_largest_count_of_several_requests_is_served() -> None:
+def test_the_largest_requested_count_is_served() -> None:
     item = make()
     sent(item)
     assert repairs(item, parity(1, 0, 0), parity(1, 0, 2)) == [(1, 8), (1, 9), (1, 10)]
@@ -81,13 +82,13 @@ def test_the_largest_count_of_several_requests_is_served() -> None:
     assert repairs(other) == [(1, 8), (1, 9), (1, 10)]
 
 
-def test_automatic_parity_counts_as_sent() -> None:
+def test_proactive_parity_counts_as_sent() -> None:
     item = make(auto_parity=2)
     sent(item)
     assert repairs(item, parity(0, 0, 0)) == [(0, 10)]
 
 
-def test_when_parity_runs_out_the_very_symbols_asked_for_are_sent_too() -> None:
+def test_when_parity_is_exhausted_the_requested_symbols_are_sent_again() -> None:
     item = make()
     sent(item)
     repairs(item, parity(1, 0, 2))
@@ -102,20 +103,20 @@ def test_source_symbols_are_served_by_name_and_end_fresh_parity() -> None:
     assert repairs(item, parity(1, 0, 0)) == [(1, 8)]
 
 
-def test_a_block_is_sent_again_with_its_automatic_parity() -> None:
+def test_a_block_is_repaired_with_its_proactive_parity() -> None:
     item = make(auto_parity=1)
     sent(item)
     assert repairs(item, items((0, 1), level=LEVEL_BLOCK)) == [(1, s) for s in range(9)]
     assert repairs(item, parity(1, 0, 0)) == [(1, 9)], "and fresh parity begins behind it again"
 
 
-def test_an_object_is_sent_again_whole() -> None:
+def test_a_whole_object_is_repaired() -> None:
     item = make()
     first = sent(item)
     assert repairs(item, items((0,), level=LEVEL_OBJECT)) == first
 
 
-def test_information_is_sent_again_when_asked_for_after_it_was_sent() -> None:
+def test_norm_info_is_repaired_if_requested_after_it_was_sent() -> None:
     item = make(info=b"name")
     assert not item.want(requested_repairs((items((0,), level=LEVEL_INFO),), 5))
     item.info_due, item.info_sent = False, True
@@ -125,15 +126,15 @@ def test_information_is_sent_again_when_asked_for_after_it_was_sent() -> None:
     assert item.repairing
 
 
-def test_the_same_request_twice_wants_nothing_new() -> None:
+def test_a_repeated_request_requests_nothing_new() -> None:
     item = make()
     sent(item)
-    demand = requested_repairs((parity(1, 0, 1),), 5)
-    assert item.want(demand)
-    assert not item.want(demand)
+    requested = requested_repairs((parity(1, 0, 1),), 5)
+    assert item.want(requested)
+    assert not item.want(requested)
 
 
-def test_what_will_be_sent_anyway_is_not_sent_twice() -> None:
+def test_unsent_symbols_are_not_sent_twice() -> None:
     item = make()
     for _ in range(11):
         item.step()
@@ -148,7 +149,7 @@ def test_what_will_be_sent_anyway_is_not_sent_twice() -> None:
     [ranges((0, 99, 0), (0, 99, 5)), items((0, 3, 0)), items((0, 16_000_000), level=LEVEL_BLOCK), items((0, 1, 200))],
     ids=["block", "first-block-beyond", "block-level", "symbol"],
 )
-def test_what_the_object_does_not_have_is_not_sent(request_: Request) -> None:
+def test_requests_outside_the_object_are_ignored(request_: Request) -> None:
     item = make()
     sent(item)
     found = repairs(item, request_)
@@ -156,7 +157,7 @@ def test_what_the_object_does_not_have_is_not_sent(request_: Request) -> None:
     assert len(found) <= 1
 
 
-def test_parity_of_a_block_under_way_waits_for_the_rest_of_the_block() -> None:
+def test_requested_parity_of_the_current_block_follows_the_block() -> None:
     item = make()
     for _ in range(11):
         item.step()
@@ -168,7 +169,7 @@ def test_parity_of_a_block_under_way_waits_for_the_rest_of_the_block() -> None:
     assert item.repair_step() == (1, 8)
 
 
-def test_repairs_go_out_lowest_first_even_when_they_were_asked_for_late() -> None:
+def test_repairs_are_sent_lowest_first_even_if_requested_late() -> None:
     item = make()
     sent(item)
     item.want(requested_repairs((items((0, 2, 1), (0, 2, 2)),), 5))
@@ -181,14 +182,14 @@ def test_repairs_go_out_lowest_first_even_when_they_were_asked_for_late() -> Non
 
 
 class Meter(Bytes):
-    """A source that notes what was read."""
+    """Source that records its reads."""
 
     def __init__(self, content: bytes) -> None:
         super().__init__(content)
         self.reads: list[tuple[int, int]] = []
 
     def read(self, offset: int, n: int) -> bytes:
-        """As the base class."""
+        """Read as the base class."""
         if n:
             self.reads.append((offset, n))
         return super().read(offset, n)
@@ -204,7 +205,7 @@ def test_a_source_is_read_one_block_at_a_time() -> None:
     assert source.reads == [(0, 800), (800, 800), (1600, 750)]
 
 
-def test_the_last_segment_is_short_and_parity_is_not() -> None:
+def test_the_last_segment_is_short_and_parity_is_full_size() -> None:
     item = make(2350)
     assert item.payload(2, 7)[1] == 50
     assert item.payload(2, 8)[1] == 100
@@ -218,7 +219,7 @@ def test_payloads_are_the_content_and_its_parity() -> None:
     assert item.payload(2, 10)[0] == encode(8, 4, cut, [2])[0]
 
 
-def test_parity_is_computed_only_when_it_is_sent_and_once_for_what_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parity_is_computed_when_it_is_sent_and_once_per_request(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[list[int]] = []
 
     def counted(k: int, count: int, sources: list[bytes], wanted: list[int]) -> list[bytes]:
@@ -237,7 +238,7 @@ def test_parity_is_computed_only_when_it_is_sent_and_once_for_what_is_due(monkey
     assert calls == [[0, 1, 2]]
 
 
-def test_content_without_bytes_is_never_read_and_never_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_content_without_bytes_is_never_read_or_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(outgoing, "encode")
     item = TxObject(0, Content(Extent(2350)), quick(), 1)
     for step in sent(item):
@@ -245,7 +246,7 @@ def test_content_without_bytes_is_never_read_and_never_encoded(monkeypatch: pyte
     assert item.payload(2, 9) == (None, 100, item.payload(2, 9)[2])
 
 
-def test_a_source_that_ends_early_is_an_error_of_reading() -> None:
+def test_a_source_that_ends_early_raises_a_read_error() -> None:
     class Short(Bytes):
         def read(self, offset: int, n: int) -> bytes:
             return super().read(offset, n)[: n // 2]
@@ -255,7 +256,7 @@ def test_a_source_that_ends_early_is_an_error_of_reading() -> None:
         item.payload(0, 0)
 
 
-def test_identities_are_dense_and_all_different() -> None:
+def test_identities_are_dense_and_unique() -> None:
     item = make(2400, auto_parity=4)
     found = [item.payload(*step)[2] for step in sent(item)]
     assert len(set(found)) == 36

@@ -1,14 +1,14 @@
-"""The sender's window: what can be repaired, what waits, what is forgotten."""
+"""The sender's transmit window: admission, retention for repairs, and purging."""
 
 from math import inf
 from typing import Any
 
+from experiments.running.content import Extent
 from protocols.machine import Content
 from protocols.norm.config import NormConfig
 from protocols.norm.tx_object import TxObject
 from protocols.norm.window import Window
 from tests.protocols.norm.scenes import quick
-from tests.support.content import Extent
 
 REST = 2.0
 
@@ -25,13 +25,13 @@ def outgoing(object_id: int, size: int, config: NormConfig) -> TxObject:
 
 
 def admit(window: Window, now: float) -> tuple[list[int], list[int]]:
-    """(purged, admitted) object ids."""
+    """Return (purged, admitted) object ids."""
     steps = list(window.admit(now, REST))
     return [a.object_id for a, _ in steps if a], [b.object_id for _, b in steps if b]
 
 
 def send(window: Window, *object_ids: int, now: float = 0.0) -> None:
-    """Everything of these objects goes out."""
+    """Send everything of these objects."""
     for object_id in object_ids:
         item = window.objects[object_id]
         item.active_at = now
@@ -39,31 +39,31 @@ def send(window: Window, *object_ids: int, now: float = 0.0) -> None:
             item.step()
 
 
-def test_objects_enter_in_order_up_to_the_largest_count() -> None:
+def test_objects_are_admitted_in_order_up_to_the_maximum_count() -> None:
     found = window(9, cache_min=2, cache_max=5)
     assert admit(found, 0.0) == ([], [0, 1, 2, 3, 4])
     assert [item.object_id for item in found.backlog] == [5, 6, 7, 8]
 
 
-def test_the_least_count_enters_whatever_its_size() -> None:
+def test_the_minimum_count_is_admitted_regardless_of_size() -> None:
     found = window(9, size=10**9, cache_min=3, cache_max=5, cache_size=1000)
     assert admit(found, 0.0) == ([], [0, 1, 2])
 
 
-def test_beyond_the_least_count_the_bytes_are_limited() -> None:
+def test_beyond_the_minimum_count_bytes_are_limited() -> None:
     found = window(9, size=1000, cache_min=2, cache_max=8, cache_size=4500)
     assert admit(found, 0.0) == ([], [0, 1, 2, 3])
     assert found.octets == 4000
 
 
-def test_an_object_still_to_be_sent_is_never_forgotten() -> None:
+def test_an_object_with_unsent_data_is_never_purged() -> None:
     found = window(3, cache_min=2, cache_max=2)
     admit(found, 0.0)
     assert found.vacancy_at(REST) == inf
     assert admit(found, 1e9) == ([], [])
 
 
-def test_a_sent_object_makes_room_when_nobody_asked_for_a_while() -> None:
+def test_a_sent_object_is_purged_after_a_period_without_requests() -> None:
     found = window(4, cache_min=2, cache_max=2)
     admit(found, 0.0)
     send(found, 0, 1, now=5.0)
@@ -72,7 +72,7 @@ def test_a_sent_object_makes_room_when_nobody_asked_for_a_while() -> None:
     assert admit(found, 7.0) == ([0, 1], [2, 3])
 
 
-def test_no_more_is_forgotten_than_room_is_needed_for() -> None:
+def test_only_as_many_objects_are_purged_as_needed() -> None:
     found = window(3, cache_min=2, cache_max=2)
     admit(found, 0.0)
     send(found, 0, 1)
@@ -80,7 +80,7 @@ def test_no_more_is_forgotten_than_room_is_needed_for() -> None:
     assert list(found.objects) == [1, 2]
 
 
-def test_an_object_that_is_asked_for_stays() -> None:
+def test_a_requested_object_is_kept() -> None:
     found = window(3, cache_min=2, cache_max=2)
     admit(found, 0.0)
     send(found, 0, 1)
@@ -90,7 +90,7 @@ def test_an_object_that_is_asked_for_stays() -> None:
     assert admit(found, 100.0) == ([], [])
 
 
-def test_with_nothing_waiting_nothing_is_forgotten() -> None:
+def test_nothing_is_purged_if_nothing_waits() -> None:
     found = window(2, cache_min=2, cache_max=2)
     admit(found, 0.0)
     send(found, 0, 1)

@@ -2,12 +2,12 @@
 
 from typing import Any
 
+from experiments.contract.content import Bytes, pattern
+from experiments.contract.recorder import Recorder
 from protocols.arq.messages import Data, Nack, identity_of
 from protocols.events import ObjectReceived
 from protocols.machine import Content, Group, Machine
 from protocols.srm import PROTOCOL
-from tests.support.content import Bytes, pattern
-from tests.support.recorder import Recorder
 
 GROUP = Group("all")
 

@@ -1,4 +1,4 @@
-"""Packets that are foreseen: fewer events, and nothing else is different."""
+"""Packets scheduled ahead: fewer events, and nothing else is different."""
 
 from collections.abc import Callable
 from functools import partial
@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.running.content import Extent
 from protocols.machine import Content, Group, Message, Packet
 from protocols.registry import protocol
 from sim.faults import Faults
@@ -15,7 +16,6 @@ from sim.network import Network
 from sim.noise import Noise
 from sim.timers import KernelHost
 from tests.sim.runs import Session
-from tests.support.content import Extent
 from topologies.generators import Star
 
 NORM = protocol("norm")
@@ -35,7 +35,7 @@ def session(
 
 
 def outcome(made: Session) -> tuple[Any, ...]:
-    """All that a run leaves."""
+    """Return all results of a run."""
     network = made.network
     return (
         network.fingerprint(),
@@ -47,13 +47,13 @@ def outcome(made: Session) -> tuple[Any, ...]:
 
 
 class Ledger:
-    """An observer that keeps everything."""
+    """An observer that records every packet."""
 
     def __init__(self) -> None:
         self.rows: list[tuple[float, str, str, int | None, int]] = []
 
     def sent(self, now: float, host: KernelHost, message: Message, size: int) -> None:
-        """Keep it."""
+        """Record it."""
         self.rows.append((now, host.name, message.kind, message.identity, size))
 
 
@@ -74,7 +74,7 @@ class Ledger:
         }
     ),
 )
-def test_it_leaves_what_the_strict_engine_leaves(
+def test_the_results_are_those_of_the_strict_engine(
     seed: int, receivers: int, loss: str, link: dict[str, Any], parameters: dict[str, Any]
 ) -> None:
     runs = [
@@ -87,11 +87,11 @@ def test_it_leaves_what_the_strict_engine_leaves(
 @pytest.mark.parametrize(
     "parameters",
     [
-        # One loses the last packet that was told and the first of those nobody is told of.
+        # One receiver loses the last packet that was an event and the first that is none.
         {"seed": 931702, "receivers": 20, "loss": "5%", "block": 16, "parity": 0, "backoff": 1},
-        # All lose a packet in the middle of a block, between two runs.
+        # All lose a packet in the middle of a block, between two bursts.
         {"seed": 622808, "receivers": 4, "loss": "12%", "link": {"delay": "0.3ms"}, "parity": 0, "backoff": 1, "grtt": 0.3},
-        # A NACK comes, packets go out singly, and only then the sender goes on as foreseen.
+        # A NACK arrives, packets are sent one by one, and only then the sender plans a burst again.
         {
             "seed": 17938,
             "receivers": 4,
@@ -104,7 +104,7 @@ def test_it_leaves_what_the_strict_engine_leaves(
         },
         {"seed": 958899, "receivers": 5, "loss": "3%", "size": 100_000, "link": {"delay": "40ms"}, "parity": 16, "grtt": 0.01},
         {"seed": 10620, "receivers": 8, "loss": "1%", "link": {"delay": "40ms"}, "backoff": 0},
-        # One loses the last symbol before repairs, which do not tell that it was sent.
+        # One loses the last symbol before repairs, which do not reveal the loss.
         {"seed": 800670, "receivers": 8, "loss": "3%", "size": 100_000, "block": 4, "parity": 16, "backoff": 4, "grtt": 0.01},
         # One loses a whole block, and asks for it as a block.
         {"seed": 98, "receivers": 20, "loss": "30%", "size": 100_000, "block": 4, "parity": 16, "backoff": 0},
@@ -121,38 +121,38 @@ def test_it_leaves_what_the_strict_engine_leaves(
         },
     ],
 )
-def test_what_receivers_only_note_is_made_up_for_exactly(parameters: dict[str, Any]) -> None:
+def test_deferred_losses_are_applied_exactly(parameters: dict[str, Any]) -> None:
     all_parameters: dict[str, Any] = {"block": 64, "parity": 8, "probing": "passive", **parameters}
     assert outcome(session("fast", **all_parameters).run()) == outcome(session("strict", **all_parameters).run())
 
 
-def test_losses_that_are_only_noted_are_no_events() -> None:
+def test_deferred_losses_are_no_events() -> None:
     made = session("fast", receivers=10, loss="1%", parity=16, block=64, size=3_000_000).run()
-    # It is 0.6 when whoever loses two in a row, or a repair, has to be told of the next.
+    # It is 0.6 when the next packet is an event after two losses in a row, or the loss of a repair.
     assert made.network.events < 0.35 * sum(made.network.traffic.packets.values())
 
 
-def test_a_nack_leaves_noted_losses_of_others_in_the_arithmetic() -> None:
+def test_a_nack_does_not_make_events_of_deferred_losses_of_others() -> None:
     made = session("fast", receivers=100, loss="1%", parity=16, block=64, size=1_000_000).run()
     assert made.network.traffic.packets["nack"] > 40
-    # It is 0.73 when whoever missed the packet before a NACK has to be told of the next.
+    # It is 0.73 when the next packet is an event after the loss of the packet before a NACK.
     assert made.network.events < 0.6 * sum(made.network.traffic.packets.values())
 
 
-def test_it_spends_few_events_on_packets_nobody_loses() -> None:
+def test_packets_without_losses_cost_few_events() -> None:
     made = session("fast", loss="0%").run()
     # Otherwise a packet is three: the sender's timer, the switch and the leaves.
     assert made.network.events < sum(made.network.traffic.packets.values())
 
 
-def test_a_block_more_is_hardly_more_than_an_event_more() -> None:
+def test_a_further_block_costs_hardly_more_than_one_event() -> None:
     short, long = (session("fast", loss="0%", size=size, block=16).run().network for size in (1_500_000, 3_000_000))
     blocks = (long.traffic.packets["data"] - short.traffic.packets["data"]) / 16
     assert blocks > 60
     assert long.events - short.events < 1.5 * blocks
 
 
-def test_who_looks_at_any_time_sees_what_there_is_and_changes_nothing() -> None:
+def test_reading_results_at_any_time_gives_the_present_state_and_changes_nothing() -> None:
     fast, strict = session("fast"), session("strict")
     for step in range(1, 150):
         for made in (fast, strict):
@@ -165,14 +165,14 @@ def test_who_looks_at_any_time_sees_what_there_is_and_changes_nothing() -> None:
     assert outcome(fast.run()) == outcome(strict.run()) == outcome(session("fast").run())
 
 
-def test_it_goes_on_step_by_step() -> None:
+def test_a_run_can_be_stepped() -> None:
     made = session("fast")
     while not made.flushed:
         assert made.network.step()
     assert made.network.fingerprint() == session("strict").run().network.fingerprint()
 
 
-def test_observers_hear_of_every_packet_in_order() -> None:
+def test_observers_are_called_for_every_packet_in_order() -> None:
     ledgers = []
     for engine in ("fast", "strict"):
         made, ledger = session(engine), Ledger()
@@ -218,7 +218,7 @@ def _unicast(made: Session, group: Group) -> None:
 
 @pytest.mark.parametrize("happens", [_leave, _restart, _second_object, _partition, _unicast])
 @pytest.mark.parametrize("when", [0.2, 0.20531, 0.2217])
-def test_what_happens_meanwhile_happens_as_it_does_without(happens: Callable[[Session, Group], None], when: float) -> None:
+def test_changes_during_a_burst_have_the_same_effect(happens: Callable[[Session, Group], None], when: float) -> None:
     runs = []
     for engine in ("fast", "strict"):
         made = session(engine)
@@ -227,7 +227,7 @@ def test_what_happens_meanwhile_happens_as_it_does_without(happens: Callable[[Se
     assert outcome(runs[0]) == outcome(runs[1])
 
 
-def test_a_network_that_is_run_by_somebody_else_is_the_same() -> None:
+def test_a_network_driven_by_its_simpy_environment_has_the_same_results() -> None:
     made = session("fast")
     made.network.env.run(until=5.0)
     strict = session("strict")

@@ -1,1 +1,1 @@
-"""One scenario in two worlds."""
+"""Tests of `mcastlab twin`."""

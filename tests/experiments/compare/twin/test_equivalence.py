@@ -1,4 +1,4 @@
-"""The equivalence test errs as often as it says it does, and not otherwise."""
+"""The equivalence test has its nominal error rate."""
 
 from math import inf, sqrt
 
@@ -10,7 +10,7 @@ from experiments.compare.twin.equivalence import equivalence_test
 
 
 def two_tests(gaps: np.ndarray, margin: float) -> bool:
-    """Two one-sided t tests at 5 %, done by their p-values."""
+    """Decide by the p-values of two one-sided t tests at 5 %."""
     n = len(gaps)
     error = gaps.std(ddof=1) / sqrt(n)
     below = 1 - student(float((gaps.mean() + margin) / error), n - 1)
@@ -18,37 +18,37 @@ def two_tests(gaps: np.ndarray, margin: float) -> bool:
     return bool(max(below, above) < 0.05)
 
 
-def test_the_interval_decides_as_two_one_sided_tests_do() -> None:
-    dice = np.random.default_rng(5)
+def test_the_interval_decides_like_two_one_sided_tests() -> None:
+    rng = np.random.default_rng(5)
     decisions = []
     for _ in range(300):
-        first = dice.normal(10.0, 1.0, 6)
-        second = first + dice.normal(dice.uniform(-1.5, 1.5), 0.5, 6)
+        first = rng.normal(10.0, 1.0, 6)
+        second = first + rng.normal(rng.uniform(-1.5, 1.5), 0.5, 6)
         found = equivalence_test(first.tolist(), second.tolist(), 0.1)
         assert found.equivalent == two_tests(second - first, found.margin)
         decisions.append(found.equivalent)
     assert 30 < sum(decisions) < 270
 
 
-def test_worlds_that_differ_by_the_margin_pass_in_one_case_of_twenty() -> None:
-    # At the edge of the margin the test is allowed to err in 5 % of cases: 2000 draws, standard error 0.5 %.
-    dice = np.random.default_rng(6)
+def test_a_difference_at_the_margin_passes_in_5_percent_of_cases() -> None:
+    # A difference at the margin passes in at most 5 % of cases: 2000 draws, standard error 0.5 %.
+    rng = np.random.default_rng(6)
     draws, runs, margin = 2000, 8, 1.0
     passed = 0
     for _ in range(draws):
-        gaps = dice.normal(margin, 0.3, runs)
+        gaps = rng.normal(margin, 0.3, runs)
         passed += equivalence_test([10.0] * runs, (10.0 + gaps).tolist(), 0.1).equivalent
     assert passed / draws == pytest.approx(0.05, abs=4 * sqrt(0.05 * 0.95 / draws))
 
 
-def test_equal_values_are_equivalent_and_a_single_pair_shows_nothing() -> None:
+def test_equal_values_are_equivalent_and_a_single_pair_decides_nothing() -> None:
     assert equivalence_test([3.0, 4.0, 5.0], [3.0, 4.0, 5.0], 0.1).equivalent
     alone = equivalence_test([3.0], [3.0], 0.1)
     assert not alone.equivalent
     assert alone.gap.high == inf
 
 
-def test_small_counts_may_differ_by_a_few_packets() -> None:
+def test_small_counts_have_an_absolute_margin_of_a_few_packets() -> None:
     first, second = [2.0, 3.0, 2.0, 3.0], [3.0, 4.0, 3.0, 4.0]
     assert not equivalence_test(first, second, 0.2).equivalent
     assert equivalence_test(first, second, 0.2, absolute=2.0).equivalent

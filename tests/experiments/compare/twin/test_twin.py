@@ -1,4 +1,4 @@
-"""`mcastlab twin`: what is the same passes, what is not does not, and the reason is named."""
+"""`mcastlab twin`: equivalent worlds pass, others fail, and the reason is named."""
 
 import json
 from pathlib import Path
@@ -26,7 +26,7 @@ def small(**changes: Any) -> Scenario:
     return parse(SMALL | changes, "small")
 
 
-def test_the_simulator_is_its_own_twin_to_the_last_packet() -> None:
+def test_the_simulator_compared_with_itself_agrees_packet_by_packet() -> None:
     verdict = twin((small(), small(engine="strict")), ("sim", "sim"), 3)
     assert verdict.equivalent
     assert all(found is not None and found.gap.low == found.gap.high == 0.0 for found in verdict.metrics.values())
@@ -38,19 +38,19 @@ def test_a_rate_changed_by_a_fifth_in_one_world_fails() -> None:
     slower = small(protocol=SMALL["protocol"] | {"rate": "8Mbit"})
     verdict = twin((small(), slower), ("sim", "sim"), 4)
     assert {"completion_time", "goodput"} <= set(verdict.differing)
-    # The same packets are lost all the same: losses go by identity and not by time.
+    # The same packets are lost, because losses are keyed by packet identity and not by time.
     assert "dropped" not in verdict.differing
 
 
-def test_another_loss_in_one_world_fails_by_the_sets_of_lost_packets() -> None:
+def test_a_different_loss_in_one_world_fails_by_the_sets_of_lost_packets() -> None:
     topology = {**SMALL["topology"], "link": {**SMALL["topology"]["link"], "down": {"loss": "10%"}}}
     verdict = twin((small(), small(topology=topology)), ("sim", "sim"), 3)
     assert {"dropped", "loss"} <= set(verdict.differing)
 
 
 @pytest.mark.emu
-def test_mininet_loses_what_the_simulator_loses_and_a_slower_sender_there_is_found() -> None:
-    # Times are for `make twin`, on a machine that does nothing else; what is lost and repaired is so on a busy one.
+def test_mininet_loses_the_same_packets_and_a_slower_sender_there_is_detected() -> None:
+    # Times are compared by `make twin` on an idle machine; losses and repairs agree on a busy one, too.
     verdict = twin((small(), small()), runs=3)
     assert not {"dropped", "repairs", "loss", "overhead"} & set(verdict.differing)
     assert verdict.dropped is not None
@@ -59,26 +59,26 @@ def test_mininet_loses_what_the_simulator_loses_and_a_slower_sender_there_is_fou
     assert {"completion_time", "dropped"} & set(twin((small(), slower), runs=3).differing) == {"completion_time"}
 
 
-def test_a_scenario_says_how_much_its_worlds_may_differ() -> None:
+def test_a_scenario_sets_its_equivalence_margins() -> None:
     slower = small(protocol=SMALL["protocol"] | {"rate": "9.6Mbit"})
     tight = {"completion_time": "1%", "goodput": "1%", "runs": 2}
     assert "goodput" not in twin((small(), slower), ("sim", "sim")).differing
     assert "goodput" in twin((small(twin=tight), slower), ("sim", "sim")).differing
 
 
-def test_margins_change_nothing_in_what_a_scenario_means() -> None:
+def test_margins_do_not_change_the_digest_of_a_scenario() -> None:
     assert small().digest() == small(twin={"runs": 7, "goodput": "2%"}).digest()
 
 
-def test_a_receiver_that_completes_in_one_world_only_is_named() -> None:
+def test_a_receiver_that_completes_in_only_one_world_is_named() -> None:
     cut = small(duration="100ms")
     verdict = twin((small(), cut), ("sim", "sim"), 2)
     assert {"completion_time", "completed"} <= set(verdict.differing)
     assert "a value in one world only" in fidelity_page([verdict])
 
 
-def test_lost_are_the_first_transmissions_a_link_lost() -> None:
-    # Every tenth packet of the trunk is lost: first transmissions and nothing else are counted by it.
+def test_lost_packets_are_first_transmissions_lost_on_a_link() -> None:
+    # Every tenth packet of the trunk is lost; its period counts first transmissions only.
     topology = {"kind": "star", "receivers": 2, "trunk": {"down": {"loss": {"model": "periodic", "every": 10}}}}
     seen = observe(small(topology=topology), "sim")
     assert seen.lost is not None
@@ -87,7 +87,7 @@ def test_lost_are_the_first_transmissions_a_link_lost() -> None:
     assert len(seen.lost["sender-s1"]) == pytest.approx(segments / 10, abs=1)
 
 
-def test_ready_scenarios_are_valid_and_cover_what_is_claimed() -> None:
+def test_ready_scenarios_are_valid_and_cover_the_documented_cases() -> None:
     names = [load(path).name for path in sorted(READY.glob("*.yaml"))]
     assert names == sorted(path.stem for path in READY.glob("*.yaml"))
     assert len(names) >= 13
@@ -103,9 +103,9 @@ def file(tmp_path: Path) -> Path:
 def test_the_command_prints_json_and_writes_a_page(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "fidelity.md"
     assert invoke(["twin", str(file), "--worlds", "sim,sim", "--runs", "2", "--json", "--out", str(out)]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["equivalent"] is True
-    assert set(told["metrics"]) == {"completion_time", "goodput", "overhead", "nacks", "repairs", "loss"}
+    output = json.loads(capsys.readouterr().out)
+    assert output["equivalent"] is True
+    assert set(output["metrics"]) == {"completion_time", "goodput", "overhead", "nacks", "repairs", "loss"}
     assert "1 of 1 scenarios agree" in out.read_text()
 
 
@@ -115,15 +115,17 @@ def test_the_second_world_can_be_changed_from_the_command_line(file: Path, capsy
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--worlds", "sim,moon"], "--worlds: value 'sim,moon' is not allowed; two of sim, emu"),
         (["--table"], "twin: give a scenario file, or --table"),
         (["--set", "twin.goodput=0"], "twin.goodput"),
     ],
 )
-def test_mistakes_are_one_line(file: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_are_one_line_errors(
+    file: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert invoke(["twin", str(file), *arguments]) == 2
     error = capsys.readouterr().err
-    assert said in error
+    assert message in error
     assert error.count("\n") == 1

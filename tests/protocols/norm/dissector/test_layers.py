@@ -1,4 +1,4 @@
-"""The scapy layers: they show what the codec and an independent decoder find in recorded traffic, and build it again."""
+"""The scapy layers decode recorded traffic like the codec and an independent decoder, and encode it to the same bytes."""
 
 from typing import Any
 
@@ -32,12 +32,12 @@ SELECTED = [(capture, entry) for capture in CAPTURES for entry in expected()[cap
 
 
 def element_bits(capture: str) -> int:
-    """m of the sessions that use fec_id 2."""
+    """Return m of the sessions that use fec_id 2."""
     return 8 if capture == "fec2_m8_loss" else 16
 
 
 def cleared(layer: Any) -> Any:
-    """Without the bytes that scapy keeps, so that it builds from fields, and without what it can compute."""
+    """Remove the cached bytes and computed fields of a layer, so that scapy builds it from its fields."""
     layer.hdr_len = None
     for request in layer.fields.get("repair_requests", ()):
         request.length = None
@@ -49,14 +49,14 @@ def cleared(layer: Any) -> Any:
 
 
 @pytest.mark.parametrize("capture", CAPTURES)
-def test_every_recorded_packet_shows_the_fields_of_the_codec(capture: str) -> None:
+def test_every_recorded_packet_has_the_fields_of_the_codec(capture: str) -> None:
     codec = NormCodec()
     for data in udp_payloads(capture):
         assert differences(codec.decode(data), dissected(data, element_bits(capture))) == []
 
 
 @pytest.mark.parametrize("capture", CAPTURES)
-def test_every_recorded_packet_is_built_again_byte_by_byte(capture: str) -> None:
+def test_every_recorded_packet_is_rebuilt_byte_by_byte(capture: str) -> None:
     for data in udp_payloads(capture):
         assert bytes(cleared(Norm(data, element_bits=element_bits(capture)))) == data
 
@@ -73,7 +73,7 @@ OTHERS = {"type", "flavor", "flags_raw", "payload_hex", "content"}
 
 
 @pytest.mark.parametrize(("capture", "entry"), SELECTED, ids=[f"{capture}-{entry['frame']}" for capture, entry in SELECTED])
-def test_fields_are_those_an_independent_decoder_found(capture: str, entry: dict[str, Any]) -> None:
+def test_fields_equal_those_of_an_independent_decoder(capture: str, entry: dict[str, Any]) -> None:
     data = udp_payloads(capture)[entry["frame"] - 1]
     layer = Norm(data, element_bits=element_bits(capture))
     assert set(entry) <= {*SAME_KEYS, *PARTS, *FRAME, *OTHERS}, "nothing of the expectation is forgotten"
@@ -119,7 +119,7 @@ def check_fields(layer: Any, wanted: dict[str, Any]) -> None:
 
 
 def check_stream(layer: Any, wanted: dict[str, Any]) -> None:
-    # That decoder reads a header in parity as well, where it is a combination of headers; we show it in source segments only.
+    # That decoder also reads a header in parity, which is a combination of headers; we show it in source segments only.
     if layer.encoding_symbol_id >= layer.extensions[0].max_block_len:
         assert NormStream not in layer
     segment = NormStream(bytes(layer.payload))
@@ -139,11 +139,11 @@ def check_extension(extension: Any, wanted: dict[str, Any]) -> None:
         assert extension.content.hex() == wanted["content"]
 
 
-# -- beyond the recorded -----------------------------------------------------------------------------------------------
+# -- beyond recorded traffic -------------------------------------------------------------------------------------------
 
 
 @given(messages())
-def test_any_message_of_the_codec_shows_its_fields_and_is_built_again(message: NormMessage) -> None:
+def test_any_message_of_the_codec_has_its_fields_and_is_rebuilt(message: NormMessage) -> None:
     codec = NormCodec()
     data = codec.encode(message)
     layer = dissected(data)
@@ -166,14 +166,14 @@ BUILT: list[Any] = [
 
 
 @pytest.mark.parametrize("layer", BUILT, ids=lambda layer: type(layer).__name__)
-def test_what_is_built_from_fields_alone_is_what_the_codec_reads(layer: Any) -> None:
+def test_layers_built_from_fields_are_decoded_by_the_codec(layer: Any) -> None:
     data = bytes(layer)
     message = NormCodec().decode(data)
     assert differences(message, dissected(data)) == []
     assert NormCodec().encode(message) == data
 
 
-def test_the_split_of_fec_id_2_comes_from_the_fti_of_the_message_or_is_said() -> None:
+def test_the_payload_id_of_fec_id_2_is_split_by_the_fti_or_by_given_element_bits() -> None:
     fti = ExtFtiGeneral(object_size=9000, segment_size=500, max_block_len=20, num_parity=4, m=8)
     built = NormData(source_id=1, fec_id=2, source_block_number=70_000, encoding_symbol_id=5, extensions=[fti]) / b"x"
     layer = Norm(bytes(built))
@@ -184,17 +184,17 @@ def test_the_split_of_fec_id_2_comes_from_the_fti_of_the_message_or_is_said() ->
     assert bytes(cleared(Norm(flush, element_bits=8))) == flush
 
 
-def test_codes_are_shown_with_what_they_stand_for() -> None:
+def test_codes_are_shown_with_their_meaning() -> None:
     shown = str(NormCc(source_id=1, grtt=127, extensions=[ExtRate(send_rate=0x4005)]).show(dump=True))
     assert "127 (0.05295 s)" in shown
     assert "0x4005 (2.5e+05 bytes/s)" in shown
 
 
-# -- the comparison finds what differs ---------------------------------------------------------------------------------
+# -- the comparison detects differences --------------------------------------------------------------------------------
 
 
 def first(capture: str, kind: type[Any]) -> tuple[Any, Any]:
-    """(message, layer) of the first packet of a kind."""
+    """Return (message, layer) of the first packet of a kind."""
     codec = NormCodec()
     for data in udp_payloads(capture):
         message = codec.decode(data)
@@ -207,7 +207,7 @@ def first(capture: str, kind: type[Any]) -> tuple[Any, Any]:
     ("name", "value"),
     [("sequence", 4711), ("symbol", 63), ("block", 5), ("payload", b"else"), ("fti", Fti(5, 1, 1, 1, 0)), ("flags", 0x80)],
 )
-def test_a_difference_is_found_and_named(name: str, value: object) -> None:
+def test_a_difference_is_found_by_field_name(name: str, value: object) -> None:
     message, layer = first("data_noloss", Data)
     assert differences(message, layer) == []
     setattr(message, name, value)

@@ -1,4 +1,4 @@
-"""The bursts a NORM sender plans are what it then sends."""
+"""The bursts that a NORM sender plans equal what it then sends."""
 
 from typing import Any
 
@@ -8,42 +8,42 @@ from protocols.fast.lookahead import Burst
 from protocols.norm.fast import FastNormSender
 from protocols.norm.fast.messages import FastData
 from protocols.norm.messages import Data
-from tests.protocols.norm.scenes import Talker, items, ranges
+from tests.protocols.norm.scenes import SenderHarness, items, ranges
 
 
 class BurstCarrier:
-    """Carries a burst of which so many messages were sent, and keeps the calls."""
+    """Carrier of a burst of which `sent` messages were sent; keeps the calls."""
 
     def __init__(self, burst: Burst, sent: int) -> None:
         self.burst, self.sent = burst, sent
         self.shortened: list[float] = []
 
     def report(self) -> None:
-        """As many as it was made with."""
+        """Return the number of messages sent."""
         last = self.burst.begin + (self.sent - 1) * self.burst.interval
         self.burst.commit(self.sent, last, last + self.burst.interval)
 
     def shorten(self, until: float) -> None:
-        """Keep it."""
+        """Record the call."""
         self.shortened.append(until)
 
 
-def talker(size: int = 9_600, **settings: Any) -> Talker:
-    """A sender with counted content that has sent its first symbols."""
-    made = Talker(kind=FastNormSender, **{"probing": "passive", **settings})
+def sender(size: int = 9_600, **settings: Any) -> SenderHarness:
+    """Return a sender with counted content that has sent its first symbols."""
+    made = SenderHarness(kind=FastNormSender, **{"probing": "passive", **settings})
     made.submit(size, counted=True)
-    made.until(0.01, lambda: len(made.of(Data)) == 3)
+    made.run_until(0.01, lambda: len(made.messages_of(Data)) == 3)
     return made
 
 
-def plan(made: Talker) -> list[Burst]:
-    """The bursts the sender plans now."""
+def plan(made: SenderHarness) -> list[Burst]:
+    """Return the bursts that the sender plans now."""
     assert isinstance(made.machine, FastNormSender)
     return made.machine.plan_bursts()
 
 
 def planned(bursts: list[Burst]) -> list[tuple[float, FastData]]:
-    """When each message is due."""
+    """Return (time, message) of each planned message."""
     rows, begin = [], bursts[0].begin
     for burst in bursts:
         assert burst.begin == begin
@@ -60,16 +60,16 @@ def planned(bursts: list[Burst]) -> list[tuple[float, FastData]]:
     return rows
 
 
-def sent(made: Talker, since: int) -> list[tuple[float, FastData]]:
-    """The DATA messages sent after so many of all messages."""
-    return [(when, message) for when, _, message in made.said[since:] if isinstance(message, FastData)]
+def sent(made: SenderHarness, since: int) -> list[tuple[float, FastData]]:
+    """Return the DATA messages sent after the first `since` messages."""
+    return [(when, message) for when, _, message in made.sent[since:] if isinstance(message, FastData)]
 
 
-def assert_kept(made: Talker) -> list[Burst]:
-    """No host carries what is planned, so the sender sends it itself."""
-    bursts, since = plan(made), len(made.said)
+def assert_kept(made: SenderHarness) -> list[Burst]:
+    """Check that the sender sends the planned bursts if no host carries them."""
+    bursts, since = plan(made), len(made.sent)
     rows = planned(bursts)
-    made.until(rows[-1][0])
+    made.run_until(rows[-1][0])
     told = sent(made, since)
     assert told == rows
     assert [message.next_state for _, message in told] == [message.next_state for _, message in rows]
@@ -79,32 +79,32 @@ def assert_kept(made: Talker) -> list[Burst]:
 
 @pytest.mark.parametrize("settings", [{}, {"auto_parity": 2}, {"block": 3}, {"block": 16}], ids=str)
 def test_the_symbols_of_many_blocks_are_planned_as_they_are_sent(settings: dict[str, int]) -> None:
-    (burst,) = assert_kept(talker(**settings))
+    (burst,) = assert_kept(sender(**settings))
     assert burst.count == (5 if "auto_parity" in settings else 92)
 
 
-def test_repairs_by_parity_come_before_the_symbols_that_follow() -> None:
-    made = talker(grtt=0.002, backoff=1)
-    made.until(0.1, lambda: len(made.of(Data)) == 20)
+def test_parity_repairs_precede_the_symbols_that_follow() -> None:
+    made = sender(grtt=0.002, backoff=1)
+    made.run_until(0.1, lambda: len(made.messages_of(Data)) == 20)
     made.nack(ranges((0, 0, 8), (0, 0, 9)), items((0, 1, 8)))
-    made.until(1.0, lambda: made.machine.deadline > made.now and len(plan(made)) > 1)
+    made.run_until(1.0, lambda: made.machine.deadline > made.now and len(plan(made)) > 1)
     bursts = assert_kept(made)
     assert [burst.count for burst in bursts[:-1]] == [2, 1]
 
 
-def test_nothing_is_planned_while_source_symbols_are_asked_for() -> None:
-    made = talker(grtt=0.002, backoff=1)
-    made.until(0.1, lambda: len(made.of(Data)) == 12)
+def test_nothing_is_planned_while_source_symbols_are_requested() -> None:
+    made = sender(grtt=0.002, backoff=1)
+    made.run_until(0.1, lambda: len(made.messages_of(Data)) == 12)
     assert plan(made)
-    before = len(made.of(Data))
+    before = len(made.messages_of(Data))
     made.nack(items((0, 0, 3)))
-    made.until(1.0, lambda: not plan(made))
-    made.until(1.0, lambda: any(data.repair for data in made.of(Data)[before:]))
+    made.run_until(1.0, lambda: not plan(made))
+    made.run_until(1.0, lambda: any(data.repair for data in made.messages_of(Data)[before:]))
     assert made.symbols()[-1] == (0, 0, 3)
 
 
-def test_a_nack_leaves_what_is_planned_until_the_repairs() -> None:
-    made = talker(grtt=0.002, backoff=1)
+def test_a_nack_keeps_the_plan_until_the_repairs_begin() -> None:
+    made = sender(grtt=0.002, backoff=1)
     (burst,) = plan(made)
     carrier = BurstCarrier(burst, 20)
     burst.carrier = carrier
@@ -114,7 +114,7 @@ def test_a_nack_leaves_what_is_planned_until_the_repairs() -> None:
     made.nack(items((0, 1, 8)), now=now)
     (until,) = carrier.shortened
     assert now < until == burst.until < burst.begin + burst.count * burst.interval
-    # Asked for the same again it has nothing to change.
+    # A repeated request changes nothing.
     made.nack(items((0, 1, 8)), now=now)
     assert carrier.shortened == [until]
     burst.end()

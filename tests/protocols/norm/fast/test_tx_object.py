@@ -1,13 +1,13 @@
-"""The symbols of an object that can be planned beforehand."""
+"""Symbols of an object that can be planned in bursts."""
 
 from typing import Any
 
 import pytest
 
+from experiments.contract.content import Bytes, pattern
 from protocols.machine import Content
 from protocols.norm.fast.tx_object import FastTxObject
 from tests.protocols.norm.scenes import quick
-from tests.support.content import Bytes, pattern
 
 
 def make(size: int, **settings: Any) -> FastTxObject:
@@ -15,7 +15,7 @@ def make(size: int, **settings: Any) -> FastTxObject:
 
 
 @pytest.mark.parametrize(("size", "settings"), [(2400, {}), (2050, {}), (1900, {}), (1600, {"auto_parity": 2}), (90, {})])
-def test_steady_symbols_can_be_skipped_as_if_each_had_been_sent(size: int, settings: dict[str, Any]) -> None:
+def test_skipping_symbols_equals_sending_them(size: int, settings: dict[str, Any]) -> None:
     begin = 0
     while True:
         one, other = make(size, **settings), make(size, **settings)

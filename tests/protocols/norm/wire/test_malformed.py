@@ -1,4 +1,4 @@
-"""Bytes from the network can be anything: they give a message or WireError, and never anything else.
+"""Any bytes decode to a message or raise WireError, and nothing else.
 
 With FUZZ_EXAMPLES=100000 in the environment the search is that much longer, and different each time.
 """
@@ -26,7 +26,7 @@ INFO_129 = f"11 08 0009 {ORIGIN} 00 81 0000"
 
 
 def survives(data: bytes, codec: NormCodec) -> None:
-    """Decoding is defined; what decodes can be written and read again."""
+    """Decode without another error; what decodes can be encoded and decoded again."""
     try:
         message = codec.decode(data)
     except WireError:
@@ -44,13 +44,13 @@ def test_any_bytes_give_a_message_or_a_wire_error(data: bytes) -> None:
 
 @FUZZ
 @given(st.sampled_from((1, 2, 3, 4, 5, 6)), st.integers(0, 16), st.binary(min_size=6, max_size=90))
-def test_any_bytes_behind_a_good_first_word_give_a_message_or_a_wire_error(type: int, words: int, rest: bytes) -> None:
+def test_any_bytes_after_a_valid_first_word_give_a_message_or_a_wire_error(type: int, words: int, rest: bytes) -> None:
     survives(bytes((0x10 | type, words)) + rest, NormCodec())
 
 
 @st.composite
 def mutated(draw: st.DrawFn) -> bytes:
-    """A recorded or a made-up message with bytes changed, removed or added."""
+    """Draw a recorded or generated message with bytes changed, removed or added."""
     if draw(st.booleans()):
         data = bytearray(draw(st.sampled_from(udp_payloads(draw(st.sampled_from(CAPTURES)))))[:200])
     else:

@@ -1,4 +1,4 @@
-"""Everything NRL NORM was recorded saying: it decodes to what an independent decoder found, and encodes to the same bytes."""
+"""Recorded NRL NORM messages decode to the fields of an independent decoder, and encode to the same bytes."""
 
 from collections import Counter
 from hashlib import sha256
@@ -25,13 +25,14 @@ from protocols.norm.messages import (
     Origin,
     Request,
 )
-from protocols.norm.wire.codec import NormCodec, size_of
+from protocols.norm.wire.codec import NormCodec
+from protocols.norm.wire.sizes import size_of
 from tests.support.captures import CAPTURES, expected, udp_payloads
 
 COUNTED_AS = {"data": "DATA", "info": "INFO", "nack": "NACK", "ack": "ACK"}
 FORMS = {"ITEMS": FORM_ITEMS, "RANGES": FORM_RANGES}
 LEVELS = {"SEGMENT": LEVEL_SEGMENT, "OBJECT": LEVEL_OBJECT}
-# Keys of the expectation and where they are in our messages.
+# Keys of the expected values, and the attributes of our messages.
 FIELDS = {
     "sequence": "sequence",
     "flags_raw": "flags",
@@ -47,7 +48,7 @@ FIELDS = {
     "ack_type": "ack_type",
     "ack_id": "ack_id",
 }
-# Of the frame, or checked in another way below.
+# Fields of the frame, or checked separately below.
 OTHER_KEYS = {
     *("frame", "time", "sport", "dport", "version", "type", "flavor", "hdr_len", "length", "header_hex", "reserved", "flags"),
     *("source_id", "instance_id", "grtt", "backoff", "gsize", "fec_payload_id", "extensions", "repair_requests"),
@@ -72,14 +73,14 @@ def test_every_message_decodes_and_encodes_back_to_the_same_bytes(capture: str) 
 
 
 @pytest.mark.parametrize("capture", CAPTURES)
-def test_as_many_of_each_type_as_expected(capture: str) -> None:
+def test_message_types_occur_as_often_as_expected(capture: str) -> None:
     counts = Counter(COUNTED_AS.get(message.kind, "CMD/" + message.kind.upper()) for message in decoded(capture))
     assert counts == expected()[capture]["counts"]
     assert counts.total() == expected()[capture]["messages"]
 
 
 @pytest.mark.parametrize("capture", CAPTURES)
-def test_content_is_named_as_identity_says_and_shares_its_parts(capture: str) -> None:
+def test_descriptions_of_content_match_its_identity_and_share_objects(capture: str) -> None:
     origins: dict[Origin, Origin] = {}
     ftis: dict[Fti | None, Fti | None] = {}
     for message in decoded(capture):
@@ -101,7 +102,7 @@ def messages() -> dict[str, list[Message]]:
 
 
 @pytest.mark.parametrize(("capture", "entry"), SELECTED, ids=[f"{capture}-{entry['frame']}" for capture, entry in SELECTED])
-def test_fields_are_those_an_independent_decoder_found(
+def test_fields_equal_those_of_an_independent_decoder(
     capture: str, entry: dict[str, Any], messages: dict[str, list[Message]]
 ) -> None:
     message: Any = messages[capture][entry["frame"] - 1]
@@ -187,6 +188,6 @@ def check_payload(message: Any, entry: dict[str, Any]) -> None:
         assert message.content == bytes.fromhex(entry["content"])
 
 
-def test_a_flush_of_an_empty_object_names_the_last_symbol_there_could_be() -> None:
+def test_a_flush_of_an_empty_object_names_the_largest_symbol_id() -> None:
     flushes = [message for message in decoded("info_only_object") if isinstance(message, Flush)]
     assert {(flush.block, flush.symbol) for flush in flushes} == {(0xFFFFFF, 0xFF)}

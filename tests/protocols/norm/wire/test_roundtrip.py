@@ -1,4 +1,4 @@
-"""Every message survives the wire, and what does not fit is refused to its sender."""
+"""Every message survives encoding and decoding, and values that do not fit are refused when encoding."""
 
 from dataclasses import replace
 
@@ -22,7 +22,8 @@ from protocols.norm.messages import (
     Origin,
     Request,
 )
-from protocols.norm.wire.codec import NormCodec, size_of
+from protocols.norm.wire.codec import NormCodec
+from protocols.norm.wire.sizes import size_of
 from tests.support.norm_strategies import data, messages
 
 ORIGIN = Origin(0x01020304, 7, 120, 4, 2)
@@ -46,7 +47,7 @@ def test_a_message_survives_encoding_and_decoding(message: NormMessage) -> None:
 
 @settings(max_examples=50, derandomize=True, deadline=None)
 @given(st.lists(data(), min_size=2, max_size=6))
-def test_what_a_codec_remembers_of_one_message_does_not_change_the_next(several: list[Data]) -> None:
+def test_the_cache_of_a_codec_does_not_affect_later_messages(several: list[Data]) -> None:
     encoder, decoder = NormCodec(), NormCodec()
     m_of_source: dict[int, int] = {}
     for message in several * 2:
@@ -70,7 +71,7 @@ def test_origin_and_fti_are_shared_between_messages() -> None:
     assert one.fti is two.fti is info.fti
 
 
-def test_memory_of_a_codec_is_bounded() -> None:
+def test_the_cache_of_a_codec_is_bounded() -> None:
     encoder, decoder = NormCodec(), NormCodec()
     for source in range(3000):
         for object_id in range(2):
@@ -94,7 +95,7 @@ def test_layout_of_the_no_code_scheme() -> None:
     assert flush.hex() == "1305000901020304000778420100000501020304"
 
 
-def test_elements_of_fec_2_are_16_bits_until_the_fti_says_otherwise() -> None:
+def test_elements_of_fec_id_2_have_16_bits_until_an_fti_is_known() -> None:
     encoder, decoder = NormCodec(), NormCodec()
     flush = Flush(ORIGIN, 9, 2, 5, block=0x0102, symbol=0x0304)
     assert decoder.decode(encoder.encode(flush)) == flush
@@ -112,7 +113,7 @@ def test_elements_of_fec_2_are_16_bits_until_the_fti_says_otherwise() -> None:
                 encoder.encode(nack)
 
 
-def test_content_that_is_only_accounted_for_has_a_size_but_no_bytes() -> None:
+def test_counted_content_has_a_size_but_no_bytes() -> None:
     message = Data(ORIGIN, 9, 0, 5, 5, 0, 0, 1, Fti(5, 800, 1000, 64, 0), None, 800)
     assert size_of(message) == 20 + 12 + 800
     with pytest.raises(UsageError, match="only accounted for"):
@@ -139,6 +140,6 @@ def test_content_that_is_only_accounted_for_has_a_size_but_no_bytes() -> None:
     ],
     ids=str,
 )
-def test_a_message_that_does_not_fit_the_wire_is_refused(message: NormMessage, reason: str) -> None:
+def test_a_message_that_does_not_fit_the_format_is_refused(message: NormMessage, reason: str) -> None:
     with pytest.raises(UsageError, match=reason):
         NormCodec().encode(message)

@@ -1,4 +1,4 @@
-"""What our codec writes, read by an independent dissector: tshark, for fec_id 129, which is where it is right."""
+"""Messages of our codec decoded by an independent dissector: tshark, for fec_id 129, which it supports correctly."""
 
 import struct
 import subprocess
@@ -56,7 +56,7 @@ OF_FTI = {
     "rmt-fec.fti.max_number_encoding_symbols": "6",
 }
 OF_CC = {"rmt-lct.cc_sequence": "5", "rmt-lct.cc_rtt": "120", "rmt-lct.cc_loss": 0.01, "rmt-lct.cc_rate": "16389"}
-# A message and the fields in which tshark must find what we put in.
+# A message and the values of the fields that tshark must show.
 CASES: list[tuple[NormMessage, dict[str, object]]] = [
     (
         Data(ORIGIN, 4711, FLAG_FILE | FLAG_INFO, 129, 3, 2, 18, 20, FTI, b"x" * 500, 500),
@@ -112,7 +112,7 @@ CASES: list[tuple[NormMessage, dict[str, object]]] = [
             "norm.nack.length": "12,24",
             "norm.nack.flags.segment": "1,1",
             "norm.nack.flags.info": "1,0",
-            # tshark shows the first item of a request only, of NRL's messages as well.
+            # tshark shows only the first item of a request, for NRL's messages as well.
             "rmt-fec.sbn": "1,2",
             "rmt-fec.esi": "0x00000014,0x00000004",
             **OF_CC,
@@ -136,7 +136,7 @@ CASES: list[tuple[NormMessage, dict[str, object]]] = [
 
 
 def write_pcap(path: Path, payloads: list[bytes]) -> None:
-    """A capture of raw IPv4 packets (link type 101)."""
+    """Write a capture of raw IPv4 packets (link type 101)."""
     out = [struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101)]
     for payload in payloads:
         udp = struct.pack(">HHHH", PORT, PORT, 8 + len(payload), 0) + payload
@@ -159,7 +159,7 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_no_message_of_ours_is_malformed_to_tshark(capture: Path) -> None:
+def test_tshark_finds_no_malformed_message(capture: Path) -> None:
     assert tshark(capture, "-Y", "norm", "-T", "fields", "-e", "frame.number").split() == [
         str(i + 1) for i in range(len(CASES))
     ]
@@ -168,14 +168,14 @@ def test_no_message_of_ours_is_malformed_to_tshark(capture: Path) -> None:
 
 @pytest.fixture(scope="module")
 def dissected(capture: Path) -> list[dict[str, str]]:
-    """Every field that a case names, of every frame."""
+    """Return every field that a case names, of every frame."""
     names = sorted({name for _, fields in CASES for name in fields})
     lines = tshark(capture, "-T", "fields", *(part for name in names for part in ("-e", name))).splitlines()
     return [dict(zip(names, line.split("\t"), strict=True)) for line in lines]
 
 
 @pytest.mark.parametrize("index", range(len(CASES)), ids=[message.kind for message, _ in CASES])
-def test_tshark_finds_what_we_put_in(index: int, dissected: list[dict[str, str]]) -> None:
+def test_tshark_shows_the_encoded_values(index: int, dissected: list[dict[str, str]]) -> None:
     for name, value in CASES[index][1].items():
         found = dissected[index][name]
         if isinstance(value, str):

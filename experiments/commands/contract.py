@@ -1,0 +1,48 @@
+"""`mcastlab contract`: check a protocol against the rules of the contract."""
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from experiments.commands.options import Json
+
+__all__ = ["contract"]
+
+
+def contract(
+    *,
+    protocol: Annotated[
+        str,
+        typer.Argument(metavar="PROTOCOL", help="Python file, importable module or name of a protocol.", show_default=False),
+    ],
+    as_json: Json = False,
+) -> int:
+    """Check a protocol against every rule of the contract: on fake hosts, in the simulator and over UDP on loopback.
+
+    A module may set values of its config for this: CONTRACT = {"timeout": 0.05}. docs/own-protocol.md explains the rules.
+
+    Exit code 0: every rule holds; 1: some are broken; 2: the protocol is unknown or can't be imported.
+    """
+    # Imported here, since the simulator would slow down the start of other commands.
+    from experiments.contract.case import SETTINGS
+    from experiments.contract.suite import case_of, examine
+    from experiments.scenario.protocol_modules import find_protocol, protocol_names, resolve
+
+    named = protocol in protocol_names()
+    found = find_protocol(protocol) if named else find_protocol("", resolve(protocol))
+    findings = []
+    for finding in examine(case_of(found.spec, SETTINGS.get(protocol, found.contract))):
+        findings.append(finding)
+        if not as_json:
+            about = f" [{finding.about}]" if finding.about else ""
+            reason = f": {finding.reason}" if finding.reason else ""
+            typer.echo(f"{finding.status:7} {finding.rule}{about}{reason}")
+    broken = sum(finding.status == "broken" for finding in findings)
+    if as_json:
+        plain = [asdict(finding) for finding in findings]
+        typer.echo(json.dumps({"protocol": found.spec.name, "rules": len(findings), "broken": broken, "findings": plain}))
+    else:
+        typer.echo(f"{found.spec.name}: {len(findings) - broken} of {len(findings)} rules kept")
+    return 1 if broken else 0

@@ -1,0 +1,45 @@
+"""`mcastlab new`: write template files."""
+
+from keyword import iskeyword
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from experiments.scenario.protocol_modules import protocol_names
+from protocols.errors import UsageError
+
+__all__ = ["new", "new_protocol"]
+
+TEMPLATE = Path(__file__).parents[1] / "contract" / "new_protocol.txt"
+
+new = typer.Typer(add_completion=False, no_args_is_help=True, help="Write template files.")
+
+
+@new.callback()
+def _new() -> None:
+    """Write template files."""
+
+
+@new.command("protocol")
+def new_protocol(
+    *,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the protocol, in lower case.", show_default=False)],
+) -> None:
+    """Write NAME.py, a minimal protocol to start from: it repeats every packet and needs no feedback."""
+    if not name.isidentifier() or not name.islower() or iskeyword(name):
+        raise UsageError(f"NAME: value {name!r} is not allowed; lower-case letters, digits and _, like gossip")
+    if name in protocol_names():
+        raise UsageError(f"NAME: value {name!r} is not allowed; a protocol of this name is there already")
+    path = Path(f"{name}.py")
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(TEMPLATE.read_text(encoding="utf-8").replace("@name@", name))
+    except FileExistsError as error:
+        raise UsageError(f"NAME: value {name!r} is not allowed; {path} is there already") from error
+    except OSError as error:
+        raise UsageError(f"{path}: can't be written ({error.strerror})") from error
+    typer.echo(f"{path}\n\nNext:")
+    chosen = f"--set 'protocol={{module: {path}}}'"
+    for command in (f"contract {path}", f"run lan-file {chosen}", f"run lan-file {chosen} --on emu"):
+        typer.echo(f"  mcastlab {command}")

@@ -1,0 +1,16 @@
+"""Write the text files that commands produce."""
+
+from pathlib import Path
+
+from protocols.errors import UsageError
+
+__all__ = ["write_text"]
+
+
+def write_text(option: str, path: Path, text: str) -> None:
+    """Write a text file. UsageError, which names the option, if it can't be written."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        reason = error.strerror
+        raise UsageError(f"{option}: value {str(path)!r} is not allowed; a file that can be written ({reason})") from error

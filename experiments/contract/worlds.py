@@ -1,0 +1,159 @@
+"""The worlds the contract suite runs a protocol in, with one interface: fake hosts, the simulator, UDP on loopback."""
+
+import socket
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from emu.host import Loop, UdpHost, new_loop
+from experiments.contract.bench import Bench
+from experiments.contract.case import Case
+from experiments.contract.losses import nothing, randomly
+from protocols.errors import WireError
+from protocols.hosting import PortsHost
+from protocols.machine import Codec, Group, Message
+from protocols.rng import Rng, key_of
+from sim.network import Network
+from topologies.generators import Star
+
+__all__ = [
+    "WORLDS",
+    "BenchWorld",
+    "LossyCodec",
+    "SimWorld",
+    "UdpWorld",
+    "WireBenchWorld",
+    "WireSimWorld",
+    "ContractWorld",
+    "free_port",
+]
+
+
+class ContractWorld(Protocol):
+    """Hosts on one network; host 0 runs the sender."""
+
+    hosts: Sequence[PortsHost]
+    group: Group
+
+    def run(self, until: float, over: Callable[[], bool]) -> None:
+        """Run until `over()` is true or the clock reaches `until` seconds."""
+
+    def close(self) -> None:
+        """Release sockets and event loop, if there are any."""
+
+
+class BenchWorld:
+    """Fake hosts on a `Bench`; each packet is lost with probability `loss` at each receiver."""
+
+    group = Group("239.1.1.1:5001")
+
+    def __init__(self, case: Case, count: int, loss: float, *, wire: bool = False) -> None:
+        drop = randomly(loss) if loss else nothing
+        self.bench = Bench((f"n{i}" for i in range(count)), drop=drop, codec=case.codec() if wire else None)
+        self.hosts: Sequence[PortsHost] = list(self.bench.hosts.values())
+
+    def run(self, until: float, over: Callable[[], bool]) -> None:
+        """Run until `over()` is true or the clock reaches `until` seconds."""
+        self.bench.run(until, over)
+
+    def close(self) -> None:
+        """Do nothing: this world holds no resources."""
+
+
+class WireBenchWorld(BenchWorld):
+    """Fake hosts whose link encodes and decodes every message."""
+
+    def __init__(self, case: Case, count: int, loss: float) -> None:
+        super().__init__(case, count, loss, wire=True)
+
+
+class SimWorld:
+    """The simulator with a star topology; each receiver's link loses a packet with probability `loss`."""
+
+    group = Group("239.1.1.1:5001")
+
+    def __init__(self, case: Case, count: int, loss: float, *, wire: bool = False) -> None:
+        link = {"rate": "100Mbit", "delay": "5ms", "down": {"loss": loss}}
+        star = Star.model_validate({"kind": "star", "receivers": count - 1, "link": link})
+        self.network = Network(star.build(), seed=1, codec=case.codec if wire else None)
+        names = ["sender", *(f"r{i}" for i in range(1, count))]
+        self.hosts: Sequence[PortsHost] = [self.network.host(name) for name in names]
+
+    def run(self, until: float, over: Callable[[], bool]) -> None:
+        """Run until `over()` is true or the clock reaches `until` seconds."""
+        self.network.run(until, over)
+
+    def close(self) -> None:
+        """Do nothing: this world holds no resources."""
+
+
+class WireSimWorld(SimWorld):
+    """The simulator with `wire: bytes`: links encode and decode every message."""
+
+    def __init__(self, case: Case, count: int, loss: float) -> None:
+        super().__init__(case, count, loss, wire=True)
+
+
+class LossyCodec:
+    """A codec whose `decode` raises WireError with probability `loss`, so that its host loses the message.
+
+    Each host has one, with its own `key` of the random stream.
+    """
+
+    def __init__(self, codec: Codec, loss: float, key: int) -> None:
+        self._codec, self._loss, self._rng = codec, loss, Rng(key)
+        self.encode = codec.encode
+
+    def decode(self, data: bytes) -> Message:
+        """Decode a message. WireError for one that is lost."""
+        if self._rng.uniform() < self._loss:
+            raise WireError("lost on purpose")
+        return self._codec.decode(data)
+
+
+class UdpWorld:
+    """UDP sockets on 127.0.0.1 in one event loop; every host has its own port."""
+
+    def __init__(self, case: Case, count: int, loss: float) -> None:
+        self.loop: Loop = new_loop()
+        self.group = Group(f"239.255.77.1:{free_port()}")
+        self._hosts = [self._host(case, loss, i) for i in range(count)]
+        self.hosts: Sequence[PortsHost] = self._hosts
+
+    def _host(self, case: Case, loss: float, i: int) -> UdpHost:
+        codec = LossyCodec(case.codec(), loss, key_of(1, "loss", i))
+        rng = Rng(key_of(1, "node", i))
+        return UdpHost(self.loop, codec, interface="127.0.0.1", port=free_port(), ttl=0, rng=rng)
+
+    def run(self, until: float, over: Callable[[], bool]) -> None:
+        """Run until `over()` is true, which is checked every 5 ms, or for `until` seconds."""
+
+        def look() -> None:
+            if over():
+                self.loop.stop()
+            else:
+                self.loop.call_later(0.005, look)
+
+        self.loop.call_soon(look)
+        self.loop.run(until)
+
+    def close(self) -> None:
+        """Close sockets and loop."""
+        for host in self._hosts:
+            host.close()
+        self.loop.close()
+
+
+def free_port() -> int:
+    """Return an unused UDP port of 127.0.0.1."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+WORLDS: dict[str, Callable[[Case, int, float], ContractWorld]] = {
+    "fake": BenchWorld,
+    "fake-bytes": WireBenchWorld,
+    "simpy": SimWorld,
+    "simpy-bytes": WireSimWorld,
+    "udp": UdpWorld,
+}

@@ -1,0 +1,213 @@
+"""mcastlab, a laboratory for reliable multicast: the public interface for programs and protocols.
+
+>>> import mcastlab
+>>> result = mcastlab.run("lan-file")
+>>> result.completion_time
+
+Each name is imported at its first use, so `import mcastlab` itself is fast.
+"""
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from experiments.analysis.formulas import FORMULAS
+    from experiments.compare.comparison import Comparison
+    from experiments.compare.twin.verdict import TwinVerdict
+    from experiments.contract.fake_host import FakeHost
+    from experiments.running.content import Accounted, Extent, Generated, MemorySink
+    from experiments.running.result import Row
+    from experiments.sweep.run.driver import SweepSummary
+    from mcastlab._result import Result
+    from mcastlab._runs import compare, run, twin
+    from mcastlab._scenarios import Scenario, cases, load, scenarios, topology
+    from mcastlab._sweeps import analyse, open_sweep, sweep
+    from protocols.arq.config import AConfig, N1Config, N2Config
+    from protocols.delivery import deliver
+    from protocols.errors import ConfigError, LivelockError, McastlabError, UnsupportedError, UsageError, WireError
+    from protocols.events import (
+        Event,
+        FlushCompleted,
+        InfoReceived,
+        ObjectAborted,
+        ObjectOpened,
+        ObjectPurged,
+        ObjectReceived,
+        ObjectSent,
+        SenderHeard,
+        SenderReset,
+        SenderSilent,
+    )
+    from protocols.machine import (
+        Address,
+        Codec,
+        Content,
+        Group,
+        Host,
+        Machine,
+        Message,
+        Offer,
+        Packet,
+        Ports,
+        Sender,
+        Sink,
+        Source,
+    )
+    from protocols.norm import NormCodec, NormConfig, NormReceiver, NormSender
+    from protocols.registry import protocol
+    from protocols.rng import Rng
+    from protocols.settings import Setting, check, setting
+    from protocols.spec import ProtocolSpec
+    from protocols.srm.config import SrmConfig
+    from sim.host import SimHost
+    from sim.network import Network
+    from topologies.spec import Topology
+
+__version__ = version("mcastlab")
+
+__all__ = [
+    "__version__",
+    "AConfig",
+    "Accounted",
+    "Address",
+    "Codec",
+    "Comparison",
+    "ConfigError",
+    "Content",
+    "Event",
+    "Extent",
+    "FORMULAS",
+    "FakeHost",
+    "FlushCompleted",
+    "Generated",
+    "Group",
+    "Host",
+    "InfoReceived",
+    "LivelockError",
+    "Machine",
+    "McastlabError",
+    "MemorySink",
+    "Message",
+    "N1Config",
+    "N2Config",
+    "Network",
+    "NormCodec",
+    "NormConfig",
+    "NormReceiver",
+    "NormSender",
+    "ObjectAborted",
+    "ObjectOpened",
+    "ObjectPurged",
+    "ObjectReceived",
+    "ObjectSent",
+    "Offer",
+    "Packet",
+    "Ports",
+    "ProtocolSpec",
+    "Result",
+    "Rng",
+    "Row",
+    "Scenario",
+    "Sender",
+    "SenderHeard",
+    "SenderReset",
+    "SenderSilent",
+    "Setting",
+    "SimHost",
+    "Sink",
+    "Source",
+    "SrmConfig",
+    "SweepSummary",
+    "Topology",
+    "UnsupportedError",
+    "UsageError",
+    "TwinVerdict",
+    "WireError",
+    "analyse",
+    "cases",
+    "check",
+    "compare",
+    "deliver",
+    "load",
+    "open_sweep",
+    "protocol",
+    "run",
+    "scenarios",
+    "setting",
+    "sweep",
+    "topology",
+    "twin",
+]
+
+_HOMES = {
+    "experiments.analysis.formulas": ("FORMULAS",),
+    "experiments.compare.comparison": ("Comparison",),
+    "experiments.compare.twin.verdict": ("TwinVerdict",),
+    "experiments.contract.fake_host": ("FakeHost",),
+    "experiments.running.content": ("Accounted", "Extent", "Generated", "MemorySink"),
+    "experiments.running.result": ("Row",),
+    "experiments.sweep.run.driver": ("SweepSummary",),
+    "mcastlab._result": ("Result",),
+    "mcastlab._runs": ("compare", "run", "twin"),
+    "mcastlab._scenarios": ("Scenario", "cases", "load", "scenarios", "topology"),
+    "mcastlab._sweeps": ("analyse", "open_sweep", "sweep"),
+    "protocols.arq.config": ("AConfig", "N1Config", "N2Config"),
+    "protocols.delivery": ("deliver",),
+    "protocols.errors": ("ConfigError", "LivelockError", "McastlabError", "UnsupportedError", "UsageError", "WireError"),
+    "protocols.events": (
+        "Event",
+        "FlushCompleted",
+        "InfoReceived",
+        "ObjectAborted",
+        "ObjectOpened",
+        "ObjectPurged",
+        "ObjectReceived",
+        "ObjectSent",
+        "SenderHeard",
+        "SenderReset",
+        "SenderSilent",
+    ),
+    "protocols.machine": (
+        "Address",
+        "Codec",
+        "Content",
+        "Group",
+        "Host",
+        "Machine",
+        "Message",
+        "Offer",
+        "Packet",
+        "Ports",
+        "Sender",
+        "Sink",
+        "Source",
+    ),
+    "protocols.norm": ("NormCodec", "NormConfig", "NormReceiver", "NormSender"),
+    "protocols.registry": ("protocol",),
+    "protocols.rng": ("Rng",),
+    "protocols.settings": ("Setting", "check", "setting"),
+    "protocols.spec": ("ProtocolSpec",),
+    "protocols.srm.config": ("SrmConfig",),
+    "sim.host": ("SimHost",),
+    "sim.network": ("Network",),
+    "topologies.spec": ("Topology",),
+}
+"""Public names by the module that defines them."""
+_MODULES = {name: module for module, names in _HOMES.items() for name in names}
+
+
+if not TYPE_CHECKING:
+    # Hidden from type checkers, which would accept any attribute.
+    def __getattr__(name: str) -> Any:
+        """Import and return a public name at its first use."""
+        if name not in _MODULES:
+            raise AttributeError(f"module 'mcastlab' has no attribute {name!r}")
+        found = getattr(import_module(_MODULES[name]), name)
+        globals()[name] = found
+        return found
+
+
+def __dir__() -> list[str]:
+    """Return every public name, imported or not."""
+    return sorted(__all__)

@@ -1,0 +1,8 @@
+"""Run the command `mcastlab` by `python -m mcastlab`."""
+
+from experiments.cli import main
+
+__all__ = ["main"]
+
+if __name__ == "__main__":
+    main()

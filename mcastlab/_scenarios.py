@@ -1,0 +1,88 @@
+"""Load scenarios from files, by name and from Python values."""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from pydantic import PrivateAttr, TypeAdapter, ValidationError
+
+from experiments.scenario import scenario as model
+from experiments.scenario.cases import load_cases
+from experiments.scenario.files import put
+from experiments.scenario.ready import find_scenario, ready_scenarios
+from experiments.scenario.scenario import complete, read, schema
+from experiments.scenario.validation_errors import complaint, validated
+from protocols.errors import ConfigError, UsageError
+from topologies.generators import AnyTopology
+from topologies.spec import Topology
+
+__all__ = ["Scenario", "ScenarioSource", "cases", "load", "scenarios", "topology"]
+
+
+class Scenario(model.Scenario):
+    """A validated scenario: topology, protocol, workload, seed, duration and more (docs/networks.md, `mcastlab schema`).
+
+    `load` makes it from a file or from Python values. Attributes are in seconds, bytes and bytes per second.
+    """
+
+    _given: dict[str, Any] | None = PrivateAttr(default=None)
+    """The values before validation, of which `load` replaces some."""
+
+
+ScenarioSource: TypeAlias = str | Path | Mapping[str, Any] | model.Scenario
+"""A scenario file, the name of a ready scenario, its plain values, or a scenario."""
+
+_TOPOLOGY: TypeAdapter[AnyTopology] = TypeAdapter(AnyTopology)
+
+
+def scenarios() -> dict[str, str]:
+    """Return the ready scenarios: a description of each, by name."""
+    return {name: item.about for name, item in ready_scenarios().items()}
+
+
+def load(source: ScenarioSource, overrides: Mapping[str, object] | None = None, /, **more: object) -> Scenario:
+    """Load and validate a scenario, with some of its values replaced.
+
+    `source` is a file, the name of a ready scenario, or the plain values of a file. `overrides` replaces values by their
+    path; keyword arguments do the same with `__` for the dots. Values are Python values or strings with units:
+
+    >>> load("lan-file", {"topology.receivers": 100, "topology.link.down.loss": "5%"}, seed=7)
+    >>> load("lan-file", topology__receivers=100, protocol={"module": "gossip.py"})
+    >>> values = {"topology": {"kind": "lan", "receivers": 3}, "protocol": {"name": "norm"}, "workload": {"size": "1MB"}}
+    >>> load(values, name="mine")
+
+    A topology file is relative to the folder of the scenario file; a protocol module is looked up there, then in the working
+    directory. ConfigError names the key that is wrong, in one line; UsageError a file that can't be read.
+    """
+    if isinstance(source, model.Scenario):
+        given = source._given if isinstance(source, Scenario) else None
+        if given is None:
+            raise UsageError("load: values can be replaced in a scenario that `load` made, and in no other")
+        source = given
+    origin = Path("scenario") if isinstance(source, Mapping) else find_scenario(source)
+    data = deepcopy(dict(source)) if isinstance(source, Mapping) else read(origin)
+    replaced = {**(overrides or {}), **{key.replace("__", "."): value for key, value in more.items()}}
+    for key, value in replaced.items():
+        put(data, key.split("."), deepcopy(value), f"{key}={value}")
+    complete(data, origin)
+    found = validated(Scenario, data, origin, schema)
+    found._given = data
+    return found
+
+
+def cases(source: str | Path) -> dict[str, model.Scenario]:
+    """Return the cases of a scenario file or ready scenario by their names in `compare`; one, named "", if it lists none."""
+    return load_cases(source)
+
+
+def topology(kind: str, **values: object) -> Topology:
+    """Build a network: `topology("star", receivers=20, link={"rate": "20Mbit", "delay": "10ms"})`.
+
+    `kind` and its values are those of a scenario's `topology` (docs/networks.md). ConfigError names the value that is wrong.
+    """
+    data = {"kind": kind, **values}
+    try:
+        return _TOPOLOGY.validate_python(data).build()
+    except ValidationError as error:
+        raise ConfigError(f"topology: {complaint(error, data, _TOPOLOGY.json_schema())}") from error

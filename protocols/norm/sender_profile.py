@@ -1,0 +1,44 @@
+"""What a receiver knows of a sender's coding and timing, as one object that receivers who know the same share."""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from protocols.norm.messages import Origin
+from protocols.norm.quantise import gsize_value, rtt_seconds
+
+__all__ = ["SenderProfile", "unknown_sender"]
+
+UNKNOWN_SEGMENT = 40
+"""Bytes of requests in one NACK while the sender's segment size is unknown, as in NRL NORM."""
+
+
+class SenderProfile(NamedTuple):
+    """Coding and advertised timing of a sender. Thousands of simulated receivers share equal ones."""
+
+    fec_id: int
+    segment: int
+    """Bytes of a segment."""
+    parity: int
+    """Usable parity symbols of a block."""
+    grtt: float
+    """The group round-trip time in seconds."""
+    backoff: int
+    """The back-off factor: a back-off spreads over so many GRTT (RFC 5740 5.3)."""
+    group_size: float
+
+    def with_coding(self, fec_id: int, segment: int, parity: int) -> "SenderProfile":
+        """Return the profile of a sender with another coding."""
+        return _shared(fec_id, segment, parity, self.grtt, self.backoff, self.group_size)
+
+    def with_timing(self, origin: Origin) -> "SenderProfile":
+        """Return the profile of a sender that advertises the timing of `origin`."""
+        timing = rtt_seconds(origin.grtt), origin.backoff, gsize_value(origin.gsize)
+        return _shared(self.fec_id, self.segment, self.parity, *timing)
+
+
+_shared = lru_cache(maxsize=64)(SenderProfile)
+
+
+def unknown_sender() -> SenderProfile:
+    """Return the profile of a sender before its first message."""
+    return _shared(5, UNKNOWN_SEGMENT, 0, 0.0, 0, 1.0)

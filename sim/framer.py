@@ -1,0 +1,47 @@
+"""The Ethernet frames that the hosts of a topology send."""
+
+from ipaddress import IPv4Address
+
+from protocols.machine import Address, Group
+from topologies.addressing import endpoint_of_group, host_address
+from topologies.frames.building import frame
+from topologies.spec import Topology
+
+__all__ = ["PORT", "Framer"]
+
+PORT = 6003
+"""The UDP port of every host, and of a group whose name contains no other."""
+
+
+class Framer:
+    """Builds the frames that hosts of a topology send."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        self._known: dict[Address, tuple[IPv4Address, int]] = {}
+
+    def endpoint(self, address: Address) -> tuple[IPv4Address, int]:
+        """Return the (IPv4 address, port) of a host's name or a group."""
+        found = self._known.get(address)
+        if found is None:
+            found = self._known[address] = self._find(address)
+        return found
+
+    def _find(self, address: Address) -> tuple[IPv4Address, int]:
+        if not isinstance(address, Group):
+            return IPv4Address(host_address(self._topology, str(address))), PORT
+        name = address.name if _is_endpoint(address.name) else endpoint_of_group(address.name, PORT)
+        host, _, port = name.rpartition(":")
+        return IPv4Address(host), int(port)
+
+    def frame(self, source: Address, to: Address, payload: bytes, number: int) -> bytes:
+        """Return the frame from one of the topology's addresses to another."""
+        return frame(self.endpoint(source), self.endpoint(to), payload, number)
+
+
+def _is_endpoint(name: str) -> bool:
+    host, colon, port = name.rpartition(":")
+    try:
+        return bool(colon) and IPv4Address(host).is_multicast and port.isdecimal() and int(port) < 1 << 16
+    except ValueError:
+        return False

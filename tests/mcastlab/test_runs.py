@@ -1,0 +1,78 @@
+"""Runs from Python, and the methods of their results."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mcastlab
+from experiments.running.run import run
+from experiments.scenario.scenario import load
+
+SMALL: dict[str, Any] = {"topology.receivers": 3, "workload.size": "20kB"}
+
+
+@pytest.fixture(scope="module")
+def result() -> mcastlab.Result:
+    """Return the result of a small run."""
+    return mcastlab.run(mcastlab.load("lan-file", SMALL))
+
+
+def test_a_run_equals_that_of_the_command_line(result: mcastlab.Result) -> None:
+    plain = run(load("lan-file", ["topology.receivers=3", "workload.size=20kB"]))
+    assert result.fingerprint == plain.fingerprint
+    assert result.ok
+
+
+def test_metrics_are_attributes(result: mcastlab.Result) -> None:
+    assert result.nacks_sent == result.metrics["nacks_sent"]
+    assert result.completion_time is not None
+    assert "packets" in dir(result)
+    with pytest.raises(AttributeError, match="no metric 'nack'"):
+        _ = result.nack
+
+
+def test_frames_have_a_row_per_receiver_or_per_run(result: mcastlab.Result) -> None:
+    receivers, whole = result.to_frame(), result.to_frame("run")
+    assert list(receivers.index) == ["r1", "r2", "r3"]
+    assert receivers["equal"].all()
+    assert whole["completion_time"].tolist() == [result.completion_time]
+
+
+def test_a_notebook_shows_a_table(result: mcastlab.Result) -> None:
+    html = result._repr_html_()
+    assert "<caption>lan-file (seed 1, sim)</caption>" in html
+    assert "3 of 3 receivers" in html
+
+
+def test_a_result_can_be_drawn(result: mcastlab.Result, tmp_path: Path) -> None:
+    result.plot().savefig(tmp_path / "result.svg")
+    assert "receivers complete" in (tmp_path / "result.svg").read_text() or (tmp_path / "result.svg").stat().st_size > 5000
+
+
+def test_a_result_is_saved_as_the_files_of_a_run(tmp_path: Path) -> None:
+    mcastlab.run(mcastlab.load("lan-file", SMALL, capture=["sender"]), out=tmp_path / "out")
+    assert (tmp_path / "out" / "result.json").exists()
+    assert (tmp_path / "out" / "captures" / "sender.pcapng").exists()
+
+
+def test_another_seed_is_another_run(result: mcastlab.Result) -> None:
+    assert mcastlab.run(mcastlab.load("lan-file", SMALL), seed=2).fingerprint != result.fingerprint
+
+
+def test_protocols_can_be_compared() -> None:
+    found = mcastlab.compare(mcastlab.load("lan-file", SMALL), ["norm", "a"], runs=2, settings={"a": {"timeout": "100ms"}})
+    assert found.completed == {"norm": 2, "a": 2}
+    assert "completion_time" in found.differences["a"]
+
+
+def test_a_world_compared_with_itself_is_equivalent() -> None:
+    scenario = mcastlab.load("lan-file", SMALL)
+    assert mcastlab.twin(scenario, runs=2, worlds=("sim", "sim")).equivalent
+    slower = {"protocol.rate": "2Mbit"}
+    assert not mcastlab.twin(scenario, runs=2, worlds=("sim", "sim"), second=slower).equivalent
+
+
+def test_an_unknown_world_is_refused() -> None:
+    with pytest.raises(mcastlab.UsageError, match="backend: 'moon' is not allowed"):
+        mcastlab.run("lan-file", on="moon")

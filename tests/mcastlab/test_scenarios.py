@@ -1,0 +1,75 @@
+"""Scenarios from files, names and Python values."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mcastlab
+
+VALUES: dict[str, Any] = {
+    "name": "small",
+    "topology": {"kind": "lan", "receivers": 3, "link": {"rate": "10Mbit"}},
+    "protocol": {"name": "norm", "rate": "1Mbit"},
+    "workload": {"kind": "file", "size": "20kB"},
+}
+
+
+def test_python_values_and_yaml_give_the_same_scenario(tmp_path: Path) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text(
+        "{name: small, topology: {kind: lan, receivers: 3, link: {rate: 10Mbit}}, protocol: {name: norm, rate: 1Mbit}, "
+        "workload: {kind: file, size: 20kB}}"
+    )
+    assert mcastlab.load(VALUES).digest() == mcastlab.load(file).digest()
+
+
+def test_values_are_replaced_by_path_and_by_keyword() -> None:
+    by_path = mcastlab.load("lan-file", {"topology.receivers": 3, "topology.link.down.loss": "5%"}, seed=7)
+    by_keyword = mcastlab.load("lan-file", topology__receivers=3, topology__link__down__loss="5%", seed=7)
+    assert by_path.digest() == by_keyword.digest()
+    assert len(by_path.build_topology().hosts) == 4
+    assert by_path.seed == 7
+
+
+def test_the_given_values_are_not_modified() -> None:
+    mcastlab.load(VALUES, topology__receivers=9)
+    assert VALUES["topology"]["receivers"] == 3
+
+
+def test_values_of_a_loaded_scenario_keep_their_units() -> None:
+    scenario = mcastlab.load(VALUES)
+    again = mcastlab.load(scenario, seed=2)
+    assert again.protocol == scenario.protocol
+    assert again.model_copy(update={"seed": 1}).digest() == scenario.digest()
+
+
+def test_a_scenario_without_source_values_cannot_be_changed() -> None:
+    (case, *_) = mcastlab.cases("bakeoff-nrl").values()
+    with pytest.raises(mcastlab.UsageError, match="that `load` made"):
+        mcastlab.load(case, seed=2)
+
+
+@pytest.mark.parametrize(
+    ("replaced", "message"),
+    [
+        ({"topology.receivers": 0}, "topology.receivers: value 0 is not allowed"),
+        ({"protocol.rat": 1}, "protocol.rat: value 1 is not allowed; unknown key"),
+    ],
+)
+def test_a_wrong_value_is_a_one_line_error(replaced: dict[str, object], message: str) -> None:
+    with pytest.raises(mcastlab.ConfigError, match=message) as caught:
+        mcastlab.load("lan-file", replaced)
+    assert "\n" not in str(caught.value)
+
+
+def test_ready_scenarios_have_descriptions() -> None:
+    found = mcastlab.scenarios()
+    assert "LAN" in found["lan-file"]
+    assert all(about.strip() for about in found.values())
+
+
+def test_a_topology_is_built_from_python_values() -> None:
+    assert mcastlab.topology("star", receivers=2).hosts == ("sender", "r1", "r2")
+    with pytest.raises(mcastlab.ConfigError, match="topology: receivers: value 0 is not allowed"):
+        mcastlab.topology("star", receivers=0)
