@@ -38,6 +38,8 @@ T = TypeVar("T")
 _PR_SET_TIMERSLACK = 29
 _MAX_BATCH = 100
 """Most packets received from one socket before other sockets and timers are served."""
+_LONGEST_BATCH = 0.02
+"""Seconds after which no more packets are received from one socket before the others, timers and signals are served."""
 _TIMER_QUANTUM = 0.0005
 """Seconds: wake-ups closer than this are merged, so that a fast sender fills its batches."""
 
@@ -321,8 +323,8 @@ class UdpHost:
                 self._input(self._machine.resume)
 
     def _on_readable(self, sock: socket.socket, to: Address) -> None:
-        taken = 0
-        while taken < _MAX_BATCH and sock.fileno() >= 0:
+        taken, end = 0, self._loop.time() + _LONGEST_BATCH
+        while taken < _MAX_BATCH and sock.fileno() >= 0 and self._loop.time() < end:
             try:
                 data, segment, source, drops = receive_coalesced(sock)
             except BlockingIOError:

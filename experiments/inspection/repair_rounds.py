@@ -18,7 +18,6 @@ __all__ = [
     "between",
     "block_requests",
     "describe_request",
-    "requested_repairs",
 ]
 
 _MOST_BLOCKS = 1 << 16
@@ -30,14 +29,14 @@ _SCANNED_PER_STEP = 4
 
 def requested_repairs(requests: Iterable[Request], fec_id: int, budget: DetailBudget) -> RequestedRepairs:
     """Sort the requests of a NACK or REPAIR_ADV by level; those whose bitmaps would exceed a megabyte are left out."""
-    requested, left = RequestedRepairs(), _MOST_BITMAP
+    kept, left = [], _MOST_BITMAP
     for request in requests:
         left -= sum(item.symbol >> 3 for item in request.items)
         if left < 0:
             budget.refused += 1
             break
-        requested.add(request, fec_id)
-    return requested
+        kept.append(request)
+    return RequestedRepairs(tuple(kept), fec_id)
 
 
 @dataclass(frozen=True, slots=True)

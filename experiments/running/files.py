@@ -28,6 +28,8 @@ MOST_PIECES = 512
 """Adjacent segments that are written together, at most."""
 READ = 1 << 20
 """Bytes read at a time for hashing."""
+NAMES_KEPT = 4096
+"""Names of which the number given last is kept."""
 
 
 class FileSource:
@@ -224,6 +226,8 @@ class Folder:
         self.unfinished: dict[FileSink, None] = {}
         self._hasher = Hasher()
         self._on_stored = on_stored
+        # The number that the last file of a name was given, so that the next is not compared with all before it.
+        self._numbers: dict[str, int] = {}
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -261,14 +265,43 @@ class Folder:
         os.close(self._fd)
 
     def _place(self, temporary: str, asked: str) -> str:
-        for n in count():
+        """Rename a file to `asked`, with a number behind it if that is taken; return its name."""
+        for n in count(self._first_free(asked)):
             name = f"{asked}.{n}" if n else asked
             try:
                 self._rename(temporary, name)
             except (FileExistsError, IsADirectoryError):
                 continue
+            self._numbers.pop(asked, None)
+            if n:
+                self._numbers[asked] = n
+                if len(self._numbers) > NAMES_KEPT:
+                    del self._numbers[next(iter(self._numbers))]
             return name
         raise AssertionError("unreachable: count() does not end")
+
+    def _first_free(self, asked: str) -> int:
+        """Return a number to begin with: that behind the last one given, else behind an unbroken row that is there."""
+        known = self._numbers.get(asked)
+        if known is not None and not self.force:
+            return known + 1
+        taken, free = 0, 1
+        while not self.force and self._exists(f"{asked}.{free}"):
+            taken, free = free, 2 * free
+        while free - taken > 1:
+            middle = (taken + free) // 2
+            if self._exists(f"{asked}.{middle}"):
+                taken = middle
+            else:
+                free = middle
+        return free if taken and self._exists(asked) else 0
+
+    def _exists(self, name: str) -> bool:
+        try:
+            os.stat(name, dir_fd=self._fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return True
 
     def _rename(self, temporary: str, name: str) -> None:
         if not self.force:

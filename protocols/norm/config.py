@@ -49,6 +49,9 @@ class NormConfig:
     window: int = setting(
         256, "count", 1, 16_384, help="receiver: objects pending per sender at the most", source="RFC 5740 5.3"
     )
+    senders: int = setting(
+        1024, "count", 1, 1_000_000, help="receiver: senders remembered at the most, new and silent ones forgotten first"
+    )
     buffer: int = setting(16_000_000, "bytes", 0, help="receiver: bytes of parity kept for decoding", source="RFC 5740 5.3")
 
     def __post_init__(self) -> None:

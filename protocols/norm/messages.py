@@ -5,7 +5,7 @@ and timing of the sender) and `Fti` (the coding of an object).
 """
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from protocols.fec import MAX_SYMBOLS
 from protocols.machine import Message
@@ -123,8 +123,7 @@ class CcNode:
     rate: int
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """One symbol, block or object named in a repair request; `block_length` travels with fec_id 129 only."""
 
     fec_id: int

@@ -32,6 +32,7 @@ from protocols.serial import ahead
 
 __all__ = [
     "BEGIN",
+    "MOST_COMPARED",
     "NOTHING",
     "RESUME",
     "SUPPRESS",
@@ -47,6 +48,8 @@ __all__ = [
 Objects = SmallDict[RxObject | None]
 MOST_NACKS = 4
 """NACK messages one receiver sends at once."""
+MOST_COMPARED = 1024
+"""Incomplete blocks of an object that are compared with what another receiver requested when that is overheard."""
 
 
 @dataclass(slots=True)
@@ -109,7 +112,7 @@ class NackProcess:
         if suppressed_to is None or not is_before(suppressed_to, point):
             return NOTHING
         self.suppressed_to = point
-        if self._is_covered(point, objects):
+        if self._is_covered(point, objects, MOST_COMPARED):
             return NOTHING
         self.suppressed_to = None
         self.due = self.backoff_end
@@ -146,7 +149,7 @@ class NackProcess:
             return NOTHING
         known = self.overheard
         overheard = self.overheard = requested if known is None else known.merged(requested)
-        if not is_covered(objects, boundary, overheard):
+        if not is_covered(objects, boundary, overheard, MOST_COMPARED):
             return NOTHING
         self.suppress(boundary)
         return SUPPRESS
@@ -166,8 +169,8 @@ class NackProcess:
             if self.backoff_end <= now < self.holdoff_end:
                 self.holdoff_end = now
 
-    def _is_covered(self, point: Point, objects: Objects) -> bool:
-        return self.overheard is not None and is_covered(objects, point, self.overheard)
+    def _is_covered(self, point: Point, objects: Objects, most: float = inf) -> bool:
+        return self.overheard is not None and is_covered(objects, point, self.overheard, most)
 
 
 # -- what is missing ---------------------------------------------------------------------------------------------------
@@ -273,13 +276,16 @@ def _add_run(ranges: list[MissingRange], item: RxObject, block: int, start: int,
     ranges.append(MissingRange(LEVEL_SEGMENT, first, last, end - start + 1))
 
 
-def is_covered(objects: Objects, point: Point, asked: RequestedRepairs) -> bool:
-    """Return whether the repairs requested by others bring everything missing before `point`."""
+def is_covered(objects: Objects, point: Point, asked: RequestedRepairs, most: float = inf) -> bool:
+    """Return whether the repairs requested by others bring everything missing before `point`.
+
+    False as well for an object with more than `most` incomplete blocks, unless all its blocks are requested as a whole.
+    """
     object_id, block, symbol = point
     item = objects.item
     if item is not None and objects.key == object_id and not asked.objects and (block or symbol):
         # The object that is being sent: the usual case.
-        return _is_object_covered(item, point, asked)
+        return _is_object_covered(item, point, asked, most)
     for key, item in objects.items():
         order = 0 if key == object_id else ahead(key, object_id)
         if order > 0 or (order == 0 and not (block or symbol)):
@@ -289,15 +295,21 @@ def is_covered(objects: Objects, point: Point, asked: RequestedRepairs) -> bool:
         if item is None:
             return False
         limit = point if order == 0 else (key, item.fti.partition.blocks, 0)
-        if not _is_object_covered(item, limit, asked):
+        if not _is_object_covered(item, limit, asked, most):
             return False
     return True
 
 
-def _is_object_covered(item: RxObject, point: Point, asked: RequestedRepairs) -> bool:
+def _is_object_covered(item: RxObject, point: Point, asked: RequestedRepairs, most: float) -> bool:
     key, end, symbol = point
     if item.wants_info and item.info is None and not asked.has_info(key):
         return False
+    more = None if item.missing_symbols is None else item.missing_symbols.more
+    if more is not None or item.missing_blocks:
+        if not symbol and asked.has_blocks(key, 0, end - 1):
+            return True
+        if len(more or ()) + len(item.missing_blocks or ()) > most:
+            return False
     if item.missing_blocks:
         for first, last in item.missing_blocks:
             if first < end and not asked.has_blocks(key, first, min(last, end - 1)):
@@ -311,7 +323,7 @@ def _is_object_covered(item: RxObject, point: Point, asked: RequestedRepairs) ->
         [(missing_symbols.key, missing_symbols.item)] if missing_symbols.more is None else missing_symbols.items()
     ):
         if block < end:
-            count, lacking, heard = counts.get(block, 0), missing.bit_count(), 0
+            count, lacking, heard = counts[block], missing.bit_count(), 0
             if parity is not None:
                 heard = parity.get(block, 0)
                 lacking -= heard.bit_count()

@@ -1,11 +1,11 @@
 """The NORM receiver (RFC 5740 5.3): one machine for a node that only receives, whoever sends."""
 
 from collections.abc import Collection
-from math import inf
 
 from protocols.events import SenderHeard
 from protocols.machine import Address, Group, Machine, Message, Ports
 from protocols.norm.config import NormConfig
+from protocols.norm.known_senders import KnownSenders
 from protocols.norm.messages import Ack, Command, Data, Info, Nack
 from protocols.norm.sender_state import SenderState
 from protocols.norm.session import Session
@@ -14,14 +14,18 @@ __all__ = ["NormReceiver"]
 
 
 class NormReceiver(Machine):
-    """Receives every object of every sender of a group. `node` is its 32-bit id."""
+    """Receives every object of every sender of a group. `node` is its 32-bit id.
+
+    Of more senders than the configuration allows, those are forgotten that are new, silent or not joined; without any of them,
+    further senders are ignored.
+    """
 
     __slots__ = ("_senders", "session")
 
     def __init__(self, ports: Ports, config: NormConfig, node: int, group: Group) -> None:
         super().__init__(ports)
         self.session = Session(ports, config, node, group)
-        self._senders: dict[int, SenderState] = {}
+        self._senders = KnownSenders()
 
     def start(self, now: float) -> None:
         """Join the group."""
@@ -32,20 +36,26 @@ class NormReceiver(Machine):
         if isinstance(message, (Nack, Ack)):
             self.overhear(message, now)
         elif isinstance(message, (Data, Info, Command)) and message.origin.source_id != self.session.node:
-            self._sender(message.origin.source_id).receive(message, now)
-            self.settle()
+            sender = self._sender(message.origin.source_id)
+            if sender is None:
+                self.session.count("ignored")
+                return
+            sender.receive(message, now)
+            self.settle(sender)
 
     def overhear(self, message: Nack | Ack, now: float) -> None:
         """Process the feedback of another receiver."""
         sender = self._senders.get(message.sender_id)
         if sender is not None and sender.overhear(message, now):
-            self.settle()
+            self.settle(sender)
 
     def wake(self, now: float) -> None:
         """Send the feedback that is due, and check the activity of senders."""
-        for sender in self.senders():
+        senders = self._senders
+        for sender in senders.due(now):
             sender.wake(now)
-        self.settle()
+            self.settle(sender)
+        self._due(senders.deadline())
 
     def counts(self) -> dict[str, int]:
         """Return the counters of messages received and sent."""
@@ -54,9 +64,9 @@ class NormReceiver(Machine):
             "nacks_sent": session.counted("nacks_sent"),
             "nacks_suppressed": session.nacks_suppressed,
             "acks_sent": session.counted("acks_sent"),
-            "data_received": sum(sender.received for sender in senders),
-            "data_lost": sum(sender.lost for sender in senders),
-            "duplicates": sum(sender.duplicates for sender in senders),
+            "data_received": session.counted("data_received") + sum(sender.received for sender in senders),
+            "data_lost": session.counted("data_lost") + sum(sender.lost for sender in senders),
+            "duplicates": session.counted("duplicates") + sum(sender.duplicates for sender in senders),
             "ignored": session.counted("ignored"),
             "objects_received": session.objects_received,
             "objects_aborted": session.counted("objects_aborted"),
@@ -75,14 +85,25 @@ class NormReceiver(Machine):
         """Return the state of every sender a message was received from."""
         return self._senders.values()
 
-    def settle(self) -> None:
-        """Set the deadline; called after every input that may have changed it."""
-        self._due(min((sender.deadline() for sender in self.senders()), default=inf))
+    def settle(self, sender: SenderState) -> None:
+        """Set the deadline; called after every input that may have changed when this sender is to be woken."""
+        self._senders.note(sender.node, sender.deadline())
+        self._due(self._senders.deadline())
 
-    def _sender(self, node: int) -> SenderState:
-        """Return the state of the sender `node`, new with its first message."""
+    def _sender(self, node: int) -> SenderState | None:
+        """Return the state of the sender `node`, new with its first message; None when there is no room for another."""
         known = self._senders.get(node)
-        if known is None:
+        if known is None and self._has_room():
             known = self._senders[node] = SenderState(self.session)
             self.ports.notify(SenderHeard(node))
         return known
+
+    def _has_room(self) -> bool:
+        """Return whether one more sender can be remembered, after forgetting another if need be."""
+        if len(self._senders) < self.session.config.senders:
+            return True
+        forgotten = self._senders.forget_one()
+        if forgotten is None:
+            return False
+        forgotten.forget()
+        return True

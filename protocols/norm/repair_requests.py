@@ -1,6 +1,13 @@
-"""The repair requests of a NACK, sorted by level (RFC 5740 4.3.1): a sender serves them, receivers are suppressed by them."""
+"""The repair requests of a NACK, sorted by level (RFC 5740 4.3.1): a sender serves them, receivers are suppressed by them.
 
+Building and merging cost time and memory in proportion to the items of the NACK, and a lookup their logarithm, whatever the
+ranges cover: a NACK of 40 bytes can name 65,536 objects of any size.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, KeysView, Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
 from protocols.norm.messages import (
     FORM_RANGES,
@@ -12,62 +19,192 @@ from protocols.norm.messages import (
     Request,
 )
 from protocols.norm.position import Point
-from protocols.serial import ahead, before
+from protocols.norm.range_set import RangeSet
+from protocols.serial import before
 
-__all__ = ["RequestedRepairs", "requested_repairs"]
+__all__ = ["MOST_MERGED", "MOST_REQUESTED", "RequestedRepairs", "requested_repairs"]
+
+MOST_REQUESTED = 1 << 14
+"""Items of one NACK that are used, each counted once and once more per 1024 symbols that its bit mask spans: twice what a NACK
+of 64 kB holds whose blocks have at most 255 symbols."""
+MOST_MERGED = 4096
+"""Items of all NACKs overheard during one back-off that are remembered, counted in the same way."""
+_CACHED = 512
+"""Items of the largest NACK whose sorted requests are kept: comparing larger ones costs as much as sorting them."""
+_NO_MASKS: Mapping[int, int] = {}
+
+
+class _ObjectRequests(NamedTuple):
+    """What is requested of the inside of one object."""
+
+    lowest: int
+    """The lowest block of which anything is requested."""
+    masks: dict[int, int]
+    """Block -> bit mask of encoding symbol ids."""
+
+
+class _Counts(dict[int, int]):
+    """Number of symbols requested by block, counted when a block is looked up first."""
+
+    __slots__ = ("_fti", "_object_id", "_symbols")
+
+    def __init__(self, symbols: dict[tuple[int, int], int], object_id: int, fti: Fti) -> None:
+        super().__init__()
+        self._symbols = symbols
+        self._object_id = object_id
+        self._fti = fti
+
+    def __missing__(self, block: int) -> int:
+        mask, fti = self._symbols.get((self._object_id, block), 0), self._fti
+        count = mask.bit_count()
+        if mask & (1 << fti.partition.length(block)) - 1:
+            count += fti.usable + 1
+        self[block] = count
+        return count
+
+
+class _BlockSpans:
+    """Ranges of blocks of one object, none of which lies within another: both ends ascend."""
+
+    __slots__ = ("firsts", "lasts")
+
+    def __init__(self) -> None:
+        self.firsts: list[int] = []
+        self.lasts: list[int] = []
+
+    def copy(self) -> "_BlockSpans":
+        other = _BlockSpans()
+        other.firsts, other.lasts = self.firsts[:], self.lasts[:]
+        return other
+
+    def add(self, first: int, last: int) -> None:
+        low = bisect_left(self.firsts, first)
+        if self.has(first, last) or last < first:
+            return
+        high = max(low, bisect_right(self.lasts, last))
+        self.firsts[low:high] = [first]
+        self.lasts[low:high] = [last]
+
+    def has(self, first: int, last: int) -> bool:
+        """Return whether one range has all these blocks."""
+        index = bisect_right(self.firsts, first) - 1
+        return index >= 0 and last <= self.lasts[index]
 
 
 class RequestedRepairs:
-    """The content of one NACK. Ranges are inclusive; `symbols` maps (object, block) to a bit mask of encoding symbol ids."""
+    """The content of one NACK, or of several (`merged`). Not modified once made: many share it.
 
-    __slots__ = ("_counted", "_counts", "_merged", "_owner", "_with", "blocks", "infos", "objects", "symbols")
+    `objects`, `infos` (first, last) and `blocks` (object, first, last) are inclusive ranges as they were named; `symbols` maps
+    (object, block) to a bit mask of encoding symbol ids. Of requests of another `fec_id`, nothing is used from the first such
+    item on, as in NRL NORM; of a NACK with more than `MOST_REQUESTED` items, the first of them.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = (
+        "_by_object",
+        "_counts",
+        "_fti",
+        "_info_ids",
+        "_merged",
+        "_object_ids",
+        "_owner",
+        "_spans",
+        "_with",
+        "blocks",
+        "infos",
+        "objects",
+        "size",
+        "symbols",
+    )
+
+    def __init__(self, requests: Iterable[Request] = (), fec_id: int = 0) -> None:
         # Receivers that overheard the same NACKs merge the same requests, so the last result is kept.
         self._with: RequestedRepairs | None = None
         self._merged: RequestedRepairs | None = None
-        self._counts: dict[int, int] = {}
-        self._counted: Fti | None = None
+        self._counts: _Counts | None = None
+        self._fti: Fti | None = None
         self._owner = 0
-        self.objects: tuple[tuple[int, int], ...] = ()
-        self.infos: tuple[tuple[int, int], ...] = ()
-        self.blocks: tuple[tuple[int, int, int], ...] = ()
+        self._by_object: dict[int, _ObjectRequests] | None = None
         self.symbols: dict[tuple[int, int], int] = {}
+        self.size = 0
+        """Items it was made of, as `MOST_REQUESTED` counts them."""
+        objects: list[tuple[int, int]] = []
+        infos: list[tuple[int, int]] = []
+        blocks: list[tuple[int, int, int]] = []
+        for request in requests:
+            self._add(request, fec_id, objects, infos, blocks)
+        self.objects, self.infos, self.blocks = tuple(objects), tuple(infos), tuple(blocks)
+        self._object_ids = _with_ids(None, objects)
+        self._info_ids = _with_ids(None, infos)
+        self._spans = _with_spans({}, blocks)
+
+    def _add(
+        self,
+        request: Request,
+        fec_id: int,
+        objects: list[tuple[int, int]],
+        infos: list[tuple[int, int]],
+        blocks: list[tuple[int, int, int]],
+    ) -> None:
+        """Sort the items of one repair request by level."""
+        items, level, symbols = request.items, request.level, self.symbols
+        step = 2 if request.form == FORM_RANGES else 1
+        for place in range(0, len(items) - step + 1, step):
+            first, last = items[place], items[place + step - 1]
+            if first.fec_id != fec_id or last.fec_id != fec_id or self.size >= MOST_REQUESTED:
+                return
+            self.size += 1
+            if level & LEVEL_SEGMENT:
+                if first.symbol <= last.symbol and first.block == last.block:
+                    key = first.object_id, first.block
+                    symbols[key] = symbols.get(key, 0) | (2 << last.symbol) - (1 << first.symbol)
+                    self.size += last.symbol >> 10
+            elif level & LEVEL_BLOCK:
+                blocks.append((first.object_id, first.block, last.block))
+            elif level & LEVEL_OBJECT:
+                objects.append((first.object_id, last.object_id))
+            if level & LEVEL_INFO:
+                infos.append((first.object_id, last.object_id))
 
     def has_object(self, object_id: int) -> bool:
         """Return whether the whole object is requested."""
-        return any(ahead(first, object_id) <= 0 <= ahead(last, object_id) for first, last in self.objects)
+        return self._object_ids is not None and object_id in self._object_ids
 
     def has_info(self, object_id: int) -> bool:
         """Return whether the object's NORM_INFO is requested, alone or with the whole object."""
-        return self.has_object(object_id) or any(
-            ahead(first, object_id) <= 0 <= ahead(last, object_id) for first, last in self.infos
-        )
+        return self.has_object(object_id) or (self._info_ids is not None and object_id in self._info_ids)
 
     def has_blocks(self, object_id: int, first: int, last: int) -> bool:
-        """Return whether all these blocks are requested as a whole."""
-        return any(owner == object_id and low <= first and last <= high for owner, low, high in self.blocks)
+        """Return whether one request names all these blocks as a whole."""
+        spans = self._spans.get(object_id)
+        return spans is not None and spans.has(first, last)
+
+    def block_ranges(self, object_id: int) -> Iterable[tuple[int, int]]:
+        """Return the ranges of blocks of an object that are requested as a whole."""
+        spans = self._spans.get(object_id)
+        return () if spans is None else zip(spans.firsts, spans.lasts, strict=True)
+
+    def masks(self, object_id: int) -> Mapping[int, int]:
+        """Return the symbols of an object that are requested: a bit mask by block."""
+        row = self._rows().get(object_id)
+        return _NO_MASKS if row is None else row.masks
 
     def counts(self, object_id: int, fti: Fti) -> dict[int, int]:
-        """Return the number of symbols requested by block; more than there is parity, where source symbols are among them."""
-        if self._counted is fti and self._owner == object_id:
-            return self._counts
-        # The same for all receivers that overheard the same NACKs.
-        counts, length = {}, fti.partition.length
-        for (owner, block), mask in self.symbols.items():
-            if owner == object_id:
-                named = mask & (1 << length(block)) - 1
-                counts[block] = mask.bit_count() if not named else mask.bit_count() + fti.usable + 1
-        self._owner, self._counted, self._counts = object_id, fti, counts
-        return counts
+        """Return the number of symbols requested by block, by subscription only.
+
+        It is more than there is parity where source symbols are among them.
+        """
+        if self._counts is None or self._fti is not fti or self._owner != object_id:
+            # The same for all receivers that overheard the same NACKs.
+            self._owner, self._fti, self._counts = object_id, fti, _Counts(self.symbols, object_id, fti)
+        return self._counts
 
     def is_beyond(self, object_id: int, tx_point: Point) -> bool:
         """Return whether all that is requested of this object lies beyond the transmit point."""
         owner, block, _ = tx_point
         if object_id != owner:
             return before(owner, object_id)
-        lowest = [key[1] for key in self.symbols if key[0] == owner] + [row[1] for row in self.blocks if row[0] == owner]
-        return not self.has_info(owner) and bool(lowest) and min(lowest) > block
+        row = self._rows().get(owner)
+        return row is not None and row.lowest > block and not self.has_info(owner)
 
     def reaches(self, object_id: int, block: int) -> bool:
         """Return whether this block of an object, or anything after it, may be requested."""
@@ -79,50 +216,90 @@ class RequestedRepairs:
         return False
 
     def merged(self, other: "RequestedRepairs") -> "RequestedRepairs":
-        """Return what either requests. Not to be modified: many share it."""
+        """Return what either requests; without `other` when both together are larger than `MOST_MERGED`."""
         if self._with is other and self._merged is not None:
             return self._merged
+        if self.size + other.size > MOST_MERGED:
+            return self
         both = RequestedRepairs()
+        both.size = self.size + other.size
         both.objects = self.objects + other.objects
         both.infos = self.infos + other.infos
         both.blocks = self.blocks + other.blocks
+        both._object_ids = _with_ids(self._object_ids, other.objects)
+        both._info_ids = _with_ids(self._info_ids, other.infos)
+        both._spans = _with_spans(self._spans, other.blocks)
         both.symbols = dict(self.symbols)
         for key, mask in other.symbols.items():
             both.symbols[key] = both.symbols.get(key, 0) | mask
         self._with, self._merged = other, both
         return both
 
-    def owners(self) -> set[int]:
+    def owners(self) -> KeysView[int]:
         """Return the objects of which symbols or blocks are requested."""
-        owners = {owner for owner, _ in self.symbols}
-        if self.blocks:
-            owners.update([row[0] for row in self.blocks])
-        return owners
+        return self._rows().keys()
 
-    def add(self, request: Request, fec_id: int) -> None:
-        """Add one repair request; only during construction. An item of another fec_id ends it, as in NRL NORM."""
-        items, level = request.items, request.level
-        step = 2 if request.form == FORM_RANGES else 1
-        for place in range(0, len(items) - step + 1, step):
-            first, last = items[place], items[place + step - 1]
-            if first.fec_id != fec_id or last.fec_id != fec_id:
-                return
-            if level & LEVEL_SEGMENT:
-                if first.symbol <= last.symbol and first.block == last.block:
-                    key = first.object_id, first.block
-                    self.symbols[key] = self.symbols.get(key, 0) | (2 << last.symbol) - (1 << first.symbol)
-            elif level & LEVEL_BLOCK:
-                self.blocks += ((first.object_id, first.block, last.block),)
-            elif level & LEVEL_OBJECT:
-                self.objects += ((first.object_id, last.object_id),)
-            if level & LEVEL_INFO:
-                self.infos += ((first.object_id, last.object_id),)
+    def _rows(self) -> dict[int, _ObjectRequests]:
+        """Return what is requested of the inside of each object, sorted when it is needed first."""
+        rows = self._by_object
+        if rows is None:
+            lowest: dict[int, int] = {}
+            masks: dict[int, dict[int, int]] = {}
+            for (owner, block), mask in self.symbols.items():
+                masks.setdefault(owner, {})[block] = mask
+                lowest[owner] = min(lowest.get(owner, block), block)
+            for owner, block, _ in self.blocks:
+                lowest[owner] = min(lowest.get(owner, block), block)
+            rows = {owner: _ObjectRequests(block, masks.get(owner, {})) for owner, block in lowest.items()}
+            self._by_object = rows
+        return rows
 
 
-@lru_cache(maxsize=64)
+def _with_ids(known: RangeSet | None, ranges: Iterable[tuple[int, int]]) -> RangeSet | None:
+    """Return the object ids of `known` and of these ranges of serial numbers; None for no ids."""
+    if not ranges:
+        return known
+    ids = RangeSet() if known is None else known.copy()
+    for first, last in ranges:
+        for low, high in _plain_ranges(first, last):
+            ids.add(low, high)
+    return ids
+
+
+def _plain_ranges(first: int, last: int) -> Iterator[tuple[int, int]]:
+    """Yield the ids that are not before `first` and not after `last` as ranges that do not wrap around.
+
+    A serial number has 2**15 others after it, of which that at a distance of 2**15 is before it as well.
+    """
+    distance = (last - first) & 0xFFFF
+    if distance >= 0x8000:
+        # The range is longer than serial numbers reach, so its ends compare as if they were the other way round.
+        first, last = (last - 0x7FFF) & 0xFFFF, (first + 0x8000) & 0xFFFF
+    if first <= last:
+        yield first, last
+    else:
+        yield first, 0xFFFF
+        yield 0, last
+
+
+def _with_spans(known: dict[int, _BlockSpans], ranges: Iterable[tuple[int, int, int]]) -> dict[int, _BlockSpans]:
+    """Return the ranges of blocks by object of `known` and of these."""
+    if not ranges:
+        return known
+    spans, own = dict(known), set()
+    for owner, first, last in ranges:
+        if owner not in own:
+            own.add(owner)
+            spans[owner] = spans[owner].copy() if owner in spans else _BlockSpans()
+        spans[owner].add(first, last)
+    return spans
+
+
+_cached = lru_cache(maxsize=64)(RequestedRepairs)
+
+
 def requested_repairs(requests: tuple[Request, ...], fec_id: int) -> RequestedRepairs:
     """Return what the requests of a NACK to a sender that uses `fec_id` ask for. Not to be modified: many share it."""
-    repairs = RequestedRepairs()
-    for request in requests:
-        repairs.add(request, fec_id)
-    return repairs
+    if len(requests) > _CACHED or sum([len(request.items) for request in requests]) > _CACHED:
+        return RequestedRepairs(requests, fec_id)
+    return _cached(requests, fec_id)

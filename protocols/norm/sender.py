@@ -269,7 +269,7 @@ class NormSender(Sender):
         if item.info_due and item.info_sent:
             item.info_due = False
             message = self._factory.info(item, FLAG_REPAIR)
-        elif item.repairs:
+        elif item.repairs or item.repair_blocks:
             step = item.repair_step()
             if step is None:
                 return self._make_new(item)

@@ -193,6 +193,23 @@ class SenderState:
         return due if due < self._idle_at else self._idle_at
 
     @property
+    def node(self) -> int:
+        """The sender's node id; it must have sent a message."""
+        assert self.origin is not None
+        return self.origin.source_id
+
+    @property
+    def is_established(self) -> bool:
+        """Whether the receiver has joined the sender, received enough of it, and the sender is not silent."""
+        return self.is_joined and self._idle_at < inf and self.received >= NEW_SENDER
+
+    def forget(self) -> None:
+        """Give up the sender's objects and keep its counters; the state is not used any more."""
+        self._give_up(list(self.objects), "the sender was forgotten")
+        for name, number in (("data_received", self.received), ("data_lost", self.lost), ("duplicates", self.duplicates)):
+            self.session.count(name, number)
+
+    @property
     def received(self) -> int:
         """Messages of this sender that arrived, by their sequence numbers."""
         return self.position.sequence - self._base - self.lost
@@ -289,7 +306,8 @@ class SenderState:
             return
         if ahead(message.object_id, self.position.object_id) > 0:
             self._begin_objects(message.object_id)
-        gone = [key for key in self.objects if ahead(key, message.object_id) < 0 or key in message.invalid]
+        invalid = frozenset(message.invalid) if self.objects else ()
+        gone = [key for key in self.objects if ahead(key, message.object_id) < 0 or key in invalid]
         self._give_up(gone, "squelched")
 
     def _on_probe(self, message: Probe, now: float) -> None:

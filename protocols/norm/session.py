@@ -22,11 +22,11 @@ class Session:
         # The counters few receivers of a large group need.
         self._counts: dict[str, int] | None = None
 
-    def count(self, name: str) -> None:
-        """Add one to the counter `name`."""
+    def count(self, name: str, number: int = 1) -> None:
+        """Add `number` to the counter `name`."""
         if self._counts is None:
             self._counts = {}
-        self._counts[name] = self._counts.get(name, 0) + 1
+        self._counts[name] = self._counts.get(name, 0) + number
 
     def counted(self, name: str) -> int:
         """Return the counter `name`."""

@@ -1,11 +1,14 @@
 """Mappings that take a quarter of the memory of a dict while they have one entry, and bit masks of symbols as integers."""
 
 from collections.abc import Iterator
+from heapq import heappop, heappush
 from typing import Generic, TypeVar, cast, overload
 
 __all__ = ["NONE", "BlockBitmaps", "SmallDict", "bit_runs", "lowest", "without_lowest"]
 
 T = TypeVar("T")
+MANY = 64
+"""Blocks from which on finding the lowest takes a heap."""
 NONE = -1
 """A key that no object or block has."""
 
@@ -95,6 +98,30 @@ class SmallDict(Generic[T]):
         return [self.item] if self.key != NONE else []
 
 
+class _ManyBlocks(dict[int, int]):
+    """Masks by block that also find the lowest block, at the cost of a logarithm."""
+
+    __slots__ = ("order",)
+
+    def __init__(self, masks: dict[int, int]) -> None:
+        super().__init__(masks)
+        # All blocks as a heap, and some that are removed.
+        self.order = sorted(masks)
+
+    def __setitem__(self, block: int, mask: int) -> None:
+        if block not in self:
+            heappush(self.order, block)
+            if len(self.order) > 2 * len(self) + MANY:
+                self.order = sorted([*self, block])
+        super().__setitem__(block, mask)
+
+    def lowest(self) -> int:
+        """Return the lowest block; there must be one."""
+        while self.order[0] not in self:
+            heappop(self.order)
+        return self.order[0]
+
+
 class BlockBitmaps:
     """A mapping from blocks to bit masks of symbols with the methods that are used; bit n stands for symbol n.
 
@@ -148,7 +175,9 @@ class BlockBitmaps:
         elif more is None:
             self.key, self.item = NONE, 0
         else:
-            self.key = lowest = min(more)
+            if len(more) > MANY and not isinstance(more, _ManyBlocks):
+                more = self.more = _ManyBlocks(more)
+            self.key = lowest = more.lowest() if isinstance(more, _ManyBlocks) else min(more)
             self.item = more.pop(lowest)
         if not more:
             self.more = None

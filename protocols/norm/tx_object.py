@@ -1,6 +1,6 @@
 """One object being sent: what is new, and what is to be repaired."""
 
-from heapq import heapify, heappop
+from heapq import heappop, heappush
 
 from protocols.errors import UsageError
 from protocols.fec import encode
@@ -8,6 +8,7 @@ from protocols.machine import Content
 from protocols.norm.config import NormConfig
 from protocols.norm.identity import PARITY_SYMBOL, SOURCE_SYMBOL, base_of
 from protocols.norm.messages import FLAG_FILE, FLAG_INFO, Fti
+from protocols.norm.range_set import RangeSet
 from protocols.norm.repair_requests import RequestedRepairs
 
 __all__ = ["TxObject", "check_content"]
@@ -16,6 +17,8 @@ MAX_BLOCKS = {0: 1 << 16, 5: 1 << 24, 129: 1 << 32}
 """Blocks that a payload id can number, by fec_id (RFC 5445, RFC 5510)."""
 MAX_SIZE = (1 << 48) - 1
 """Bytes of the largest object that EXT_FTI can describe."""
+MOST_RANGES = 4096
+"""Separate ranges of whole blocks of one object that are kept; receivers request again what is not."""
 
 
 def check_content(content: Content, config: NormConfig) -> None:
@@ -33,7 +36,8 @@ class TxObject:
 
     New symbols follow the cursor (`block`, `symbol`); the `auto_parity` symbols of a block come behind its source symbols. What
     receivers request is aggregated in `wanted` and becomes `repairs` when the sender activates it; both map a block to a bit
-    mask of encoding symbol ids.
+    mask of encoding symbol ids. Blocks requested as a whole are ranges in `wanted_blocks` and `repair_blocks`, so that a
+    request costs the same however many it names; each gets its bit mask when it is sent.
     """
 
     __slots__ = (
@@ -43,6 +47,7 @@ class TxObject:
         "_order",
         "_parities",
         "_pledged",
+        "_renewed",
         "_spent",
         "_used",
         "active_at",
@@ -57,9 +62,11 @@ class TxObject:
         "info_wanted",
         "object_id",
         "partition",
+        "repair_blocks",
         "repairs",
         "symbol",
         "wanted",
+        "wanted_blocks",
     )
 
     def __init__(self, object_id: int, content: Content, config: NormConfig, source_id: int) -> None:
@@ -77,6 +84,10 @@ class TxObject:
         self.info_sent = self.info_wanted = False
         self.wanted: dict[int, int] = {}
         self.repairs: dict[int, int] = {}
+        self.wanted_blocks = RangeSet()
+        self.repair_blocks = RangeSet()
+        # Blocks whose entries in `_pledged` and `_spent` do not count any more.
+        self._renewed = RangeSet()
         self._auto = config.auto_parity
         self._order: list[int] = []
         self._pledged: dict[int, int] = {}
@@ -95,7 +106,12 @@ class TxObject:
     @property
     def repairing(self) -> bool:
         """Whether any repair is to be sent."""
-        return bool(self.repairs) or (self.info_due and self.info_sent)
+        return bool(self.repairs or self.repair_blocks) or (self.info_due and self.info_sent)
+
+    @property
+    def requested(self) -> bool:
+        """Whether anything is requested and not activated yet."""
+        return bool(self.wanted or self.wanted_blocks) or self.info_wanted
 
     def step(self) -> tuple[int, int]:
         """Return the next new symbol as (block, encoding symbol id), and move the cursor behind it."""
@@ -108,6 +124,10 @@ class TxObject:
 
     def repair_step(self) -> tuple[int, int] | None:
         """Remove and return the lowest symbol to be repaired; None while new symbols are lower."""
+        if self.repair_blocks and (not self._order or self.repair_blocks.lowest <= self._order[0]):
+            block = self.repair_blocks.lowest
+            self.repair_blocks.remove(block)
+            self._add_repairs(block, self._all_symbols(block))
         block = self._order[0]
         mask = self.repairs[block]
         low = mask & -mask
@@ -181,29 +201,65 @@ class TxObject:
     def want(self, requested: RequestedRepairs) -> bool:
         """Add what is requested of this object and was sent already; return whether any of it was not wanted before."""
         key, news = self.object_id, False
-        if self.info_sent and not self.info_wanted and requested.has_info(key):
+        whole = requested.has_object(key)
+        if self.info_sent and not self.info_wanted and (whole or requested.has_info(key)):
             self.info_wanted = news = True
-        if requested.objects and requested.has_object(key):
+        if whole:
             news |= self._want_blocks(0, self.block)
-        for owner, first, last in requested.blocks:
-            if owner == key:
-                news |= self._want_blocks(first, min(last, self.block))
-        for (owner, block), mask in requested.symbols.items():
-            if owner == key and block <= self.block and block < self.partition.blocks:
+        if not requested.blocks and not requested.symbols:
+            return news
+        for first, last in requested.block_ranges(key):
+            news |= self._want_blocks(first, min(last, self.block))
+        for block, mask in requested.masks(key).items():
+            if block <= self.block and block < self.partition.blocks:
                 news |= self._want_symbols(block, mask)
         return news
 
+    def _all_symbols(self, block: int) -> int:
+        """Return the bit mask of everything that is sent of a block unrequested."""
+        return (1 << self.partition.length(block) + self._auto) - 1
+
     def _want_blocks(self, first: int, last: int) -> bool:
-        news = False
-        for block in range(first, min(last + 1, self.partition.blocks)):
-            self._spent[block] = self._auto
-            self._pledged.pop(block, None)
-            news |= self._add(block, (1 << self.partition.length(block) + self._auto) - 1)
+        """Add whole blocks, none behind the cursor's; return whether any symbol of them was not wanted before."""
+        last = min(last, self.partition.blocks - 1)
+        if last < first or len(self.wanted_blocks) >= MOST_RANGES:
+            return False
+        if self.wanted_blocks.covers(first, last) and self._renewed.covers(first, last):
+            return False
+        self._renewed.add(first, last)
+        if len(self._renewed) > MOST_RANGES:
+            self._renewed.clear()
+            self._spent.clear()
+            self._pledged.clear()
+        if last < self.block:
+            return self._add_blocks(first, last)
+        news = self._add(last, self._all_symbols(last))
+        return (first < last and self._add_blocks(first, last - 1)) or news
+
+    def _add_blocks(self, first: int, last: int) -> bool:
+        """Add whole blocks before the cursor's to `wanted_blocks`; return whether any symbol of them is new there."""
+        wanted, news = self.wanted, False
+        for low, high in self.wanted_blocks.gaps(first, last):
+            news = high - low >= len(wanted) or any(
+                self._all_symbols(block) & ~wanted.get(block, 0) for block in range(low, high + 1)
+            )
+            if news:
+                break
+        self.wanted_blocks.add(first, last)
         return news
+
+    def _forget_parity(self, block: int) -> None:
+        """Drop what is known of the parity requested of a block that was requested as a whole since."""
+        if block in self._renewed:
+            self._renewed.remove(block)
+            self._spent.pop(block, None)
+            self._pledged.pop(block, None)
 
     def _want_symbols(self, block: int, mask: int) -> bool:
         """Add requested symbols as NRL NORM does: parity by count from what was never sent, source symbols by name."""
         length, parity = self.partition.length(block), self.fti.parity
+        if self._renewed:
+            self._forget_parity(block)
         if mask & (1 << length) - 1:
             self._spent[block] = parity
             self._pledged[block] = 0
@@ -225,6 +281,8 @@ class TxObject:
             going = (1 << self.partition.length(block) + self._auto) - (1 << self.symbol)
             mask &= ~going
         wanted = self.wanted.get(block, 0)
+        if self.wanted_blocks and block in self.wanted_blocks:
+            wanted |= self._all_symbols(block)
         if not mask & ~wanted:
             return False
         self.wanted[block] = wanted | mask
@@ -233,12 +291,21 @@ class TxObject:
     def activate(self) -> None:
         """Make repairs of what was requested."""
         for block, mask in self.wanted.items():
-            self.repairs[block] = self.repairs.get(block, 0) | mask
+            self._add_repairs(block, mask)
+            if self._renewed:
+                self._forget_parity(block)
             pledged = self._pledged.pop(block, 0)
             if pledged:
                 self._spent[block] = self._spent.get(block, self._auto) + pledged
         self.wanted.clear()
-        self._order = list(self.repairs)
-        heapify(self._order)
+        for first, last in self.wanted_blocks:
+            self.repair_blocks.add(first, last)
+        self.wanted_blocks.clear()
         if self.info_wanted:
             self.info_wanted, self.info_due = False, True
+
+    def _add_repairs(self, block: int, mask: int) -> None:
+        """Add symbols to `repairs`."""
+        if block not in self.repairs:
+            heappush(self._order, block)
+        self.repairs[block] = self.repairs.get(block, 0) | mask

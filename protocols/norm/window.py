@@ -7,7 +7,7 @@ from math import inf
 from protocols.norm.config import NormConfig
 from protocols.norm.repair_requests import RequestedRepairs
 from protocols.norm.tx_object import TxObject
-from protocols.serial import ahead, before
+from protocols.serial import before
 
 __all__ = ["IDS", "Window"]
 
@@ -48,16 +48,17 @@ class Window:
         if not self.objects:
             return inf
         oldest = next(iter(self.objects.values()))
-        return inf if oldest.unsent or oldest.repairing or oldest.wanted or oldest.info_wanted else oldest.active_at + rest
+        return inf if oldest.unsent or oldest.repairing or oldest.requested else oldest.active_at + rest
 
     def asked(self, requested: RequestedRepairs) -> list[TxObject]:
         """Return the objects that are requested, lowest id first."""
         objects, named = self.objects, requested.owners()
         if requested.objects or requested.infos:
-            return [item for key, item in objects.items() if key in named or requested.has_info(key)]
+            has_info = requested.has_info
+            return [item for key, item in objects.items() if key in named or has_info(key)]
         if len(named) == 1:
             # The usual case, and the window may be long.
-            item = objects.get(named.pop())
+            item = objects.get(next(iter(named)))
             return [] if item is None else [item]
         return [item for key, item in objects.items() if key in named]
 
@@ -67,18 +68,20 @@ class Window:
         if not requested.objects and not requested.infos and named <= objects.keys():
             return None
         first = next(iter(objects), next_id)
-        ranges = [*requested.objects, *requested.infos, *((owner, owner) for owner in named)]
         gone: set[int] = set()
         span = (next(reversed(objects), first) - first) % IDS + 1
         if objects and len(objects) < span:
             holes = [key for key in ((first + i) % IDS for i in range(span)) if key not in objects]
-            gone = {key for key in holes if any(ahead(low, key) <= 0 <= ahead(high, key) for low, high in ranges)}
-        return gone if gone or any(before(low, first) for low, _ in ranges) else None
+            gone = {key for key in holes if key in named or requested.has_info(key)}
+        if gone:
+            return gone
+        lows = named | {row[0] for row in requested.objects} | {row[0] for row in requested.infos}
+        return gone if any(before(low, first) for low in lows) else None
 
     def activate(self) -> list[TxObject]:
         """Make repairs of what was requested; return the objects that have any."""
         for item in self.objects.values():
-            if item.wanted or item.info_wanted:
+            if item.requested:
                 item.activate()
         return [item for item in self.objects.values() if item.repairing]
 

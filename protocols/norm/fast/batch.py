@@ -12,7 +12,7 @@ from protocols.norm.backoff import NEVER
 from protocols.norm.fast.messages import FastData, FastFlush
 from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
 from protocols.norm.messages import Nack
-from protocols.norm.nack_process import is_covered
+from protocols.norm.nack_process import MOST_COMPARED, is_covered
 from protocols.norm.position import TransmitPosition, is_before
 from protocols.norm.rx_object import RxObject
 
@@ -34,7 +34,7 @@ def apply_to_incomplete(machines: list[Any], message: FastData | FastFlush, now:
             others.append(machine)
             continue
         if result == RESCHEDULE:
-            machine.settle()
+            machine.settle(state)
         # The coordinator counts it, too.
         state.duplicates -= redundant
         advanced.append(machine)
@@ -63,7 +63,7 @@ def _apply_progress(machines: list[Any], message: FastData | FastFlush, now: flo
         else:
             state.position, state.last_heard = next_state, now
             if state.check(reach, now):
-                machine.settle()
+                machine.settle(state)
             (attentive if state.attentive else advanced).append(machine)
     return answer
 
@@ -104,7 +104,7 @@ def _apply_content(machines: list[Any], message: FastData, now: float, coordinat
         # Nothing new is to be requested if nothing is missing before the block, and no back-off is under way.
         is_waiting = missing is not None and missing.key >= block and not item.wants_info and now >= backoff_end
         if state.attentive if state.is_complete else not (is_idle or is_waiting) and state.check(reach, now):
-            machine.settle()
+            machine.settle(state)
         if state.attentive or not state.is_complete:
             (attentive if state.attentive else advanced).append(machine)
     return answer
@@ -147,10 +147,10 @@ def overhear_nack(machines: list[Any], nack: Nack, now: float, position: Transmi
             if item.fti is not fti:
                 state.position, fti = position, item.fti
                 boundary = state.boundary()
-            if is_covered(objects, boundary, overheard):
+            if is_covered(objects, boundary, overheard, MOST_COMPARED):
                 state.position, state.last_heard = position, last_heard
                 process.suppress(boundary)
                 state.note_suppression(process)
-                machine.settle()
+                machine.settle(state)
         (attentive if state.attentive else others).append(machine)
     return answer

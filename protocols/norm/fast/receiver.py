@@ -11,13 +11,14 @@ from protocols.norm.config import NormConfig
 from protocols.norm.fast.batch import apply_to_incomplete, overhear_nack
 from protocols.norm.fast.messages import FastData, FastFlush
 from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
+from protocols.norm.known_senders import KnownSenders
 from protocols.norm.messages import Ack, Nack
 from protocols.norm.receiver import NormReceiver
 from protocols.norm.sender_state import SenderState
 
 __all__ = ["FastNormReceiver"]
 
-_NO_SENDERS: dict[int, SenderState] = {}
+_NO_SENDERS = KnownSenders()
 """Shared by the receivers that know one sender at most; never modified."""
 
 
@@ -57,7 +58,7 @@ class FastNormReceiver(NormReceiver, FastMachine):
         if result == OTHER:
             super().receive(message, source, to, now)
         elif result == RESCHEDULE:
-            self.settle()
+            self.settle(state)
 
     @staticmethod
     def receive_batch(machines: Iterable[Any], message: Message, source: Address, to: Address, now: float) -> None:
@@ -71,7 +72,7 @@ class FastNormReceiver(NormReceiver, FastMachine):
                 if result == OTHER:
                     machine.receive(message, source, to, now)
                 elif result == RESCHEDULE:
-                    machine.settle()
+                    machine.settle(state)
         else:
             fan_out(machines, message, source, to, now)
 
@@ -98,7 +99,16 @@ class FastNormReceiver(NormReceiver, FastMachine):
             other = self._senders.get(message.sender_id)
             state = other if isinstance(other, FastSenderState) else None
         if state is not None and state.attentive and state.overhear(message, now):
-            self.settle()
+            self.settle(state)
+
+    def wake(self, now: float) -> None:
+        """Send the feedback that is due, and check the activity of senders."""
+        state: FastSenderState = self.fast_state
+        if self._senders:
+            super().wake(now)
+        else:
+            state.wake(now)
+            self.settle(state)
 
     def wake_in_lockstep(self, now: float) -> None:
         """Renew the activity period in lockstep: that takes only the time of the last message."""
@@ -107,7 +117,7 @@ class FastNormReceiver(NormReceiver, FastMachine):
         assert isinstance(group, LockstepGroup)
         heard = None if state.attentive or self._senders else group.heard(self)
         if heard is not None and state.renew_activity(heard, now):
-            self.settle()
+            self.settle(state)
         else:
             self.leave_lockstep()
 
@@ -122,15 +132,15 @@ class FastNormReceiver(NormReceiver, FastMachine):
             return self._senders.values()
         return [self.fast_state] if self.fast_state.origin is not None else []
 
-    def settle(self) -> None:
+    def settle(self, sender: SenderState) -> None:
         """Set the deadline, and whether feedback of others has an effect."""
-        state: FastSenderState = self.fast_state
-        if not self._senders:
-            due = state.settle()
-        else:
-            due = min([other.settle() for other in self._senders.values() if isinstance(other, FastSenderState)])
+        assert isinstance(sender, FastSenderState)
+        due = sender.settle()
+        if self._senders:
+            self._senders.note(sender.node, due)
+            due = self._senders.deadline()
             # Feedback to the other senders may have an effect, too.
-            state.attentive = True
+            self.fast_state.attentive = True
         if due < self.deadline:
             # As `_due`, without a call.
             self.deadline = due
@@ -138,15 +148,22 @@ class FastNormReceiver(NormReceiver, FastMachine):
         else:
             self.deadline = due
 
-    def _sender(self, node: int) -> SenderState:
-        """Return the state of the sender `node`, from now on the one heard last; new with its first message."""
+    def _sender(self, node: int) -> SenderState | None:
+        """Return the state of the sender `node`, from now on the one heard last; new with its first message.
+
+        None when there is no room for another.
+        """
         state: FastSenderState = self.fast_state
         origin = state.origin
         if origin is None:
             self.ports.notify(SenderHeard(node))
         elif origin.source_id != node and not self._switch_to(node):
             if not self._senders:
-                self._senders = {origin.source_id: state}
+                self._senders = KnownSenders()
+                self._senders[origin.source_id] = state
+                self._senders.note(origin.source_id, state.settle())
+            if not self._has_room():
+                return None
             self.fast_state = self._senders[node] = FastSenderState(self.session)
             self.ports.notify(SenderHeard(node))
         known: FastSenderState = self.fast_state

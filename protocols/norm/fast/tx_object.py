@@ -50,6 +50,8 @@ class FastTxObject(TxObject):
         The blocks have to be finished. None when there is any other repair.
         """
         rows = []
+        if self.repair_blocks:
+            return None
         for block in sorted(self.repairs):
             mask, length = self.repairs[block], self.partition.length(block)
             first = (mask & -mask).bit_length() - 1

@@ -49,11 +49,14 @@ def unpack_requests(data: bytes, at: int, schemes: Schemes, sender_id: int) -> t
 
 def _unpack_items(data: bytes, at: int, end: int, schemes: Schemes, sender_id: int) -> tuple[Item, ...]:
     items = []
+    known = scheme = None
     while at < end:
-        scheme = schemes.read(data[at], sender_id)
-        if at + 4 + scheme.id_size > end:
+        if data[at] != known or scheme is None:
+            known = data[at]
+            scheme = schemes.read(known, sender_id)
+        behind = at + 4 + scheme.id_size
+        if behind > end:
             raise WireError(f"repair item cut off after {end - at} bytes")
-        fec_id, object_id = _ITEM.unpack_from(data, at)
-        items.append(Item(fec_id, object_id, *scheme.unpack_id(data, at + 4)))
-        at += 4 + scheme.id_size
+        items.append(Item(known, data[at + 2] << 8 | data[at + 3], *scheme.unpack_id(data, at + 4)))
+        at = behind
     return tuple(items)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.running import files
 from experiments.running.files import FileSource, Folder, Hasher, ScratchSink, Stored
 from protocols.errors import UsageError
 from protocols.machine import Offer
@@ -188,3 +189,38 @@ def test_a_big_file_is_not_held_in_memory(tmp_path: Path) -> None:
     stored[0].digest.result()
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
     assert grown < 16 << 20
+
+
+def test_many_files_of_one_name_are_each_compared_with_a_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, stored = open_folder(tmp_path)
+    tried: list[str] = []
+    rename = Folder._rename
+
+    def noted(self: Folder, temporary: str, name: str) -> None:
+        tried.append(name)
+        rename(self, temporary, name)
+
+    monkeypatch.setattr(Folder, "_rename", noted)
+    for number in range(100):
+        receive(folder, b"same", b"x", number)
+    folder.close()
+    assert [each.name for each in stored] == ["same", *(f"same.{number}" for number in range(1, 100))]
+    assert len(tried) <= 2 * 100
+    again, stored = open_folder(tmp_path)
+    tried.clear()
+    receive(again, b"same", b"x")
+    again.close()
+    assert stored[0].name == "same.100"
+    assert tried == ["same.100"], "the row that is there is found by halving"
+
+
+def test_the_numbers_of_a_bounded_count_of_names_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "NAMES_KEPT", 2)
+    folder, stored = open_folder(tmp_path)
+    for name in (b"a", b"b", b"c"):
+        for number in range(3):
+            receive(folder, name, b"x", number)
+    receive(folder, b"a", b"x")
+    folder.close()
+    assert stored[-1].name == "a.3"
+    assert len(folder._numbers) == 2

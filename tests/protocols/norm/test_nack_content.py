@@ -236,7 +236,7 @@ def serve(source: TxObject, requested: RequestedRepairs, *received: tuple[dict[i
     source.want(requested)
     source.activate()
     number = 0
-    while source.repairs:
+    while source.repairs or source.repair_blocks:
         step = source.repair_step()
         assert step is not None
         for objects, mask in received:

@@ -238,7 +238,7 @@ def test_every_repair_requested_by_nrl_norm_is_sent(capture: str, place: int) ->
     sender.run_until(60.0, lambda: bool(sender.messages_of(Flush)))
     first = len(sender.messages_of(Data))
     fec = sender.config.fec
-    requests = [replace(r, items=tuple(replace(item, fec_id=fec) for item in r.items)) for r in nack.requests]
+    requests = [replace(r, items=tuple(item._replace(fec_id=fec) for item in r.items)) for r in nack.requests]
     sender.nack(*requests)
     sender.run_until(sender.now + 10.0)
     check_repairs(requested_repairs(tuple(requests), fec), sender, first)

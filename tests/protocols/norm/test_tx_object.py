@@ -32,7 +32,7 @@ def repairs(item: TxObject, *requests: Request) -> list[tuple[int, int]]:
     item.want(requested_repairs(requests, item.fti.fec_id))
     item.activate()
     steps: list[tuple[int, int]] = []
-    while item.repairs:
+    while item.repairs or item.repair_blocks:
         step = item.repair_step()
         assert step is not None
         steps.append(step)
@@ -233,7 +233,7 @@ def test_parity_is_computed_when_it_is_sent_and_once_per_request(monkeypatch: py
     assert calls == []
     item.want(requested_repairs((parity(1, 0, 2),), 5))
     item.activate()
-    while item.repairs:
+    while item.repairs or item.repair_blocks:
         item.payload(*(item.repair_step() or (-1, -1)))
     assert calls == [[0, 1, 2]]
 
