@@ -11,6 +11,7 @@ from functools import lru_cache
 from math import inf
 
 from protocols.norm.backoff import NEVER, backoff
+from protocols.norm.maps import NONE, SmallDict, bit_runs, lowest, without_lowest
 from protocols.norm.messages import (
     FORM_ITEMS,
     FORM_RANGES,
@@ -25,7 +26,6 @@ from protocols.norm.position import Point, is_before
 from protocols.norm.repair_requests import RequestedRepairs
 from protocols.norm.rx_object import RxObject
 from protocols.norm.sender_profile import SenderProfile
-from protocols.norm.small_maps import NONE, SmallDict, bit_runs, lowest, without_lowest
 from protocols.norm.wire.sizes import ID_SIZES, ITEM_HEADER, REQUEST_HEADER
 from protocols.rng import Rng
 from protocols.serial import ahead

@@ -5,12 +5,15 @@ from collections.abc import Collection
 from protocols.events import SenderHeard
 from protocols.machine import Address, Group, Machine, Message, Ports
 from protocols.norm.config import NormConfig
-from protocols.norm.known_senders import KnownSenders
+from protocols.norm.maps import DeadlineMap
 from protocols.norm.messages import Ack, Command, Data, Info, Nack
 from protocols.norm.sender_state import SenderState
 from protocols.norm.session import Session
 
 __all__ = ["NormReceiver"]
+
+TRIES = 8
+"""Senders tried to find one that can be forgotten."""
 
 
 class NormReceiver(Machine):
@@ -25,7 +28,7 @@ class NormReceiver(Machine):
     def __init__(self, ports: Ports, config: NormConfig, node: int, group: Group) -> None:
         super().__init__(ports)
         self.session = Session(ports, config, node, group)
-        self._senders = KnownSenders()
+        self._senders: DeadlineMap[SenderState] = DeadlineMap()
 
     def start(self, now: float) -> None:
         """Join the group."""
@@ -102,8 +105,11 @@ class NormReceiver(Machine):
         """Return whether one more sender can be remembered, after forgetting another if need be."""
         if len(self._senders) < self.session.config.senders:
             return True
-        forgotten = self._senders.forget_one()
-        if forgotten is None:
-            return False
-        forgotten.forget()
-        return True
+        for _ in range(min(TRIES, len(self._senders))):
+            # The others move to the end, so that all are tried in turn.
+            node, state = self._senders.rotate()
+            if not state.is_established:
+                del self._senders[node]
+                state.forget()
+                return True
+        return False

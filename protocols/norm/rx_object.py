@@ -4,8 +4,8 @@ from bisect import bisect_right
 
 from protocols.fec import decode
 from protocols.machine import Sink
+from protocols.norm.maps import NONE, BlockBitmaps, bit_runs
 from protocols.norm.messages import Fti
-from protocols.norm.small_maps import NONE, BlockBitmaps, bit_runs
 
 __all__ = ["RxObject"]
 

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from protocols.events import InfoReceived, ObjectAborted, ObjectOpened, ObjectReceived, SenderReset, SenderSilent
 from protocols.machine import Offer
 from protocols.norm.backoff import NEVER
+from protocols.norm.maps import SmallDict
 from protocols.norm.messages import (
     EMPTY_OBJECT,
     FLAG_FILE,
@@ -46,7 +47,6 @@ from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.rx_object import RxObject
 from protocols.norm.sender_profile import unknown_sender
 from protocols.norm.session import Session
-from protocols.norm.small_maps import SmallDict
 from protocols.serial import ahead
 
 __all__ = ["SenderMessage", "SenderState"]

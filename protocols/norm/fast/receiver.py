@@ -11,14 +11,14 @@ from protocols.norm.config import NormConfig
 from protocols.norm.fast.batch import apply_to_incomplete, overhear_nack
 from protocols.norm.fast.messages import FastData, FastFlush
 from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
-from protocols.norm.known_senders import KnownSenders
+from protocols.norm.maps import DeadlineMap
 from protocols.norm.messages import Ack, Nack
 from protocols.norm.receiver import NormReceiver
 from protocols.norm.sender_state import SenderState
 
 __all__ = ["FastNormReceiver"]
 
-_NO_SENDERS = KnownSenders()
+_NO_SENDERS: DeadlineMap[SenderState] = DeadlineMap()
 """Shared by the receivers that know one sender at most; never modified."""
 
 
@@ -159,7 +159,7 @@ class FastNormReceiver(NormReceiver, FastMachine):
             self.ports.notify(SenderHeard(node))
         elif origin.source_id != node and not self._switch_to(node):
             if not self._senders:
-                self._senders = KnownSenders()
+                self._senders = DeadlineMap()
                 self._senders[origin.source_id] = state
                 self._senders.note(origin.source_id, state.settle())
             if not self._has_room():

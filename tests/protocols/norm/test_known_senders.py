@@ -8,7 +8,7 @@ import pytest
 from experiments.contract.fake_host import FakeHost
 from protocols.events import ObjectAborted, ObjectReceived, SenderHeard
 from protocols.norm.fast.receiver import FastNormReceiver
-from protocols.norm.known_senders import KnownSenders
+from protocols.norm.maps import DeadlineMap
 from protocols.norm.receiver import NormReceiver
 from tests.protocols.norm.scenes import GROUP, MessageBuilder, quick
 
@@ -20,10 +20,10 @@ def listening(kind: type[NormReceiver], **settings: Any) -> tuple[FakeHost, Norm
     return host, machine
 
 
-def known(*deadlines: float) -> KnownSenders:
-    senders = KnownSenders()
+def known(*deadlines: float) -> DeadlineMap[str]:
+    senders: DeadlineMap[str] = DeadlineMap()
     for node, deadline in enumerate(deadlines):
-        senders[node] = f"sender {node}"  # type: ignore[assignment]
+        senders[node] = f"sender {node}"
         senders.note(node, deadline)
     return senders
 
@@ -40,7 +40,7 @@ def test_the_first_deadline_counts_whatever_was_noted_before() -> None:
 
 def test_those_due_together_come_in_the_order_in_which_they_were_heard_first() -> None:
     senders = known(3.0, 9.0, 2.0, 3.0)
-    assert [str(each) for each in senders.due(3.0)] == ["sender 0", "sender 2", "sender 3"]
+    assert senders.due(3.0) == ["sender 0", "sender 2", "sender 3"]
     assert senders.due(3.0) == []
     assert senders.deadline() == 9.0
 

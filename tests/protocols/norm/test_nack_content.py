@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from experiments.contract.content import CheckedSink
 from experiments.running.content import Extent
 from protocols.machine import Content
+from protocols.norm.maps import SmallDict
 from protocols.norm.messages import (
     FORM_ITEMS,
     FORM_RANGES,
@@ -24,7 +25,6 @@ from protocols.norm.nack_process import MissingRange, contents_for, is_covered, 
 from protocols.norm.position import Point
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.rx_object import RxObject
-from protocols.norm.small_maps import SmallDict
 from protocols.norm.tx_object import TxObject
 from protocols.norm.wire.sizes import size_of
 from tests.protocols.norm.scenes import quick, symbols

@@ -1,16 +1,19 @@
-"""Mappings that take a quarter of the memory of a dict while they have one entry, and bit masks of symbols as integers."""
+"""Mappings for the state of many objects: lean ones for one entry, one with a deadline for each entry; bit masks of symbols."""
 
 from collections.abc import Iterator
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
+from math import inf
 from typing import Generic, TypeVar, cast, overload
 
-__all__ = ["NONE", "BlockBitmaps", "SmallDict", "bit_runs", "lowest", "without_lowest"]
+__all__ = ["NONE", "BlockBitmaps", "DeadlineMap", "SmallDict", "bit_runs", "lowest", "without_lowest"]
 
 T = TypeVar("T")
 MANY = 64
 """Blocks from which on finding the lowest takes a heap."""
 NONE = -1
 """A key that no object or block has."""
+OUTDATED = 64
+"""Outdated deadlines that a `DeadlineMap` keeps beyond one per entry."""
 
 
 class SmallDict(Generic[T]):
@@ -120,6 +123,74 @@ class _ManyBlocks(dict[int, int]):
         while self.order[0] not in self:
             heappop(self.order)
         return self.order[0]
+
+
+class DeadlineMap(Generic[T]):
+    """A mapping in insertion order with a deadline for each entry; not a subclass of dict, which compiles badly.
+
+    A deadline that changes costs the logarithm of the number of entries.
+    """
+
+    __slots__ = ("_entries", "_heap", "_noted")
+
+    def __init__(self) -> None:
+        self._entries: dict[int, T] = {}
+        # Every finite deadline of `_noted` is in the heap, beside others that do not count any more.
+        self._heap: list[tuple[float, int]] = []
+        self._noted: dict[int, float] = {}
+
+    def get(self, key: int) -> T | None:
+        """As `dict.get`."""
+        return self._entries.get(key)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __setitem__(self, key: int, entry: T) -> None:
+        self._entries[key] = entry
+
+    def __delitem__(self, key: int) -> None:
+        del self._entries[key]
+        self._noted.pop(key, None)
+
+    def values(self) -> list[T]:
+        """Return the entries there are now."""
+        return list(self._entries.values())
+
+    def rotate(self) -> tuple[int, T]:
+        """Move the first entry to the end; return its key and the entry. There must be one."""
+        key = next(iter(self._entries))
+        entry = self._entries[key] = self._entries.pop(key)
+        return key, entry
+
+    def note(self, key: int, deadline: float) -> None:
+        """Set the deadline of an entry; inf for none."""
+        if self._noted.get(key) == deadline:
+            return
+        self._noted[key] = deadline
+        if deadline < inf:
+            heappush(self._heap, (deadline, key))
+            if len(self._heap) > 2 * len(self._noted) + OUTDATED:
+                self._heap = [(when, each) for each, when in self._noted.items() if when < inf]
+                heapify(self._heap)
+
+    def deadline(self) -> float:
+        """Return the first deadline; inf for none."""
+        heap, noted = self._heap, self._noted
+        while heap and noted.get(heap[0][1]) != heap[0][0]:
+            heappop(heap)
+        return heap[0][0] if heap else inf
+
+    def due(self, now: float) -> list[T]:
+        """Return the entries whose deadline is not later than `now`, in order; their deadlines are inf from now on."""
+        keys: dict[int, None] = {}
+        while self.deadline() <= now:
+            key = heappop(self._heap)[1]
+            self._noted[key] = inf
+            keys[key] = None
+        if len(keys) < 2:
+            return [self._entries[key] for key in keys]
+        return [entry for key, entry in self._entries.items() if key in keys]
 
 
 class BlockBitmaps:

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.contract.content import CheckedSink
+from protocols.norm.maps import BlockBitmaps, SmallDict
 from protocols.norm.messages import Fti
 from protocols.norm.rx_object import RxObject
-from protocols.norm.small_maps import BlockBitmaps, SmallDict
 
 ITEMS = [None, *(RxObject(number, Fti(5, 1000, 100, 4, 2), CheckedSink(1000), False) for number in range(2))]
 STEPS = st.lists(st.tuples(st.sampled_from(["set", "del", "pop"]), st.integers(0, 4), st.sampled_from(ITEMS)))
