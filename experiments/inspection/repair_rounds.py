@@ -18,6 +18,7 @@ __all__ = [
     "between",
     "block_requests",
     "describe_request",
+    "requested_repairs",
 ]
 
 _MOST_BLOCKS = 1 << 16

@@ -13,10 +13,11 @@ __all__ = ["NOBODY", "UnprivilegedUser", "unprivileged_python"]
 
 NOBODY = 65534
 ROOT = Path(__file__).parents[2]
-OURS = ("protocols", "topologies", "sim", "emu", "experiments")
+OURS = ("protocols", "topologies", "sim", "emu", "experiments", "mcastlab")
 LOADED = (
-    "import sys, experiments.cli, experiments.running.run, experiments.search.search, experiments.compare.twin.worlds, "
-    "mininet.net, mininet.nodelib, distutils.version; print(' '.join(sorted({name.split('.')[0] for name in sys.modules})))"
+    "import sys, experiments.cli, experiments.commands.run, experiments.commands.doctor, experiments.search.search, "
+    "experiments.compare.twin.worlds, mininet.net, mininet.nodelib, distutils.version; "
+    "print(' '.join(sorted({name.split('.')[0] for name in sys.modules})))"
 )
 """Prints the packages that a run takes."""
 HEAVY = shutil.ignore_patterns("site-packages", "test", "tests", "idlelib", "tkinter", "ensurepip", "__pycache__", "*.a")
