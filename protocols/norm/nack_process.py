@@ -304,20 +304,19 @@ def _is_object_covered(item: RxObject, point: Point, asked: RequestedRepairs, mo
     key, end, symbol = point
     if item.wants_info and item.info is None and not asked.has_info(key):
         return False
-    more = None if item.missing_symbols is None else item.missing_symbols.more
-    if more is not None or item.missing_blocks:
-        if not symbol and asked.has_blocks(key, 0, end - 1):
-            return True
-        if len(more or ()) + len(item.missing_blocks or ()) > most:
-            return False
-    if item.missing_blocks:
-        for first, last in item.missing_blocks:
+    missing_symbols, missing_blocks, blocks = item.missing_symbols, item.missing_blocks, asked.blocks
+    more = None if missing_symbols is None else missing_symbols.more
+    if blocks and (missing_blocks or more is not None) and not symbol and asked.has_blocks(key, 0, end - 1):
+        return True
+    if (0 if more is None else len(more)) + (len(missing_blocks) if missing_blocks else 0) > most:
+        return False
+    if missing_blocks:
+        for first, last in missing_blocks:
             if first < end and not asked.has_blocks(key, first, min(last, end - 1)):
                 return False
-    missing_symbols, parity, usable = item.missing_symbols, item.parity, item.fti.usable
     if missing_symbols is None:
         return True
-    counts, blocks = asked.counts(key, item.fti), asked.blocks
+    parity, usable, counts = item.parity, item.fti.usable, asked.counts(key, item.fti)
     # As `items()`, without a call where there is one block.
     for block, missing in (
         [(missing_symbols.key, missing_symbols.item)] if missing_symbols.more is None else missing_symbols.items()

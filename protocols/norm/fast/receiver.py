@@ -43,7 +43,7 @@ class FastNormReceiver(NormReceiver, FastMachine):
                 state.position = message.next_state
                 state.last_heard = now
                 return
-            if self._senders and self._switch_to(message.origin.source_id):
+            if self._senders is not _NO_SENDERS and self._switch_to(message.origin.source_id):
                 self.receive(message, source, to, now)
                 return
             if message.expects_if_complete is not position:
@@ -51,7 +51,7 @@ class FastNormReceiver(NormReceiver, FastMachine):
             else:
                 result = state.advance(message, now)
         elif type(message) is FastFlush:
-            if self._senders and self._switch_to(message.origin.source_id):
+            if self._senders is not _NO_SENDERS and self._switch_to(message.origin.source_id):
                 state = self.fast_state
             if message.expects_if_complete is state.position:
                 result = state.advance(message, now)
@@ -104,7 +104,7 @@ class FastNormReceiver(NormReceiver, FastMachine):
     def wake(self, now: float) -> None:
         """Send the feedback that is due, and check the activity of senders."""
         state: FastSenderState = self.fast_state
-        if self._senders:
+        if self._senders is not _NO_SENDERS:
             super().wake(now)
         else:
             state.wake(now)
@@ -115,7 +115,7 @@ class FastNormReceiver(NormReceiver, FastMachine):
         state: FastSenderState = self.fast_state
         group = state.coordinator
         assert isinstance(group, LockstepGroup)
-        heard = None if state.attentive or self._senders else group.heard(self)
+        heard = None if state.attentive or self._senders is not _NO_SENDERS else group.heard(self)
         if heard is not None and state.renew_activity(heard, now):
             self.settle(state)
         else:
@@ -128,16 +128,16 @@ class FastNormReceiver(NormReceiver, FastMachine):
 
     def senders(self) -> Collection[SenderState]:
         """Return the state of every sender a message was received from."""
-        if self._senders:
+        if self._senders is not _NO_SENDERS:
             return self._senders.values()
         return [self.fast_state] if self.fast_state.origin is not None else []
 
-    def settle(self, sender: SenderState) -> None:
-        """Set the deadline, and whether feedback of others has an effect."""
-        assert isinstance(sender, FastSenderState)
-        due = sender.settle()
-        if self._senders:
-            self._senders.note(sender.node, due)
+    def settle(self, sender: Any) -> None:
+        """Set the deadline, and whether feedback of others has an effect; `sender` is a `FastSenderState`."""
+        state: FastSenderState = sender
+        due = state.settle()
+        if self._senders is not _NO_SENDERS:
+            self._senders.note(state.node, due)
             due = self._senders.deadline()
             # Feedback to the other senders may have an effect, too.
             self.fast_state.attentive = True
@@ -158,7 +158,7 @@ class FastNormReceiver(NormReceiver, FastMachine):
         if origin is None:
             self.ports.notify(SenderHeard(node))
         elif origin.source_id != node and not self._switch_to(node):
-            if not self._senders:
+            if self._senders is _NO_SENDERS:
                 self._senders = DeadlineMap()
                 self._senders[origin.source_id] = state
                 self._senders.note(origin.source_id, state.settle())
