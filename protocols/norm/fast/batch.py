@@ -14,7 +14,6 @@ from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
 from protocols.norm.messages import Nack
 from protocols.norm.nack_process import MOST_COMPARED, is_covered
 from protocols.norm.position import TransmitPosition, is_before
-from protocols.norm.rx_object import RxObject
 
 __all__ = ["apply_to_incomplete", "overhear_nack"]
 
@@ -73,13 +72,12 @@ def _apply_content(machines: list[Any], message: FastData, now: float, coordinat
     answer: Applied = [], [], [], []
     unchanged, attentive, advanced, rest = answer
     key, block, reach, rewound = message.effect()
-    next_state, noted, is_rewind = message.next_state, None, False
+    next_state, number, noted, is_rewind = message.next_state, message.symbol - message.block_length, None, False
     for machine in machines:
         state: FastSenderState = machine.fast_state
         if state.coordinator is not coordinator or state.position is next_state:
             continue
-        objects, process = state.objects, state.nack_process
-        item = objects.item
+        objects, process, item = state.objects, state.nack_process, state.objects.item
         if objects.key != key or item is None or item.missing_blocks:
             rest.append(machine)
             continue
@@ -98,9 +96,11 @@ def _apply_content(machines: list[Any], message: FastData, now: float, coordinat
                 unchanged.append(machine)
                 continue
         state.position, state.last_heard = next_state, now
-        if fills:
-            _fill(state, item, message)
+        if fills and (item.fill_parity(block, number, None, 0) if number >= 0 else item.fill(block, message.symbol, None)):
+            state.duplicates -= 1  # It was of use, but the coordinator counts it as a duplicate.
             missing = item.missing_symbols
+            if missing is None:
+                state.finish(item)
         # Nothing new is to be requested if nothing is missing before the block, and no back-off is under way.
         is_waiting = missing is not None and missing.key >= block and not item.wants_info and now >= backoff_end
         if state.attentive if state.is_complete else not (is_idle or is_waiting) and state.check(reach, now):
@@ -108,16 +108,6 @@ def _apply_content(machines: list[Any], message: FastData, now: float, coordinat
         if state.attentive or not state.is_complete:
             (attentive if state.attentive else advanced).append(machine)
     return answer
-
-
-def _fill(state: FastSenderState, item: RxObject, message: FastData) -> None:
-    """Store a symbol of a block with missing symbols."""
-    block, symbol, number = message.block, message.symbol, message.symbol - message.block_length
-    if item.fill_parity(block, number, None, 0) if number >= 0 else item.fill(block, symbol, None):
-        # It was of use, but the coordinator counts it as a duplicate.
-        state.duplicates -= 1
-        if item.missing_symbols is None:
-            state.finish(item)
 
 
 def overhear_nack(machines: list[Any], nack: Nack, now: float, position: TransmitPosition, last_heard: float) -> Overheard:
