@@ -74,9 +74,10 @@ def once(found: Iterable[Block]) -> list[Block]:
 
 
 def case(block: Block) -> Any:
-    """Make a test parameter of a block: Spark or emulation is slow, and two programs wait in real time."""
-    long = {"spark", "emulation"} & set(block.option("needs"))
-    marks = [pytest.mark.slow] if long else [pytest.mark.serial] if TALKS.search(block.text) else []
+    """Make a test parameter of a block: two programs that wait, and twins, run alone; Spark and emulation are slow."""
+    needs = set(block.option("needs"))
+    is_timed = TALKS.search(block.text) or ("emulation" in needs and "mcastlab twin" in block.text)
+    marks = [pytest.mark.serial] if is_timed else [pytest.mark.slow] if {"spark", "emulation"} & needs else []
     return pytest.param(block, id=str(block), marks=marks)
 
 
