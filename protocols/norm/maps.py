@@ -246,9 +246,13 @@ class BlockBitmaps:
         elif more is None:
             self.key, self.item = NONE, 0
         else:
-            if len(more) > MANY and not isinstance(more, _ManyBlocks):
-                more = self.more = _ManyBlocks(more)
-            self.key = lowest = more.lowest() if isinstance(more, _ManyBlocks) else min(more)
+            if type(more) is _ManyBlocks:
+                lowest = more.lowest()
+            else:
+                lowest = min(more)
+                if len(more) > MANY:
+                    more = self.more = _ManyBlocks(more)
+            self.key = lowest
             self.item = more.pop(lowest)
         if not more:
             self.more = None

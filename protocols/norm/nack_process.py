@@ -306,10 +306,11 @@ def _is_object_covered(item: RxObject, point: Point, asked: RequestedRepairs, mo
         return False
     missing_symbols, missing_blocks, blocks = item.missing_symbols, item.missing_blocks, asked.blocks
     more = None if missing_symbols is None else missing_symbols.more
-    if blocks and (missing_blocks or more is not None) and not symbol and asked.has_blocks(key, 0, end - 1):
-        return True
-    if (0 if more is None else len(more)) + (len(missing_blocks) if missing_blocks else 0) > most:
-        return False
+    if missing_blocks or more is not None:
+        if blocks and not symbol and asked.has_blocks(key, 0, end - 1):
+            return True
+        if len(more or ()) + len(missing_blocks or ()) > most:
+            return False
     if missing_blocks:
         for first, last in missing_blocks:
             if first < end and not asked.has_blocks(key, first, min(last, end - 1)):

@@ -91,6 +91,10 @@ class _BlockSpans:
         return index >= 0 and last <= self.lasts[index]
 
 
+_NO_SPANS: dict[int, _BlockSpans] = {}
+"""Shared by requests that name no blocks; never modified."""
+
+
 class RequestedRepairs:
     """The content of one NACK, or of several (`merged`). Not modified once made: many share it.
 
@@ -127,15 +131,32 @@ class RequestedRepairs:
         self.symbols: dict[tuple[int, int], int] = {}
         self.size = 0
         """Items it was made of, as `MOST_REQUESTED` counts them."""
+        self.objects: tuple[tuple[int, int], ...] = ()
+        self.infos: tuple[tuple[int, int], ...] = ()
+        self.blocks: tuple[tuple[int, int, int], ...] = ()
+        self._object_ids: RangeSet | None = None
+        self._info_ids: RangeSet | None = None
+        self._spans = _NO_SPANS
+        if requests:
+            self._read(requests, fec_id)
+
+    def _read(self, requests: Iterable[Request], fec_id: int) -> None:
         objects: list[tuple[int, int]] = []
         infos: list[tuple[int, int]] = []
         blocks: list[tuple[int, int, int]] = []
         for request in requests:
             self._add(request, fec_id, objects, infos, blocks)
-        self.objects, self.infos, self.blocks = tuple(objects), tuple(infos), tuple(blocks)
-        self._object_ids = _with_ids(None, objects)
-        self._info_ids = _with_ids(None, infos)
-        self._spans = _with_spans({}, blocks)
+        if objects or infos or blocks:
+            self._index(tuple(objects), tuple(infos), tuple(blocks))
+
+    def _index(
+        self, objects: tuple[tuple[int, int], ...], infos: tuple[tuple[int, int], ...], blocks: tuple[tuple[int, int, int], ...]
+    ) -> None:
+        """Add ranges of objects, of NORM_INFO and of blocks, and index them."""
+        self.objects, self.infos, self.blocks = self.objects + objects, self.infos + infos, self.blocks + blocks
+        self._object_ids = _with_ids(self._object_ids, objects)
+        self._info_ids = _with_ids(self._info_ids, infos)
+        self._spans = _with_spans(self._spans, blocks)
 
     def _add(
         self,
@@ -223,12 +244,10 @@ class RequestedRepairs:
             return self
         both = RequestedRepairs()
         both.size = self.size + other.size
-        both.objects = self.objects + other.objects
-        both.infos = self.infos + other.infos
-        both.blocks = self.blocks + other.blocks
-        both._object_ids = _with_ids(self._object_ids, other.objects)
-        both._info_ids = _with_ids(self._info_ids, other.infos)
-        both._spans = _with_spans(self._spans, other.blocks)
+        both.objects, both.infos, both.blocks = self.objects, self.infos, self.blocks
+        both._object_ids, both._info_ids, both._spans = self._object_ids, self._info_ids, self._spans
+        if other.objects or other.infos or other.blocks:
+            both._index(other.objects, other.infos, other.blocks)
         both.symbols = dict(self.symbols)
         for key, mask in other.symbols.items():
             both.symbols[key] = both.symbols.get(key, 0) | mask
