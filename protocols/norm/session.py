@@ -34,4 +34,4 @@ class Session:
 
     def say(self, message: Nack | Ack) -> None:
         """Send feedback to the group."""
-        self.ports.send(Packet(message, size_of(message), self.group))
+        self.ports.send(Packet(message, size_of(message) + self.config.overhead, self.group))
