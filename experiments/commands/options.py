@@ -36,9 +36,7 @@ NodeId: TypeAlias = Annotated[
 ]
 KeyFile: TypeAlias = Annotated[
     Path | None,
-    typer.Option(
-        "--key-file", help="Keys of the group; all packets are authenticated by them.", metavar="FILE", show_default=False
-    ),
+    typer.Option("--key-file", help="Keys of the group, to authenticate every packet.", metavar="FILE", show_default=False),
 ]
 ScenarioFile: TypeAlias = Annotated[
     Path, typer.Argument(metavar="SCENARIO", help="Scenario file, or name of a ready scenario.", show_default=False)
