@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from experiments.cli import invoke
+from experiments.compare.twin.worlds import observe
 from experiments.running.authentication import _warn, node_codec, read_keys, refusals_told
 from experiments.running.run import run
 from experiments.scenario.scenario import Scenario, load
@@ -170,3 +171,17 @@ def test_refused_packets_are_told_by_reason() -> None:
     assert told.startswith(
         "refused: 12,000 packets without a valid MAC by a key of the key file; refused: 1 packets sent over 300"
     )
+
+
+@pytest.mark.emu
+def test_emulated_nodes_authenticate_and_lose_the_simulators_packets(write: Write) -> None:
+    path = write(f"1 {KEY}")
+    requested = scenario(path, **{"topology.link.down.loss": "5%", "topology.receivers": "2", "emu.losses": "keyed"})
+    simulated, emulated = observe(requested, "sim"), observe(requested, "emu")
+    assert emulated.result.completed
+    assert simulated.lost is not None
+    assert sum(map(len, simulated.lost.values())) > 10
+    assert emulated.lost == simulated.lost
+    assert not emulated.result.metrics["faults"]
+    mean = [result.metrics["bytes_sent"] / result.metrics["packets"]["total"] for result in (simulated.result, emulated.result)]
+    assert mean[0] == pytest.approx(mean[1], rel=0.1)
