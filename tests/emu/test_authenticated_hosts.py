@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,16 @@ from protocols.norm.wire.codec import NormCodec
 from protocols.rng import Rng
 
 SIZE, SEGMENT, BLOCK = 200_000, 500, 16
-CONFIG = {"rate": 1e6, "segment": SEGMENT, "block": BLOCK, "parity": 4, "grtt": 0.005, "gsize": 10, "robust": 20, "backoff": 2}
+CONFIG: dict[str, Any] = {
+    "rate": 1e6,
+    "segment": SEGMENT,
+    "block": BLOCK,
+    "parity": 4,
+    "grtt": 0.005,
+    "gsize": 10,
+    "robust": 20,
+    "backoff": 2,
+}
 LOSS = 0.05
 KEY = bytes(range(32))
 LONGEST = 20.0

@@ -18,7 +18,8 @@ from one start of a node to the next, without stored state. Its low 40 bits trav
 clock of the receiver, are an input of the key derivation, so a number never comes twice under one key.
 
 A receiver drops what has no valid MAC, what is more than `TOLERANCE` from its own clock, and numbers of a source that it has
-accepted before, or that are older than the `WINDOW` numbers it accepted last from that source (RFC 4303 3.4.3).
+accepted before, or that are older than the `WINDOW` numbers it accepted last from that source (RFC 4303 3.4.3). From a sender
+that restarted, it drops all that was sent before the restart.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,6 +27,7 @@ from hmac import HMAC, compare_digest, digest, new
 
 from protocols.errors import ReplayedError, StaleError, UnauthenticatedError, UsageError
 from protocols.machine import Codec, Message
+from protocols.norm.wire.commands import TYPE_CMD
 from protocols.norm.wire.sizes import AUTH_SIZE
 
 __all__ = ["HET_AUTH", "TOLERANCE", "WINDOW", "AuthenticatedCodec", "Authenticator", "ReplayWindow"]
@@ -110,18 +112,30 @@ class Authenticator:
 
 
 class ReplayWindow:
-    """The sequence numbers that were accepted from one source."""
+    """The sequence numbers that were accepted from one source, and the instance of its latest message as a sender."""
 
-    __slots__ = ("_floor", "_recent", "highest")
+    __slots__ = ("_floor", "_instance", "_recent", "highest")
 
-    def __init__(self, first: int) -> None:
+    def __init__(self, first: int, instance: bytes) -> None:
         self._floor = -1
         self._recent = {first: None}
+        self._instance = instance
         self.highest = first
 
-    def take(self, number: int) -> bool:
-        """Accept a number; return False if it was accepted before or is too old to tell."""
+    def take(self, number: int, instance: bytes) -> bool:
+        """Accept a number; return False if it was accepted before or is too old to tell.
+
+        `instance` is that of a sender's message, empty for feedback. What comes from another instance than the latest message
+        has to be newer than all before: it is of a restarted sender.
+        """
         recent = self._recent
+        if instance and instance != self._instance:
+            if self._instance:
+                if number <= self.highest:
+                    return False
+                self._floor = self.highest
+                recent.clear()
+            self._instance = instance
         if number <= self._floor or number in recent:
             return False
         recent[number] = None
@@ -165,21 +179,22 @@ class AuthenticatedCodec:
         number = self._authenticator.verify(data, now)
         if abs(number - now) > TOLERANCE * 1e6:
             raise StaleError(f"sent {abs(number - now) / 1e6:.0f} s {'before' if number < now else 'after'} this clock's time")
-        self._check_new(data[4:8], number)
+        self._check_new(data, number)
         end = data[1] << 2
         header = b"".join((data[:1], bytes((data[1] - _WORDS,)), data[2 : end - AUTH_SIZE]))
         return self._decode(header + data[end:])
 
-    def _check_new(self, source: bytes, number: int) -> None:
-        """Accept a number of a source. Raises ReplayedError."""
+    def _check_new(self, data: bytes, number: int) -> None:
+        """Accept the number of a message. Raises ReplayedError."""
+        source, instance = data[4:8], data[8:10] if data[0] & 15 <= TYPE_CMD else b""
         window = self._windows.get(source)
         if source in self._own:
             raise ReplayedError("an own message that came back")
         if window is None:
             if len(self._windows) >= SOURCES:
                 self._forget()
-            self._windows[source] = ReplayWindow(number)
-        elif not window.take(number):
+            self._windows[source] = ReplayWindow(number, instance)
+        elif not window.take(number, instance):
             raise ReplayedError("a sequence number that was accepted before, or is older than those remembered")
 
     def _forget(self) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from protocols.errors import ReplayedError, StaleError, UnauthenticatedError, UsageError, WireError
 from protocols.norm.dissector.layers import ExtAuth, Norm
-from protocols.norm.messages import Application, Data, Eot, Extension, Fti, NormMessage, Origin, Report
+from protocols.norm.messages import Ack, Application, Data, Eot, Extension, Fti, NormMessage, Origin, Report
 from protocols.norm.wire.authentication import HET_AUTH, SOURCES, TOLERANCE, WINDOW, AuthenticatedCodec, Authenticator
 from protocols.norm.wire.codec import NormCodec
 from protocols.norm.wire.sizes import AUTH_SIZE, size_of
@@ -138,6 +138,24 @@ def test_a_sender_that_restarts_goes_on_and_its_earlier_messages_stay_refused() 
     assert outcome(receiver, before[0]) == "accepted"
     after = codec(Clock(NOW + 1)).encode(segment(0))
     assert [outcome(receiver, data) for data in (after, before[0], after)] == ["accepted", "replayed", "replayed"]
+
+
+def test_what_a_sender_sent_before_its_restart_is_refused_though_it_never_came() -> None:
+    clock, receiver = Clock(), codec(Clock(NOW + 2))
+    sender = codec(clock)
+    sent = [sender.encode(segment(number)) for number in range(4)]
+    restarted = replace(ORIGIN, instance_id=78)
+    clock.now += 1
+    later = [codec(clock).encode(segment(number, restarted)) for number in range(1)]
+    clock.now += 0.001
+    later += [codec(clock).encode(segment(number, restarted)) for number in range(1, 2)]
+    feedback = codec(clock).encode(Ack(ORIGIN.source_id, 0, 5, 6, 1, 0, 0, 0))
+    # The first segment is late, the last ones never came; of the new instance the second overtakes the first.
+    assert [outcome(receiver, data) for data in (sent[1], sent[0], later[1], later[0])] == ["accepted"] * 4
+    assert [outcome(receiver, data) for data in (sent[2], sent[3], sent[0])] == ["replayed"] * 3
+    assert outcome(receiver, feedback) == "replayed"
+    clock.now += 0.001
+    assert outcome(receiver, codec(clock).encode(Ack(ORIGIN.source_id, 0, 5, 6, 1, 0, 0, 0))) == "accepted"
 
 
 def test_every_source_has_numbers_of_its_own() -> None:
