@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from protocols.errors import ConfigError
-from protocols.norm.wire.sizes import AUTH_SIZE
 from protocols.settings import check, setting
 
 __all__ = ["NormConfig"]
@@ -55,11 +54,6 @@ class NormConfig:
     )
     buffer: int = setting(16_000_000, "bytes", 0, help="receiver: bytes of parity kept for decoding", source="RFC 5740 5.3")
     key_file: str = setting("", "file", help="file of group keys by which every message is authenticated", source="RFC 6584 5")
-
-    @property
-    def overhead(self) -> int:
-        """The bytes that authentication adds to every message."""
-        return AUTH_SIZE if self.key_file else 0
 
     def __post_init__(self) -> None:
         check(self)
