@@ -237,8 +237,8 @@ def residuals(rows: Sequence[Prediction], command: str) -> Figure:
         for row in rows
         if row.residual is not None
     ]
-    holds = sum(row.holds for row in rows)
-    caption = f"Theory holds at {holds} of {len(rows)} points: the mean is within four standard errors (or below a ceiling)."
+    holds = sum(row.holds == "yes" for row in rows)
+    caption = f"Theory holds at {holds} of {len(rows)} points: the 90 % interval of the mean is within the margin."
     x, y = _means_axis_of(dots), FigureAxis("(measured - theory) / standard error")
     return Figure("theory", "dots", "distance from theory", caption, command, x, y, [Panel("", dots)], tuple(formulas))
 
