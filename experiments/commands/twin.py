@@ -1,7 +1,7 @@
 """`mcastlab twin`: test whether the simulator and Mininet are equivalent on a scenario."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,13 +20,12 @@ from protocols.errors import UsageError
 if TYPE_CHECKING:
     from experiments.compare.twin.verdict import TwinVerdict
 
-__all__ = ["READY", "twin_command"]
+__all__ = ["READY", "exit_code", "twin_command"]
 
 READY = FOLDER / "twin"
 """Folder of the scenarios of --table."""
-_EXIT_CODES = {Verdict.EQUIVALENT: 0, Verdict.DIFFERENT: 1, Verdict.NOT_SHOWN: 4}
-_DECIDING = (0, 4, 1)
-"""Exit codes, the one that decides over all others last."""
+_EXIT_CODES = {Verdict.DIFFERENT: 1, Verdict.NOT_SHOWN: 4, Verdict.EQUIVALENT: 0}
+"""Exit codes by verdict; of several scenarios the first of these decides."""
 
 
 def twin_command(
@@ -83,7 +82,13 @@ def twin_command(
     if as_json:
         plain = [verdict.plain() for verdict in verdicts]
         typer.echo(json.dumps({"scenarios": plain} if table else plain[0]))
-    return max((_EXIT_CODES[verdict.verdict] for verdict in verdicts), key=_DECIDING.index)
+    return exit_code(verdicts)
+
+
+def exit_code(verdicts: Sequence["TwinVerdict"]) -> int:
+    """Return 0 if all worlds are equivalent, 1 if any two are different, else 4: more runs are needed."""
+    found = {verdict.verdict for verdict in verdicts}
+    return next(code for verdict, code in _EXIT_CODES.items() if verdict in found)
 
 
 def _two(worlds: str) -> tuple[str, str]:

@@ -34,9 +34,8 @@ def fidelity_page(verdicts: Sequence[TwinVerdict]) -> str:
 
 def _totals(outcomes: Sequence[Verdict]) -> str:
     differ, open_ = outcomes.count(Verdict.DIFFERENT), outcomes.count(Verdict.NOT_SHOWN)
-    rest = [f"{differ} differ"] * bool(differ) + [f"{open_} are not shown"] * bool(open_)
-    agree = f"{outcomes.count(Verdict.EQUIVALENT)} of {len(outcomes)} scenarios agree in everything"
-    return "; ".join([agree, *rest]) + "."
+    rest = [f"{count} {what}" for count, what in ((differ, "differ"), (open_, "not shown")) if count]
+    return "; ".join([f"{outcomes.count(Verdict.EQUIVALENT)} of {len(outcomes)} scenarios agree in everything", *rest]) + "."
 
 
 def _summary(verdict: TwinVerdict) -> str:

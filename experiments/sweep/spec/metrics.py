@@ -52,7 +52,8 @@ def _median_completion(result: Result) -> float | None:
 
 def _transmissions(result: Result) -> float | None:
     new, repairs, packets = (result.metrics[key] for key in ("data_sent", "repairs_sent", "source_packets"))
-    return (new + repairs) / packets if packets and new is not None and repairs is not None else None
+    # A protocol that counts no repairs has none.
+    return (new + (repairs or 0)) / packets if packets and new is not None else None
 
 
 def _processing_throughput(result: Result) -> float | None:
