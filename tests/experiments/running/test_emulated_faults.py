@@ -26,9 +26,9 @@ def run_faults(faults: list[dict[str, Any]], world: str = "emu", **changes: Any)
     return run(parse(data | changes, "FILE"), world)
 
 
-def losses(result: Result) -> dict[str, float | None]:
-    """Return the share of packets that each receiver lost."""
-    return {row.name: row.loss for row in result.receivers}
+def losses(result: Result) -> dict[str, float]:
+    """Return the share of packets that each receiver lost, where it is known."""
+    return {row.name: row.loss for row in result.receivers if row.loss is not None}
 
 
 def is_on_time(result: Result) -> bool:
