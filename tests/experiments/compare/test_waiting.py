@@ -24,7 +24,7 @@ def star(delay: Any, **protocol: Any) -> Scenario:
 
 
 def test_the_wait_follows_from_the_parameters_of_the_protocol() -> None:
-    special = {"n2": {"window": "30ms"}, "srm": {"distance": "10ms"}, "norm": {"backoff": 2}}
+    special: dict[str, dict[str, object]] = {"n2": {"window": "30ms"}, "srm": {"distance": "10ms"}, "norm": {"backoff": 2}}
     chosen = variants(load(LAN), NAMES, special)
     assert {name: longest_wait(choice) for name, choice in chosen.items()} == pytest.approx(
         {"norm": 0.5, "a": 0.25, "n1": 0.0, "n2": 0.03, "srm": 0.04}

@@ -48,8 +48,8 @@ def rates(gaps: Floats, margin: float = 1.0) -> dict[Verdict, float]:
 @pytest.mark.parametrize("noise", NOISE)
 def test_neither_verdict_is_given_wrongly_more_often_than_it_may(noise: str, runs: int) -> None:
     rng = np.random.default_rng(11)
-    # Two runs with equal counts look as if they did not vary: 31 % of pairs of such differences are equal.
-    slack = 0.2 if noise == "differences of counts" and runs == 2 else 0.02 if noise != "normal" else 0.0
+    # Two differences of small counts are often equal, and then look as if they did not vary.
+    slack = 0.12 if noise == "differences of counts" and runs == 2 else 0.02 if noise != "normal" else 0.0
     at_margin = rates(1.0 + NOISE[noise](rng, (DRAWS, runs)))
     assert at_margin[Verdict.EQUIVALENT] <= 0.05 + slack + 4 * ERROR
     assert at_margin[Verdict.DIFFERENT] <= 0.05 + slack + 4 * ERROR
