@@ -52,14 +52,14 @@ def mean_interval(
 
     Runs that do not vary have an interval of width 0, with two exceptions. No event in `runs` runs is possible when the mean is
     above 0, so a count has the score interval of a Poisson mean, 0 to z^2/runs; likewise an outcome that was equal in all runs
-    has Wilson's interval, at most z^2/(runs + z^2) wide.
+    has Wilson's interval, at most z^2/(runs + z^2) wide. Values outside the range of their kind have Student's interval.
     """
     if sd is None or runs < 2 or not isfinite(sd):
         return None
     if does_not_vary(mean, sd):
         return _of_equal_runs(mean, runs, kind, NormalDist().inv_cdf(0.5 + confidence / 2), top)
     square = student_quantile(0.5 + confidence / 2, runs - 1) ** 2 * sd**2 / runs
-    if kind == "real":
+    if kind == "real" or mean <= 0 or (kind in ("fraction", "outcome") and mean >= top):
         return Interval(mean - sqrt(square), mean + sqrt(square))
     if kind in ("positive", "count"):
         # The product of the ends is mean^2.

@@ -117,5 +117,12 @@ def test_the_largest_value_of_a_share_may_be_another_than_1() -> None:
     assert mean_interval(10.0, 0.0, 5, "outcome", top=10.0) == pytest.approx((10 - 4.3449, 10.0), abs=1e-3)
 
 
+@pytest.mark.parametrize("kind", ["positive", "count", "fraction", "outcome"])
+def test_values_outside_the_range_have_students_interval(kind: Kind) -> None:
+    assert mean_interval(-1.0, 2.0, 5, kind) == mean_interval(-1.0, 2.0, 5)
+    if kind in ("fraction", "outcome"):
+        assert mean_interval(1.5, 2.0, 5, kind) == mean_interval(1.5, 2.0, 5)
+
+
 def test_a_single_run_has_no_interval() -> None:
     assert mean_interval(3.0, None, 1, "count") is None
