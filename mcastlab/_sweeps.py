@@ -71,7 +71,7 @@ def analyse(
     theory: Sequence[str] = (),
     series: Sequence[str] = (),
     version: str | None = None,
-    margin: float = 0.05,
+    margin: float = 0.02,
     spark: "SparkSession | None" = None,
 ) -> Any:
     """Analyse the results of a sweep, as `mcastlab analyse` does; return a pandas DataFrame.

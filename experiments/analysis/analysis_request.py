@@ -44,7 +44,7 @@ class AnalysisRequest:
 
     def __post_init__(self) -> None:
         if not self.margin > 0:
-            raise UsageError(f"--margin: value {self.margin} is not allowed; a fraction above 0, like 5%")
+            raise UsageError(f"--margin: value {self.margin} is not allowed; a fraction above 0, like 2%")
         asked = {"--compare": self.compare, "--effects": self.effects, "--theory": self.theory, "--series": self.series}
         given = [name for name, value in asked.items() if value]
         if len(given) > 1:

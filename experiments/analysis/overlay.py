@@ -21,8 +21,8 @@ from protocols.errors import UsageError
 
 __all__ = ["MARGIN", "FormulaRequest", "Holds", "Prediction", "overlay", "parse_formula", "predict"]
 
-MARGIN = 0.05
-"""Default margin, as a fraction of the prediction."""
+MARGIN = 0.02
+"""Default margin, as a fraction of the prediction: less than what repairs add to the transmissions of most sweeps."""
 Holds: TypeAlias = Literal["yes", "no", "not shown"]
 _HOLDS: dict[Verdict, Holds] = {Verdict.EQUIVALENT: "yes", Verdict.DIFFERENT: "no", Verdict.NOT_SHOWN: "not shown"}
 

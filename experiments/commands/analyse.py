@@ -44,7 +44,7 @@ def analyse_command(
     series: Annotated[
         str, typer.Option(help="Show time series, or all, as bands of quantiles.", metavar="NAME,...", show_default=False)
     ] = "",
-    margin: Annotated[str, typer.Option(help="Fraction of the formula within which theory holds.", metavar="5%")] = "5%",
+    margin: Annotated[str, typer.Option(help="Fraction of the formula within which theory holds.", metavar="2%")] = "2%",
     exact: Annotated[
         bool | None,
         typer.Option(

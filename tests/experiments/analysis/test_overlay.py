@@ -8,7 +8,7 @@ import pytest
 
 from experiments.analysis.derived import DERIVED
 from experiments.analysis.formulas import FORMULAS
-from experiments.analysis.overlay import MARGIN, Prediction, overlay, parse_formula, predict
+from experiments.analysis.overlay import Prediction, overlay, parse_formula, predict
 from experiments.analysis.point_scenarios import PointScenarios, flat
 from experiments.analysis.runs import Runs
 from experiments.analysis.summary import GroupSummary
@@ -120,7 +120,7 @@ POINT = {"topology.receivers": 10, "protocol.name": "srm", "loss": 0.1}
 NO_FRAME = Runs(None, ("topology.receivers", "protocol.name", "loss"), ("transmissions", "nacks_sent"), 5, "v", ("v",))
 
 
-def judged(values: list[float], expected: float, folder: Path, margin: float = MARGIN) -> Prediction:
+def judged(values: list[float], expected: float, folder: Path, margin: float = 0.05) -> Prediction:
     """Compare runs with plain retransmission to one receiver, whose prediction is 1 / (1 - loss)."""
     sd = stdev(values) if len(values) > 1 else None
     ends = {"low": None, "high": None, "boot_low": None, "boot_high": None}
