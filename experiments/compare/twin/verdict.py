@@ -74,9 +74,12 @@ class TwinVerdict:
 
     @property
     def verdict(self) -> Verdict:
-        """Different if anything was shown to differ, equivalent if everything was shown to agree."""
+        """Different if anything was shown to differ, equivalent if everything was shown to agree.
+
+        A difference of runs with warnings is not shown: it may be the machine's, which was too busy.
+        """
         if self.differing:
-            return Verdict.DIFFERENT
+            return Verdict.NOT_SHOWN if self.warnings else Verdict.DIFFERENT
         return Verdict.NOT_SHOWN if self.not_shown else Verdict.EQUIVALENT
 
     @property
@@ -98,6 +101,8 @@ class TwinVerdict:
             return "different: " + ", ".join(self.differing)
         if self.verdict is Verdict.EQUIVALENT:
             return "equivalent"
+        if self.differing:
+            return f"not shown on a machine that was too busy: {', '.join(self.differing)} (repeat on an idle one)"
         return f"not shown with {len(self.seeds)} runs: {', '.join(self.not_shown)} ({self._enough()})"
 
     def _enough(self) -> str:

@@ -1,6 +1,7 @@
 """`mcastlab twin`: equivalent worlds pass, others fail, and the reason is named."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +163,15 @@ def test_a_single_pair_shows_nothing() -> None:
     verdict = twin((small(), small()), ("sim", "sim"), 1)
     assert (verdict.verdict, verdict.differing, verdict.runs_needed, verdict.power) == (Verdict.NOT_SHOWN, [], None, None)
     assert "at least 2 runs" in verdict.outcome
+
+
+def test_a_difference_on_a_machine_that_was_too_busy_is_not_shown() -> None:
+    different = twin((small(), small(protocol=SMALL["protocol"] | {"rate": "2Mbit"})), ("sim", "sim"), 2)
+    busy = replace(different, warnings=("user-space links 9 ms late at the median",))
+    assert (different.verdict, busy.verdict) == (Verdict.DIFFERENT, Verdict.NOT_SHOWN)
+    assert "too busy: completion_time" in busy.outcome
+    assert "1 not shown" in fidelity_page([busy])
+    assert replace(twin((small(), small()), ("sim", "sim"), 2), warnings=busy.warnings).equivalent
 
 
 def test_metrics_that_a_protocol_does_not_count_are_not_compared(gossip: Path) -> None:
