@@ -54,7 +54,7 @@ def test_rows_are_written_as_csv(tmp_path: Path) -> None:
 
 
 def test_a_margin_is_a_fraction_above_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(UsageError, match="--margin: value 0.0 is not allowed; a fraction above 0"):
+    with pytest.raises(UsageError, match=r"--margin: value 0\.0 is not allowed; a fraction above 0"):
         AnalysisRequest(theory=["arq"], margin=0.0)
     assert invoke(["analyse", str(tmp_path), "--theory", "arq", "--margin", "wide"]) == 2
     assert "--margin: " in capsys.readouterr().err
