@@ -36,6 +36,7 @@ COMMANDS = {
     "results": ("results:results_command", "Show the rows of a sweep, or write them to a file."),
     "analyse": ("analyse:analyse_command", "Summarise a sweep: intervals, differences, effects, theory, time series."),
     "report": ("report:report_command", "Write a sweep's report as one HTML file."),
+    "spark": ("spark:spark_command", "Start, show or stop the warm Spark server of these commands."),
     "send": ("send:send", "Send files to a multicast group by NORM."),
     "recv": ("recv:recv", "Receive files from a multicast group by NORM."),
     "new": ("new:new", "Write template files."),

@@ -69,7 +69,7 @@ def analyse_command(
     Exit code 0: success; 2: bad input; 3: this machine can't run Spark.
     """
     # Modules that need Spark's packages are imported after the check for them.
-    from experiments.sweep.run.spark_session import check_pyspark, session
+    from experiments.sweep.run.spark_session import check_pyspark, session, stop
 
     check_pyspark()
     from experiments.analysis.analysis_request import AnalysisRequest, analyse, write_csv
@@ -93,7 +93,7 @@ def analyse_command(
         try:
             answer = analyse(spark, folder, question)
         finally:
-            spark.stop()
+            stop(spark)
     if csv is not None:
         write_csv(answer.rows, csv)
     if as_json:

@@ -57,7 +57,7 @@ def report_command(
     Exit code 0: written; 2: bad input; 3: this machine can't run Spark or lacks plotly or matplotlib.
     """
     # Modules that need Spark's packages are imported after the check for them.
-    from experiments.sweep.run.spark_session import check_pyspark, session
+    from experiments.sweep.run.spark_session import check_pyspark, session, stop
 
     check_pyspark()
     need("a report", *(["plotly"] if only is None else []), *(["matplotlib"] if figures or only else []))
@@ -74,7 +74,7 @@ def report_command(
             names = [name for name in metric.split(",") if name.strip()]
             contents = collect(spark, folder, names, theory or (), version)
         finally:
-            spark.stop()
+            stop(spark)
     written: list[Path] = []
     if only is None:
         options = "".join(f" --theory {shlex.quote(text)}" for text in theory or ())

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from experiments.sweep.run import warm_session
 from experiments.sweep.run.adaptive import deciding_metrics, planned_runs
 from experiments.sweep.run.calibration import Calibration, calibrate
 from experiments.sweep.run.child_process import ChildProcess, Perform
@@ -137,6 +138,9 @@ class _Driver:
 
     def _execute(self, todo: Sequence[SweepRun]) -> None:
         sweep, options = self.plan.sweep, self.options
+        if self.spark is None and options.remote is None and warm_session.fits(self._master()):
+            # Its Spark starts while runs are timed.
+            warm_session.prepare()
         if self.calibration is None:
             # Fork the child before Java starts its threads.
             with ChildProcess(options.perform, min(3.0, sweep.time_limit), sweep.memory) as child:

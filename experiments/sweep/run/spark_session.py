@@ -1,11 +1,11 @@
-"""Start a Spark session with its log output redirected to a file, which is quoted if the start fails."""
+"""Open a Spark session: on the warm server of this user, in a Java process of its own, or at a Spark Connect server."""
 
 import os
 import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from protocols.errors import UnsupportedError, UsageError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_java", "check_pyspark", "cores_of", "session", "stop"]
+__all__ = ["check_java", "check_pyspark", "cores_of", "own_session", "session", "stop"]
 
 JAVA_PACKAGE = "openjdk-17-jre-headless"
 MASTERS = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|(spark|k8s)://.+|yarn")
@@ -37,33 +37,59 @@ OPTIONS = {
     "spark.python.udf.pipelined.enabled": "true",
 }
 
+LOCAL_OPTIONS = {
+    # Other users of this machine can reach Java's ports on loopback; Spark makes a secret for them.
+    "spark.authenticate": "true",
+    "spark.python.daemon.module": "experiments.sweep.run.worker_daemon",
+    # More partitions than cores only cost time.
+    "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 1)),
+}
+"""Options of Spark on this machine alone; workers of a cluster find mcastlab only after they have started."""
+
 
 def session(
     master: str = "local[*]", log: Path | None = None, remote: str | None = None, many_rows: bool = False
 ) -> "SparkSession":
-    """Return the session of this process, created if there is none; the caller stops it.
+    """Return a Spark session, which the caller ends by `stop`.
 
-    `remote` (sc://HOST:PORT) selects a Spark Connect server instead of a master. `log` receives the output of Spark and Java
-    (default: a temporary file). `many_rows` enables full JIT compilation, which pays off above about five million rows and
-    starts slower. Raises UnsupportedError if Java or PySpark is missing or Spark does not start.
+    That of this process if it has one; else for `local[*]` one on the warm server of this user, for another master one of this
+    process. `remote` (sc://HOST:PORT) selects a Spark Connect server instead. `log` receives the output of Spark and Java
+    (default: a temporary file), except for the warm server, which has its own. `many_rows` enables full JIT compilation, which
+    pays off above about five million rows and starts slower. Raises UnsupportedError if Java or PySpark is missing or Spark
+    does not start.
     """
     check_pyspark()
-    _silence_pyspark()
-    log = log or Path(tempfile.gettempdir()) / f"mcastlab-spark-{os.getpid()}.log"
     if remote is not None:
         return _connect(remote)
+    from experiments.sweep.run import warm_session
+
     if MASTERS.fullmatch(master) is None:
         raise UsageError(f"--master: value {master!r} is not allowed; local[N], local[*], spark://HOST:PORT, yarn or k8s://...")
     check_java()
+    _silence_pyspark()
+    _environment(master)
+    if warm_session.fits(master) and not many_rows:
+        return warm_session.attach()
+    log = log or Path(tempfile.gettempdir()) / f"mcastlab-spark-{os.getpid()}.log"
+    return own_session(master, log, {}, many_rows)
+
+
+def own_session(master: str, log: Path, options: Mapping[str, str], many_rows: bool = False) -> "SparkSession":
+    """Return the session of this process, created with these further options if there is none."""
+    _silence_pyspark()
     _environment(master)
     with _stderr_to(log):
-        return _start(master, many_rows, log)
+        return _start(master, many_rows, log, options)
 
 
 def stop(spark: "SparkSession") -> None:
-    """Stop a session, even if its Java process has died."""
+    """Stop a session, even if its Java process has died; one on a warm server is detached."""
     from py4j.protocol import Py4JError
 
+    from experiments.sweep.run import warm_session
+
+    if warm_session.detach(spark):
+        return
     # A dead Java process raises ConnectionError; there is nothing left to stop.
     with suppress(Py4JError, ConnectionError):
         spark.stop()
@@ -127,14 +153,15 @@ def _stderr_to(log: Path) -> Iterator[None]:
         os.close(file)
 
 
-def _start(master: str, many_rows: bool, log: Path) -> "SparkSession":
+def _start(master: str, many_rows: bool, log: Path, options: Mapping[str, str]) -> "SparkSession":
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     jit = "" if many_rows else "-XX:TieredStopAtLevel=1"
     builder = SparkSession.builder.appName("mcastlab").master(_with_attempts(master))
-    for key, value in OPTIONS.items():
+    local = LOCAL_OPTIONS if master.startswith("local") else {}
+    for key, value in {**OPTIONS, **local, **options}.items():
         builder = builder.config(key, value)
     try:
         return builder.config("spark.driver.extraJavaOptions", f"{jit} -Xshare:auto".strip()).getOrCreate()

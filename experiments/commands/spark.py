@@ -1,0 +1,85 @@
+"""`mcastlab spark`: the warm Spark server that sweep, results, analyse, report and notebooks share."""
+
+import json
+from typing import Any
+
+import typer
+
+from experiments.commands.options import Json
+from topologies.units import format_duration
+
+__all__ = ["spark_command"]
+
+spark_command = typer.Typer(add_completion=False, no_args_is_help=True, help="Start, show or stop the warm Spark server.")
+
+
+@spark_command.command()
+def start(as_json: Json = False) -> int:
+    """Start the server ahead of its first use, and return when Spark is ready.
+
+    Exit code 0: it runs; 2: bad input; 3: this machine can't run Spark.
+    """
+    from experiments.sweep.run.spark_session import check_java, check_pyspark
+
+    check_pyspark()
+    check_java()
+    from experiments.output import tables
+    from experiments.sweep.run.spark_servers import address, status_of
+    from experiments.sweep.run.spark_session import session, stop
+
+    with tables.working("starting Spark"):
+        stop(session())
+    found = status_of(address())
+    _print([] if found is None else [found], as_json)
+    return 0
+
+
+@spark_command.command()
+def status(as_json: Json = False) -> int:
+    """Show the servers of this user.
+
+    Exit code 0: there is one; 1: there is none.
+    """
+    found = _all()
+    _print(found, as_json)
+    return 0 if found else 1
+
+
+@spark_command.command()
+def stop(as_json: Json = False) -> int:
+    """Stop the servers of this user with all their processes; sweeps that use them end, and can be resumed.
+
+    Exit code 0: none runs any more.
+    """
+    from experiments.sweep.run.spark_servers import servers, stop_server
+
+    found = _all()
+    for path in list(servers()):
+        stop_server(path)
+    if as_json:
+        typer.echo(json.dumps({"stopped": [one["pid"] for one in found]}))
+    else:
+        typer.echo("\n".join(f"stopped process {one['pid']}" for one in found) or "no Spark server runs")
+    return 0
+
+
+def _all() -> list[dict[str, Any]]:
+    from experiments.sweep.run.spark_servers import servers, status_of
+
+    return [found for path in servers() if (found := status_of(path)) is not None]
+
+
+def _print(found: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps({"servers": found}))
+    else:
+        typer.echo("\n".join(map(_line, found)) or "no Spark server runs; the first command that needs Spark starts one")
+
+
+def _line(found: dict[str, Any]) -> str:
+    up = format_duration(round(found["up_s"]))
+    if found["clients"]:
+        use = f"{found['clients']} in use"
+    else:
+        use = f"unused, ends in {format_duration(round(found['ends_in_s']))}"
+    return f"process {found['pid']}: PySpark {found['pyspark']}, {found['cores'] or '?'} cores, up {up}, {use}; log {found['log']}"

@@ -1,0 +1,175 @@
+"""The process of a warm Spark server: hold a Spark session, hand it to clients of the same user, end when none came for long.
+
+Requests are lines of JSON: `use` gets Java's port and secret, `tag` names the client's jobs, `status` describes the server,
+`stop` ends it. Run as `python -m experiments.sweep.run.spark_server SOCKET IDLE_SECONDS`.
+"""
+
+import json
+import os
+import signal
+import socket
+import struct
+import sys
+import threading
+import time
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+from subprocess import TimeoutExpired
+from typing import Any
+
+from experiments.sweep.run.spark_servers import MASTER, locked
+from experiments.sweep.run.spark_session import cores_of, own_session, stop
+from protocols.errors import McastlabError
+
+__all__ = ["main"]
+
+POLL = 1.0
+FULL = 0.7
+"""Share of Java's heap in use, without a client, above which the server ends: what clients left behind has filled it."""
+
+
+class Server:
+    """State shared by the threads of the clients; the main thread decides when the process ends."""
+
+    def __init__(self, path: Path, idle: float) -> None:
+        self.path, self.idle = path, idle
+        self.lock = threading.Lock()
+        self.changed = threading.Event()
+        self.ready = threading.Event()
+        self.stopping = False
+        self.users: set[socket.socket] = set()
+        self.since = time.time()
+        self.last_use = time.monotonic()
+        self.spark: Any = None
+        self.java: Any = None
+        self.failure = ""
+        self.listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        os.umask(0o077)
+        self.listening.bind(str(path))
+        self.listening.listen(64)
+
+    def run(self) -> int:
+        """Serve until the server is stopped, idle or without Java; return an exit code."""
+        threading.Thread(target=self._accept, daemon=True).start()
+        try:
+            self.spark = own_session(MASTER, self.path.with_suffix(".log"), {"spark.scheduler.mode": "FAIR"})
+        except McastlabError as error:
+            self.failure = str(error)
+        else:
+            self.java = self.spark.sparkContext._gateway.proc
+        self.ready.set()
+        if self.failure:
+            # Clients that wait read the failure before their connections end.
+            time.sleep(POLL)
+            self.path.unlink(missing_ok=True)
+            return 1
+        while not self._has_to_end():
+            self.changed.wait(POLL)
+            self.changed.clear()
+        # Whoever connects from now on starts another server.
+        self.path.unlink(missing_ok=True)
+        stop(self.spark)
+        # Java ends when its stdin does.
+        self.java.stdin.close()
+        with suppress(TimeoutExpired):
+            self.java.wait(10)
+        self.java.kill()
+        self.java.wait()
+        return 0
+
+    def _has_to_end(self) -> bool:
+        if self.stopping or self.java.poll() is not None:
+            return True
+        with self.lock:
+            if self.users or time.monotonic() - self.last_use < self.idle and not self._is_full():
+                return False
+        # A client that is about to connect holds the lock.
+        with locked(self.path.parent), self.lock:
+            if not self.users:
+                self.path.unlink(missing_ok=True)
+            return not self.users
+
+    def _is_full(self) -> bool:
+        heap = self.spark.sparkContext._jvm.java.lang.Runtime.getRuntime()
+        if heap.totalMemory() - heap.freeMemory() < FULL * heap.maxMemory():
+            return False
+        heap.gc()
+        return bool(heap.totalMemory() - heap.freeMemory() > FULL * heap.maxMemory())
+
+    def _accept(self) -> None:
+        while True:
+            client, _ = self.listening.accept()
+            _, user, _ = struct.unpack("3i", client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+            if user != os.getuid():
+                client.close()
+                continue
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        tags: list[str] = []
+        with suppress(OSError, ValueError, KeyError), client, client.makefile("r", encoding="utf-8") as lines:
+            for line in lines:
+                self._answer(client, json.loads(line), tags)
+        with self.lock:
+            self.users.discard(client)
+            self.last_use = time.monotonic()
+        for tag in tags:
+            # The client may have died in the middle of a job.
+            self.spark.sparkContext._jsc.sc().cancelJobsWithTag(tag)
+
+    def _answer(self, client: socket.socket, request: dict[str, Any], tags: list[str]) -> None:
+        if request["do"] == "tag":
+            tags.append(request["tag"])
+            return
+        if request["do"] == "use":
+            with self.lock:
+                self.users.add(client)
+            self.ready.wait()
+            answer = {"error": self.failure} if self.failure else self._gateway()
+        elif request["do"] == "status":
+            answer = self._status()
+        else:
+            self.stopping = True
+            self.changed.set()
+            answer = {}
+        client.sendall(json.dumps(answer).encode() + b"\n")
+        if request["do"] == "stop":
+            # Keep the connection open until this process has ended.
+            threading.Event().wait()
+
+    def _gateway(self) -> dict[str, Any]:
+        parameters = self.spark.sparkContext._gateway.gateway_parameters
+        return {"port": parameters.port, "secret": parameters.auth_token}
+
+    def _status(self) -> dict[str, Any]:
+        with self.lock:
+            count, unused = len(self.users), time.monotonic() - self.last_use
+        return {
+            "pid": os.getpid(),
+            "pyspark": version("pyspark"),
+            "python": sys.executable,
+            "cores": cores_of(self.spark) if self.spark is not None else None,
+            "clients": count,
+            "up_s": round(time.time() - self.since, 1),
+            "ends_in_s": None if count else round(max(0.0, self.idle - unused), 1),
+            "log": str(self.path.with_suffix(".log")),
+        }
+
+
+def main() -> int:
+    """Serve on the socket given on the command line."""
+    server = Server(Path(sys.argv[1]), float(sys.argv[2]))
+
+    def ask_to_end(number: int, frame: object) -> None:
+        server.stopping = True
+        server.changed.set()
+
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, ask_to_end)
+    return server.run()
+
+
+if __name__ == "__main__":
+    # Not sys.exit: threads of clients may still wait.
+    os._exit(main())
