@@ -40,7 +40,7 @@ class AnalysisRequest:
     exact: bool | None = None
     confidence: float = 0.95
     version: str | None = None
-    margin: float = MARGIN
+    margin: float = 0.02
 
     def __post_init__(self) -> None:
         if not self.margin > 0:
@@ -76,7 +76,7 @@ def analyse(session: Any, folder: Path, request: AnalysisRequest) -> AnalysisRes
         kinds: dict[str, Callable[..., tuple[str, list[dict[str, Any]]]]] = {"compare": _compare, "theory": _theory}
         chosen = next((kinds[name] for name in kinds if getattr(request, name)), _effects if request.effects else _groups)
         about, rows = chosen(runs, request, folder)
-    return AnalysisResult(about, runs.count, runs.count - runs.ok.count(), runs.version, rows)
+    return AnalysisResult(about, runs.count, runs.failed, runs.version, rows)
 
 
 def _metrics(runs: Runs, request: AnalysisRequest) -> tuple[str, ...]:
@@ -112,6 +112,10 @@ def _effects(runs: Runs, request: AnalysisRequest, folder: Path) -> tuple[str, l
 
 
 def _theory(runs: Runs, request: AnalysisRequest, folder: Path) -> tuple[str, list[dict[str, Any]]]:
+    # Formulas need the model of the network, which takes longer to import than most questions to answer.
+    from experiments.analysis.overlay import overlay, parse_formula
+    from experiments.analysis.point_scenarios import PointScenarios
+
     points = PointScenarios(folder)
     found = [
         row.plain() for text in request.theory for row in overlay(runs, parse_formula(text), points, margin=request.margin)

@@ -48,13 +48,14 @@ def pick(option: str, written: str, known: Sequence[str]) -> str:
 class Runs:
     """One row per run. `frame` has the columns of the store; names of axes and metrics are dotted, as users write them.
 
-    `metrics` are those with a value in any run; `version` is the code version of these runs, `versions` are all in the store.
+    `metrics` are those with a value in any run; `failed` counts those whose status is not ok; `version` is the code version of these runs, `versions` are all in the store.
     """
 
     frame: Any
     axes: tuple[str, ...]
     metrics: tuple[str, ...]
     count: int
+    failed: int
     version: str
     versions: tuple[str, ...]
 
@@ -90,9 +91,10 @@ def open_runs(session: Any, folder: Path, version: str | None = None) -> Runs:
     frame: Any = runs(session, folder, chosen)
     axes = [plain_name(name) for name in frame.columns if name.startswith(AXIS)]
     metrics = sorted(plain_name(name) for name in frame.columns if name.startswith(METRIC))
-    # One pass counts the runs, finds the metrics with a value, and finds whether there are named cases.
-    seen = frame.agg(f.count("*"), f.count(CASE), *(f.count(metric_column(metric)) for metric in metrics)).first()
+    # One pass counts the runs and the failed ones, finds the metrics with a value, and finds whether there are named cases.
+    failed = f.count_if(f.col("status") != "ok")
+    seen = frame.agg(f.count("*"), f.count(CASE), failed, *(f.count(metric_column(metric)) for metric in metrics)).first()
     if seen[1]:
         axes.append(CASE)
-    frame, there = with_derived(frame, [metric for metric, count in zip(metrics, seen[2:], strict=True) if count])
-    return Runs(frame, tuple(axes), there, seen[0], chosen, tuple(known))
+    frame, there = with_derived(frame, [metric for metric, count in zip(metrics, seen[3:], strict=True) if count])
+    return Runs(frame, tuple(axes), there, seen[0], seen[2], chosen, tuple(known))

@@ -88,7 +88,7 @@ def collect(
     if runs.count <= EXACT_UP_TO:
         # A dozen queries follow.
         runs.frame.persist()
-    if runs.ok.isEmpty():
+    if runs.failed == runs.count:
         raise UsageError(f"{folder}: no run succeeded; `mcastlab results {folder}` shows the reasons")
     chosen = runs.chosen_metrics(metrics) if metrics else tuple(name for name in HEADLINES if name in runs.metrics)
     groups = summarise(runs, runs.axes, chosen, percentiles=figure_builders.RANKS)

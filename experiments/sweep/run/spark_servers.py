@@ -11,7 +11,6 @@ import os
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -198,7 +197,7 @@ def _started(path: Path) -> Line:
             stdout=descriptor,
             stderr=descriptor,
             env=environment,
-            cwd=tempfile.gettempdir(),
+            cwd=path.parent,
             start_new_session=True,
         )
     finally:

@@ -26,7 +26,7 @@ def worker_environment() -> dict[str, str]:
     for path in sorted({*_own_files(), *_foreign_files()}):
         about = path.stat()
         hashed.update(f"{path}\0{about.st_size}\0{about.st_mtime_ns}\0".encode())
-    where = [str(Path(entry).absolute()) for entry in sys.path if Path(entry).exists()]
+    where = [str(Path(entry).absolute()) for entry in sys.path if Path(entry).exists() and not entry.startswith(_installed())]
     return {CODE: hashed.hexdigest()[:16], "PYTHONPATH": os.pathsep.join(dict.fromkeys(where))}
 
 
@@ -45,7 +45,7 @@ def _foreign_files() -> Iterator[Path]:
     A package's submodules count, since workers may import some that this process did not. Of installed packages the folder
     they are in counts, which changes with every installation.
     """
-    installed = tuple({sys.prefix, sys.base_prefix, sys.exec_prefix})
+    installed = _installed()
     yield from (Path(entry) for entry in sys.path if entry.endswith("site-packages") and Path(entry).is_dir())
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
@@ -53,3 +53,8 @@ def _foreign_files() -> Iterator[Path]:
             continue
         found = Path(file)
         yield from found.parent.rglob("*.py") if found.name == "__init__.py" else found.parent.glob("*.py")
+
+
+def _installed() -> tuple[str, ...]:
+    """Return the folders of the Python installation, which workers find without help."""
+    return tuple({sys.prefix, sys.base_prefix, sys.exec_prefix})

@@ -38,6 +38,8 @@ NESTED = ("receivers", "series")
 """Datasets whose rows are nested in `runs` until they are written separately."""
 KEYS = {"runs": ("run_id",), "receivers": ("run_id", "receiver"), "series": ("run_id", "name", "t")}
 """Primary key of each dataset."""
+SMALL = 20_000
+"""Rows up to which this process looks for duplicates itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +135,28 @@ def read_dataset(spark: "SparkSession", folder: Path, dataset: str) -> "DataFram
     if not parts(folder, dataset):
         kept = "" if dataset == "runs" else f" (keep.{dataset} in the sweep file says whether they are kept)"
         raise UsageError(f"{folder}: holds no {dataset} of a sweep{kept}")
-    frame = spark.read.option("mergeSchema", "true").parquet(location(folder / dataset)).drop(*NESTED, "job")
-    return _once(frame, list(KEYS[dataset]))
+    schema = _schema(folder, dataset)
+    frame = spark.read.schema(schema).parquet(location(folder / dataset)).drop(*NESTED, "job")
+    return _once(frame, folder, dataset)
 
 
-def _once(frame: "DataFrame", key: list[str]) -> "DataFrame":
+def _schema(folder: Path, dataset: str) -> Any:
+    """Return Spark's schema of a dataset, from one file of each part: reading all footers would take a Spark job.
+
+    Raises UsageError for parts whose columns have different types.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    first = {path.parent: path for path in reversed(parts(folder, dataset))}
+    try:
+        return from_arrow_schema(pa.unify_schemas([parquet.read_schema(path) for path in first.values()]))
+    except pa.ArrowTypeError as error:
+        raise UsageError(f"{folder}: the columns of {dataset} have different types in its parts ({error})") from error
+
+
+def _once(frame: "DataFrame", folder: Path, dataset: str) -> "DataFrame":
     """Return one row per key, preferring status ok.
 
     Deduplication by a window shuffles every row, so it is applied only if some key occurs twice.
@@ -145,13 +164,28 @@ def _once(frame: "DataFrame", key: list[str]) -> "DataFrame":
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
-    counts = frame.agg(f.count("*").alias("rows"), f.countDistinct(*key).alias("keys")).first()
-    if counts is None or counts["rows"] == counts["keys"]:
+    key = list(KEYS[dataset])
+    if not _has_duplicates(frame, folder, dataset):
         return frame
     if "status" not in frame.columns:
         return frame.dropDuplicates(key)
     best = Window.partitionBy(*key).orderBy((f.col("status") != "ok").cast("int"), f.col("started"))
     return frame.withColumn("_rank", f.row_number().over(best)).where("_rank = 1").drop("_rank")
+
+
+def _has_duplicates(frame: "DataFrame", folder: Path, dataset: str) -> bool:
+    """Return whether a key occurs twice, without Spark for a small dataset, where its jobs would take longer than all else."""
+    from pyarrow import parquet
+    from pyspark.sql import functions as f
+
+    key = list(KEYS[dataset])
+    files = [parquet.ParquetFile(path) for path in parts(folder, dataset)]
+    rows = sum(file.metadata.num_rows for file in files)
+    if rows > SMALL:
+        counts = frame.agg(f.count("*").alias("rows"), f.countDistinct(*key).alias("keys")).first()
+        return counts is not None and counts["rows"] != counts["keys"]
+    found = {row for file in files for row in zip(*(column.to_pylist() for column in file.read(columns=key)), strict=True)}
+    return len(found) != rows
 
 
 def table(folder: Path, version: str | None = None) -> list[dict[str, Any]]:

@@ -117,7 +117,7 @@ def test_the_scenario_of_a_point_is_the_base_with_its_axis_values(folder: Path) 
 
 
 POINT = {"topology.receivers": 10, "protocol.name": "srm", "loss": 0.1}
-NO_FRAME = Runs(None, ("topology.receivers", "protocol.name", "loss"), ("transmissions", "nacks_sent"), 5, "v", ("v",))
+NO_FRAME = Runs(None, ("topology.receivers", "protocol.name", "loss"), ("transmissions", "nacks_sent"), 5, 0, "v", ("v",))
 
 
 def judged(values: list[float], expected: float, folder: Path, margin: float = 0.05) -> Prediction:

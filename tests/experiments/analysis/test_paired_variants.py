@@ -50,7 +50,7 @@ def test_a_base_without_runs_is_refused(runs: Runs) -> None:
 
 
 def test_an_axis_of_one_value_is_refused(runs: Runs) -> None:
-    only = Runs(runs.frame.where("p_protocol__name = 'norm'"), runs.axes, runs.metrics, 48, runs.version, runs.versions)
+    only = Runs(runs.frame.where("p_protocol__name = 'norm'"), runs.axes, runs.metrics, 48, 0, runs.version, runs.versions)
     with pytest.raises(UsageError, match="an axis with at least two values, it has 1"):
         compare_variants(only, "protocol.name", ["completion_time"])
 
