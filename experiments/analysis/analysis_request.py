@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.analysis.effects import effects
-from experiments.analysis.overlay import MARGIN, overlay, parse_formula
 from experiments.analysis.paired_variants import compare_variants
-from experiments.analysis.point_scenarios import PointScenarios
 from experiments.analysis.quantile_bands import quantile_bands
 from experiments.analysis.runs import Runs, open_runs, pick
 from experiments.analysis.summary import EXACT_UP_TO, summarise

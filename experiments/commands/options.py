@@ -6,7 +6,6 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from experiments.scenario.protocol_choice import ProtocolChoice
 from protocols.errors import ConfigError, UsageError
 
 __all__ = [
@@ -71,6 +70,9 @@ def seconds(option: str, value: float | None) -> float:
 
 def norm_config(**given: Any) -> Any:
     """Make a NORM config from options as the user wrote them. ConfigError names the option."""
+    # Commands on sweeps share this module and need no protocol, which takes long to import.
+    from experiments.scenario.protocol_choice import ProtocolChoice
+
     try:
         return ProtocolChoice.of("norm", given).config
     except ConfigError as error:
