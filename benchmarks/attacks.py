@@ -7,6 +7,7 @@ in a network of your own; `benchmarks.hostile_transfer` runs each attack in name
 """
 
 import argparse
+import json
 import os
 import random
 import sys
@@ -53,7 +54,7 @@ LONG_NACK, SHORT_NACK = 64_000, 800
 """Bytes of NACKs."""
 PERIOD = 0.005
 """Seconds between two bursts of a flood."""
-KEPT, KEPT_BYTES, MAKING = 60_000, 64_000_000, 1.0
+KEPT, KEPT_BYTES, MAKING = 60_000, 64_000_000, 0.3
 """Packets that are made before a flood begins, their bytes, and the seconds this may take; the flood repeats them."""
 
 
@@ -323,8 +324,11 @@ def await_sender(group: str, address: str, seconds: float) -> Origin:
     return VICTIM
 
 
-def flood(kind: str, group: str, interface: str | None, seconds: float, rate: float) -> int:
-    """Send `rate` packets a second for some seconds, once a sender is heard if they concern it; return their number."""
+def flood(kind: str, group: str, interface: str | None, seconds: float, rate: float) -> tuple[int, float]:
+    """Send `rate` packets a second for some seconds, once a sender is heard if they concern it.
+
+    Returns the number of packets and the seconds they took. SIGINT ends it early.
+    """
     address, to = address_of(interface), socket_address_of(group)
     # What all messages of an attack have in common is whether they depend on the sender.
     is_aimed = next(messages(kind, VICTIM)) != next(messages(kind, Origin(2, 2, 60, 4, 3)))
@@ -332,16 +336,20 @@ def flood(kind: str, group: str, interface: str | None, seconds: float, rate: fl
     stock = _stock(packets(kind, victim), max(min(KEPT, round(rate * seconds)), 1))
     queue = SendQueue(open_transmitter(address, 1, True, 4 << 20))
     source, begin, sent = chain.from_iterable(stock for _ in count()), time.monotonic(), 0
-    while (elapsed := time.monotonic() - begin) < seconds:
-        wanted = round(min(rate * elapsed, sent + 10 * rate * PERIOD))
-        for packet in islice(source, max(wanted - sent, 0)):
-            queue.push(packet, to)
-        queue.flush()
-        sent = max(sent, wanted)
-        time.sleep(PERIOD)
-        if queue.blocked:
-            queue.retry()
-    return sent
+    try:
+        while (elapsed := time.monotonic() - begin) < seconds:
+            # A flood that is late catches up a little, so that the rate is what is wanted.
+            wanted = min(round(rate * elapsed) + 1, sent + max(round(4 * rate * PERIOD), 1))
+            for packet in islice(source, max(wanted - sent, 0)):
+                queue.push(packet, to)
+            queue.flush()
+            sent = max(sent, wanted)
+            time.sleep(PERIOD)
+            if queue.blocked:
+                queue.retry()
+    except KeyboardInterrupt:
+        pass
+    return sent, time.monotonic() - begin
 
 
 def _stock(made: Iterator[bytes], most: int) -> list[bytes]:
@@ -366,8 +374,9 @@ def main() -> int:
     parser.add_argument("--rate", type=float, help="packets per second")
     options = parser.parse_args()
     os.nice(5)
-    sent = flood(options.kind, options.group, options.iface, options.seconds, options.rate or KINDS[options.kind].rate)
-    print(f"{sent} packets in {options.seconds:g} s", file=sys.stderr)
+    rate = options.rate or KINDS[options.kind].rate
+    sent, seconds = flood(options.kind, options.group, options.iface, options.seconds, rate)
+    print(json.dumps({"packets": sent, "seconds": round(seconds, 3)}))
     return 0
 
 

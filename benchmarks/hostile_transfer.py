@@ -3,7 +3,7 @@
     python -m benchmarks.hostile_transfer [KIND ...] [--json] [--size 10MB] [--rate 40Mbit] [--loss 0%] [--write docs/security.md]
 
 `mcastlab recv`, `mcastlab send` and an attacker (`benchmarks.attacks`) run on three hosts of one switch. The flood begins before
-the honest sender starts and ends after the file is stored. A row has the goodput from the honest sender's first message to
+the honest sender starts and ends after the file is stored. A row has the goodput from the honest sender's first packet to
 the complete file, compared with that of undisturbed transfers, and, of both programs, CPU seconds, the highest resident memory
 and the most open descriptors. Attacks of which `benchmarks.attacks` says why they can't be resisted have no limit; for others
 the exit code is 1 when less than half of the goodput is left. `--write` renews the table of a page.
@@ -38,7 +38,7 @@ GROUP = "239.7.7.7:6003"
 SENDER = 1
 LEAST = 0.5
 """Share of the undisturbed goodput that an attack must leave."""
-PERIOD = 0.02
+PERIOD = 0.01
 """Seconds between two looks at the processes."""
 LEAD = 0.3
 """Seconds for which a flood runs before the honest sender is started."""
@@ -55,7 +55,7 @@ class Honest:
     options: tuple[str, ...] = ()
     both: tuple[str, ...] = ()
     """Options of `send` and `recv`."""
-    timeout: float = 30.0
+    timeout: float = 15.0
 
     @property
     def network(self) -> Star:
@@ -144,8 +144,7 @@ class Transfer:
         outcome.stopped = receiving.interrupt()
         sending.interrupt()
         if attacking is not None:
-            attacking.kill()
-            attacking.wait()
+            outcome.packets = _end(attacking)
         digest = sha256(self.content).hexdigest()
         outcome.is_complete = seconds > 0 and any(_digest(path) == digest for path in into.glob("photo.bin*"))
         outcome.goodput = self.honest.size / seconds if outcome.is_complete else 0.0
@@ -161,9 +160,10 @@ class Transfer:
             return subprocess.Popen(full, stdout=log, stderr=log, text=True)
 
     def _await(self, *programs: Watched) -> float:
-        """Wait until the file is complete; return the seconds since the honest sender's first message, 0 without success."""
+        """Wait until the file is complete; return the seconds since the honest sender's first packet, 0 without success."""
         end = time.monotonic() + self.honest.timeout
-        heard = done = 0.0
+        begun = done = 0.0
+        before = self._sent()
         with open(self.log) as log:
             partial = ""
             while not done and time.monotonic() < end and programs[0].process.poll() is None:
@@ -171,13 +171,31 @@ class Transfer:
                     program.look()
                 partial += log.read()
                 *lines, partial = partial.split("\n")
-                for event in _events(lines):
-                    if event["event"] == "sender_heard":
-                        heard = event["time"]
-                    elif event["event"] == "object_received":
-                        done = event["time"]
+                if not begun and self._sent() > before:
+                    begun = time.monotonic()
+                if any(event["event"] == "object_received" for event in _events(lines)):
+                    done = time.monotonic()
                 time.sleep(PERIOD)
-        return done - heard if done else 0.0
+        return done - begun if done else 0.0
+
+    def _sent(self) -> int:
+        """Return the UDP packets that the sender's host has sent."""
+        text = Path(f"/proc/{self.lab.network.pid('sender')}/net/snmp").read_text()
+        names, values = (line.split() for line in text.splitlines() if line.startswith("Udp: "))
+        return int(values[names.index("OutDatagrams")])
+
+
+def _end(attack: "subprocess.Popen[str]") -> float:
+    """End an attack; return the packets it sent per second."""
+    attack.send_signal(signal.SIGINT)
+    try:
+        output, _ = attack.communicate(timeout=10)
+        said = json.loads(output)
+    except (subprocess.TimeoutExpired, json.JSONDecodeError):
+        attack.kill()
+        attack.wait()
+        return 0.0
+    return float(said["packets"] / said["seconds"])
 
 
 def _events(lines: Iterable[str]) -> Iterable[dict[str, Any]]:
