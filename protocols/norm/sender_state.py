@@ -550,7 +550,7 @@ class SenderState:
     def _expire(self, process: NackProcess, now: float) -> None:
         """The back-off is over: request what is missing, unless others did."""
         tx_point, boundary = self.position.tx_point, self.boundary()
-        decision, missing = process.expire(now, tx_point, boundary, self.objects, self._profile.fec_id)
+        decision, missing = process.expire(now, tx_point, boundary, self.objects, self._profile)
         if decision is Decision.REQUEST:
             if self.session.ports.trace is not None:
                 self.session.ports.trace("nack_due", {"silent_until": process.holdoff_end})
