@@ -132,7 +132,7 @@ def receiver(known: Known) -> NormReceiver:
     machine = NormReceiver(Silent(), NormConfig(), 9, GROUP)
     machine.start(0.0)
     for node in range(2, known.senders + 1):
-        machine.receive(_data(Origin(node, 1, 60, 4, 3), 0, 0, 0, 0), GROUP, GROUP, 0.0)
+        machine.receive(_data(Origin(node, 1, 60, 4, 3), 0, 0, 0, 0), node, GROUP, 0.0)
     fti = Fti(5, known.size, SEGMENT, BLOCK, PARITY)
     for number, block in enumerate(range(min(fti.partition.blocks, 512))):
         machine.receive(_data(ORIGIN, number, 0, block, 1, fti), GROUP, GROUP, 0.0)

@@ -16,7 +16,7 @@ ENTRY = 512
 class FairQueue(Generic[T]):
     """Entries by source. `serve` takes one of the source whose entries took the least time so far: start-time fair queueing.
 
-    Each source may fill an equal part of `limit` bytes; what exceeds that is dropped. So a source that wants less than its
+    Each source may fill an equal part of `limit` bytes; the caller drops what comes when it `has_room` no more. So a source that wants less than its
     share of the time waits for one entry of each other source at most, and loses nothing (Goyal, Vin and Cheng 1996).
     """
 
@@ -37,8 +37,12 @@ class FairQueue(Generic[T]):
     def __bool__(self) -> bool:
         return bool(self._queues)
 
-    def push(self, source: str, octets: int, entry: T) -> bool:
-        """Add an entry of so many bytes; return False if it was dropped."""
+    def has_room(self, source: str) -> bool:
+        """Return whether a source has not yet filled its part."""
+        return self._octets.get(source, 0) * (len(self._queues) + 1) < self._limit
+
+    def push(self, source: str, octets: int, entry: T) -> None:
+        """Add an entry of so many bytes."""
         queue = self._queues.get(source)
         if queue is None:
             queue = self._queues[source] = deque()
@@ -46,11 +50,8 @@ class FairQueue(Generic[T]):
             self._taken[source] = self._now
             self._wait(source)
         octets += ENTRY
-        if self._octets[source] + octets > self._limit // (len(self._queues) + 1) and queue:
-            return False
         self._octets[source] += octets
         queue.append((octets, entry))
-        return True
 
     def serve(self, process: Callable[[T], None], clock: Callable[[], float]) -> None:
         """Process an entry of the source whose turn it is, and charge it the time by `clock`; there must be one."""

@@ -47,6 +47,8 @@ _PATIENCE = 0.05
 """Seconds for which no socket was found empty before a host begins to queue packets by source."""
 _QUEUE = 4 << 20
 """Bytes of that queue."""
+_LONG = 8192
+"""Bytes of a datagram from which on the machine is asked before it is decoded."""
 _TIMER_QUANTUM = 0.0005
 """Seconds: wake-ups closer than this are merged, so that a fast sender fills its batches."""
 
@@ -166,7 +168,7 @@ class UdpHost:
     def faults(self) -> dict[str, int]:
         """Datagrams by what went wrong with them.
 
-        `malformed`: not decodable; `send_errors`: refused by the kernel when sent; `receive_drops`: dropped by full socket
+        `malformed`: not decodable, or too long for what they are; `send_errors`: refused by the kernel when sent; `receive_drops`: dropped by full socket
         buffers, or of a source that took more than its share while this host could not keep up; `slow_drops`: dropped because
         a slow application had no room.
         """
@@ -356,8 +358,10 @@ class UdpHost:
                 continue
             if not self._is_queueing:
                 self._deliver(data, segment, source, to)
-            else:
+            elif self._queue.has_room(source[0]):
                 self._enqueue(data, segment, source, to)
+            else:
+                self._queue_drops += packets
         self._note_full(clock())
 
     def _enqueue(self, data: bytes, segment: int, source: SocketAddress, to: Address) -> None:
@@ -365,7 +369,7 @@ class UdpHost:
         size = len(data)
         for start in range(0, size, segment) if size > segment else (0,):
             packet = data[start : start + segment] if size > segment else data
-            self._queue_drops += not self._queue.push(source[0], len(packet), (packet, source, to))
+            self._queue.push(source[0], len(packet), (packet, source, to))
 
     def _note_full(self, now: float) -> None:
         """Begin to queue packets by source if no socket was found empty for some time: this host can't keep up."""
@@ -397,6 +401,9 @@ class UdpHost:
         assert machine is not None
         now = self.now
         size = len(data)
+        if size > _LONG and size <= segment and not machine.is_worth_decoding(data):
+            self._malformed += 1
+            return
         for start in range(0, size, segment) if size > segment else (0,):
             try:
                 message = decode(data[start : start + segment] if size > segment else data)

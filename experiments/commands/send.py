@@ -20,6 +20,8 @@ from topologies.units import format_duration, format_rate, format_size
 
 __all__ = ["send"]
 
+REPAIR_SHARE = 0.33
+"""Share of the rate that repairs take while new content waits: who forges requests can't stop the rest."""
 UNKNOWN_DIGEST = "(not hashed in time)"
 
 
@@ -62,6 +64,7 @@ def send(
         backoff=backoff,
         gsize=gsize,
         robust=robust,
+        repair_share=REPAIR_SHARE,
     )
     check_node(node)
     longest = seconds("--timeout", timeout)

@@ -46,6 +46,7 @@ __all__ = [
     "is_covered",
     "is_missing_before",
     "missing_before",
+    "nack_size",
 ]
 
 Objects = SmallDict[RxObject | None]
@@ -55,6 +56,8 @@ PATIENT, LEAST_PATIENT = 8, 18
 """Fruitless back-offs after which each doubles the hold-off, and after which it does not grow any more."""
 STUBBORN = 3
 """Fruitless back-offs after which the requests of others do not suppress a NACK: who asks may be somebody the sender ignores."""
+LONGEST_NACK = 8000
+"""Bytes of the requests of a NACK at the most; whoever is in need of more requests it in the next round."""
 MOST_COMPARED = 1024
 """Incomplete blocks of an object that are compared with what another receiver requested when that is overheard."""
 
@@ -215,9 +218,14 @@ def is_missing_before(objects: Objects, point: Point) -> bool:
     return False
 
 
+def nack_size(segment: int) -> int:
+    """Return the bytes that the requests of a NACK may have: a segment, but of a sender with large ones not too many."""
+    return min(segment, LONGEST_NACK)
+
+
 def most_ranges(segment: int) -> int:
     """Return how many ranges the NACKs of a receiver can name at the most."""
-    return MOST_NACKS * max(segment // (ITEM_HEADER + min(ID_SIZES.values())), 1) + 1
+    return MOST_NACKS * (nack_size(segment) // (ITEM_HEADER + min(ID_SIZES.values())) + 1)
 
 
 def missing_before(objects: Objects, point: Point, fec_id: int, most: int = sys.maxsize) -> list[MissingRange]:

@@ -5,10 +5,12 @@ from collections.abc import Collection
 from protocols.events import SenderHeard
 from protocols.machine import Address, Group, Machine, Message, Ports
 from protocols.norm.config import NormConfig
+from protocols.norm.limits import NEW_SENDERS, NEW_SENDERS_RATE, SourceLimit
 from protocols.norm.maps import DeadlineMap
 from protocols.norm.messages import Ack, Command, Data, Info, Nack
 from protocols.norm.sender_state import SenderState
 from protocols.norm.session import Session
+from protocols.norm.wire.feedback import is_feedback
 
 __all__ = ["NormReceiver"]
 
@@ -23,12 +25,13 @@ class NormReceiver(Machine):
     further senders are ignored.
     """
 
-    __slots__ = ("_senders", "session")
+    __slots__ = ("_newcomers", "_senders", "session")
 
     def __init__(self, ports: Ports, config: NormConfig, node: int, group: Group) -> None:
         super().__init__(ports)
         self.session = Session(ports, config, node, group)
         self._senders: DeadlineMap[SenderState] = DeadlineMap()
+        self._newcomers = SourceLimit(NEW_SENDERS)
 
     def start(self, now: float) -> None:
         """Join the group."""
@@ -39,7 +42,7 @@ class NormReceiver(Machine):
         if isinstance(message, (Nack, Ack)):
             self.overhear(message, now)
         elif isinstance(message, (Data, Info, Command)) and message.origin.source_id != self.session.node:
-            sender = self._sender(message.origin.source_id)
+            sender = self._sender(message.origin.source_id, source, now)
             if sender is None:
                 self.session.count("ignored")
                 return
@@ -75,6 +78,10 @@ class NormReceiver(Machine):
             "objects_aborted": session.counted("objects_aborted"),
         }
 
+    def is_worth_decoding(self, data: bytes) -> bool:
+        """Return whether a datagram of more than 8 kB is no feedback: the NACKs of other receivers are shorter, or not needed."""
+        return not is_feedback(data)
+
     def held(self) -> dict[str, tuple[int, int]]:
         """Return the most objects pending from one sender, and the most bytes of parity kept for one object."""
         pending = [sender.objects for sender in self.senders()]
@@ -93,10 +100,13 @@ class NormReceiver(Machine):
         self._senders.note(sender.node, sender.deadline())
         self._due(self._senders.deadline())
 
-    def _sender(self, node: int) -> SenderState | None:
-        """Return the state of the sender `node`, new with its first message; None when there is no room for another."""
+    def _sender(self, node: int, source: Address, now: float) -> SenderState | None:
+        """Return the state of the sender `node`, new with its first message.
+
+        None when there is no room for another, or when its address has brought too many.
+        """
         known = self._senders.get(node)
-        if known is None and self._has_room():
+        if known is None and self._newcomers.admits(source, now, NEW_SENDERS_RATE) and self._has_room():
             known = self._senders[node] = SenderState(self.session)
             self.ports.notify(SenderHeard(node))
         return known

@@ -152,7 +152,7 @@ class FastNormReceiver(NormReceiver, FastMachine):
         else:
             self.deadline = due
 
-    def _sender(self, node: int) -> SenderState | None:
+    def _sender(self, node: int, source: Address, now: float) -> SenderState | None:
         """Return the state of the sender `node`, from now on the one heard last; new with its first message.
 
         None when there is no room for another.
