@@ -134,8 +134,7 @@ class Transfer:
         self.lab.await_join("r1", GROUP.partition(":")[0])
         attacking = None
         if self.kind is not None:
-            flood = [sys.executable, "-m", "benchmarks.attacks", self.kind, "--group", GROUP, "--iface", self.lab.device("r2")]
-            attacking = self.lab.start("r2", [*flood, "--seconds", str(2 * self.honest.timeout), "--rate", str(self.rate)])
+            attacking = self._start_flood()
             time.sleep(LEAD)
         rate = ["--rate", format_rate(self.honest.rate), "--grtt", "10ms", "--node", str(SENDER)]
         command = [*MCASTLAB, "send", str(source), "--group", GROUP, "--json", *rate, *self.honest.options]
@@ -144,7 +143,7 @@ class Transfer:
         outcome.stopped = receiving.interrupt()
         sending.interrupt()
         if attacking is not None:
-            outcome.packets = _end(attacking)
+            outcome.packets = self._end_flood(attacking)
         digest = sha256(self.content).hexdigest()
         outcome.is_complete = seconds > 0 and any(_digest(path) == digest for path in into.glob("photo.bin*"))
         outcome.goodput = self.honest.size / seconds if outcome.is_complete else 0.0
@@ -158,6 +157,23 @@ class Transfer:
         full = ["mnexec", "-a", str(self.lab.network.pid(host)), *command, *self.honest.both]
         with open(self.log if host == "r1" else self.folder / "send.log", "w") as log:
             return subprocess.Popen(full, stdout=log, stderr=log, text=True)
+
+    def _start_flood(self) -> "subprocess.Popen[str]":
+        """Start the attack on `r2`."""
+        flood = [sys.executable, "-m", "benchmarks.attacks", str(self.kind), "--group", GROUP, "--iface", self.lab.device("r2")]
+        return self.lab.start("r2", [*flood, "--seconds", str(2 * self.honest.timeout), "--rate", str(self.rate)])
+
+    def _end_flood(self, attack: "subprocess.Popen[str]") -> float:
+        """End the attack; return the packets it sent per second."""
+        attack.send_signal(signal.SIGINT)
+        try:
+            output, _ = attack.communicate(timeout=10)
+            said = json.loads(output)
+        except (subprocess.TimeoutExpired, json.JSONDecodeError):
+            attack.kill()
+            attack.wait()
+            return 0.0
+        return float(said["packets"] / said["seconds"])
 
     def _await(self, *programs: Watched) -> float:
         """Wait until the file is complete; return the seconds since the honest sender's first packet, 0 without success."""
@@ -183,19 +199,6 @@ class Transfer:
         text = Path(f"/proc/{self.lab.network.pid('sender')}/net/snmp").read_text()
         names, values = (line.split() for line in text.splitlines() if line.startswith("Udp: "))
         return int(values[names.index("OutDatagrams")])
-
-
-def _end(attack: "subprocess.Popen[str]") -> float:
-    """End an attack; return the packets it sent per second."""
-    attack.send_signal(signal.SIGINT)
-    try:
-        output, _ = attack.communicate(timeout=10)
-        said = json.loads(output)
-    except (subprocess.TimeoutExpired, json.JSONDecodeError):
-        attack.kill()
-        attack.wait()
-        return 0.0
-    return float(said["packets"] / said["seconds"])
 
 
 def _events(lines: Iterable[str]) -> Iterable[dict[str, Any]]:
