@@ -76,9 +76,10 @@ def _enemy(number: int = 0, instance: int = 1) -> Origin:
 
 def _data(origin: Origin, sequence: int, object_id: int, block: int, symbol: int, fti: Fti, flags: int = FLAG_FILE) -> Data:
     length = fti.partition.length(block)
-    payload = bytes(fti.partition.payload(fti.partition.first(block) + symbol) if symbol < length else fti.partition.vector(block))
+    partition = fti.partition
+    size = partition.payload(partition.first(block) + symbol) if symbol < length else partition.vector(block)
     names = fti.fec_id, object_id & 0xFFFF, block, symbol, length, fti
-    return Data(origin, sequence & 0xFFFF, flags, *names, payload, len(payload))
+    return Data(origin, sequence & 0xFFFF, flags, *names, bytes(size), size)
 
 
 # -- bytes that are no messages ------------------------------------------------------------------------------------------
@@ -113,9 +114,8 @@ def _mutated(victim: Origin) -> Iterator[bytes]:
 def _claimed_sizes(victim: Origin) -> Iterator[Data]:
     del victim
     for n in count():
-        fti = Fti(5, (1 << 48) - 1 - n, 65_000, 255, 0)
-        yield Data(_enemy(), n & 0xFFFF, FLAG_FILE, 5, n & 0xFFFF, 0, 0, 255, fti, bytes(1000), 1000)
-        yield Data(_enemy(), n & 0xFFFF, FLAG_FILE, 5, n & 0xFFFF, 0, 0, 255, Fti(5, (1 << 40) + n, 1000, 255, 0), bytes(1000), 1000)
+        for fti in (Fti(5, (1 << 48) - 1 - n, 65_000, 255, 0), Fti(5, (1 << 40) + n, 1000, 255, 0)):
+            yield Data(_enemy(), n & 0xFFFF, FLAG_FILE, 5, n & 0xFFFF, 0, 0, 255, fti, bytes(1000), 1000)
 
 
 def _most_blocks(victim: Origin) -> Iterator[Data]:

@@ -161,8 +161,8 @@ def report(fuzzer: Fuzzer) -> dict[str, Any]:
     """Return the counters of a run, with the highest resident memory in bytes."""
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     counts = {"packets": fuzzer.fed, "decoded": fuzzer.decoded, "refused": fuzzer.refused, "exceptions": 0}
-    costs = {"slow": fuzzer.slow, "slowest_us_per_kB": round(1e6 * fuzzer.slowest), "cpu_s": round(process_time()), "rss": memory}
-    return counts | costs | {"machines": fuzzer.sent}
+    costs = {"slow": fuzzer.slow, "slowest_us_per_kB": round(1e6 * fuzzer.slowest), "cpu_s": round(process_time())}
+    return counts | costs | {"rss": memory, "machines": fuzzer.sent}
 
 
 def steps(total: int, step: int) -> Iterator[int]:

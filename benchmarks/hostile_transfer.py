@@ -1,12 +1,13 @@
 """Run an honest transfer beside each attack, in network namespaces, and measure what the attack leaves of it.
 
-    python -m benchmarks.hostile_transfer [KIND ...] [--json] [--size 10MB] [--rate 40Mbit] [--loss 0%] [--write docs/security.md]
+    python -m benchmarks.hostile_transfer [KIND ...] [--json] [--size 10MB] [--rate 40Mbit] [--loss 0%] [--write PAGE]
 
-`mcastlab recv`, `mcastlab send` and an attacker (`benchmarks.attacks`) run on three hosts of one switch. The flood begins before
-the honest sender starts and ends after the file is stored. A row has the goodput from the honest sender's first packet to
-the complete file, compared with that of undisturbed transfers, and, of both programs, CPU seconds, the highest resident memory
-and the most open descriptors. Attacks of which `benchmarks.attacks` says why they can't be resisted have no limit; for others
-the exit code is 1 when less than half of the goodput is left. `--write` renews the table of a page.
+`mcastlab recv`, `mcastlab send` and an attacker (`benchmarks.attacks`) run on three hosts of one switch. The flood begins
+before the honest sender starts and ends after the file is stored; attacks that name the honest sender begin when it is heard.
+A row has the goodput from the honest sender's first packet to the complete file, compared with that of undisturbed transfers,
+and, of both programs, CPU seconds, the highest resident memory and the most open descriptors. Attacks of which
+`benchmarks.attacks` says why they can't be resisted have no limit; for others the exit code is 1 when less than half of the
+goodput is left. `--write` renews the table of a Markdown page.
 """
 
 import argparse

@@ -16,8 +16,9 @@ ENTRY = 512
 class FairQueue(Generic[T]):
     """Entries by source. `serve` takes one of the source whose entries took the least time so far: start-time fair queueing.
 
-    Each source may fill an equal part of `limit` bytes; the caller drops what comes when it `has_room` no more. So a source that wants less than its
-    share of the time waits for one entry of each other source at most, and loses nothing (Goyal, Vin and Cheng 1996).
+    Each source may fill an equal part of `limit` bytes; the caller drops what comes when it `has_room` no more. A source that
+    wants less than its share of the time waits for one entry of each other source at most, and loses nothing (Goyal, Vin and
+    Cheng 1996).
     """
 
     __slots__ = ("_limit", "_now", "_octets", "_order", "_queues", "_taken", "_turns")

@@ -168,9 +168,9 @@ class UdpHost:
     def faults(self) -> dict[str, int]:
         """Datagrams by what went wrong with them.
 
-        `malformed`: not decodable, or too long for what they are; `send_errors`: refused by the kernel when sent; `receive_drops`: dropped by full socket
-        buffers, or of a source that took more than its share while this host could not keep up; `slow_drops`: dropped because
-        a slow application had no room.
+        `malformed`: not decodable, or too long for what they are; `send_errors`: refused by the kernel when sent;
+        `receive_drops`: dropped by full socket buffers, or of a source that sent more than its share while this host could not
+        keep up; `slow_drops`: dropped because a slow application had no room.
         """
         return {
             "malformed": self._malformed,

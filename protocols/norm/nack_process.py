@@ -55,7 +55,7 @@ MOST_NACKS = 4
 PATIENT, LEAST_PATIENT = 8, 18
 """Fruitless back-offs after which each doubles the hold-off, and after which it does not grow any more."""
 STUBBORN = 3
-"""Fruitless back-offs after which the requests of others do not suppress a NACK: who asks may be somebody the sender ignores."""
+"""Fruitless back-offs after which the requests of others do not suppress a NACK: the sender may ignore those others."""
 LONGEST_NACK = 8000
 """Bytes of the requests of a NACK at the most; whoever is in need of more requests it in the next round."""
 MOST_COMPARED = 1024
@@ -258,9 +258,9 @@ def _add_object(ranges: list[MissingRange], level: int, key: int, fec_id: int) -
         ranges.append(MissingRange(level, _item(fec_id, key), _item(fec_id, key)))
 
 
-def _add_parts(ranges: list[MissingRange], item: RxObject, end: tuple[int, int], fec_id: int, most: int) -> None:
-    """Add what an object is missing before the (block, symbol) `end`; no more than is of use when there are `most` ranges."""
-    (block, symbol), key, length = end, item.object_id, item.fti.partition.length
+def _add_parts(ranges: list[MissingRange], item: RxObject, until: tuple[int, int], fec_id: int, most: int) -> None:
+    """Add what an object is missing before the (block, symbol) `until`, but nothing behind more than `most` ranges."""
+    (block, symbol), key, length = until, item.object_id, item.fti.partition.length
     if item.wants_info and item.info is None:
         _add_object(ranges, LEVEL_INFO, key, fec_id)
     for first, last in item.missing_blocks or ():

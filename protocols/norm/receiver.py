@@ -79,7 +79,7 @@ class NormReceiver(Machine):
         }
 
     def is_worth_decoding(self, data: bytes) -> bool:
-        """Return whether a datagram of more than 8 kB is no feedback: the NACKs of other receivers are shorter, or not needed."""
+        """Return whether a long datagram is a sender's message: NACKs of other receivers are shorter, or not needed."""
         return not is_feedback(data)
 
     def held(self) -> dict[str, tuple[int, int]]:

@@ -1,6 +1,6 @@
 """An honest `recv` and `send` in namespaces complete a transfer beside each attack, at small scale.
 
-`make test-hostile` does the same at full rate and measures the goodput; here programs are forked, which takes no time to import.
+`make test-hostile` does the same at full rate and measures the goodput. Here programs are forked, and need no time to import.
 """
 
 import multiprocessing
