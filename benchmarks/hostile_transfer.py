@@ -219,7 +219,7 @@ def honest_transfer(lab: Lab, honest: Honest, kind: str | None, rate: float | No
         return Transfer(lab, honest, Path(folder), kind, rate).run()
 
 
-def transfers(honest: Honest, kinds: Iterable[str], rate: float | None = None, undisturbed: int = 1) -> list[Outcome]:
+def transfers(honest: Honest, kinds: Iterable[str], rate: float | None = None, undisturbed: int = 3) -> list[Outcome]:
     """Run a transfer without attack some times, for comparison, and one beside each attack."""
 
     def work() -> list[dict[str, Any]]:
