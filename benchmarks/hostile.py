@@ -2,10 +2,10 @@
 
     python -m benchmarks.hostile [--json] [--small 1MB] [--large 1GB] [--senders 1000]
 
-Each kind of message is decoded and delivered to a machine with little state (an object of `--small` bytes, one sender) and to one
-with much state (`--large` bytes, `--senders` senders); a wake-up that becomes due at once belongs to the message. The result is
-CPU time in microseconds, per message and per kilobyte of it, where a part of a kilobyte counts as one. The exit code is 1 when any
-message takes more than 1000 us per kilobyte.
+Each kind of message is decoded and delivered to a machine with little state (an object of `--small` bytes, one sender) and to
+one with much state (`--large` bytes, `--senders` senders); a wake-up that becomes due at once belongs to the message. The
+result is CPU time in microseconds, per message and per kilobyte of it, where a part of a kilobyte counts as one. The exit code
+is 1 when any message takes more than 1000 us per kilobyte.
 """
 
 import argparse

@@ -39,6 +39,8 @@ GROUP = "239.7.7.7:6003"
 SENDER = 1
 LEAST = 0.5
 """Share of the undisturbed goodput that an attack must leave."""
+REPEATED = 3
+"""Transfers beside an attack that seems to leave less: the median counts, since other load of a machine disturbs them, too."""
 PERIOD = 0.01
 """Seconds between two looks at the processes."""
 LEAD = 0.3
@@ -229,8 +231,12 @@ def transfers(honest: Honest, kinds: Iterable[str], rate: float | None = None, u
         _say(base, base)
         outcomes = [base]
         for kind in kinds:
-            outcomes.append(honest_transfer(lab, honest, kind, rate))
-            _say(outcomes[-1], base)
+            runs = [honest_transfer(lab, honest, kind, rate)]
+            _say(runs[0], base)
+            while runs[0].share < LEAST and not KINDS[kind].hopeless and len(runs) < REPEATED:
+                runs.append(honest_transfer(lab, honest, kind, rate))
+                _say(runs[-1], base)
+            outcomes.append(sorted(runs, key=lambda run: run.goodput)[len(runs) // 2])
         return [asdict(outcome) for outcome in outcomes]
 
     return [Outcome(**{**row, "cpu": tuple(row["cpu"])}) for row in run_isolated(work)]
