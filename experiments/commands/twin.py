@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
-from experiments.commands.options import Json
+from experiments.commands.options import Brief, Columns, Json, Wide
 from experiments.commands.text_file import write_text
 from experiments.output import tables
+from experiments.output.budget import Column, Table, number
+from experiments.output.printer import Printer, View
 from experiments.scenario.ready import FOLDER
 from experiments.scenario.scenario import Scenario, load
 from protocols.errors import UsageError
@@ -56,6 +57,9 @@ def twin_command(
             help="Replace one value in the second world only; may be repeated.", metavar="key.path=value", show_default=False
         ),
     ] = None,
+    wide: Wide = False,
+    columns: Columns = "",
+    brief: Brief = False,
     as_json: Json = False,
 ) -> int:
     """Run a scenario in two worlds with the same seeds and losses, and test whether they are equivalent.
@@ -65,12 +69,14 @@ def twin_command(
     # Imported here, since simulator and emulation would slow down the start of other commands.
     from experiments.compare.twin.fidelity_page import fidelity_page
 
+    view = View.of(wide=wide, columns=columns, brief=brief, as_json=as_json)
     pair = _two(worlds)
+    view.check(column.name for column in _columns(pair))
     verdicts = []
     for wanted in _wanted(scenario, table, sets or [], second or [], seed):
         verdicts.append(_judged(wanted, pair, runs))
         if not as_json:
-            _show(verdicts[-1])
+            _show(Printer(view), verdicts[-1])
     if out is not None:
         write_text("--out", out, fidelity_page(verdicts))
     if as_json:
@@ -108,27 +114,35 @@ def _judged(wanted: tuple[Scenario, Scenario], worlds: tuple[str, str], runs: in
         return twin(wanted, worlds, runs, lambda world, at: status.update(f"{wanted[0].name}: seed {at} on {world}"))
 
 
-def _show(verdict: "TwinVerdict") -> None:
+def _columns(worlds: tuple[str, str]) -> list[Column]:
+    """Return the columns of the table; two equal worlds are told apart by a number."""
+    names = [tables.WORLDS[world] for world in worlds]
+    if names[0] == names[1]:
+        names[1] += " 2"
+    gap = [Column("difference", rank=2), Column("from", rank=4), Column("to", rank=4), Column("margin", rank=3)]
+    return [Column("", rank=0), *(Column(name, rank=3) for name in names), *gap, Column("agrees", rank=1)]
+
+
+def _show(printer: Printer, verdict: "TwinVerdict") -> None:
     from experiments.compare.twin.twin_metrics import TWIN_METRICS
 
     title = "equivalent" if verdict.equivalent else "NOT equivalent: " + ", ".join(verdict.differing)
-    caption = f"differences: mean of {len(verdict.seeds)} pairs and 90 % interval (Student t); margins of the scenario"
-    shown = Table(title=f"{verdict.scenario}: {title}", title_justify="left", caption=caption)
-    for name in ("", *(tables.WORLDS[world] for world in verdict.worlds), "difference", "margin", ""):
-        shown.add_column(name, justify="left" if not name else "right")
+    if printer.view.brief:
+        printer.verbatim(f"{verdict.scenario}: {title} ({len(verdict.seeds)} pairs)")
+        return
+    rows: list[list[str | None]] = []
     for key, found in verdict.metrics.items():
         if found is None:
-            shown.add_row(TWIN_METRICS[key].label, "-", "-", "a value in one only", "", "NO")
+            rows.append([f"{TWIN_METRICS[key].label}: a value in one only", *([None] * 6), "NO"])
             continue
-        gap = f"{found.gap.mean:+.4g} [{found.gap.low:+.3g}, {found.gap.high:+.3g}]"
-        agrees = "yes" if found.equivalent else "NO"
-        shown.add_row(TWIN_METRICS[key].label, f"{found.first:.5g}", f"{found.second:.5g}", gap, f"{found.margin:.3g}", agrees)
+        gap = [f"{found.gap.mean:+.4g}", f"{found.gap.low:+.3g}", f"{found.gap.high:+.3g}", f"{found.margin:.3g}"]
+        worlds = (number(found.first), number(found.second))
+        rows.append([TWIN_METRICS[key].label, *worlds, *gap, "yes" if found.equivalent else "NO"])
     if verdict.dropped is not None:
         dropped, mark = verdict.dropped, "yes" if not verdict.dropped.differ else "NO" if verdict.must_equal else "told"
-        shown.add_row(
-            "lost first transmissions", str(dropped.first), str(dropped.second), f"{dropped.differ} in one only", "", mark
-        )
-    console = Console()
-    (console if console.is_terminal else Console(width=120)).print(shown)
+        label = f"lost first transmissions; in one only: {dropped.differ}"
+        rows.append([label, str(dropped.first), str(dropped.second), None, None, None, None, mark])
+    note = f"difference: mean of {len(verdict.seeds)} pairs, from and to: 90 % interval (Student t); margins of the scenario"
+    printer.table(Table(_columns(verdict.worlds), rows, f"{verdict.scenario}: {title}", note))
     for warning in verdict.warnings:
-        console.print(f"warning: {warning}", markup=False, highlight=False, soft_wrap=True)
+        printer.line(f"warning: {warning}", indent=2)

@@ -18,6 +18,8 @@ __all__ = ["GAP", "Column", "Extent", "Table", "extent_of", "fit", "key_of_name"
 
 GAP = 2
 """Blanks between two columns."""
+_NUMBER = re.compile(r"[-+]?(\d[\d.]*(e[-+]?\d+)?|inf|nan)( of \d+)?")
+"""Text that is a number, or a share like 5 of 8."""
 _EXACT = 1e15
 """Below this, whole floating-point numbers are printed with all their digits."""
 
@@ -95,14 +97,14 @@ def says_nothing(cells: Iterable[Any]) -> bool:
 
 def extent_of(column: Column, cells: Sequence[Any], texts: Sequence[str], width: float) -> Extent:
     """Measure a column from its cells and their texts. Text that is longer than half of `width` may be folded."""
-    is_text = any(isinstance(cell, str) and not re.match(r"[-+±]?\d", cell) for cell in cells)
+    is_text = any(isinstance(cell, str) and cell and not _NUMBER.fullmatch(cell) for cell in cells)
     lines = [line for text in texts for line in text.split("\n")]
     full = max([cell_len(column.head), *map(cell_len, lines)])
     heads = [cell_len(word) for word in column.head.split()] or [0]
     if not is_text:
         return Extent(max([*heads, *map(cell_len, lines)]), full, column.rank, is_text)
     words = [cell_len(word) for line in lines for word in line.split()] or [0]
-    longest = max(max(words), min(max(map(cell_len, lines)), 16))
+    longest = max(*words, min(max(map(cell_len, lines)), 16))
     return Extent(max([*heads, int(min(longest, max(width // 2, 8)))]), full, column.rank, is_text)
 
 

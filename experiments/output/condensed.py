@@ -37,20 +37,21 @@ def condensed(table: Table, badness: Callable[[Sequence[Any]], Any], of: str) ->
         columns=[table.columns[0], ALIKE, *table.columns[1:]],
         rows=[[group[0][0], len(group), *group[0][1:]] for group in shown],
         title=title,
-        note=f"and {rest} {of} that are better" if rest else "",
+        note=f"and {rest} {of} that are no worse" if rest else "",
     )
 
 
 def _spread(table: Table, of: str) -> Table:
-    """Return a table with the range of each column of numbers, and how many rows say yes in columns of truth values."""
+    """Return a table of the range of each number; its title counts the rows, and those that say yes to each question."""
     rows: list[list[Any]] = []
+    counted = [f"{len(table.rows)} {of}"]
     form = Column("")
     for index, column in enumerate(table.columns[1:], 1):
         cells = [row[index] for row in table.rows if row[index] is not None]
         if cells and all(isinstance(cell, bool) for cell in cells):
-            rows.append([column.head, None, None, None, sum(cells)])
+            counted.append(f"{column.name} {sum(cells)}")
         elif cells and all(isinstance(cell, (int, float)) for cell in cells):
             ends = (min(cells), median(cells), max(cells))
-            rows.append([column.head, *(text_of(end, replace(form, form=column.form)) for end in ends), None])
-    heads = [Column("", rank=0), *(Column(name, right=True) for name in ("lowest", "median", "highest", "yes"))]
-    return Table(heads, rows, f"{len(table.rows)} {of}{': ' + table.title if table.title else ''}")
+            rows.append([column.head, *(text_of(end, replace(form, form=column.form)) for end in ends)])
+    heads = [Column("", rank=0), *(Column(name, right=True) for name in ("lowest", "median", "highest"))]
+    return Table(heads, rows, ", ".join(counted))

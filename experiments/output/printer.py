@@ -21,6 +21,8 @@ __all__ = ["PIPED_WIDTH", "Printer", "View"]
 PIPED_WIDTH = 120
 """Characters of a line if the output is not a terminal and COLUMNS is not set."""
 _UNLIMITED = 1_000_000
+_ALARM = "bold red"
+"""Style of a NO, which is the answer that a user has to see."""
 _ASCII_HEAD = Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
 
 
@@ -46,7 +48,7 @@ class View:
 
     def check(self, known: Iterable[str]) -> None:
         """Raise UsageError for a name of `columns` that is not known, before anything is run or printed."""
-        names = list(dict.fromkeys(known))
+        names = list(dict.fromkeys(filter(None, known)))
         keys = {key_of_name(name) for name in names}
         for name in self.columns:
             if key_of_name(name) not in keys:
@@ -92,9 +94,7 @@ class Printer:
         order, is_chosen = self._order(table)
         columns = [table.columns[index] for index in order]
         cells = [[row[index] for row in table.rows] for index in order]
-        texts = [
-            [self._encodable(text_of(cell, column)) for cell in each] for column, each in zip(columns, cells, strict=True)
-        ]
+        texts = [[self._encodable(text_of(cell, column)) for cell in each] for column, each in zip(columns, cells, strict=True)]
         width = inf if self.view.wide else self.width
         extents = list(map(extent_of, columns, cells, texts, [width] * len(columns)))
         widths = fit([replace(extent, rank=0) for extent in extents] if is_chosen else extents, width)
@@ -135,7 +135,7 @@ class Printer:
             head = Text(self._encodable(column.head))
             drawn.add_column(head, justify="right" if is_right else "left", width=size, overflow="fold")
         for row in zip(*(texts for _, texts, _, _ in columns), strict=True):
-            drawn.add_row(*map(Text, row))
+            drawn.add_row(*(Text(text, _ALARM if text == "NO" else "") for text in row))
         with self._console.capture() as captured:
             self._console.print(drawn)
         for line in captured.get().splitlines():

@@ -67,7 +67,7 @@ def summary(result: Result) -> dict[str, str | None]:
     storm = m.get("storm") or {}
     effort = storm if storm.get("requests_per_loss") is not None else {}
     memory = m["peak_memory"]
-    rows = {
+    return {
         "complete receivers": f"{m['receivers_complete']} of {m['receivers']}",
         "content verified by": result.receivers[0].proof,
         "completion time [s]": _fixed(m["completion_time"], 3),
@@ -90,7 +90,6 @@ def summary(result: Result) -> dict[str, str | None]:
         **_health(m.get("health")),
         **{f"injected: {kind}": str(count) for kind, count in m.get("injected", {}).items()},
     }
-    return rows
 
 
 def _count(value: float | None) -> str | None:
@@ -196,9 +195,7 @@ def _beside(metrics: Mapping[str, Any]) -> Iterator[Table]:
     ]
     if flows:
         columns = [Column("cross traffic", rank=0), Column("kind"), Column("packets"), Column("missing", "%", form=".1f")]
-        yield from condensed(
-            Table([*columns, Column("goodput", "Mbit/s", form=".2f")], flows), lambda row: row[3], "flows"
-        )
+        yield from condensed(Table([*columns, Column("goodput", "Mbit/s", form=".2f")], flows), lambda row: row[3], "flows")
 
 
 def _links(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
