@@ -117,7 +117,7 @@ class Printer:
         filled = [
             index
             for index, column in enumerate(table.columns)
-            if self.view.wide or column.rank == 0 or not says_nothing(row[index] for row in table.rows)
+            if self.view.wide or not says_nothing(row[index] for row in table.rows) or (column.rank == 0 and not table.rows)
         ]
         return filled, False
 

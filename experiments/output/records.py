@@ -1,5 +1,6 @@
 """Columns of a table whose names are known only with its data, as of the rows of a sweep."""
 
+import re
 from collections.abc import Iterable, Mapping
 
 from experiments.output.budget import Column
@@ -13,7 +14,7 @@ _FIRST = 3
 
 
 def columns_of(names: Iterable[str], ranks: Mapping[str, int], units: Mapping[str, str] | None = None) -> list[Column]:
-    """Return a column for each name, by the last part of it; where several have the same, only the first is that short.
+    """Return a column for each name, by its last part (dots are stored as __); where several have the same, the first has it.
 
     Columns of parameters have rank 0, those in `ranks` theirs, and the others follow in their order.
     """
@@ -37,4 +38,4 @@ def _bare(name: str) -> str:
 
 
 def _last(name: str) -> str:
-    return _bare(name).rpartition(".")[2]
+    return re.split(r"\.|__", _bare(name))[-1]

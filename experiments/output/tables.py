@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
-from experiments.output.budget import Column, Table, number, says_nothing, text_of
+from experiments.output.budget import Column, Table, number, says_nothing
 from experiments.output.condensed import MOST_ROWS, condensed
 from experiments.output.printer import Printer
 from experiments.output.receivers import receiver_tables
@@ -103,7 +103,7 @@ def _health(health: dict[str, Any] | None) -> dict[str, str | None]:
     late = health.get("lateness", {})
     names = {"p50": "median", "p99": "p99", "max": "maximum"}
     return {
-        "emulation on time": text_of(health["healthy"], Column("")),
+        "emulation on time": "yes" if health["healthy"] else "NO",
         **{f"lateness of links, {name} [ms]": _fixed(late.get(key), 2, 1000) for key, name in names.items()},
     }
 
@@ -113,7 +113,8 @@ def brief(results: Mapping[str, Result]) -> str:
     whole = [result.ok for result in results.values()]
     first = next(iter(results.values()))
     if len(whole) > 1:
-        return f"{first.scenario} (seed {first.seed}): {sum(whole)} of {len(whole)} complete: {', '.join(results)}"
+        name = first.scenario.removesuffix(f"-{next(iter(results))}")
+        return f"{name} (seed {first.seed}): {sum(whole)} of {len(whole)} complete: {', '.join(results)}"
     m = first.metrics
     told = [f"{m['receivers_complete']} of {m['receivers']} complete"]
     if m["completion_time"] is not None:
