@@ -79,7 +79,8 @@ def _print(printer: Printer, found: dict[str, Any] | str) -> None:
         printer.verbatim(found.partition("\n")[0])
     else:
         for line in found.splitlines():
-            printer.line(line, indent=2)
+            # A line with a command is meant to be copied.
+            printer.verbatim(line) if "mcastlab " in line else printer.line(line, indent=2)
 
 
 def _summary(summary: "SweepSummary", file: Path) -> str:

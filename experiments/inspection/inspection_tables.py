@@ -137,11 +137,10 @@ _OBJECT = (
 )
 _RECEIVER = (
     Column("receiver", rank=0),
-    Column("address", rank=2),
     Column("NACKs", rank=1),
     Column("ACKs", rank=4),
     Column("requested", rank=1),
-    Column("lost, min.", rank=1),
+    Column("lost (min.)", rank=1),
     Column("loss", "%", rank=1, form=".2f"),
     Column("covered", rank=3),
     Column("suppressed", rank=2),
@@ -183,15 +182,14 @@ def _receivers(printer: Printer, found: Inspection) -> None:
         printer.line("no receiver sends feedback")
         return
     table = Table(_RECEIVER, list(map(_receiver, rows)), f"{len(rows)} receivers that send feedback")
-    for shown in condensed(table, lambda cells: (cells[5], cells[2]), "receivers that send feedback"):
+    for shown in condensed(table, lambda cells: (cells[4], cells[1]), "receivers that send feedback"):
         printer.table(shown)
 
 
 def _receiver(row: dict[str, Any]) -> list[Any]:
     says = row["says"] or {}
     return [
-        node_name(row["node"]),
-        row["addresses"][0],
+        f"{node_name(row['node'])} at {row['addresses'][0]}",
         *(row[key] for key in ("nacks", "acks", "symbols_asked", "segments_lost")),
         None if row["loss"] is None else row["loss"] * 100,
         *(row[key] for key in ("nacks_covered", "rounds_suppressed", "rounds_silent")),

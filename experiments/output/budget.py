@@ -67,7 +67,7 @@ class Extent:
 
 def key_of_name(name: str) -> str:
     """Return the form in which names of columns are compared: lower case, with - for blanks and brackets."""
-    return re.sub(r"[^\w.]+", "-", name).strip("-").casefold()
+    return re.sub(r"[^\w.]+", "-", name).strip("-.").casefold()
 
 
 def number(value: float, digits: int = 5) -> str:

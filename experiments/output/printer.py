@@ -1,7 +1,7 @@
 """Print the tables and lines of a command within the width of its output, by one rule for all commands."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import inf
 from textwrap import wrap
@@ -11,12 +11,12 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from experiments.output.budget import GAP, Column, Table, extent_of, fit, key_of_name, says_nothing, text_of
+from experiments.output.budget import GAP, Table, extent_of, fit, key_of_name, says_nothing, text_of
 from experiments.output.safe_text import printable
 from experiments.scenario.suggestion import one_of
 from protocols.errors import UsageError
 
-__all__ = ["PIPED_WIDTH", "Printer", "View"]
+__all__ = ["PIPED_WIDTH", "Printer", "View", "draw"]
 
 PIPED_WIDTH = 120
 """Characters of a line if the output is not a terminal and COLUMNS is not set."""
@@ -68,7 +68,7 @@ class Printer:
     @property
     def is_unicode(self) -> bool:
         """Whether the output shows more than ASCII."""
-        return self._console.encoding.lower().startswith("utf")
+        return _is_unicode(self._console.encoding)
 
     def line(self, text: str = "", indent: int = 0, style: str = "") -> None:
         """Print text within the width, wrapped between words; later lines are indented by `indent` more than the first."""
@@ -91,60 +91,71 @@ class Printer:
 
     def table(self, table: Table) -> None:
         """Print a table, and a line that names the columns left out."""
-        order, is_chosen = self._order(table)
-        columns = [table.columns[index] for index in order]
-        cells = [[row[index] for row in table.rows] for index in order]
-        texts = [[self._encodable(text_of(cell, column)) for cell in each] for column, each in zip(columns, cells, strict=True)]
-        width = inf if self.view.wide else self.width
-        extents = list(map(extent_of, columns, cells, texts, [width] * len(columns)))
-        widths = fit([replace(extent, rank=0) for extent in extents] if is_chosen else extents, width)
+        drawn, left_out = draw(table, self.view, self.width, self._console.encoding)
         if table.title:
             self.line(table.title, style="bold")
-        self._draw([(columns[n], texts[n], size, extents[n].is_text) for n, size in widths.items()])
-        if table.note:
-            self.line(table.note, style="dim")
-        left_out = [column.name for n, column in enumerate(columns) if n not in widths]
-        if left_out:
-            shows = "--wide shows all, --columns A,B,... some"
-            self.line(f"left out at {self.width} characters: {', '.join(left_out)}; {shows}", style="dim")
-
-    def _order(self, table: Table) -> tuple[list[int], bool]:
-        """Return the indices of the columns to show, and whether the view names them."""
-        found = {key_of_name(column.name): index for index, column in enumerate(table.columns)}
-        named = [found[key] for key in map(key_of_name, self.view.columns) if key in found]
-        if named:
-            return list(dict.fromkeys(named)), True
-        filled = [
-            index
-            for index, column in enumerate(table.columns)
-            if self.view.wide or not says_nothing(row[index] for row in table.rows) or (column.rank == 0 and not table.rows)
-        ]
-        return filled, False
-
-    def _draw(self, columns: Sequence[tuple[Column, list[str], int, bool]]) -> None:
-        """Print columns, each with the texts of its cells, its width, and whether it is text."""
-        drawn = RichTable(
-            box=SIMPLE_HEAD if self.is_unicode else _ASCII_HEAD,
-            show_edge=False,
-            pad_edge=False,
-            padding=(0, GAP - 1, 0, 0),
-            header_style="bold",
-        )
-        for column, _, size, is_text in columns:
-            is_right = not is_text if column.right is None else column.right
-            head = Text(self._encodable(column.head))
-            drawn.add_column(head, justify="right" if is_right else "left", width=size, overflow="fold")
-        for row in zip(*(texts for _, texts, _, _ in columns), strict=True):
-            drawn.add_row(*(Text(text, _ALARM if text == "NO" else "") for text in row))
         with self._console.capture() as captured:
             self._console.print(drawn)
         for line in captured.get().splitlines():
             self._console.file.write(line.rstrip() + "\n")
+        if table.note:
+            self.line(table.note, style="dim")
+        if left_out:
+            shows = "--wide shows all, --columns A,B,... some"
+            self.line(f"left out at {self.width} characters: {', '.join(left_out)}; {shows}", style="dim")
 
     def _encodable(self, text: str) -> str:
-        """Return the text as the output writes it: characters that its encoding lacks as escapes, which take more room."""
-        encoding = self._console.encoding
-        return text.encode(encoding, "backslashreplace").decode(encoding)
+        return _encodable(text, self._console.encoding)
+
+
+def draw(table: Table, view: View, width: float, encoding: str) -> tuple[RichTable, list[str]]:
+    """Return a table within `width` characters as rich draws it, and the names of the columns left out."""
+    order, is_chosen = _order(table, view)
+    columns = [table.columns[index] for index in order]
+    cells = [[row[index] for row in table.rows] for index in order]
+    texts = [
+        [_encodable(text_of(cell, column), encoding) for cell in each] for column, each in zip(columns, cells, strict=True)
+    ]
+    width = inf if view.wide else width
+    extents = list(map(extent_of, columns, cells, texts, [width] * len(columns)))
+    widths = fit([replace(extent, rank=0) for extent in extents] if is_chosen else extents, width)
+    drawn = RichTable(
+        box=SIMPLE_HEAD if _is_unicode(encoding) else _ASCII_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, GAP - 1, 0, 0),
+        header_style="bold",
+    )
+    for place, size in widths.items():
+        is_right = not extents[place].is_text if columns[place].right is None else columns[place].right
+        head = Text(_encodable(columns[place].head, encoding))
+        drawn.add_column(head, justify="right" if is_right else "left", width=size, overflow="fold")
+    for row in zip(*(texts[place] for place in widths), strict=True):
+        drawn.add_row(*(Text(text, _ALARM if text == "NO" else "") for text in row))
+    return drawn, [column.name for place, column in enumerate(columns) if place not in widths]
+
+
+def _order(table: Table, view: View) -> tuple[list[int], bool]:
+    """Return the indices of the columns to show, and whether the view names them."""
+    found = {key_of_name(column.name): index for index, column in enumerate(table.columns)}
+    named = [found[key] for key in map(key_of_name, view.columns) if key in found]
+    if named:
+        return list(dict.fromkeys(named)), True
+    filled = [
+        index
+        for index, column in enumerate(table.columns)
+        if view.wide or not says_nothing(row[index] for row in table.rows) or (column.rank == 0 and not table.rows)
+    ]
+    return filled, False
+
+
+def _is_unicode(encoding: str) -> bool:
+    return encoding.lower().startswith("utf")
+
+
+def _encodable(text: str, encoding: str) -> str:
+    """Return the text as the output writes it: characters that its encoding lacks as escapes, which take more room."""
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _width(console: Console) -> int:

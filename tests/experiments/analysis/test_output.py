@@ -1,6 +1,7 @@
 """What `analyse`, `results` and `report` print of the synthetic sweep: golden files at 80 and 120 columns, and one line."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -60,3 +61,9 @@ def test_effects_are_in_the_columns_that_name_them(commands: Any, folder: Path, 
     assert {name: float(text) for name, text in shown.items()} == {
         name: pytest.approx(row["share"], rel=1e-3) for name, row in rows.items()
     }
+
+
+def test_a_report_prints_what_it_wrote(commands: Any, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = (folder, "--no-figures", "--out", tmp_path / "page.html")
+    assert commands("report", *options, "--brief") == 0
+    assert re.fullmatch(rf"{tmp_path}/page\.html \(\d+\.\d MB\)\n", capsys.readouterr().out)

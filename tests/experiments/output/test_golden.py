@@ -6,6 +6,7 @@ Commands that need Spark have theirs in tests/experiments/analysis/test_output.p
 import io
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -229,3 +230,25 @@ def test_columns_of_one_table_leave_the_others_as_they_are(capsys: pytest.Captur
     text = output("run", 80, capsys, "--columns", "loss,receiver")
     assert "complete receivers" in text
     assert re.search(r"^loss \[%\]  receiver\n─+\n {4}0.98  r1$", text, re.M)
+
+
+SWEEP = """
+name: small
+scenario: {topology: {kind: star, receivers: 2}, protocol: {name: norm}, workload: {size: 10kB}, duration: 10s}
+axes: {topology.receivers: [1, 2]}
+replications: 3
+"""
+
+
+def test_the_output_of_a_sweep_is_that_of_its_golden_files(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = pytest.importorskip("experiments.sweep.run.driver")
+    monkeypatch.setattr("experiments.sweep.run.spark_session.check_java", lambda: None)
+    status = Counter({"ok": 3, "error": 1})
+    made = driver.SweepSummary(Path("out/small"), "1", total=6, made=2, known=2, other_versions=5, unreadable=1, status=status)
+    monkeypatch.setattr(driver, "run_sweep", lambda *_: made)
+    Path("small.yaml").write_text(SWEEP, encoding="utf-8")
+    for width in WIDTHS:
+        check_golden(f"sweep.{width}", recorded(lambda: invoke(["sweep", "small.yaml"]), width, capsys))
+    assert recorded(lambda: invoke(["sweep", "small.yaml", "--brief"]), 80, capsys).count("\n") == 1
