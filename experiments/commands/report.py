@@ -74,8 +74,7 @@ def report_command(
     with tables.working(f"reading {folder}"):
         spark = session(master, folder / "spark.log", remote)
         try:
-            names = [name for name in metric.split(",") if name.strip()]
-            contents = collect(spark, folder, names, theory or (), version)
+            contents = collect(spark, folder, [name for name in metric.split(",") if name.strip()], theory or (), version)
         finally:
             spark.stop()
     written: list[Path] = []
@@ -91,20 +90,16 @@ def report_command(
     if figures or only:
         with tables.working("drawing figures"):
             written += save([known[only]] if only else contents.figures, folder / "figures")
-    if as_json:
-        typer.echo(json.dumps({"written": [str(path) for path in written]}))
-    else:
-        lines = _summary(written)
-        typer.echo(", ".join(lines) if brief else "\n".join(lines))
+    typer.echo(json.dumps({"written": list(map(str, written))}) if as_json else _summary(written, brief))
     if browse and only is None:
         webbrowser.open(written[0].resolve().as_uri())
     return 0
 
 
-def _summary(written: list[Path]) -> list[str]:
+def _summary(written: list[Path], brief: bool) -> str:
     """Return lines that name the page with its size, and the number of figure files."""
     lines = [f"{path} ({path.stat().st_size / 1e6:.1f} MB)" for path in written if path.suffix == ".html"]
     drawn = [path for path in written if path.suffix != ".html"]
     if drawn:
         lines.append(f"{drawn[0].parent}: {len(drawn)} files, PNG and SVG")
-    return lines
+    return (", " if brief else "\n").join(lines)
