@@ -9,7 +9,6 @@ import typer
 from experiments.commands.options import Brief, Columns, Json, ScenarioFile, Wide
 from experiments.output import tables
 from experiments.output.printer import Printer, View
-from experiments.output.receivers import RECEIVER_COLUMNS
 from experiments.running.live_view import LiveView
 from experiments.scenario.cases import load_cases
 from experiments.scenario.scenario import Scenario
@@ -79,7 +78,7 @@ def run_command(
     if trace is not None and len(cases) > 1:
         raise UsageError("--trace: names one file, and the scenario has several cases; use --set trace=true and --out DIR")
     place = backend or home_of(cases.values())
-    view.check((*RECEIVER_COLUMNS, *(cases if len(cases) > 1 else [tables.WORLDS[place]])))
+    view.check((*tables.RUN_COLUMNS, *(cases if len(cases) > 1 else [tables.WORLDS[place]])))
     if live and place != "emu":
         raise UsageError("--live: only Mininet runs in real time; use it with --on emu")
     results = {name: _run(wanted, name, place, out, trace, live) for name, wanted in cases.items()}

@@ -136,11 +136,12 @@ def draw(table: Table, view: View, width: float, encoding: str) -> tuple[RichTab
 
 
 def _order(table: Table, view: View) -> tuple[list[int], bool]:
-    """Return the indices of the columns to show, and whether the view names them."""
+    """Return the indices of the columns to show, and whether the view names them; a column without a name labels the rows."""
     found = {key_of_name(column.name): index for index, column in enumerate(table.columns)}
     named = [found[key] for key in map(key_of_name, view.columns) if key in found]
     if named:
-        return list(dict.fromkeys(named)), True
+        labels = [index for index, column in enumerate(table.columns) if not column.name]
+        return list(dict.fromkeys([*labels, *named])), True
     filled = [
         index
         for index, column in enumerate(table.columns)

@@ -13,17 +13,32 @@ from rich.console import Console
 from experiments.output.budget import Column, Table, number, says_nothing
 from experiments.output.condensed import MOST_ROWS, condensed
 from experiments.output.printer import Printer
-from experiments.output.receivers import receiver_tables
+from experiments.output.receivers import RECEIVER_COLUMNS, receiver_tables
 from experiments.output.safe_text import csv_row
 from experiments.running.result import Result, Row
 from experiments.scenario.scenario import Scenario
 from protocols.errors import UsageError
 from topologies.units import format_duration, format_rate
 
-__all__ = ["brief", "compare", "prepare", "show", "summary", "working", "write"]
+__all__ = ["RUN_COLUMNS", "WORLDS", "brief", "compare", "prepare", "show", "summary", "working", "write"]
 
 _UNITS = {"units": "seconds, bytes, bytes per second; this is not a scenario file"}
 WORLDS = {"sim": "simulator", "emu": "Mininet"}
+_NODE = (
+    Column("node", rank=0),
+    Column("packets"),
+    Column("dropped by full queues"),
+    Column("stopped by storm control"),
+)
+_FLOW = (
+    Column("cross traffic", rank=0),
+    Column("kind", rank=2),
+    Column("packets", rank=2),
+    Column("missing", "%", form=".1f"),
+    Column("goodput", "Mbit/s", form=".2f"),
+)
+RUN_COLUMNS = (*RECEIVER_COLUMNS, *(column.name for column in (*_NODE, *_FLOW)))
+"""Names of the columns of the tables of a single run."""
 
 
 @contextmanager
@@ -187,16 +202,13 @@ def _beside(metrics: Mapping[str, Any]) -> Iterator[Table]:
     """Yield tables of the nodes with a model and of the flows of cross traffic."""
     nodes = [[row["node"], row["offered"], row["dropped"], row["filtered"] or None] for row in metrics.get("nodes", ())]
     if nodes:
-        names = ("packets", "dropped by full queues", "stopped by storm control")
-        columns = [Column("node", rank=0), *(Column(name) for name in names)]
-        yield from condensed(Table(columns, nodes), lambda row: row[2], "nodes")
+        yield from condensed(Table(_NODE, nodes), lambda row: row[2], "nodes")
     flows = [
         [f"{row['from']}-{row['to']}", row["kind"], row["sent"], row["missing"] * 100, row["goodput_mbit_s"]]
         for row in metrics.get("cross_traffic", ())
     ]
     if flows:
-        columns = [Column("cross traffic", rank=0), Column("kind"), Column("packets"), Column("missing", "%", form=".1f")]
-        yield from condensed(Table([*columns, Column("goodput", "Mbit/s", form=".2f")], flows), lambda row: row[3], "flows")
+        yield from condensed(Table(_FLOW, flows), lambda row: row[3], "flows")
 
 
 def _links(rows: Sequence[dict[str, Any]]) -> Iterator[str]:

@@ -81,6 +81,11 @@ def test_named_columns_are_shown_in_their_order_whatever_the_width() -> None:
     assert not any("left out" in line for line in lines)
 
 
+def test_labels_of_rows_are_shown_beside_named_columns() -> None:
+    table = Table([Column("", rank=0), Column("norm"), Column("srm")], [["repairs", 1, 2]])
+    assert printed(table, 80, View(columns=("srm",)))[-1].split() == ["repairs", "2"]
+
+
 def test_names_longer_than_half_of_the_width_are_folded_and_never_cut() -> None:
     name = "".join(f"{place % 10}x" for place in range(30))
     table = Table([Column("host", rank=0), Column("bytes", rank=1)], [[name, 4000000]])
