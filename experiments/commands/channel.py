@@ -94,11 +94,11 @@ _COLUMNS = (
     Column("model", rank=0),
     Column("parameter", rank=0),
     Column("estimate", rank=1, digits=4),
-    Column("from", rank=2, digits=4),
-    Column("to", rank=2, digits=4),
-    Column("BIC", rank=1, form=".0f"),
-    Column("burst fit", rank=3, digits=3),
-    Column("gap fit", rank=3, digits=3),
+    Column("from", rank=3, digits=4),
+    Column("to", rank=3, digits=4),
+    Column("BIC", rank=2, form=".0f"),
+    Column("burst fit", rank=4, digits=3),
+    Column("gap fit", rank=4, digits=3),
 )
 
 

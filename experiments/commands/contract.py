@@ -13,7 +13,7 @@ from experiments.output.tables import working
 
 __all__ = ["contract"]
 
-_COLUMNS = (Column("status", rank=0), Column("rule", rank=0), Column("where", rank=1), Column("reason", rank=1))
+_COLUMNS = (Column("status", rank=0), Column("rule", rank=0), Column("where", rank=1), Column("reason", rank=0))
 
 
 def contract(

@@ -90,7 +90,7 @@ def _give(found: "DataFrame", csv: Path | None, view: View, as_json: bool) -> in
     return len(frame)
 
 
-_RANKS = {"point": 1, "case": 0, "seed": 0, "status": 2, "error": 1, "completed": 2, "completion_time": 1, "value": 1}
+_RANKS = {"case": 0, "seed": 0, "receiver": 0, "name": 0, "t": 0, "error": 1, "completion_time": 2, "value": 3, "status": 4}
 """Ranks of columns; the parameters of the sweep have 0, and the rest follows in its order."""
 
 

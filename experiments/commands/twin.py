@@ -119,8 +119,8 @@ def _columns(worlds: tuple[str, str]) -> list[Column]:
     names = [tables.WORLDS[world] for world in worlds]
     if names[0] == names[1]:
         names[1] += " 2"
-    gap = [Column("difference", rank=2), Column("from", rank=4), Column("to", rank=4), Column("margin", rank=3)]
-    return [Column("", rank=0), *(Column(name, rank=3) for name in names), *gap, Column("agrees", rank=1)]
+    gap = [Column("difference", rank=2), Column("from", rank=5), Column("to", rank=5), Column("margin", rank=3)]
+    return [Column("", rank=0), *(Column(name, rank=4) for name in names), *gap, Column("agrees", rank=1)]
 
 
 def _show(printer: Printer, verdict: "TwinVerdict") -> None:

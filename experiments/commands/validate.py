@@ -29,8 +29,8 @@ _COLUMNS = (
     Column("value", rank=0),
     Column("theory", rank=1, digits=6),
     Column("measured", rank=1, digits=6),
-    Column("error", rank=2, digits=2),
-    Column("allowed", rank=1, digits=2),
+    Column("error", rank=3, digits=2),
+    Column("allowed", rank=2, digits=2),
 )
 
 

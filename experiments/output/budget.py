@@ -1,7 +1,8 @@
 """Tables within a width: which columns are shown, and how wide each of them is.
 
-A column has a rank. The columns of rank 0 are always shown; the others follow in the order of their ranks as long as they fit.
-Numbers are never broken: only text wraps, between words where it can.
+A column has a rank. The columns of rank 0 are always shown; the others follow in the order of their ranks, as far as they fit.
+Columns of one rank, such as the two ends of an interval, are shown together or not at all. Numbers are never broken: only text
+wraps, between words where it can.
 """
 
 import re
@@ -26,7 +27,7 @@ _EXACT = 1e15
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its name and unit make the head, and `rank` says how early it is left out (0: never).
+    """A column: its name and unit make the head, and `rank` says how early it is left out (0: never), with all of that rank.
 
     `digits` are the significant digits of its floating-point numbers, `form` is a format for them instead, as in ".3f".
     `right` aligns the cells; None: to the right unless a cell is text.
@@ -114,10 +115,11 @@ def fit(extents: Sequence[Extent], width: float = inf) -> dict[int, int]:
     What is left of the width goes to columns of text first, then to heads that would wrap.
     """
     room, chosen = width + GAP, dict[int, int]()
-    for index in sorted(range(len(extents)), key=lambda index: extents[index].rank):
-        need = extents[index].narrow + GAP
-        if extents[index].rank == 0 or need <= room:
-            chosen[index] = extents[index].narrow
+    for rank in sorted({extent.rank for extent in extents}):
+        group = {index: extent.narrow for index, extent in enumerate(extents) if extent.rank == rank}
+        need = sum(group.values()) + GAP * len(group)
+        if rank == 0 or need <= room:
+            chosen |= group
             room -= need
     for index in sorted(chosen, key=lambda index: (not extents[index].is_text, index)):
         more = int(min(max(room, 0), extents[index].full - extents[index].narrow))

@@ -10,7 +10,7 @@ __all__ = ["ALIKE", "MOST_ROWS", "condensed"]
 
 MOST_ROWS, WORST = 20, 10
 """Rows that are all shown, and rows shown of more."""
-ALIKE = Column("alike", rank=1)
+ALIKE = Column("alike", rank=0)
 
 
 def condensed(table: Table, badness: Callable[[Sequence[Any]], Any], of: str) -> Iterator[Table]:

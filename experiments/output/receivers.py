@@ -13,13 +13,13 @@ __all__ = ["RECEIVER_COLUMNS", "receiver_tables"]
 _COLUMNS = (
     Column("receiver", rank=0),
     Column("complete", rank=1),
-    Column("completed at", "s", rank=1, form=".3f"),
-    Column("loss", "%", rank=2, form=".2f"),
-    Column("NACKs", rank=3),
-    Column("suppressed", rank=4),
-    Column("objects", rank=5),
-    Column("bytes", rank=6),
-    Column("fault", rank=1),
+    Column("completed at", "s", rank=2, form=".3f"),
+    Column("loss", "%", rank=4, form=".2f"),
+    Column("NACKs", rank=5),
+    Column("suppressed", rank=6),
+    Column("objects", rank=7),
+    Column("bytes", rank=8),
+    Column("fault", rank=3),
 )
 RECEIVER_COLUMNS = tuple(column.name for column in (*_COLUMNS, ALIKE))
 

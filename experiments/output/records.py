@@ -9,7 +9,7 @@ __all__ = ["columns_of"]
 
 _PREFIXES = ("p_", "m_")
 """Prefixes of stored columns: parameters of a sweep, and metrics."""
-_FIRST = 3
+_FIRST = 5
 """Rank of the first column without a rank of its own."""
 
 

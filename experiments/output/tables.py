@@ -26,16 +26,16 @@ _UNITS = {"units": "seconds, bytes, bytes per second; this is not a scenario fil
 WORLDS = {"sim": "simulator", "emu": "Mininet"}
 _NODE = (
     Column("node", rank=0),
-    Column("packets"),
-    Column("dropped by full queues"),
-    Column("stopped by storm control"),
+    Column("packets", rank=3),
+    Column("dropped by full queues", rank=1),
+    Column("stopped by storm control", rank=2),
 )
 _FLOW = (
     Column("cross traffic", rank=0),
-    Column("kind", rank=2),
-    Column("packets", rank=2),
-    Column("missing", "%", form=".1f"),
-    Column("goodput", "Mbit/s", form=".2f"),
+    Column("kind", rank=3),
+    Column("packets", rank=4),
+    Column("missing", "%", rank=2, form=".1f"),
+    Column("goodput", "Mbit/s", rank=1, form=".2f"),
 )
 RUN_COLUMNS = (*RECEIVER_COLUMNS, *(column.name for column in (*_NODE, *_FLOW)))
 """Names of the columns of the tables of a single run."""

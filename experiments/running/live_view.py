@@ -16,10 +16,10 @@ _AROUND, _FEWEST = 7, 4
 _COLUMNS = (
     Column("host", rank=0),
     Column("sent", "Mbit/s", rank=1, form=".2f"),
-    Column("sent packets", "1/s", rank=3, form=".0f"),
-    Column("received packets", "1/s", rank=2, form=".0f"),
-    Column("loss", "%", rank=1, form=".1f"),
-    Column("NACKs", "1/s", rank=2, form=".0f"),
+    Column("sent packets", "1/s", rank=5, form=".0f"),
+    Column("received packets", "1/s", rank=4, form=".0f"),
+    Column("loss", "%", rank=2, form=".1f"),
+    Column("NACKs", "1/s", rank=3, form=".0f"),
 )
 
 Counts = Mapping[str, float]

@@ -25,10 +25,10 @@ WIDTHS = (40, 60, 80, 120, 200)
 ROWS = [["receiver-1", 4000000, 3.62512, True, None, "no words"], ["receiver-2", 17, 0.5, False, None, "a b"]]
 COLUMNS = (
     Column("host", rank=0),
-    Column("size", "bytes", rank=2),
+    Column("size", "bytes", rank=3),
     Column("time", "s", rank=1, form=".3f"),
-    Column("ok"),
-    Column("fault"),
+    Column("ok", rank=2),
+    Column("fault", rank=4),
     Column("reason", rank=9),
 )
 TABLE = Table(COLUMNS, ROWS, "hosts")
@@ -79,6 +79,13 @@ def test_named_columns_are_shown_in_their_order_whatever_the_width() -> None:
     lines = printed(TABLE, 20, View.of(columns="size, TIME ,host"))
     assert lines[-1].split() == ["17", "0.500", "receiver-2"]
     assert not any("left out" in line for line in lines)
+
+
+def test_columns_of_one_rank_are_shown_together_or_not_at_all() -> None:
+    pair = [Column("name", rank=0), Column("from", rank=1), Column("to", rank=1), Column("n", rank=2)]
+    table = Table(pair, [["interval", 1.2345, 2.3456, 7]])
+    assert printed(table, 80)[0].split() == ["name", "from", "to", "n"]
+    assert printed(table, 20)[0].split() == ["name", "n"]
 
 
 def test_labels_of_rows_are_shown_beside_named_columns() -> None:
