@@ -11,6 +11,8 @@ from experiments.output import tables
 from experiments.output.budget import Table
 from experiments.output.printer import Printer, View
 from experiments.output.records import columns_of
+from protocols.errors import ConfigError, UsageError
+from topologies.units import parse_fraction
 
 if TYPE_CHECKING:
     from experiments.analysis.analysis_request import AnalysisResult
@@ -43,6 +45,7 @@ def analyse_command(
     series: Annotated[
         str, typer.Option(help="Show time series, or all, as bands of quantiles.", metavar="NAME,...", show_default=False)
     ] = "",
+    margin: Annotated[str, typer.Option(help="Fraction of the formula within which theory holds.", metavar="2%")] = "2%",
     exact: Annotated[
         bool | None,
         typer.Option(
@@ -86,6 +89,7 @@ def analyse_command(
         series=_listed(series),
         exact=exact,
         version=version,
+        margin=_fraction(margin),
     )
     # A wrong folder is reported before Spark starts.
     latest_version(folder)
@@ -102,6 +106,13 @@ def analyse_command(
     else:
         _show(view, answer, csv)
     return 0
+
+
+def _fraction(text: str) -> float:
+    try:
+        return parse_fraction(text)
+    except ConfigError as error:
+        raise UsageError(f"--margin: {error}") from error
 
 
 def _listed(text: str) -> list[str]:

@@ -16,6 +16,7 @@ from protocols.errors import UsageError
 
 if TYPE_CHECKING:
     from experiments.compare.comparison import Comparison
+    from experiments.compare.paired import Difference
 
 __all__ = ["compare_command"]
 
@@ -58,6 +59,7 @@ def compare_command(
     """
     # Imported here, since simulator and emulation would slow down the start of other commands.
     from experiments.compare.comparison import collate, compare, variants
+    from experiments.compare.waiting import notes_on_waits
     from experiments.running.run import BACKENDS
 
     view = View.of(wide=wide, columns=columns, brief=brief, as_json=as_json)
@@ -68,10 +70,14 @@ def compare_command(
     view.check(chosen)
     with tables.working(f"{wanted.name} under {', '.join(chosen)}"):
         found = collate(wanted, compare(wanted, chosen, runs, backend))
+    notes = notes_on_waits(wanted, chosen)
     if as_json:
-        typer.echo(json.dumps(found.plain()))
+        typer.echo(json.dumps(found.plain() | {"notes": notes}))
     else:
-        _show(Printer(view), found)
+        printer = Printer(view)
+        _show(printer, found)
+        for note in [] if brief else notes:
+            printer.line(note, indent=2)
     return 0 if all(count == runs for count in found.completed.values()) else 1
 
 
@@ -102,11 +108,16 @@ def _show(printer: Printer, found: "Comparison") -> None:
         gaps = [found.differences[name].get(metric) for name in found.protocols[1:]]
         rows.append([label, *(_mean(found.values[name][metric]) for name in found.protocols)])
         rows.append(["  difference", None, *(None if gap is None else f"{gap.mean:+.5g}" for gap in gaps)])
-        rows.append(["  interval +-", None, *(None if gap is None else number((gap.high - gap.low) / 2, 4) for gap in gaps)])
+        rows.append(["  interval +-", None, *(_half(gap) for gap in gaps)])
     heads = [Column("", rank=0), *(Column(name, rank=rank, right=True) for rank, name in enumerate(found.protocols, 1))]
     title = f"{found.scenario}: {runs} runs each, seeds {found.seeds[0]} to {found.seeds[-1]}, identical losses"
     note = f"differences to {first}: mean of pairs and 95 % interval (Student t)"
     printer.table(Table(heads, [row for row in rows if not says_nothing(row[1:])], title, note))
+
+
+def _half(gap: "Difference | None") -> str | None:
+    """Return half of the width of the interval; None without one, as for a single pair."""
+    return None if gap is None or gap.pairs < 2 else number((gap.high - gap.low) / 2, 4)
 
 
 def _mean(values: list[float | None]) -> str | None:

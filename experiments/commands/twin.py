@@ -1,7 +1,7 @@
 """`mcastlab twin`: test whether the simulator and Mininet are equivalent on a scenario."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,15 +15,18 @@ from experiments.output.budget import Column, Table, number
 from experiments.output.printer import Printer, View
 from experiments.scenario.ready import FOLDER
 from experiments.scenario.scenario import Scenario, load
+from experiments.statistics.verdicts import Verdict
 from protocols.errors import UsageError
 
 if TYPE_CHECKING:
     from experiments.compare.twin.verdict import TwinVerdict
 
-__all__ = ["READY", "twin_command"]
+__all__ = ["READY", "exit_code", "twin_command"]
 
 READY = FOLDER / "twin"
 """Folder of the scenarios of --table."""
+_EXIT_CODES = {Verdict.DIFFERENT: 1, Verdict.NOT_SHOWN: 4, Verdict.EQUIVALENT: 0}
+"""Exit codes by verdict; of several scenarios the first of these decides."""
 
 
 def twin_command(
@@ -64,7 +67,8 @@ def twin_command(
 ) -> int:
     """Run a scenario in two worlds with the same seeds and losses, and test whether they are equivalent.
 
-    Exit code 0: equivalent within the scenario's margins; 1: not; 2: bad input; 3: this machine can't run it.
+    Exit code 0: equivalent within the scenario's margins; 1: different; 4: neither is shown, more runs are needed; 2: bad
+    input; 3: this machine can't run it. Of several scenarios, one that is different decides before one that is not shown.
     """
     # Imported here, since simulator and emulation would slow down the start of other commands.
     from experiments.compare.twin.fidelity_page import fidelity_page
@@ -74,6 +78,8 @@ def twin_command(
     view.check(column.name for column in _columns(pair))
     verdicts = []
     for wanted in _wanted(scenario, table, sets or [], second or [], seed):
+        if not as_json and not brief:
+            _announce(Printer(view), wanted[0], runs)
         verdicts.append(_judged(wanted, pair, runs))
         if not as_json:
             _show(Printer(view), verdicts[-1])
@@ -82,7 +88,13 @@ def twin_command(
     if as_json:
         plain = [verdict.plain() for verdict in verdicts]
         typer.echo(json.dumps({"scenarios": plain} if table else plain[0]))
-    return 0 if all(verdict.equivalent for verdict in verdicts) else 1
+    return exit_code(verdicts)
+
+
+def exit_code(verdicts: Sequence["TwinVerdict"]) -> int:
+    """Return 0 if all worlds are equivalent, 1 if any two are different, else 4: more runs are needed."""
+    found = {verdict.verdict for verdict in verdicts}
+    return next(code for verdict, code in _EXIT_CODES.items() if verdict in found)
 
 
 def _two(worlds: str) -> tuple[str, str]:
@@ -104,6 +116,15 @@ def _wanted(
         yield load(path, sets, seed), load(path, [*sets, *second], seed)
 
 
+def _announce(printer: Printer, scenario: Scenario, runs: int | None) -> None:
+    """Print what the runs can show, before they begin."""
+    from experiments.compare.twin.paired_runs import pairs_of
+    from experiments.compare.twin.power import power_of
+
+    words = power_of(*pairs_of(scenario, runs)).words
+    printer.line(f"{scenario.name}: {words}", indent=2)
+
+
 def _judged(wanted: tuple[Scenario, Scenario], worlds: tuple[str, str], runs: int | None) -> "TwinVerdict":
     from experiments.compare.twin.paired_runs import twin
 
@@ -120,29 +141,29 @@ def _columns(worlds: tuple[str, str]) -> list[Column]:
     if names[0] == names[1]:
         names[1] += " 2"
     gap = [Column("difference", rank=2), Column("from", rank=5), Column("to", rank=5), Column("margin", rank=3)]
-    return [Column("", rank=0), *(Column(name, rank=4) for name in names), *gap, Column("agrees", rank=1)]
+    return [Column("", rank=0), *(Column(name, rank=4) for name in names), *gap, Column("verdict", rank=1)]
 
 
 def _show(printer: Printer, verdict: "TwinVerdict") -> None:
+    from experiments.compare.twin.fidelity_page import VERDICT_WORDS
     from experiments.compare.twin.twin_metrics import TWIN_METRICS
 
-    title = "equivalent" if verdict.equivalent else "NOT equivalent: " + ", ".join(verdict.differing)
     if printer.view.brief:
-        printer.verbatim(f"{verdict.scenario}: {title} ({len(verdict.seeds)} pairs)")
+        printer.verbatim(f"{verdict.scenario}: {verdict.outcome} ({len(verdict.seeds)} pairs)")
         return
     rows: list[list[str | None]] = []
     for key, found in verdict.metrics.items():
         if found is None:
-            rows.append([f"{TWIN_METRICS[key].label}: a value in one only", *([None] * 6), "NO"])
+            rows.append([f"{TWIN_METRICS[key].label}: a value in one only", *([None] * 6), VERDICT_WORDS[Verdict.DIFFERENT]])
             continue
         gap = [f"{found.gap.mean:+.4g}", f"{found.gap.low:+.3g}", f"{found.gap.high:+.3g}", f"{found.margin:.3g}"]
         worlds = (number(found.first), number(found.second))
-        rows.append([TWIN_METRICS[key].label, *worlds, *gap, "yes" if found.equivalent else "NO"])
+        rows.append([TWIN_METRICS[key].label, *worlds, *gap, VERDICT_WORDS[found.verdict]])
     if verdict.dropped is not None:
-        dropped, mark = verdict.dropped, "yes" if not verdict.dropped.differ else "NO" if verdict.must_equal else "told"
+        dropped, mark = verdict.dropped, "agrees" if not verdict.dropped.differ else "DIFFERS" if verdict.must_equal else "told"
         label = f"lost first transmissions; in one only: {dropped.differ}"
         rows.append([label, str(dropped.first), str(dropped.second), None, None, None, None, mark])
     note = f"difference: mean of {len(verdict.seeds)} pairs, from and to: 90 % interval (Student t); margins of the scenario"
-    printer.table(Table(_columns(verdict.worlds), rows, f"{verdict.scenario}: {title}", note))
+    printer.table(Table(_columns(verdict.worlds), rows, f"{verdict.scenario}: {verdict.outcome}", note))
     for warning in verdict.warnings:
         printer.line(f"warning: {warning}", indent=2)

@@ -21,8 +21,8 @@ __all__ = ["PIPED_WIDTH", "Printer", "View", "draw"]
 PIPED_WIDTH = 120
 """Characters of a line if the output is not a terminal and COLUMNS is not set."""
 _UNLIMITED = 1_000_000
-_ALARM = "bold red"
-"""Style of a NO, which is the answer that a user has to see."""
+_ALARMS = ("NO", "DIFFERS")
+"""Cells in red: the answers that a user has to see."""
 _ASCII_HEAD = Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
 
 
@@ -131,7 +131,7 @@ def draw(table: Table, view: View, width: float, encoding: str) -> tuple[RichTab
         head = Text(_encodable(columns[place].head, encoding))
         drawn.add_column(head, justify="right" if is_right else "left", width=size, overflow="fold")
     for row in zip(*(texts[place] for place in widths), strict=True):
-        drawn.add_row(*(Text(text, _ALARM if text == "NO" else "") for text in row))
+        drawn.add_row(*(Text(text, "bold red" if text in _ALARMS else "") for text in row))
     return drawn, [column.name for place, column in enumerate(columns) if place not in widths]
 
 

@@ -34,7 +34,7 @@ def _cells(row: Row) -> list[Any]:
         row.name,
         row.equal,
         row.completed_at,
-        row.loss * 100,
+        None if row.loss is None else row.loss * 100,
         row.nacks_sent,
         row.nacks_suppressed,
         row.objects,
@@ -45,4 +45,4 @@ def _cells(row: Row) -> list[Any]:
 
 def _badness(cells: Sequence[Any]) -> tuple[Any, ...]:
     _, complete, completed_at, loss, nacks, *_ = cells
-    return not complete, cells[-1] is not None, inf if completed_at is None else completed_at, loss, nacks
+    return not complete, cells[-1] is not None, inf if completed_at is None else completed_at, loss or 0, nacks or 0

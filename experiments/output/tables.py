@@ -88,9 +88,9 @@ def summary(result: Result) -> dict[str, str | None]:
         "completion time [s]": _fixed(m["completion_time"], 3),
         "goodput [Mbit/s]": _fixed(m["goodput_mbit_s"], 2),
         "loss [%]": _fixed(m["loss"], 2, 100),
-        "NACKs sent": str(m["nacks_sent"]),
+        "NACKs sent": _count(m["nacks_sent"]),
         "NACKs suppressed": _count(m["nacks_suppressed"]),
-        "repairs": str(m["repairs_sent"]),
+        "repairs": _count(m["repairs_sent"]),
         "requests per loss": f"{effort['requests_per_loss']:.3g}" if effort else None,
         "copies of each repair": _fixed(effort.get("repair_multiplicity"), 2),
         "duplicates": _count(effort.get("duplicates")),
@@ -136,7 +136,8 @@ def brief(results: Mapping[str, Result]) -> str:
         told[0] += f" in {m['completion_time']:.3f} s"
     if m["goodput_mbit_s"] is not None:
         told.append(f"{m['goodput_mbit_s']:.2f} Mbit/s")
-    told += [f"loss {m['loss'] * 100:.2f} %", f"{m['nacks_sent']} NACKs", f"{m['repairs_sent']} repairs"]
+    told += [] if m["loss"] is None else [f"loss {m['loss'] * 100:.2f} %"]
+    told += [f"{m[key]} {name}" for key, name in (("nacks_sent", "NACKs"), ("repairs_sent", "repairs")) if m[key] is not None]
     told += [f"{m['invariants']['broken']} violations"] if first.violations else []
     return f"{first.scenario} (seed {first.seed}): {', '.join(told)}"
 

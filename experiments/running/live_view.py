@@ -52,10 +52,11 @@ class LiveView:
 
     def _line(self, now: float, rates: Mapping[str, Counts]) -> str:
         sent = sum(counts.get("octets", 0) for counts in rates.values()) * 8e-6
-        nacks = sum(counts.get("nacks_sent", 0) for counts in rates.values())
+        nacks = [counts["nacks_sent"] for counts in rates.values() if "nacks_sent" in counts]
         lost = sum(counts.get("data_lost", 0) for counts in rates.values())
         heard = lost + sum(counts.get("data_received", 0) for counts in rates.values())
-        return f"{now:g} s: {len(rates)} hosts sent {sent:.2f} Mbit/s, loss {_share(lost, heard)}, {nacks:.0f} NACKs/s"
+        asked = _whole(sum(nacks) if nacks else None)
+        return f"{now:g} s: {len(rates)} hosts sent {sent:.2f} Mbit/s, loss {_share(lost, heard)}, {asked} NACKs/s"
 
     def _table(self, now: float, rates: Mapping[str, Counts]) -> Group:
         shown = sorted(rates, key=lambda name: _interest(rates[name]), reverse=True)[
@@ -85,11 +86,16 @@ def _share(part: float, whole: float) -> str:
 
 
 def _cells(counts: Counts) -> tuple[float | None, ...]:
-    lost, received = float(counts.get("data_lost", 0)), float(counts.get("data_received", 0))
+    lost, received = counts.get("data_lost", 0), counts.get("data_received", 0)
     return (
         counts.get("octets", 0) * 8e-6,
         float(counts.get("packets", 0)),
-        received,
+        counts.get("data_received"),
         lost / (lost + received) * 100 if lost + received else None,
-        float(counts.get("nacks_sent", 0)),
+        counts.get("nacks_sent"),
     )
+
+
+def _whole(rate: float | None) -> str:
+    """Format a rate; None where it is not counted."""
+    return "-" if rate is None else f"{rate:.0f}"
