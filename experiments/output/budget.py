@@ -21,6 +21,8 @@ GAP = 2
 """Blanks between two columns."""
 _NUMBER = re.compile(r"[-+]?(\d[\d.]*(e[-+]?\d+)?|inf|nan)( of \d+)?")
 """Text that is a number, or a share like 5 of 8."""
+_SHORT = 24
+"""Characters of text that does not wrap to make room for further columns."""
 _EXACT = 1e15
 """Below this, whole floating-point numbers are printed with all their digits."""
 
@@ -105,7 +107,7 @@ def extent_of(column: Column, cells: Sequence[Any], texts: Sequence[str], width:
     if not is_text:
         return Extent(max([*heads, *map(cell_len, lines)]), full, column.rank, is_text)
     words = [cell_len(word) for line in lines for word in line.split()] or [0]
-    longest = max(*words, min(max(map(cell_len, lines)), 16))
+    longest = max(*words, min(max(map(cell_len, lines)), _SHORT))
     return Extent(max([*heads, int(min(longest, max(width // 2, 8)))]), full, column.rank, is_text)
 
 
