@@ -145,7 +145,7 @@ class UdpHost:
         self._queue_drops = 0
         self._is_queueing = False
         self._full_since = inf
-        self._malformed = 0
+        self._refused = {WireError.reason: 0}
         self._events: deque[Event] = deque()
         self._machine: Machine | None = None
         self._reader: SlowReader | None = None
@@ -168,12 +168,13 @@ class UdpHost:
     def faults(self) -> dict[str, int]:
         """Datagrams by what went wrong with them.
 
-        `malformed`: not decodable, or too long for what they are; `send_errors`: refused by the kernel when sent;
-        `receive_drops`: dropped by full socket buffers, or of a source that sent more than its share while this host could not
-        keep up; `slow_drops`: dropped because a slow application had no room.
+        `malformed`: not decodable, or too long for what they are; where the codec authenticates, `unauthenticated`, `replayed`
+        and `stale`; `send_errors`: refused by the kernel when sent; `receive_drops`: dropped by full socket buffers, or of a
+        source that sent more than its share while this host could not keep up; `slow_drops`: dropped because a slow application
+        had no room.
         """
         return {
-            "malformed": self._malformed,
+            **self._refused,
             "send_errors": self._send_queue.errors,
             "receive_drops": sum(self._drops.values()) + self._queue_drops,
             "slow_drops": 0 if self._reader is None else self._reader.dropped,
@@ -402,13 +403,13 @@ class UdpHost:
         now = self.now
         size = len(data)
         if size > _LONG and size <= segment and not machine.is_worth_decoding(data):
-            self._malformed += 1
+            self._refused[WireError.reason] += 1
             return
         for start in range(0, size, segment) if size > segment else (0,):
             try:
                 message = decode(data[start : start + segment] if size > segment else data)
-            except WireError:
-                self._malformed += 1
+            except WireError as error:
+                self._refused[error.reason] = self._refused.get(error.reason, 0) + 1
                 continue
             self._busy = True
             try:
