@@ -402,7 +402,7 @@ class UdpHost:
         assert machine is not None
         now = self.now
         size = len(data)
-        if size > _LONG and size <= segment and not machine.is_worth_decoding(data):
+        if size > _LONG and size <= segment and self._is_refused(data):
             self._refused[WireError.reason] += 1
             return
         for start in range(0, size, segment) if size > segment else (0,):
@@ -420,6 +420,11 @@ class UdpHost:
                 self._drain()
                 now = self.now
         self._flush()
+
+    def _is_refused(self, data: bytes) -> bool:
+        """Return whether the machine has a method `is_worth_decoding` that refuses a long datagram."""
+        is_worth_decoding = getattr(self._machine, "is_worth_decoding", None)
+        return is_worth_decoding is not None and not is_worth_decoding(data)
 
     # The one timer ---------------------------------------------------------------------------------------------------
 

@@ -204,11 +204,6 @@ class Machine(ABC):
     def counts(self) -> dict[str, int]:
         """Return the machine's counters by name; a name means the same in every protocol (docs/protocols.md)."""
 
-    def is_worth_decoding(self, data: bytes) -> bool:
-        """Return whether a long datagram may concern the machine; hosts on a real network ask before they decode it."""
-        del data
-        return True
-
     def held(self) -> dict[str, tuple[int, int]]:
         """Return the bounded state the machine keeps, by name: (kept now, allowed by its own parameters)."""
         return {}

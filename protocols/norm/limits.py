@@ -24,7 +24,7 @@ SQUELCH_INTERVAL = 2
 """GRTT between two SQUELCH."""
 
 
-def host_of(source: Address) -> Address:
+def _host_of(source: Address) -> Address:
     """Return an address without its port."""
     return source[0] if isinstance(source, tuple) else source
 
@@ -41,12 +41,12 @@ class SourceLimit:
 
     def left(self, source: Address, now: float, rate: float) -> float:
         """Return what is left of an address's account."""
-        rest, at = self._accounts.get(host_of(source), (self._burst, now))
+        rest, at = self._accounts.get(_host_of(source), (self._burst, now))
         return min(self._burst, rest + (now - at) * rate)
 
     def take(self, source: Address, amount: float, now: float, rate: float) -> None:
-        """Take an amount from an account, which may then be in debt."""
-        left, host = self.left(source, now, rate) - amount, host_of(source)
+        """Take an amount from an account, which may then be below 0."""
+        left, host = self.left(source, now, rate) - amount, _host_of(source)
         if host not in self._accounts and len(self._accounts) >= MOST_SOURCES:
             del self._accounts[next(iter(self._accounts))]
         self._accounts[host] = left, now

@@ -4,7 +4,6 @@
 (RFC 5740 4.3.1), and whether the requests of others cover it.
 """
 
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -46,6 +45,7 @@ __all__ = [
     "is_covered",
     "is_missing_before",
     "missing_before",
+    "most_ranges",
     "nack_size",
 ]
 
@@ -228,7 +228,7 @@ def most_ranges(segment: int) -> int:
     return MOST_NACKS * (nack_size(segment) // (ITEM_HEADER + min(ID_SIZES.values())) + 1)
 
 
-def missing_before(objects: Objects, point: Point, fec_id: int, most: int = sys.maxsize) -> list[MissingRange]:
+def missing_before(objects: Objects, point: Point, fec_id: int, most: float = inf) -> list[MissingRange]:
     """Return what is missing before `point` in transmission order, `most` ranges or few more of all there are.
 
     An unknown object is missing as a whole.
@@ -258,7 +258,7 @@ def _add_object(ranges: list[MissingRange], level: int, key: int, fec_id: int) -
         ranges.append(MissingRange(level, _item(fec_id, key), _item(fec_id, key)))
 
 
-def _add_parts(ranges: list[MissingRange], item: RxObject, until: tuple[int, int], fec_id: int, most: int) -> None:
+def _add_parts(ranges: list[MissingRange], item: RxObject, until: tuple[int, int], fec_id: int, most: float) -> None:
     """Add what an object is missing before the (block, symbol) `until`, but nothing behind more than `most` ranges."""
     (block, symbol), key, length = until, item.object_id, item.fti.partition.length
     if item.wants_info and item.info is None:

@@ -319,10 +319,10 @@ def test_responses_raise_and_lower_the_advertised_grtt() -> None:
 def test_the_response_in_a_nack_is_a_sample() -> None:
     sender = SenderHarness(probing="active", grtt=0.05)
     sender.submit(LONG)
-    sender.run_until(0.1)
+    sender.run_until(0.5)
     probe = sender.messages_of(Probe)[0]
     before = sender.machine.grtt
-    sender.nack(items((0, 0, 8)), echo=probe.send_sec * 1_000_000 + probe.send_usec - 400_000)
+    sender.nack(items((0, 0, 8)), echo=probe.send_sec * 1_000_000 + probe.send_usec + 100_000)
     assert sender.machine.grtt > before
 
 
