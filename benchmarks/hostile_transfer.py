@@ -33,7 +33,7 @@ from tests.emu.lab import MCASTLAB, Lab
 from topologies.generators import Star
 from topologies.units import format_rate, parse_fraction, parse_rate, parse_size
 
-__all__ = ["LEAST", "Honest", "Outcome", "honest_transfer", "main", "transfers"]
+__all__ = ["LEAST", "MARKS", "Honest", "Outcome", "Transfer", "honest_transfer", "main", "table", "transfers", "write"]
 
 GROUP = "239.7.7.7:6003"
 SENDER = 1

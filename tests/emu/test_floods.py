@@ -17,7 +17,7 @@ import pytest
 
 from benchmarks import attacks
 from benchmarks.attacks import KINDS, flood
-from benchmarks.hostile_transfer import GROUP, Honest, Transfer
+from benchmarks.hostile_transfer import GROUP, MARKS, Honest, Outcome, Transfer, table, write
 from emu.namespaces import enter_network_namespace, run_isolated
 from experiments.cli import main
 from tests.emu.lab import MCASTLAB, Lab
@@ -107,6 +107,19 @@ def small_transfers(kinds: list[str]) -> dict[str, Any]:
                 "traceback": "Traceback" in logs,
             }
     return found
+
+
+def test_a_new_table_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n\n{MARKS[0]}\n\nold\n\n{MARKS[1]}\n\nbehind\n")
+    rows = [Outcome("undisturbed", 0, True, 5e6, 1.0, 70_000_000, 12), Outcome("flood", 2e4, False)]
+    write(page, table(rows))
+    text = page.read_text()
+    assert text.startswith("before\n\n<!--")
+    assert text.endswith("-->\n\nbehind\n")
+    assert "old" not in text
+    assert "| undisturbed | 0 | 40.0 Mbit/s | 100 % | 70 MB | 12 |" in text
+    assert "| flood | 20,000 | not complete | 0 % | 0 MB | 0 |" in text
 
 
 @pytest.fixture(scope="module")
