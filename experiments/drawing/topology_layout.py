@@ -18,6 +18,7 @@ Widths: TypeAlias = Mapping[tuple[str, str], float]
 _COLUMN_GAP, _ROW_GAP, _LABELLED_ROW = 90.0, 10.0, 23.0
 _STEEPEST = 3.5
 """Largest slope of a tree's links, so that those of a node with many children can be told apart."""
+_SMALL = Box(-24.0, -16.0, 24.0, 16.0)
 _EDGE = 170.0
 """Mean length in pixels of the links of a graph with cycles."""
 _FLAT = 0.7
@@ -33,13 +34,16 @@ def graph_of(topology: Topology) -> "nx.Graph[str]":
     return graph
 
 
-def place_nodes(topology: Topology, boxes: Mapping[str, Box], labels: Widths, scale: float = 1.0) -> Places:
+def place_nodes(
+    topology: Topology, boxes: Mapping[str, Box] | None = None, labels: Widths | None = None, scale: float = 1.0
+) -> Places:
     """Return the coordinates of every graph node; the outline of all boxes begins at (0, 0).
 
-    `boxes` has the extent of each node around its place, its name included. `labels` has the widths of the labels of links, for
-    which trees leave room. `scale` stretches the links.
+    `boxes` has the extent of each node around its place, its name included (default: that of a short name). `labels` has the
+    widths of the labels of links, for which trees leave room. `scale` stretches the links.
     """
     graph = graph_of(topology)
+    boxes, labels = boxes or dict.fromkeys(graph, _SMALL), labels or {}
     places = _tree(topology, graph, boxes, labels, scale) if nx.is_tree(graph) else _cyclic(graph, boxes, scale)
     left = min(x + boxes[name].left for name, (x, _) in places.items())
     top = min(y + boxes[name].top for name, (_, y) in places.items())
