@@ -78,8 +78,9 @@ def test_nothing_overlaps_leaves_its_place_or_is_faint(
 def test_the_checks_find_what_they_are_for(chromium: Browser, report: Path) -> None:
     other = chromium.open(report, width=390)
     other.wait(DRAWN)
-    other.run("Plotly.relayout('plot-explore', {'legend.y': 0.5, 'xaxis.title.text': 'many words '.repeat(20)}).then(() => 0)")
+    other.run("Plotly.relayout('plot-explore', { 'legend.y': 0.6 }).then(() => 0)")
     assert "legend over curves: plot-explore" in other.run(OVERLAPS)
+    other.run("Plotly.relayout('plot-explore', { 'xaxis.title.text': 'many words '.repeat(20) }).then(() => 0)")
     assert any("many words" in text for text in other.run(OUTSIDE))
     other.run("document.querySelector('h1').style.cssText = 'color: #888; margin-bottom: -40px'; 0")
     assert any(text.startswith("made-up") for text in other.run(OVERLAPS))
