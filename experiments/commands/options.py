@@ -9,7 +9,19 @@ import typer
 from experiments.scenario.protocol_choice import ProtocolChoice
 from protocols.errors import ConfigError, UsageError
 
-__all__ = ["Group", "Iface", "Json", "Master", "NodeId", "Remote", "ScenarioFile", "check_node", "norm_config", "seconds"]
+__all__ = [
+    "Group",
+    "Iface",
+    "Json",
+    "KeyFile",
+    "Master",
+    "NodeId",
+    "Remote",
+    "ScenarioFile",
+    "check_node",
+    "norm_config",
+    "seconds",
+]
 
 HIGHEST_NODE = 0xFFFFFFFE
 LONGEST = 1e9
@@ -21,6 +33,10 @@ Iface: TypeAlias = Annotated[
 ]
 NodeId: TypeAlias = Annotated[
     int | None, typer.Option("--node", help="32-bit node id.  (default: from the interface's address)", metavar="N")
+]
+KeyFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--key-file", help="Keys of the group, to authenticate every packet.", metavar="FILE", show_default=False),
 ]
 ScenarioFile: TypeAlias = Annotated[
     Path, typer.Argument(metavar="SCENARIO", help="Scenario file, or name of a ready scenario.", show_default=False)
