@@ -10,6 +10,8 @@ from experiments.scenario.protocol_choice import ProtocolChoice
 from protocols.errors import ConfigError, UsageError
 
 __all__ = [
+    "Brief",
+    "Columns",
     "Group",
     "Iface",
     "Json",
@@ -18,6 +20,7 @@ __all__ = [
     "NodeId",
     "Remote",
     "ScenarioFile",
+    "Wide",
     "check_node",
     "norm_config",
     "seconds",
@@ -42,6 +45,11 @@ ScenarioFile: TypeAlias = Annotated[
     Path, typer.Argument(metavar="SCENARIO", help="Scenario file, or name of a ready scenario.", show_default=False)
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
+Wide: TypeAlias = Annotated[bool, typer.Option("--wide", help="Show every column, however long the lines get.")]
+Columns: TypeAlias = Annotated[
+    str, typer.Option("--columns", help="Show these columns, in this order.", metavar="A,B,...", show_default=False)
+]
+Brief: TypeAlias = Annotated[bool, typer.Option("--brief", help="Print one line.")]
 Master: TypeAlias = Annotated[
     str,
     typer.Option("--master", help="Where Spark runs: local[N], local[*], spark://HOST:PORT, yarn, k8s://...", metavar="MASTER"),

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from experiments.commands.options import Json, Master, Remote
+from experiments.commands.options import Brief, Json, Master, Remote
 from experiments.commands.text_file import write_text
 from experiments.output import tables
 from experiments.output.extras import need
+from experiments.output.printer import View
 from experiments.scenario.suggestion import one_of
 from protocols.errors import UsageError
 
@@ -67,6 +68,7 @@ def report_command(
     ] = None,
     master: Master = "local[*]",
     remote: Remote = None,
+    brief: Brief = False,
     as_json: Json = False,
 ) -> int:
     """Write one self-contained HTML file with tables, interactive figures, theory and failed runs.
@@ -78,6 +80,7 @@ def report_command(
     # Modules that need Spark's packages are imported after the check for them.
     from experiments.sweep.run.spark_session import check_pyspark
 
+    View.of(brief=brief, as_json=as_json)
     check_pyspark()
     need("a report", *(["plotly"] if only is None else []), *(["matplotlib"] if figures or only else []))
     from experiments.report.matplotlib_figures import save
@@ -99,7 +102,7 @@ def report_command(
         with tables.working("drawing figures"):
             place = folder / "figures" if other is None else other / "comparison"
             written += save([known[only]] if only else contents.figures, place)
-    typer.echo(json.dumps({"written": [str(path) for path in written]}) if as_json else _summary(written))
+    typer.echo(json.dumps({"written": [str(path) for path in written]}) if as_json else _summary(written, brief))
     if browse and only is None:
         webbrowser.open(written[0].resolve().as_uri())
     return 0
@@ -142,10 +145,10 @@ def _versions(written: str | None, theory: list[str], other: Path | None) -> tup
     return first, second
 
 
-def _summary(written: list[Path]) -> str:
+def _summary(written: list[Path], brief: bool) -> str:
     """Return lines that name the page with its size, and the number of figure files."""
     lines = [f"{path} ({path.stat().st_size / 1e6:.1f} MB)" for path in written if path.suffix == ".html"]
     drawn = [path for path in written if path.suffix != ".html"]
     if drawn:
         lines.append(f"{drawn[0].parent}: {len(drawn)} files, PNG and SVG")
-    return "\n".join(lines)
+    return (", " if brief else "\n").join(lines)
