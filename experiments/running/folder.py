@@ -54,6 +54,12 @@ class Refused:
     reason: str
 
 
+def _about(octets: float) -> str:
+    """Format a size with three digits."""
+    whole = int(octets)
+    return format_size(round(whole, min(0, 3 - len(str(whole)))))
+
+
 class FileSink(Tracked):
     """A sink that stores an object in a file with a temporary name; `commit` gives it its final name."""
 
@@ -247,17 +253,15 @@ class Folder:
 
     def _make_space(self, size: int) -> str:
         """Give up idle files until `size` bytes are free that no other file has claimed; return why that fails, or ""."""
-        free = self._free()
-        if size <= free:
-            while self.unfinished.claimed + size > free and (idle := self.unfinished.idle(size)) is not None:
-                self._give_up(idle, "idle, and others need its space")
-                free = self._free()
-            if self.unfinished.claimed + size <= free:
-                return ""
-            claimed = f", {format_size(self.unfinished.claimed)} of them for other files"
-        else:
-            claimed = ""
-        return f"{format_size(size)} were announced, {format_size(int(free))} are free{claimed}"
+        free, claimed = self._free(), self.unfinished.claimed
+        if claimed + size > free:
+            idle = self.unfinished.idle(size, claimed + size - free)
+            if not idle:
+                others = f", {_about(claimed)} of them for other files" if claimed else ""
+                return f"{_about(size)} were announced, {_about(free)} are free{others}"
+            for sink in idle:
+                self._give_up(sink, "idle, and others need its space")
+        return ""
 
     def _free(self) -> float:
         try:

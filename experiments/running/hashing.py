@@ -72,11 +72,12 @@ class Hasher:
         total, offset = sha256(), 0
         fd = opening()
         try:
-            while not self._stopped.is_set() and (piece := os.pread(fd, READ, offset)):
+            while not self._stopped.is_set():
+                piece = os.pread(fd, READ, offset)
+                if not piece:
+                    return total.hexdigest()
                 total.update(piece)
                 offset += len(piece)
         finally:
             os.close(fd)
-        if self._stopped.is_set():
-            raise CancelledError
-        return total.hexdigest()
+        raise CancelledError

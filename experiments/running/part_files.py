@@ -1,8 +1,8 @@
 """Names of unfinished files, and their removal when the receiver they belonged to was killed.
 
-Unfinished files are named `.mcastlab-ID-N.part`. While there are any, and a moment longer, their receiver holds a lock (flock(2))
-on the file `.mcastlab-ID.lock` beside them. The kernel releases it when the receiver ends, in whatever way, so that the next one
-in this folder can tell which files belong to nobody.
+Unfinished files are named `.mcastlab-ID-N.part`. While there are any, and a moment longer, their receiver holds a lock
+(flock(2)) on the file `.mcastlab-ID.lock` beside them. The kernel releases it when the receiver ends, in whatever way, so that
+the next one in this folder can tell which files belong to nobody.
 """
 
 import fcntl

@@ -103,13 +103,19 @@ class Unfinished(Generic[T]):
             return None
         return next(iter(self._new if len(self._new) >= MOST_NEW else self._established))
 
-    def idle(self, size: int) -> T | None:
-        """Return a file to give up for one of `size` bytes: a silent one, or a new one that is larger; None without any."""
-        silent_since = monotonic() - SILENT
+    def idle(self, size: int, needed: float) -> list[T]:
+        """Return files to give up for one of `size` bytes, so that `needed` bytes become free: silent or new and larger ones.
+
+        An empty list if these are not enough.
+        """
+        silent_since, chosen = monotonic() - SILENT, []
         for sink in self:
             if sink.heard < silent_since or (sink.is_new and sink.size > size):
-                return sink
-        return None
+                chosen.append(sink)
+                needed -= sink.size
+                if needed <= 0:
+                    return chosen
+        return []
 
     def silent_on_disk(self) -> T | None:
         """Return a silent file that takes space on the disk; None without any."""
