@@ -166,7 +166,7 @@ class _Receiving:
         seconds = elapsed
         if program.first_at is not None and program.last_at is not None:
             seconds = program.last_at - program.first_at
-        loss, errors = self._loss(counts), self.session.host.faults["send_errors"]
+        loss, errors, reason = self._loss(counts), self.session.host.faults["send_errors"], self.session.host.refusal[1]
         last = summary(
             ok=ok,
             files=rows,
@@ -174,7 +174,7 @@ class _Receiving:
             loss=loss,
             sent=counts,
             cpu=time.process_time(),
-            send_errors=errors,
+            refused=(errors, reason),
             objects_lost=lost,
         )
         if self.says.as_json:
@@ -184,7 +184,7 @@ class _Receiving:
             self.says.line(f"{row['sha256'] or UNKNOWN_DIGEST}  {row['name']}")
         wanted = f" of {self.count}" if self.count else ""
         missing = f", {lost} lost" if lost else ""
-        refused = f"; {errors} packets refused by the kernel ({self.session.host.refusal[1]})" if errors else ""
+        refused = f"; {errors} packets refused by the kernel ({reason})" if errors else ""
         size, goodput = format_size(last["bytes"]), f"{last['goodput_mbit_s']:.2f} Mbit/s"
         self.says.line(
             f"received {len(rows)}{wanted} files{missing}, {size} in {format_duration(round(seconds, 3))} ({goodput});"

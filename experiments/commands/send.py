@@ -24,6 +24,7 @@ from topologies.units import format_duration, format_rate, format_size
 __all__ = ["send"]
 
 UNCONFIRMED = "sent, reception not confirmed"
+GAVE_UP = "gave up"
 PATIENCE = 2.0
 """Seconds for which the kernel may refuse every packet."""
 
@@ -139,7 +140,7 @@ class _Sending:
             self.refused_since = now
             self.says.problem(f"the kernel refuses to send: {reason}")
         elif now - self.refused_since >= PATIENCE:
-            self.session.stop("gave up")
+            self.session.stop(GAVE_UP)
 
     def _counts(self) -> dict[str, int]:
         return self.program.machine.counts() if self.program.machine else {}
@@ -152,7 +153,7 @@ class _Sending:
         )
 
     def _conclude(self, ok: bool, word: str, rows: list[dict[str, Any]], seconds: float) -> None:
-        counts, errors = self._counts(), self.session.host.faults["send_errors"]
+        counts, errors, reason = self._counts(), self.session.host.faults["send_errors"], self.session.host.refusal[1]
         feedback = counts.get("nacks_received", 0) + counts.get("acks_received", 0)
         last = summary(
             ok=ok,
@@ -161,7 +162,7 @@ class _Sending:
             loss=0.0,
             sent=counts,
             cpu=time.process_time(),
-            send_errors=errors,
+            refused=(errors, reason),
             confirmed=None,
             feedback_received=feedback,
             failures={self.sources[number].path.name: why for number, why in sorted(self.failed.items())},
@@ -171,9 +172,10 @@ class _Sending:
             return
         for row in rows:
             self.says.line(f"{row['sha256'] or UNKNOWN_DIGEST}  {row['name']}  {format_size(row['size'])}")
-        result = UNCONFIRMED if ok else "failed" if word == FINISHED else word
+        failed = f"{len(self.failed)} failed" if self.failed else GAVE_UP
+        result = UNCONFIRMED if ok else failed if word == FINISHED else word
         what = f"{last['objects']} files, {format_size(last['bytes'])}"
         how = f"{format_duration(round(seconds, 3))} at {format_rate(self.config.rate)}"
         heard = f"{last['nacks_received']} NACKs, {last['repairs']} repairs" if feedback else "no receiver answered"
-        refused = f"; {errors} packets refused by the kernel ({self.session.host.refusal[1]})" if errors else ""
+        refused = f"; {errors} packets refused by the kernel ({reason})" if errors else ""
         self.says.line(f"{result}: {what} in {how}; {heard}{refused}")

@@ -1,5 +1,6 @@
 """Report the progress of `mcastlab send` and `recv`: JSON lines on stdout, or text lines and a progress bar."""
 
+import errno
 import json
 import re
 import sys
@@ -72,7 +73,7 @@ class TransferReporter:
 
     def object(self, event: str, /, **values: Any) -> None:
         """Write one JSON object as a line on stdout."""
-        print(json.dumps({"event": event, **values}), flush=True)  # noqa: T201 this is the command's output
+        _print(json.dumps({"event": event, **values}), sys.stdout)
 
     def line(self, text: str) -> None:
         """Write one text line on stdout with control characters escaped, unless in JSON mode."""
@@ -93,9 +94,18 @@ class TransferReporter:
         if not self.as_json:
             going_on = self._bar.live.is_started
             self._bar.stop()
-            print(printable(text), file=to, flush=True)
+            _print(printable(text), to)
             if going_on:
                 self._bar.start()
+
+
+def _print(text: str, to: TextIO) -> None:
+    """Write a line. On a full disk it waits in the stream's buffer for the next one, since a transfer must not end for it."""
+    try:
+        print(text, file=to, flush=True)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
 
 
 def _stderr() -> Any:
@@ -126,12 +136,12 @@ def summary(
     loss: float,
     sent: dict[str, int],
     cpu: float,
-    send_errors: int,
+    refused: tuple[int, str],
     **more: Any,
 ) -> dict[str, Any]:
     """Return the last JSON object of `send` and `recv`; `sent` holds the counters of the machine, `more` further entries.
 
-    `send_errors` is the number of packets the kernel refused to send.
+    `refused` is the number of packets the kernel refused to send, and its last reason.
     """
     octets = sum(row["size"] for row in files)
     return {
@@ -145,7 +155,8 @@ def summary(
         "nacks_sent": sent.get("nacks_sent", 0),
         "nacks_received": sent.get("nacks_received", 0),
         "repairs": sent.get("repairs_sent", 0),
-        "send_errors": send_errors,
+        "send_errors": refused[0],
+        "send_error": refused[1] or None,
         "cpu_s": round(cpu, 6),
         **more,
     }

@@ -83,8 +83,15 @@ class Processes:
             process.communicate()
 
     def members(self) -> int:
-        """Return the number of sockets bound to the group's port, from the kernel's table."""
+        """Return the number of sockets bound to the group's port."""
+        return len(self._sockets())
+
+    def waiting(self) -> int:
+        """Return the bytes that wait in the buffers of these sockets."""
+        return sum(int(row[4].rpartition(":")[2], 16) for row in self._sockets())
+
+    def _sockets(self) -> list[list[str]]:
+        """Return the rows of the kernel's table with the group's port."""
         wanted = f":{int(self.group.rpartition(':')[2]):04X}"
-        rows = Path("/proc/net/udp").read_text(encoding="ascii").splitlines()[1:]
-        places = [row.split()[1] for row in rows]
-        return sum(place.endswith(wanted) and not place.startswith("0100007F") for place in places)
+        rows = [row.split() for row in Path("/proc/net/udp").read_text(encoding="ascii").splitlines()[1:]]
+        return [row for row in rows if row[1].endswith(wanted) and not row[1].startswith("0100007F")]

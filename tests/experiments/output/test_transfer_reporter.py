@@ -1,5 +1,8 @@
 """The reports of `mcastlab send` and `recv`: problems on stderr, and not without end."""
 
+import os
+import sys
+
 import pytest
 
 from experiments.output.transfer_reporter import MOST_PROBLEMS, TransferReporter, TransferStatus
@@ -31,3 +34,14 @@ def test_with_json_problems_are_events_alone(capsys: pytest.CaptureFixture[str])
         for _ in range(MOST_PROBLEMS + 7):
             says.problem("lost: a")
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_log_on_a_full_disk_does_not_end_a_transfer(monkeypatch: pytest.MonkeyPatch) -> None:
+    with open("/dev/full", "w") as full, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", full)
+        with reporter(as_json=True) as says:
+            says.object("summary", ok=True)
+        with pytest.raises(OSError, match="No space left"):
+            full.flush()
+        # The line is still there; it would be written if there were space again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), full.fileno())

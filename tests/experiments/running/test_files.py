@@ -233,3 +233,34 @@ def test_the_numbers_of_a_bounded_count_of_names_are_kept(tmp_path: Path, monkey
     folder.close()
     assert stored[-1].name == "a.3"
     assert len(folder._names._numbers) == 2
+
+
+def test_a_scratch_file_is_made_when_something_is_written() -> None:
+    hasher, before = Hasher(), len(os.listdir("/proc/self/fd"))
+    sinks = [ScratchSink(100, hasher) for _ in range(10)]
+    assert len(os.listdir("/proc/self/fd")) == before
+    sinks[0].write(0, bytes(100))
+    sinks[0].commit(b"")
+    for sink in sinks[1:]:
+        sink.abort()
+    hasher.close()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("touched", [True, False])
+def test_a_source_that_is_touched_or_replaced_can_not_be_read_any_more(tmp_path: Path, touched: bool) -> None:
+    path, other = tmp_path / "f", tmp_path / "other"
+    path.write_bytes(bytes(100))
+    other.write_bytes(bytes(100))
+    source = FileSource(path)
+    source.read(0, 10)
+    source.check()
+    if touched:
+        os.utime(path, ns=(0, 0))
+    else:
+        os.replace(other, path)
+    with pytest.raises(OSError, match="changed while it was sent"):
+        source.check()
+    source.close()
+    with pytest.raises(OSError, match="changed while it was sent"):
+        source.read(0, 10)

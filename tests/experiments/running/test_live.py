@@ -14,7 +14,7 @@ pytestmark = pytest.mark.emu
 
 SUMMARY = {
     *("event", "ok", "objects", "bytes", "files", "seconds", "goodput_mbit_s", "nacks_sent", "nacks_received", "repairs"),
-    *("loss", "cpu_s", "send_errors"),
+    *("loss", "cpu_s", "send_errors", "send_error"),
 }
 OF_SEND, OF_RECV = {"confirmed", "feedback_received", "failures"}, {"objects_lost"}
 
