@@ -43,7 +43,7 @@ def _caption(metric: str, layout: FigureLayout, *more: str) -> str:
 def lines(
     metric: str, groups: Sequence[GroupSummary], layout: FigureLayout, theory: Sequence[Prediction], command: str
 ) -> Figure:
-    """Plot means over x with Student's t intervals, and theory as dashed lines of the same colour."""
+    """Plot means over x with their intervals, and theory as dashed lines of the same colour."""
     panels = []
     for panel in layout.panels():
         marks: list[LineMark] = []
@@ -54,7 +54,7 @@ def lines(
                 marks += _theory(picked, layout, number, colour, theory)
         panels.append(Panel(layout.panel_label(panel), marks))
     formulas = ", ".join(dict.fromkeys(row.formula for row in theory))
-    key = "Lines: means; shaded: 95 % confidence intervals (Student's t)."
+    key = "Lines: means; shaded: 95 % confidence intervals."
     caption = _caption(metric, layout, key, f"Dashed: theory ({formulas})." if formulas else "")
     y = _metric_axis(metric, groups)
     title = f"{metric_label(metric).partition(' [')[0]} over {layout.x.name.rpartition('.')[2].replace('_', ' ')}"
@@ -237,8 +237,8 @@ def residuals(rows: Sequence[Prediction], command: str) -> Figure:
         for row in rows
         if row.residual is not None
     ]
-    holds = sum(row.holds for row in rows)
-    caption = f"Theory holds at {holds} of {len(rows)} points: the mean is within four standard errors (or below a ceiling)."
+    holds = sum(row.holds == "yes" for row in rows)
+    caption = f"Theory holds at {holds} of {len(rows)} points: the 90 % interval of the mean is within the margin."
     x, y = _means_axis_of(dots), FigureAxis("(measured - theory) / standard error")
     return Figure("theory", "dots", "distance from theory", caption, command, x, y, [Panel("", dots)], tuple(formulas))
 

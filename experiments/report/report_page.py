@@ -200,7 +200,7 @@ def _tables(contents: ReportData, small: bool) -> Iterable[dict[str, Any]]:
             [
                 *keys(row),
                 *(row.formula, row.metric, _round(row.expected), _round(row.mean), row.count, _round(row.residual)),
-                "yes" if row.holds else "no",
+                row.holds,
             ]
             for row in contents.theory
         ]
