@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["COMMAND", "QUICK", "Processes", "contents", "events", "new_group", "until"]
+__all__ = ["COMMAND", "QUICK", "Processes", "contents", "events", "members", "new_group", "until"]
 
 COMMAND = [sys.executable, "-c", "from experiments.cli import main; main()"]
 QUICK = ["--rate", "50Mbit", "--grtt", "10ms", "--robust", "5"]
@@ -44,6 +44,18 @@ def events(process: "subprocess.Popen[str]") -> list[dict[str, Any]]:
     found = [json.loads(line) for line in out.splitlines()]
     assert found[-1]["event"] == "summary"
     return found
+
+
+def members(group: str) -> int:
+    """Return the number of sockets bound to a group's port."""
+    return len(_sockets(group))
+
+
+def _sockets(group: str) -> list[list[str]]:
+    """Return the rows of the kernel's table with a group's port."""
+    wanted = f":{int(group.rpartition(':')[2]):04X}"
+    rows = [row.split() for row in Path("/proc/net/udp").read_text(encoding="ascii").splitlines()[1:]]
+    return [row for row in rows if row[1].endswith(wanted) and not row[1].startswith("0100007F")]
 
 
 class Processes:
@@ -84,14 +96,8 @@ class Processes:
 
     def members(self) -> int:
         """Return the number of sockets bound to the group's port."""
-        return len(self._sockets())
+        return members(self.group)
 
     def waiting(self) -> int:
         """Return the bytes that wait in the buffers of these sockets."""
-        return sum(int(row[4].rpartition(":")[2], 16) for row in self._sockets())
-
-    def _sockets(self) -> list[list[str]]:
-        """Return the rows of the kernel's table with the group's port."""
-        wanted = f":{int(self.group.rpartition(':')[2]):04X}"
-        rows = [row.split() for row in Path("/proc/net/udp").read_text(encoding="ascii").splitlines()[1:]]
-        return [row for row in rows if row[1].endswith(wanted) and not row[1].startswith("0100007F")]
+        return sum(int(row[4].rpartition(":")[2], 16) for row in _sockets(self.group))
