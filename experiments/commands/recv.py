@@ -3,13 +3,15 @@
 import os
 import secrets
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from experiments.commands.options import HIGHEST_NODE, Group, Iface, Json, NodeId, check_node, norm_config, seconds
+from experiments.commands.options import HIGHEST_NODE, Group, Iface, Json, KeyFile, NodeId, check_node, norm_config, seconds
 from experiments.output.transfer_reporter import UNKNOWN_DIGEST, TransferReporter, TransferStatus, file_row, summary
+from experiments.running.authentication import node_codec, refusals, refusals_told
 from experiments.running.folder import Folder, Stored
 from experiments.running.hashing import digest_of
 from experiments.running.live import Live, live
@@ -32,6 +34,7 @@ def recv(
     directory: Annotated[Path, typer.Option("--dir", help="Folder for the files; created if missing.", metavar="DIR")],
     iface: Iface = None,
     node: NodeId = None,
+    key_file: KeyFile = None,
     count: Annotated[int | None, typer.Option(help="End after this number of files.", min=1, metavar="N")] = None,
     timeout: Annotated[
         float | None, typer.Option(help="End after so many seconds.  (default: never)", metavar="S", show_default=False)
@@ -46,12 +49,12 @@ def recv(
     """
     check_node(node)
     longest = seconds("--timeout", timeout)
-    norm = protocol("norm")
-    with live(norm.codec(), group, iface, 1, secrets.randbits(64)) as session:
+    norm, config = protocol("norm"), norm_config(key_file=str(key_file or ""))
+    with live(node_codec(norm, config)(), group, iface, 1, secrets.randbits(64)) as session:
         stored: list[Stored] = []
         folder = Folder(directory, force=force, on_stored=stored.append)
         # A sender that only repeats its end is asked for its last object if a killed receiver may have missed that.
-        config = norm_config(join="end" if folder.resumed else "middle")
+        config = replace(config, join="end" if folder.resumed else "middle")
         place = Node(norm, config, node or _own_node(session), machine.Group(group))
         return _Receiving(session, place, folder, stored, count=count, as_json=as_json).run(longest)
 
@@ -178,8 +181,10 @@ class _Receiving:
             objects_lost=lost,
         )
         if self.says.as_json:
-            self.says.object("summary", **last)
+            self.says.object("summary", **last, **refusals(self.session.host.faults))
             return
+        if told := refusals_told(self.session.host.faults):
+            self.says.line(told)
         for row in rows:
             self.says.line(f"{row['sha256'] or UNKNOWN_DIGEST}  {row['name']}")
         wanted = f" of {self.count}" if self.count else ""

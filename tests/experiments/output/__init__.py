@@ -1,1 +1,1 @@
-"""Tests of `experiments.output`."""
+"""Output of the commands: tables within a width, and golden files."""
