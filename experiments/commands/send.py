@@ -181,6 +181,6 @@ class _Sending:
         result = UNCONFIRMED if ok else failed if word == FINISHED else word
         what = f"{last['objects']} files, {format_size(last['bytes'])}"
         how = f"{format_duration(round(seconds, 3))} at {format_rate(self.config.rate)}"
-        heard = f"{last['nacks_received']} NACKs, {last['repairs']} repairs" if feedback else "no receiver answered"
+        heard = f"{last['nacks_received']} NACKs, {last['repairs']} repairs{'' if feedback else '; no receiver answered'}"
         refused = f"; {errors} packets refused by the kernel ({reason})" if errors else ""
         self.says.line(f"{result}: {what} in {how}; {heard}{refused}")
