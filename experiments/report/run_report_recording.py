@@ -1,0 +1,126 @@
+"""Gather a recorded run line by line: counts over time and a loss map of all of it, and its packets for the shown hosts."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+from experiments.captures.trace_file import Trace, TraceRow
+from experiments.inspection.interval_counts import IntervalCounts
+from experiments.report.run_report_folder import RunFolder
+from experiments.report.run_report_losses import LossMap
+from experiments.report.run_report_routes import Routes
+from protocols.errors import UsageError
+
+__all__ = ["MOST_COPIES", "MOST_PACKETS", "RunRecording", "Window", "shown_kind"]
+
+MOST_PACKETS, MOST_COPIES = 5_000, 80_000
+"""Most packets of a replay, and most of their receptions and losses."""
+REPAIR, PARITY = "repair", "parity"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The part of a run that is replayed, in seconds."""
+
+    begin: float = 0.0
+    end: float = inf
+
+    def __post_init__(self) -> None:
+        if self.end <= self.begin:
+            raise UsageError(f"--to: value {self.end:g} is not allowed; later than the beginning, {self.begin:g} s")
+
+
+def shown_kind(kind: str, brief: str, repair: bool, content: bool) -> str:
+    """Return the kind of a packet by which it is coloured and counted: that of its message, or repair, or parity.
+
+    `content`: whether a sender of content sent it. Traces name parity symbols like 0.1.p0.
+    """
+    if repair:
+        return REPAIR
+    last = brief.rpartition(".")[2]
+    return PARITY if content and last[:1] == "p" and last[1:].isdigit() else kind
+
+
+class RunRecording:
+    """What a report shows of the lines of a trace, or of captures in the form of a trace.
+
+    `about` describes the recording as a trace's first line does; its packets and decisions are kept for the `shown` hosts, in
+    the window, up to a limit.
+    """
+
+    def __init__(self, folder: RunFolder, about: dict[str, Any], shown: list[str], window: Window) -> None:
+        self.folder = folder
+        self.shown = shown
+        self.known = [str(name) for name in about["hosts"]]
+        self.window = window
+        self.routes = Routes(folder.topology)
+        self.trace = Trace({**about, "hosts": shown, "senders": folder.senders})
+        self.counts = IntervalCounts(folder.duration)
+        self.losses = LossMap(folder, self.known, shown)
+        self.packets = 0
+        self.kept_until: float | None = None
+        """Time of the first packet in the window beyond the limit; None if all are kept."""
+        self._copies = 0
+        self._shown = frozenset(shown)
+        self._senders = frozenset(folder.senders)
+        self._hosts = frozenset(self.known)
+        self._behind: dict[tuple[str, str], list[str]] = {}
+
+    def add(self, rows: Iterable[TraceRow]) -> None:
+        """Take all lines."""
+        for row in rows:
+            name = row[2]
+            if name == "packet_sent":
+                self._sent(row)
+            elif name == "packet_dropped":
+                self._dropped(row)
+                self._copy(row)
+            elif name == "packet_received":
+                if row[1] in self._shown:
+                    self._copy(row)
+            elif row[1] in self._shown and self._kept(row[0]):
+                self.trace.add(row)
+        self.trace.end = min(self.window.end, self.folder.duration, inf if self.kept_until is None else self.kept_until)
+
+    def kinds(self) -> Counter[str]:
+        """Return the packets of the whole run by shown kind."""
+        return Counter({kind: sum(counts) for kind, counts in self.counts.packets.items()})
+
+    def _kept(self, time: float) -> bool:
+        return self.window.begin <= time <= self.window.end and self.kept_until is None
+
+    def _sent(self, row: TraceRow) -> None:
+        time, node, _, data = row
+        self.packets += 1
+        brief, repair, to = str(data.get("brief", "")), bool(data.get("repair", False)), str(data["to"])
+        kind = shown_kind(str(data["kind"]), brief, repair, node in self._senders)
+        self.counts.add(kind, time, int(data.get("size", 0)))
+        self.losses.sent(data["packet"], time, to)
+        if node in self._shown and self._kept(time):
+            if len(self.trace.packets) >= MOST_PACKETS or self._copies >= MOST_COPIES:
+                self.kept_until = time
+            else:
+                self.trace.add(row)
+
+    def _dropped(self, row: TraceRow) -> None:
+        time, node, _, data = row
+        label = f"{data.get('kind', '')} {data.get('brief', '')}".strip()
+        missed = [node] if node in self._hosts else self._receivers_behind(str(data.get("from", "")), node)
+        self.losses.lost(data["packet"], time, missed, label)
+
+    def _copy(self, row: TraceRow) -> None:
+        if row[3]["packet"] in self.trace.packets:
+            self._copies += 1
+            self.trace.add(row)
+
+    def _receivers_behind(self, source: str, switch: str) -> list[str]:
+        """Return the recorded hosts that a multicast from `source` reaches over a switch."""
+        key = (source, switch)
+        if key not in self._behind:
+            there = source in self.folder.topology.hosts
+            self._behind[key] = [
+                host for host in self.known if there and host != source and switch in self.routes.path(source, host)
+            ]
+        return self._behind[key]

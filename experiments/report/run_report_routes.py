@@ -1,0 +1,42 @@
+"""The ways of packets through a topology: the path from a host to each other host, and who is behind a link."""
+
+from functools import cache
+
+from topologies.spec import Topology
+from topologies.trees import distribution, forwarding, group_tree
+
+__all__ = ["Routes"]
+
+
+class Routes:
+    """Paths between hosts, along multicast trees or shortest (unicast) paths; members of a counted group are hosts."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        self._forwarding = forwarding(topology)
+        self._parents = cache(self._find_parents)
+
+    def path(self, source: str, host: str, unicast: bool = False) -> list[str]:
+        """Return the names from `source` to `host`, both included; only these two where no path is known."""
+        topology = self._topology
+        root, node = topology.member(source).node, topology.member(host).node
+        if source == host:
+            return [source]
+        if node == root:
+            # Members of a counted group reach each other through their only neighbour.
+            return [source, next(iter(topology.graph.successors(node))), host]
+        parents = self._parents(root, unicast)
+        inner: list[str] = []
+        while node in parents and parents[node] != root:
+            node = parents[node]
+            inner.append(node)
+        return [source, *reversed(inner), host]
+
+    def _find_parents(self, root: str, unicast: bool) -> dict[str, str]:
+        members = self._topology.host_nodes
+        tree = distribution(self._topology, root, members, self._forwarding) if unicast else self._group_tree(root)
+        return {child: near for near, below in tree.items() for child in below}
+
+    def _group_tree(self, root: str) -> dict[str, tuple[str, ...]]:
+        others = [name for name in self._topology.host_nodes if name != root]
+        return group_tree(self._topology, root, others, self._forwarding)
