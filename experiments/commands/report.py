@@ -1,4 +1,4 @@
-"""`mcastlab report`: write the results of a sweep as an HTML page, and its figures as files."""
+"""`mcastlab report`: write the results of a sweep, or one run, as an HTML page; figures of a sweep also as files."""
 
 import json
 import shlex
@@ -20,7 +20,7 @@ __all__ = ["report_command"]
 
 def report_command(
     *,
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a sweep.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a sweep, or of one run.", show_default=False)],
     out: Annotated[
         Path | None, typer.Option(help="Page to write.  (default: DIR/report.html)", metavar="FILE", show_default=False)
     ] = None,
@@ -48,14 +48,40 @@ def report_command(
             help="Version of the code that made the runs.  (default: the last)", metavar="VERSION", show_default=False
         ),
     ] = None,
+    begin: Annotated[
+        str | None, typer.Option("--from", help="Of a run: begin the replay at this time.", metavar="TIME", show_default=False)
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", help="Of a run: end the replay at this time.", metavar="TIME", show_default=False)
+    ] = None,
+    hosts: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a run: hosts to show.  (default: all up to 24, else senders and the ten worst receivers)",
+            metavar="A,B,...",
+            show_default=False,
+        ),
+    ] = None,
     master: Master = "local[*]",
     remote: Remote = None,
     as_json: Json = False,
 ) -> int:
-    """Write one self-contained HTML file with tables, interactive figures, theory and failed runs.
+    """Write one self-contained HTML file: of a sweep its figures, theory and failed runs; of a run with a trace or captures
+    its replay, losses and rates.
 
     Exit code 0: written; 2: bad input; 3: this machine can't run Spark or lacks plotly or matplotlib.
     """
+    from experiments.report.run_report_folder import is_run
+
+    if is_run(folder):
+        _refuse(
+            "of a sweep, and this is the folder of a run",
+            {"--metric": metric, "--theory": theory, "--only": only, "--version": version},
+        )
+        from experiments.commands.run_report import write_run_report
+
+        return write_run_report(folder, out, begin, end, hosts, browse=browse, as_json=as_json)
+    _refuse("of one run, and this folder holds none", {"--from": begin, "--to": end, "--hosts": hosts})
     # Modules that need Spark's packages are imported after the check for them.
     from experiments.sweep.run.spark_session import check_pyspark, session
 
@@ -92,6 +118,13 @@ def report_command(
     if browse and only is None:
         webbrowser.open(written[0].resolve().as_uri())
     return 0
+
+
+def _refuse(why: str, options: dict[str, object]) -> None:
+    """Raise UsageError if one of the options is given."""
+    for name, value in options.items():
+        if value:
+            raise UsageError(f"{name}: is not allowed; it is for a report {why}")
 
 
 def _summary(written: list[Path]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from statistics import median
-from typing import Any
+from typing import Any, TypeAlias
 
 import networkx as nx
 
@@ -33,6 +33,8 @@ _NOTABLE = ("nack_suppressed", "object_received", "object_aborted")
 _LOST = "loss"
 _WAITS = ("nack_backoff", "nack_resumed")
 _WAIT_ENDS = ("nack_due", "nack_suppressed", "nack_needless")
+_Event: TypeAlias = tuple[float, str, str, str, str]
+"""Time, category, node, text, and the few words beside the node (empty: the page finds them itself)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +197,7 @@ class _Replay:
     # -- what happened -----------------------------------------------------------------------------------------------------
 
     def _events(self) -> tuple[list[dict[str, Any]], list[list[Any]]]:
-        """Return the categories with whether they are of interest at first, and [time, category, node, text] of each event."""
+        """Return the categories (notable: stepped to at first), and [time, category, node, text, few words] of each event."""
         found = sorted([*self._packet_events(), *self._decision_events()], key=lambda event: event[0])
         counts = Counter(event[1] for event in found)
         senders = frozenset(self.folder.senders)
@@ -205,24 +207,32 @@ class _Replay:
         if len(found) > _MOST_EVENTS:
             found = [event for event in found if event[1] in notable][:_MOST_EVENTS]
         names = {name: place for place, name in enumerate(counts)}
+        colours = {style.name: style.colour for style in self.styles} | {_LOST: "red"}
         categories = [
-            {"name": name.replace("_", " "), "count": count, "notable": name in notable} for name, count in counts.items()
+            {
+                "name": name.replace("_", " "),
+                "count": count,
+                "notable": name in notable,
+                "colour": colours.get(name, "soft"),
+            }
+            for name, count in counts.items()
         ]
-        return categories, [[round(time, 7), names[name], self.places.get(node, -1), text] for time, name, node, text in found]
+        rows = [[round(time, 7), names[name], self.places.get(node, -1), *texts] for time, name, node, *texts in found]
+        return categories, rows
 
-    def _packet_events(self) -> Iterator[tuple[float, str, str, str]]:
+    def _packet_events(self) -> Iterator[_Event]:
         senders = frozenset(self.folder.senders)
         for packet in self.packets:
             content = packet.node in senders
             label = f"{packet.kind} {packet.brief}".strip()
             kind = _kind(packet, content)
             if packet.repair:
-                yield packet.time, REPAIR, packet.node, f"{packet.node} repairs: {label}"
+                yield packet.time, REPAIR, packet.node, f"{packet.node} repairs: {label}", label
             elif not content:
-                yield packet.time, kind, packet.node, f"{packet.node} sends {label}"
+                yield packet.time, kind, packet.node, f"{packet.node} sends {label}", label
             yield from self._losses(packet, label)
 
-    def _losses(self, packet: TracedPacket, label: str) -> Iterator[tuple[float, str, str, str]]:
+    def _losses(self, packet: TracedPacket, label: str) -> Iterator[_Event]:
         alike: dict[tuple[float, str], list[LostCopy]] = {}
         for name, each in self._missed(packet):
             shared = name not in self.hosts
@@ -231,11 +241,12 @@ class _Replay:
             names = [copy.node for copy in copies]
             who = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
             lost = f"{copies[0].link} loses {label}" if switch else f"{who} {'lose' if len(names) > 1 else 'loses'} {label}"
-            yield time, _LOST, names[0], f"{lost}: {copies[0].reason}"
+            yield time, _LOST, names[0], f"{lost}: {copies[0].reason}", ""
 
-    def _decision_events(self) -> Iterator[tuple[float, str, str, str]]:
+    def _decision_events(self) -> Iterator[_Event]:
         for each in self.trace.decisions:
-            yield each.time, each.name, each.node, f"{each.node}: {each.name.replace('_', ' ')}"
+            words = each.name.replace("_", " ")
+            yield each.time, each.name, each.node, f"{each.node}: {words}", words
 
     def _waits(self) -> Iterator[list[float]]:
         """Yield [from, to, node] of each back-off."""

@@ -178,5 +178,3 @@ def _endpoint(group: str) -> str:
 def _codec(folder: RunFolder) -> Any:
     protocol = folder.scenario["protocol"]
     return find_protocol(str(protocol.get("name", "")), str(protocol.get("module", ""))).spec.codec()
-
-
