@@ -1,12 +1,13 @@
 """The data of a replay: nodes with their places, links, packets with the way of each copy, and what happened when.
 
-Everything the page needs to know of a protocol is in the data: names, colours and shapes of the kinds of packets, and the texts of
-events. The script draws what it is given.
+Everything the page needs to know of a protocol is in the data: names, colours and shapes of the kinds of packets, and the texts
+of events. The script draws what it is given.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import inf
 from statistics import median
 from typing import Any, TypeAlias
@@ -126,7 +127,7 @@ class _Replay:
             kind = "host" if name in self.hosts else self.folder.topology.node(name).kind
             graph.add_node(name, node=NodeSpec(kind))
         for path in paths:
-            for near, far in zip(path, path[1:], strict=False):
+            for near, far in pairwise(path):
                 graph.add_edge(near, far, link=LinkSpec())
                 graph.add_edge(far, near, link=LinkSpec())
         return Topology(graph)
@@ -158,7 +159,7 @@ class _Replay:
         for host in self.hosts:
             path = self.recording.routes.path(source, host, unicast)
             taken = 0.0
-            for near, far in zip(path, path[1:], strict=False):
+            for near, far in pairwise(path):
                 taken += self._nominal(near, far)
                 if near in self.places and far in self.places:
                     found[self.places[far]] = [self.places[near], float(f"{taken:.3g}")]

@@ -105,11 +105,12 @@ def _limits(recording: RunRecording) -> Iterator[str]:
             what += f": the senders and the {WORST} receivers that lost most. Others: --hosts"
         yield f"Shown are {what}."
     begin, end = recording.window.begin, recording.trace.end
+    part = f"The replay shows {begin:.4g} s to {end:.4g} s of {folder.duration:.4g} s"
     if recording.kept_until is not None:
         limit = f"{MOST_PACKETS:,} packets or {MOST_COPIES:,} copies of them"
-        yield f"The replay shows {begin:.4g} s to {end:.4g} s of {folder.duration:.4g} s (at most {limit}); another part: --from and --to."
+        yield f"{part} (at most {limit}); another part: --from and --to."
     elif begin > 0 or end < folder.duration:
-        yield f"The replay shows {begin:.4g} s to {end:.4g} s of {folder.duration:.4g} s, as chosen with --from and --to."
+        yield f"{part}, as chosen with --from and --to."
 
 
 # -- the page --------------------------------------------------------------------------------------------------------------
@@ -165,7 +166,8 @@ def _lead(report: RunReport) -> str:
     else:
         tag = f'<span class="tag bad">{"violations" if result.completed else f"{receivers - complete} incomplete"}</span>'
     protocol = escape(str(folder.scenario["protocol"].get("name", "")))
-    text = f"{complete:,} of {receivers:,} receivers have everything; {protocol} in {WORLDS[result.backend]}, from its {report.source}"
+    world = f"{'the ' if result.backend == 'sim' else ''}{WORLDS[result.backend]}"
+    text = f"{complete:,} of {receivers:,} receivers have everything; {protocol} in {world}, from its {report.source}"
     return f'<p class="lead">{tag}{text}</p>{_facts(_key_facts(folder))}'
 
 
@@ -209,7 +211,8 @@ def _ladder(report: RunReport) -> str:
     excerpt = cut(trace)
     drawing = draw_ladder(excerpt, f"{excerpt.begin:.4f} s to {excerpt.end:.4f} s").svg()
     again = "The first loss and its repair in the replayed part; mcastlab ladder draws any other part of a trace."
-    return f'<div class="card"><p>{again}</p><div class="figure" tabindex="0" role="region" aria-label="sequence diagram">{drawing}</div></div>'
+    frame = f'<div class="figure" tabindex="0" role="region" aria-label="sequence diagram">{drawing}</div>'
+    return f'<div class="card"><p>{again}</p>{frame}</div>'
 
 
 def _receivers(folder: RunFolder) -> str:
@@ -218,7 +221,8 @@ def _receivers(folder: RunFolder) -> str:
     body = "".join(f"<tr>{''.join(_cells(row))}</tr>" for row in rows)
     left = len(folder.result.receivers) - len(rows)
     more = f"<p>The {len(rows)} that lost most; all {len(folder.result.receivers):,} are in receivers.csv.</p>" if left else ""
-    return f'<div class="card tall">{more}<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></div>'
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="card tall">{more}<div class="scroll" tabindex="0">{table}</div></div>'
 
 
 def _words(place: int) -> str:

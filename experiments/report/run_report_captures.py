@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from heapq import merge
-from pathlib import Path
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 from experiments.captures.datagrams import Capture, CapturedDatagram
@@ -17,7 +17,7 @@ from experiments.captures.trace_file import TraceRow
 from experiments.report.run_report_folder import RunFolder
 from experiments.report.run_report_routes import Routes
 from experiments.scenario.protocol_modules import find_protocol
-from protocols.errors import UsageError, WireError
+from protocols.errors import WireError
 from topologies.addressing import endpoint_of_group, host_address
 
 __all__ = ["MOST_DATAGRAMS", "CapturedRun"]
@@ -162,9 +162,9 @@ class CapturedRun:
         return joins <= time < leaves
 
     def _common_link(self, source: str, host: str, lost: frozenset[str], expected: Sequence[str]) -> tuple[str, str]:
-        """Return the first link of the path behind which several captured hosts missed a packet and none has it, or the last."""
+        """Return the first link of the path behind which several captured hosts all missed a packet, or else the last."""
         path = self._routes.path(source, host)
-        for near, far in zip(path, path[1:], strict=False):
+        for near, far in pairwise(path):
             behind = [other for other in expected if far in self._routes.path(source, other)]
             if len(behind) > 1 and lost.issuperset(behind):
                 return near, far

@@ -8,7 +8,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from experiments.captures.trace_file import NAME as TRACE
 from experiments.running.result import Result, Row
@@ -127,8 +127,9 @@ def open_run(folder: Path) -> RunFolder:
     try:
         topology = TypeAdapter[Any](AnyTopology).validate_python(scenario["topology"]).build()
         found = RunFolder(folder, result, scenario, topology)
-        assert found.groups is not None and found.attendance is not None and found.senders
-    except (KeyError, TypeError, ValueError, AttributeError, ConfigError, ValidationError) as error:
+        # They read the scenario; a value of the wrong kind is found here.
+        _ = found.groups, found.attendance, found.senders[0]
+    except (LookupError, TypeError, ValueError, AttributeError, ConfigError, UsageError) as error:
         raise UsageError(f"{folder / 'scenario.json'}: is no scenario of this version; run the scenario again") from error
     return found
 

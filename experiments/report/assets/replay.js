@@ -33,8 +33,8 @@ const replay = (() => {
     const found = [];
     for (const [node, end] of at) if (node !== source && !cut.has(node)) found.push({ a: up(node), b: node, begin: at.get(up(node)), end, lost: false });
     for (const node of cut) {
-      const begin = at.get(up(node)), taken = Math.max(tree[node][1] - tree[up(node)][1], 1e-6);
-      found.push({ a: up(node), b: node, begin, end: begin + taken, lost: true });
+      const begin = at.get(up(node));
+      found.push({ a: up(node), b: node, begin, end: begin, lost: true });
     }
     packet.last = Math.max(1e-6, ...found.map((leg) => leg.end));
     packet.legs = found;
@@ -52,7 +52,7 @@ const replay = (() => {
       R.nodes.forEach((node, n) => {
         let near = n;
         while (near !== leg.b && near !== packet[1] && tree[near][0] >= 0) near = tree[near][0];
-        if (near === leg.b && node.role !== "switch" && node.role !== "router") news[n].push([packet[0] + leg.begin, `lost ${packet[4]}`, "red"]);
+        if (near === leg.b && node.role !== "switch" && node.role !== "router") news[n].push([packet[0] + leg.begin, `lost ${packet[4].replace(/^\S+ /, "")}`, "red"]);
       });
     }
   }
@@ -131,8 +131,10 @@ const replay = (() => {
     const kind = R.kinds[packet[2]], slow = Math.max(1, (SHOWN * speed()) / packet.last), since = (time - packet[0]) / slow;
     for (const leg of packet.legs) {
       const a = places[leg.a], b = places[leg.b], share = (since - leg.begin) / (leg.end - leg.begin);
-      if (leg.lost && share >= 0.6) {
-        if (since - leg.begin <= Math.max((LINGER * speed()) / slow, leg.end - leg.begin)) cross(a.x + 0.6 * (b.x - a.x), a.y + 0.6 * (b.y - a.y));
+      if (leg.lost) {
+        // A lost copy gets no further than the first half of its link.
+        const gone = time - packet[0] - leg.begin;
+        if (gone >= 0 && gone <= LINGER * speed()) cross(a.x + 0.4 * (b.x - a.x), a.y + 0.4 * (b.y - a.y));
       } else if (share >= 0 && share < 1) {
         const x = a.x + share * (b.x - a.x), y = a.y + share * (b.y - a.y);
         if (calm.matches) { pen.beginPath(); pen.moveTo(a.x, a.y); pen.lineTo(b.x, b.y); pen.strokeStyle = paint[kind.colour]; pen.lineWidth = 3; pen.stroke(); }
@@ -171,10 +173,10 @@ const replay = (() => {
     clock.textContent = stamp(state.time);
     scrub.value = state.time;
     scrub.setAttribute("aria-valuetext", stamp(state.time));
-    const count = after(R.events, state.time, (event) => event[0]);
+    const count = after(steps, state.time, (event) => event[0]);
     if (count === logged) return;
     logged = count;
-    const latest = R.events.slice(Math.max(0, count - 5), count).reverse();
+    const latest = steps.slice(Math.max(0, count - 5), count).reverse();
     log.replaceChildren(...latest.map(([time, category, , text]) => element("li", {}, element("time", {}, stamp(time)), element("i", { style: `background:${ink(R.categories[category].colour)}` }), text)));
     if (!state.playing) told.textContent = latest.length ? latest[0][3] : "Nothing has happened yet.";
     else told.textContent = "";
@@ -248,7 +250,7 @@ const replay = (() => {
   const engineering = (seconds) => (seconds >= 1 ? `${seconds} s` : seconds >= 1e-3 ? `${Number((seconds * 1e3).toPrecision(3))} ms` : `${Number((seconds * 1e6).toPrecision(3))} \u00b5s`);
   const speedChoice = element("select", { onchange: () => { state.speed = Number(speedChoice.value); draw(); } },
     ...R.speeds.map((each, n) => element("option", { value: n, selected: n === R.speed ? "" : null }, each === 1 ? "real time" : `${engineering(each)} per second`)));
-  const stepChoice = element("select", { onchange: () => { state.wanted = stepChoice.value === "" ? "" : Number(stepChoice.value); steps = stepped(); ruler(); } },
+  const stepChoice = element("select", { onchange: () => { state.wanted = stepChoice.value === "" ? "" : Number(stepChoice.value); steps = stepped(); logged = -1; ruler(); tell(); } },
     element("option", { value: "" }, "notable events"), ...R.categories.map((category, n) => element("option", { value: n }, `${category.name} (${category.count.toLocaleString("en")})`)));
 
   function sample(kind) {

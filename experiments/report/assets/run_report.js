@@ -72,9 +72,9 @@ function drawRows(place, told, rows, grid) {
   const table = element("div", { class: "rows" });
   const cursor = grid.timed ? element("div", { class: "cursor", hidden: "" }) : null;
   for (const row of rows) {
-    const path = row.bars.map(([column, share]) => `M${column} 1v${-Math.max(share, 0.08).toFixed(3)}h${grid.gap}v2h-${grid.gap}z`).join("");
+    const path = row.bars.map(([column, share]) => `M${column} 1V${(1 - share).toFixed(3)}h${grid.gap}V1z`).join("");
     const lane = shape("svg", { viewBox: `0 0 ${grid.columns} 1`, preserveAspectRatio: "none", height: grid.height, role: "img", "aria-label": `${row.name}: ${row.note}` },
-      shape("path", { d: path, fill: ink(row.colour) }));
+      shape("path", { d: path, fill: ink(row.colour), stroke: ink(row.colour), "vector-effect": "non-scaling-stroke" }));
     const column = (event) => {
       const box = lane.getBoundingClientRect();
       return Math.min(grid.columns - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * grid.columns)));
@@ -119,7 +119,7 @@ function showLosses() {
     const offered = (column) => (grid.sent[column] || 0) * losses.sizes[n];
     return {
       name, colour: "red", note: losses.lost[n] ? `${losses.lost[n].toLocaleString("en")} lost` : "none lost",
-      bars: [...cells].map(([column, [count]]) => [column, Math.min(1, count / Math.max(1, offered(column)))]),
+      bars: [...cells].map(([column, [count]]) => [column, 0.35 + 0.65 * Math.min(1, count / Math.max(1, offered(column)))]),
       tell(column) {
         const [count, which] = cells.get(column) || [0, ""], more = count > which.split(", ").length ? ", ..." : "";
         const of = offered(column) ? ` of ${offered(column).toLocaleString("en")} sent` : "";
@@ -128,7 +128,7 @@ function showLosses() {
     };
   });
   const label = by === "time" ? "time [s]" : "packets sent to the group, in order";
-  byId("losses-told").textContent = "The height of a bar is the share of the packets sent in that interval that the receiver lost. Point at one to see which.";
+  byId("losses-told").textContent = "A bar where a receiver lost packets, the taller the larger their share of those sent. Point at it to see which.";
   drawRows(byId("losses-rows"), byId("losses-told"), rows, { ...grid, timed: by === "time", height: 20, gap: 1, label });
   if (by !== "time") followers.delete(byId("losses-rows"));
 }
@@ -154,7 +154,7 @@ function showRates() {
     const most = Math.max(...kind.bytes, 1);
     return {
       name: kind.name, colour: kind.colour, note: `up to ${rate(Math.max(...kind.bytes), interval)}`,
-      bars: kind.bytes.map((bytes, column) => [column, bytes / most]).filter(([column]) => kind.packets[column]),
+      bars: kind.bytes.map((bytes, column) => [column, Math.max(bytes / most, 0.04)]).filter(([column]) => kind.packets[column]),
       tell: (column) => `${kind.name}, ${span(grid, column, "s")}: ${rate(kind.bytes[column], interval)} (${several(kind.packets[column], "packet")})`,
     };
   });
