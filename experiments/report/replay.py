@@ -22,16 +22,20 @@ from topologies.spec import LinkSpec, NodeSpec, Topology
 __all__ = ["KindStyle", "kind_styles", "replay_data"]
 
 _PREFERRED = {"data": "blue", REPAIR: "green", "parity": "teal", "nack": "orange", "ack": "violet"}
-_COLOURS = ("blue", "orange", "green", "violet", "teal", "loss5", "grey")
+_COLOURS = ("blue", "orange", "green", "violet", "teal", "loss5", "ink", "grey")
 _SPEEDS = tuple(step * 10.0**power for power in range(-6, 2) for step in (1, 2, 5))
 _TRANSIT_SHOWN = 0.5
 """Seconds that a median transit takes on the page at first."""
+_GAP_SHOWN = 0.2
+"""Seconds that the median time between two packets takes on the page at least at first."""
 _ABUNDANT = 0.2
 """Share of the packets above which a kind of feedback is not stepped to at first."""
 _MOST_EVENTS = 4_000
 _NAMED = 4
 _NOTABLE = ("nack_suppressed", "object_received", "object_aborted")
 _LOST = "loss"
+FEEDBACK = "diamond"
+"""The shape of packets that only receivers send."""
 _WAITS = ("nack_backoff", "nack_resumed")
 _WAIT_ENDS = ("nack_due", "nack_suppressed", "nack_needless")
 _Event: TypeAlias = tuple[float, str, str, str, str]
@@ -59,18 +63,18 @@ def kind_styles(kinds: Mapping[str, int], feedback: frozenset[str]) -> list[Kind
     found = []
     for name in sorted(kinds, key=lambda name: (-kinds[name], name)):
         colour = _PREFERRED.get(name) or (spare.pop(0) if spare else _COLOURS[-1])
-        shape = "square" if name == REPAIR else "diamond" if name in feedback else "dot"
+        shape = "square" if name == REPAIR else FEEDBACK if name in feedback else "dot"
         found.append(KindStyle(name, colour, shape, kinds[name]))
     return found
 
 
 def feedback_kinds(recording: RunRecording) -> frozenset[str]:
-    """Return the kinds of packets in the replay that no sender of content sends."""
-    senders = frozenset(recording.folder.senders)
+    """Return the kinds of packets in the replay that only receivers send."""
+    receivers, senders = recording.folder.receivers, frozenset(recording.folder.senders)
     kinds: dict[str, bool] = {}
     for packet in recording.trace.packets.values():
         kind = _kind(packet, packet.node in senders)
-        kinds[kind] = kinds.get(kind, True) and packet.node not in senders
+        kinds[kind] = kinds.get(kind, True) and packet.node in receivers
     return frozenset(kind for kind, only in kinds.items() if only)
 
 
@@ -147,9 +151,12 @@ class _Replay:
             x, y = spots[name]
             kind = self.drawn.node(name).kind
             role = "sender" if name in self.folder.senders else kind
-            node = {"name": name, "x": round(x / wide, 4), "y": round(y / high, 4), "role": role}
+            node: dict[str, Any] = {"name": name, "x": round(x / wide, 4), "y": round(y / high, 4), "role": role}
             if completed.get(name) is not None:
                 node["done"] = completed[name]
+            if name in self.folder.attendance:
+                joins, leaves = self.folder.attendance[name]
+                node["there"] = [joins, None if leaves == inf else leaves]
             found.append(node | ({"unknown": True} if name in self.unknown else {}))
         return found
 
@@ -160,25 +167,19 @@ class _Replay:
             path = self.recording.routes.path(source, host, unicast)
             taken = 0.0
             for near, far in pairwise(path):
-                taken += self._nominal(near, far)
+                taken += self.recording.routes.nominal(near, far)
                 if near in self.places and far in self.places:
                     found[self.places[far]] = [self.places[near], float(f"{taken:.3g}")]
         return found
 
-    def _nominal(self, near: str, far: str) -> float:
-        """Return the time in seconds that a long packet takes over a link without waiting."""
-        topology = self.folder.topology
-        ends = [name if name in topology.switches else topology.member(name).node for name in (near, far)]
-        link = topology.link(*ends) if topology.graph.has_edge(*ends) else LinkSpec()
-        return link.delay + (1500 / link.rate if link.rate < inf else 0.0) + 1e-6
-
     # -- packets -----------------------------------------------------------------------------------------------------------
 
     def _speed(self) -> int:
-        """Return the place of the speed at which a median transit takes _TRANSIT_SHOWN seconds."""
+        """Return the place of the speed at which a median transit, or the median time between packets, can be seen."""
         transits = [when - packet.time for packet in self.packets for when in packet.received.values()]
-        wanted = (median(transits) if transits else 0.0) / _TRANSIT_SHOWN
-        return max((place for place, speed in enumerate(_SPEEDS) if speed <= max(wanted, 1e-4)), default=0)
+        gaps = [gap for one, other in pairwise(self.packets) if (gap := other.time - one.time) > 0]
+        wanted = max(_median(transits) / _TRANSIT_SHOWN, _median(gaps) / _GAP_SHOWN, 1e-4)
+        return max((place for place, speed in enumerate(_SPEEDS) if speed <= wanted), default=0)
 
     def _packet(self, packet: TracedPacket) -> list[Any]:
         """Return [time, source, kind, tree, label, [node, microseconds, ...] received, the same lost]."""
@@ -192,7 +193,7 @@ class _Replay:
 
     def _missed(self, packet: TracedPacket) -> Iterator[tuple[str, LostCopy]]:
         for each in packet.missed:
-            if each.node in self.places:
+            if each.node in self.places and each.node not in packet.received:
                 yield each.node, each
 
     # -- what happened -----------------------------------------------------------------------------------------------------
@@ -201,8 +202,7 @@ class _Replay:
         """Return the categories (notable: stepped to at first), and [time, category, node, text, few words] of each event."""
         found = sorted([*self._packet_events(), *self._decision_events()], key=lambda event: event[0])
         counts = Counter(event[1] for event in found)
-        senders = frozenset(self.folder.senders)
-        asked = {_kind(packet, False) for packet in self.packets if packet.node not in senders}
+        asked = {style.name for style in self.styles if style.shape == FEEDBACK}
         most = _ABUNDANT * len(self.packets)
         notable = {name for name in counts if name in (_LOST, *_NOTABLE) or (name in asked and counts[name] <= most)}
         if len(found) > _MOST_EVENTS:
@@ -229,7 +229,7 @@ class _Replay:
             kind = _kind(packet, content)
             if packet.repair:
                 yield packet.time, REPAIR, packet.node, f"{packet.node} repairs: {label}", label
-            elif not content:
+            elif packet.node in self.folder.receivers:
                 yield packet.time, kind, packet.node, f"{packet.node} sends {label}", label
             yield from self._losses(packet, label)
 
@@ -259,6 +259,10 @@ class _Replay:
                 yield [round(since.pop(each.node).time, 7), round(each.time, 7), self.places[each.node]]
         for node, first in since.items():
             yield [round(first.time, 7), self.trace.end, self.places[node]]
+
+
+def _median(values: Sequence[float]) -> float:
+    return median(values) if values else 0.0
 
 
 def _micro(seconds: float) -> int:

@@ -40,7 +40,6 @@ class RunReport:
     source: str
     unknown: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    losses_known: bool = True
 
 
 def gather(folder: RunFolder, window: Window, hosts: Sequence[str] = ()) -> RunReport:
@@ -72,10 +71,9 @@ def _traced(folder: RunFolder, trace: Path, window: Window, hosts: Sequence[str]
 
 def _captured(folder: RunFolder, window: Window, hosts: Sequence[str]) -> RunReport:
     captured = CapturedRun(folder, Routes(folder.topology))
-    every = folder.shown(list(folder.topology.hosts), ())
-    unknown = [name for name in every if name not in captured.hosts] if not hosts else []
     shown = folder.shown(captured.hosts, hosts)
-    recording = RunRecording(folder, captured.about | {"hosts": [*captured.hosts, *unknown]}, [*shown, *unknown], window)
+    unknown = [] if hosts else [name for name in folder.shown(folder.topology.hosts, ()) if name not in captured.hosts]
+    recording = RunRecording(folder, captured.about, [*shown, *unknown], window, frozenset(captured.hidden))
     recording.add(captured.rows())
     notes = [*_limits(recording)]
     if unknown:
@@ -92,15 +90,15 @@ def _captured(folder: RunFolder, window: Window, hosts: Sequence[str]) -> RunRep
         "Captures don't tell on which link a packet was lost: drawn is the first behind which no captured host has it, "
         "or the last before the receiver."
     )
-    receivers = [name for name in captured.hosts if name not in folder.senders and name not in captured.hidden]
-    return RunReport(recording, "captures", unknown, notes, losses_known=bool(receivers))
+    return RunReport(recording, "captures", unknown, notes)
 
 
 def _limits(recording: RunRecording) -> Iterator[str]:
     """Yield what the replay leaves out of the run."""
     folder, known = recording.folder, recording.known
-    if len(recording.shown) < len(known):
-        what = f"{len(recording.shown)} of {len(known):,} hosts"
+    shown = [name for name in recording.shown if name in recording.hosts]
+    if len(shown) < len(known):
+        what = f"{len(shown)} of {len(known):,} hosts"
         if len(known) > MOST_HOSTS:
             what += f": the senders and the {WORST} receivers that lost most. Others: --hosts"
         yield f"Shown are {what}."
@@ -146,7 +144,7 @@ def _data(report: RunReport) -> dict[str, Any]:
     return {
         "duration": recording.folder.duration,
         "replay": replay_data(recording, styles, report.unknown),
-        "losses": recording.losses.plain() if report.losses_known else None,
+        "losses": recording.losses.plain() if recording.losses.rows else None,
         "rates": {
             "interval": counts.interval,
             "count": counts.count,
@@ -197,8 +195,8 @@ def _sections(report: RunReport) -> Iterator[tuple[str, str, str]]:
 
 
 def _loss_section(report: RunReport) -> str:
-    if not report.losses_known:
-        return '<div class="card"><p>No capture of a receiver shows what was lost. Capture all hosts: --capture hosts</p></div>'
+    if not report.recording.losses.rows:
+        return '<div class="card"><p>No capture shows what receivers lost; see the notes on the replay.</p></div>'
     return (
         '<div class="card"><div class="bar" id="losses-choice"></div><p id="losses-told"></p><div id="losses-rows"></div></div>'
     )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from heapq import merge
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from experiments.captures.datagrams import Capture, CapturedDatagram
@@ -77,7 +78,7 @@ class CapturedRun:
 
     def rows(self) -> Iterator[TraceRow]:
         """Yield the packets of all captures; losses follow when they are certain, with the time of sending."""
-        points = [((datagram.time, point, datagram) for datagram in Capture(path)) for point, path in self.files.items()]
+        points = [_sightings(point, path) for point, path in self.files.items()]
         last = 0.0
         for read, (time, point, datagram) in enumerate(merge(*points, key=lambda item: item[0])):
             if read >= MOST_DATAGRAMS:
@@ -145,30 +146,29 @@ class CapturedRun:
             yield from self._losses(sent, [host for host in sent.expected if sent.time + self._slowest.get(host, 0.0) < end])
 
     def _losses(self, sent: _Sent, hosts: Sequence[str]) -> Iterator[TraceRow]:
-        lost = [host for host in hosts if self._is_there(host, sent.time)]
+        lost = [host for host in hosts if self.folder.is_member(host, sent.time)]
         if not lost:
             return
         expected = self._expected(sent.source, str(sent.data["to"]))
-        placed: dict[str, str] = {}
-        for host in lost:
-            near, far = self._common_link(sent.source, host, frozenset(lost), expected)
-            placed.setdefault(far, near)
-        for far, near in placed.items():
-            more = {"link": f"{near}-{far}", "reason": "not in the capture"}
-            yield sent.time, far, "packet_dropped", {**sent.data, **more}
+        ways = {way[-1]: way for way in (self._way_to_loss(sent.source, host, frozenset(lost), expected) for host in lost)}
+        for far, way in ways.items():
+            taken = sum(self._routes.nominal(*link) for link in pairwise(way[:-1]))
+            more = {"link": f"{way[-2]}-{far}", "reason": "not in the capture"}
+            yield sent.time + taken, far, "packet_dropped", {**sent.data, **more}
 
-    def _is_there(self, host: str, time: float) -> bool:
-        joins, leaves = self.folder.attendance.get(host, (0.0, time + 1.0))
-        return joins <= time < leaves
-
-    def _common_link(self, source: str, host: str, lost: frozenset[str], expected: Sequence[str]) -> tuple[str, str]:
-        """Return the first link of the path behind which several captured hosts all missed a packet, or else the last."""
+    def _way_to_loss(self, source: str, host: str, lost: frozenset[str], expected: Sequence[str]) -> list[str]:
+        """Return the path up to the first node behind which several captured hosts all missed a packet, or else up to `host`."""
         path = self._routes.path(source, host)
-        for near, far in pairwise(path):
+        for place, far in enumerate(path[1:], 2):
             behind = [other for other in expected if far in self._routes.path(source, other)]
             if len(behind) > 1 and lost.issuperset(behind):
-                return near, far
-        return path[-2], path[-1]
+                return path[:place]
+        return path
+
+
+def _sightings(point: str, path: Path) -> Iterator[tuple[float, str, CapturedDatagram]]:
+    for datagram in Capture(path):
+        yield datagram.time, point, datagram
 
 
 def _endpoint(group: str) -> str:

@@ -58,13 +58,19 @@ class RunFolder:
         return list(dict.fromkeys(str(work["from"]) for work in self.scenario["workload"]))
 
     @cached_property
+    def receivers(self) -> frozenset[str]:
+        """The hosts that receive content."""
+        return frozenset(row.name for row in self.result.receivers)
+
+    @cached_property
     def groups(self) -> dict[str, frozenset[str]]:
         """The receivers of each multicast group."""
-        receivers = frozenset(row.name for row in self.result.receivers)
         found: dict[str, frozenset[str]] = {}
         for work in self.scenario["workload"]:
             named = work.get("members")
-            members = receivers if named is None else frozenset(host for name in named for host in self.topology.hosts_of(name))
+            members = (
+                self.receivers if named is None else frozenset(host for name in named for host in self.topology.hosts_of(name))
+            )
             found[work["group"]] = found.get(work["group"], frozenset()) | members
         return found
 
@@ -77,6 +83,11 @@ class RunFolder:
             for name in entry["hosts"]
             for host in self.topology.hosts_of(name)
         }
+
+    def is_member(self, host: str, time: float) -> bool:
+        """Return whether a receiver has joined at `time` and not left; True for all other hosts."""
+        joins, leaves = self.attendance.get(host, (0.0, inf))
+        return joins <= time < leaves
 
     def shown(self, known: Sequence[str], wanted: Sequence[str]) -> list[str]:
         """Return the hosts a report shows: the `wanted` ones, all if they are few, or the senders and the worst receivers.

@@ -48,11 +48,11 @@ class LossMap:
 
     def __init__(self, folder: RunFolder, known: Sequence[str], shown: Sequence[str]) -> None:
         members = frozenset[str]().union(*folder.groups.values())
-        self.rows = [name for name in shown if name in members]
+        there = frozenset(known)
+        self.rows = [name for name in shown if name in members and name in there]
         self.others = [name for name in known if name in members and name not in shown]
         self._places = {name: place for place, name in enumerate(self.rows)} | dict.fromkeys(self.others, len(self.rows))
         self._groups = folder.groups
-        self._attendance = folder.attendance
         total = max(int(folder.result.metrics["packets"]["total"]), 1)
         self.by_time = _Grid(folder.duration, COLUMNS)
         self.by_order = _Grid(float(total), min(total, COLUMNS))
@@ -73,8 +73,7 @@ class LossMap:
             return
         missed: dict[int, int] = {}
         for host in hosts:
-            joins, leaves = self._attendance.get(host, (0.0, time + 1.0))
-            if host in self._places and joins <= time < leaves:
+            if host in self._places:
                 missed[self._places[host]] = missed.get(self._places[host], 0) + 1
         for row, count in missed.items():
             self.total[row] += count

@@ -47,10 +47,12 @@ class RunRecording:
     """What a report shows of the lines of a trace, or of captures in the form of a trace.
 
     `about` describes the recording as a trace's first line does; its packets and decisions are kept for the `shown` hosts, in
-    the window, up to a limit.
+    the window, up to a limit. What the `hidden` hosts lost is not in the recording.
     """
 
-    def __init__(self, folder: RunFolder, about: dict[str, Any], shown: list[str], window: Window) -> None:
+    def __init__(
+        self, folder: RunFolder, about: dict[str, Any], shown: list[str], window: Window, hidden: frozenset[str] = frozenset()
+    ) -> None:
         self.folder = folder
         self.shown = shown
         self.known = [str(name) for name in about["hosts"]]
@@ -58,14 +60,14 @@ class RunRecording:
         self.routes = Routes(folder.topology)
         self.trace = Trace({**about, "hosts": shown, "senders": folder.senders})
         self.counts = IntervalCounts(folder.duration)
-        self.losses = LossMap(folder, self.known, shown)
+        self.losses = LossMap(folder, [name for name in self.known if name not in hidden], shown)
         self.packets = 0
         self.kept_until: float | None = None
         """Time of the first packet in the window beyond the limit; None if all are kept."""
         self._copies = 0
         self._shown = frozenset(shown)
         self._senders = frozenset(folder.senders)
-        self._hosts = frozenset(self.known)
+        self.hosts = frozenset(self.known)
         self._behind: dict[tuple[str, str], list[str]] = {}
 
     def add(self, rows: Iterable[TraceRow]) -> None:
@@ -75,8 +77,9 @@ class RunRecording:
             if name == "packet_sent":
                 self._sent(row)
             elif name == "packet_dropped":
-                self._dropped(row)
-                self._copy(row)
+                if self.folder.is_member(row[1], row[0]):
+                    self._dropped(row)
+                    self._copy(row)
             elif name == "packet_received":
                 if row[1] in self._shown:
                     self._copy(row)
@@ -107,8 +110,8 @@ class RunRecording:
     def _dropped(self, row: TraceRow) -> None:
         time, node, _, data = row
         label = f"{data.get('kind', '')} {data.get('brief', '')}".strip()
-        missed = [node] if node in self._hosts else self._receivers_behind(str(data.get("from", "")), node)
-        self.losses.lost(data["packet"], time, missed, label)
+        missed = [node] if node in self.hosts else self._receivers_behind(str(data.get("from", "")), node)
+        self.losses.lost(data["packet"], time, [host for host in missed if self.folder.is_member(host, time)], label)
 
     def _copy(self, row: TraceRow) -> None:
         if row[3]["packet"] in self.trace.packets:

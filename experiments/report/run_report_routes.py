@@ -1,11 +1,15 @@
 """The ways of packets through a topology: the path from a host to each other host, and who is behind a link."""
 
 from functools import cache
+from math import inf
 
-from topologies.spec import Topology
+from topologies.spec import LinkSpec, Topology
 from topologies.trees import distribution, forwarding, group_tree
 
 __all__ = ["Routes"]
+
+LONG_PACKET = 1500
+"""Bytes."""
 
 
 class Routes:
@@ -31,6 +35,13 @@ class Routes:
             node = parents[node]
             inner.append(node)
         return [source, *reversed(inner), host]
+
+    def nominal(self, near: str, far: str) -> float:
+        """Return the time in seconds that a long packet takes over a link without waiting; a microsecond where it takes none."""
+        topology = self._topology
+        ends = [name if name in topology.switches else topology.member(name).node for name in (near, far)]
+        link = topology.link(*ends) if topology.graph.has_edge(*ends) else LinkSpec()
+        return link.delay + (LONG_PACKET / link.rate if link.rate < inf else 0.0) + 1e-6
 
     def _find_parents(self, root: str, unicast: bool) -> dict[str, str]:
         members = self._topology.host_nodes

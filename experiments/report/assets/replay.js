@@ -2,10 +2,11 @@
 
 const replay = (() => {
   const R = DATA.replay, stage = byId("stage");
-  const SHOWN = 0.3, LINGER = 1.1, STILL = 1.3, MOST_DRAWN = 400;  // seconds on the page, seconds, seconds, packets in flight
+  const SHOWN = 0.3, LINGER = 1.1, STILL = 1.3, MOST_DRAWN = 400, ROUNDED = 2e-6;  // seconds on the page, the same, the same, packets in flight, seconds of the run
   const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
   const state = { time: R.begin, playing: false, speed: R.speed, hidden: new Set(), wanted: "" };
   const speed = () => R.speeds[state.speed];
+  const isHost = (node) => node.role === "host" || node.role === "sender";
   const after = (list, time, key) => {
     let low = 0, high = list.length;
     while (low < high) { const mid = (low + high) >> 1; if (key(list[mid]) <= time) low = mid + 1; else high = mid; }
@@ -15,8 +16,7 @@ const replay = (() => {
   /* -- the way of each copy: legs {a, b, begin, end, lost}, in seconds since the packet was sent -------------------------- */
 
   function legs(packet) {
-    if (packet.legs) return packet.legs;
-    const [, source, , number, , came, lost] = packet, tree = R.trees[number], at = new Map([[source, 0]]), cut = new Set();
+    const [, source, , number, , came, lost] = packet, tree = R.trees[number], at = new Map([[source, 0]]), cut = new Map();
     const up = (node) => (tree[node][0] < 0 ? source : tree[node][0]);
     const reach = (node, taken) => {
       const whole = Math.max(tree[node][1], 1e-6);
@@ -28,21 +28,17 @@ const replay = (() => {
     for (let i = 0; i < came.length; i += 2) reach(came[i], came[i + 1] / 1e6);
     for (let i = 0; i < lost.length; i += 2) {
       if (up(lost[i]) !== source) reach(up(lost[i]), lost[i + 1] / 1e6);
-      cut.add(lost[i]);
+      cut.set(lost[i], lost[i + 1] / 1e6);
     }
     const found = [];
     for (const [node, end] of at) if (node !== source && !cut.has(node)) found.push({ a: up(node), b: node, begin: at.get(up(node)), end, lost: false });
-    for (const node of cut) {
-      const begin = at.get(up(node));
-      found.push({ a: up(node), b: node, begin, end: begin, lost: true });
-    }
+    for (const [node, begin] of cut) found.push({ a: up(node), b: node, begin, end: begin, lost: true });
     packet.last = Math.max(1e-6, ...found.map((leg) => leg.end));
-    packet.legs = found;
     return found;
   }
 
   let longest = 1e-6;
-  for (const packet of R.packets) { legs(packet); longest = Math.max(longest, packet.last); }
+  for (const packet of R.packets) { packet.legs = legs(packet); longest = Math.max(longest, packet.last); }
 
   /* Which hosts a loss concerns: the node itself, or all behind it. */
   const news = R.nodes.map(() => []);
@@ -52,7 +48,7 @@ const replay = (() => {
       R.nodes.forEach((node, n) => {
         let near = n;
         while (near !== leg.b && near !== packet[1] && tree[near][0] >= 0) near = tree[near][0];
-        if (near === leg.b && node.role !== "switch" && node.role !== "router") news[n].push([packet[0] + leg.begin, `lost ${packet[4].replace(/^\S+ /, "")}`, "red"]);
+        if (near === leg.b && isHost(node) && !node.unknown) news[n].push([packet[0] + leg.begin - ROUNDED, `lost ${packet[4].replace(/^\S+ /, "")}`, "red"]);
       });
     }
   }
@@ -61,29 +57,29 @@ const replay = (() => {
 
   /* -- the picture ------------------------------------------------------------------------------------------------------- */
 
-  const map = shape("svg", { role: "img", "aria-label": "the network" }), canvas = element("canvas", { "aria-hidden": "true" }), pen = canvas.getContext("2d");
-  const scene = element("div", { class: "scene" }, map, canvas);
+  const lines = shape("svg", { "aria-hidden": "true" }), map = shape("svg", { role: "img", "aria-label": "the network" }), canvas = element("canvas", { "aria-hidden": "true" }), pen = canvas.getContext("2d");
+  const scene = element("div", { class: "scene" }, lines, canvas, map);
   let places = [], marks = [], paint = {};
 
   function layout() {
     const wide = scene.clientWidth, longestName = Math.max(...R.nodes.map((node) => node.name.length));
     const rows = new Set(R.nodes.map((node) => node.y)).size, high = Math.max(210, rows * 30 + 56);
     const beside = R.nodes.map((node, n) => isHost(node) && neighbours(n).every((other) => R.nodes[other].x < node.x - 0.01));
-    const names = 7.6 * longestName + 10, right = beside.some(Boolean) ? Math.min(names + 128, wide * 0.46) : 56;
+    const names = 7.6 * longestName + 10, right = beside.some(Boolean) ? Math.min(names + 190, Math.max(names + 84, wide * 0.3)) : 56;
     scene.style.height = `${high}px`;
     places = R.nodes.map((node) => ({ x: 46 + node.x * (wide - 46 - right), y: 28 + node.y * (high - 76) }));
     canvas.width = wide * devicePixelRatio;
     canvas.height = high * devicePixelRatio;
     pen.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
-    map.setAttribute("viewBox", `0 0 ${wide} ${high}`);
-    map.replaceChildren(...R.links.map(([a, b]) => shape("line", { class: "link", x1: places[a].x, y1: places[a].y, x2: places[b].x, y2: places[b].y })));
+    for (const part of [lines, map]) part.setAttribute("viewBox", `0 0 ${wide} ${high}`);
+    map.replaceChildren();
+    lines.replaceChildren(...R.links.map(([a, b]) => shape("line", { class: "link", x1: places[a].x, y1: places[a].y, x2: places[b].x, y2: places[b].y })));
     marks = R.nodes.map((node, n) => drawNode(node, places[n], beside[n], names, wide));
     const style = getComputedStyle(document.documentElement);
     paint = Object.fromEntries([...R.kinds.map((kind) => kind.colour), "red", "card", "soft"].map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
     draw();
   }
 
-  const isHost = (node) => node.role === "host" || node.role === "sender";
   const neighbours = (n) => R.links.filter((link) => link.includes(n)).map(([a, b]) => (a === n ? b : a));
 
   function drawNode(node, { x, y }, beside, names, wide) {
@@ -106,7 +102,8 @@ const replay = (() => {
     const { dot, ring, wait, status, room } = marks[n], list = news[n], last = list[after(list, time, (item) => item[0]) - 1];
     const fresh = last && time - last[0] <= LINGER * speed() ? last : null, done = node.done !== undefined && time >= node.done;
     const waiting = R.waits.some(([from, to, who]) => who === n && from <= time && time < to);
-    const text = fresh ? fresh[1] : waiting ? "back-off" : done ? "complete" : node.unknown ? "not captured" : "";
+    const away = node.there && (time < node.there[0] || (node.there[1] !== null && time >= node.there[1]));
+    const text = fresh ? fresh[1] : away ? (time < node.there[0] ? "not joined" : "left") : waiting ? "back-off" : done ? "complete" : node.unknown ? "not captured" : "";
     dot.classList.toggle("done", done && node.role !== "sender");
     wait.setAttribute("visibility", waiting ? "visible" : "hidden");
     ring.setAttribute("visibility", fresh ? "visible" : "hidden");
@@ -134,7 +131,7 @@ const replay = (() => {
       if (leg.lost) {
         // A lost copy gets no further than the first half of its link.
         const gone = time - packet[0] - leg.begin;
-        if (gone >= 0 && gone <= LINGER * speed()) cross(a.x + 0.4 * (b.x - a.x), a.y + 0.4 * (b.y - a.y));
+        if (gone >= -ROUNDED && gone <= LINGER * speed()) cross(a.x + 0.4 * (b.x - a.x), a.y + 0.4 * (b.y - a.y));
       } else if (share >= 0 && share < 1) {
         const x = a.x + share * (b.x - a.x), y = a.y + share * (b.y - a.y);
         if (calm.matches) { pen.beginPath(); pen.moveTo(a.x, a.y); pen.lineTo(b.x, b.y); pen.strokeStyle = paint[kind.colour]; pen.lineWidth = 3; pen.stroke(); }
@@ -178,8 +175,7 @@ const replay = (() => {
     logged = count;
     const latest = steps.slice(Math.max(0, count - 5), count).reverse();
     log.replaceChildren(...latest.map(([time, category, , text]) => element("li", {}, element("time", {}, stamp(time)), element("i", { style: `background:${ink(R.categories[category].colour)}` }), text)));
-    if (!state.playing) told.textContent = latest.length ? latest[0][3] : "Nothing has happened yet.";
-    else told.textContent = "";
+    told.textContent = !state.playing && latest.length && state.time - latest[0][0] <= LINGER * speed() ? latest[0][3] : "";
   }
 
   function seek(time) {
@@ -299,7 +295,7 @@ const replay = (() => {
       element("button", { type: "button", onclick: () => step(-1) }, icon("back"), "Previous"), playButton, element("button", { type: "button", onclick: () => step(1) }, "Next", icon("next")),
       element("label", {}, "step to", stepChoice), element("label", {}, "speed", speedChoice)),
     legend(),
-    element("p", { class: "help keyboard" }, key("Space"), " plays, ", key("N"), " and ", key("P"), " step, ", key("\u2190"), " ", key("\u2192"), " move, ", key("+"), " ", key("\u2212"), " change the speed. Times at which nothing moves pass quickly."),
+    element("p", { class: "help keyboard" }, key("Space"), " plays, ", key("N"), " and ", key("P"), " step, ", key("\u2190"), " ", key("\u2192"), " move, ", key("+"), " ", key("\u2212"), " change the speed. Times at which nothing moves pass quickly; packets too fast to be seen are drawn slower."),
     log));
   playButton.replaceChildren(icon("play"), "Play");
   new ResizeObserver(() => { if (scene.clientWidth) layout(); }).observe(scene);

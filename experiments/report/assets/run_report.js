@@ -67,14 +67,19 @@ function axis(extent, label) {
   return element("div", { class: "axis" }, ...shown, element("em", {}, label));
 }
 
+/* Functions that move the time cursors of a table, by its place. */
+const followers = new Map();
+
 /* rows: {name, colour, note, bars: [[column, share of the height], ...], tell(column)}. A click on a column of time moves the replay. */
 function drawRows(place, told, rows, grid) {
   const table = element("div", { class: "rows" });
-  const cursor = grid.timed ? element("div", { class: "cursor", hidden: "" }) : null;
+  const cursors = [];
   for (const row of rows) {
     const path = row.bars.map(([column, share]) => `M${column} 1V${(1 - share).toFixed(3)}h${grid.gap}V1z`).join("");
     const lane = shape("svg", { viewBox: `0 0 ${grid.columns} 1`, preserveAspectRatio: "none", height: grid.height, role: "img", "aria-label": `${row.name}: ${row.note}` },
       shape("path", { d: path, fill: ink(row.colour), stroke: ink(row.colour), "vector-effect": "non-scaling-stroke" }));
+    const cursor = shape("line", { class: "cursor", x1: 0, x2: 0, y1: 0, y2: 1, "vector-effect": "non-scaling-stroke" });
+    if (grid.timed) cursors.push(lane.appendChild(cursor));
     const column = (event) => {
       const box = lane.getBoundingClientRect();
       return Math.min(grid.columns - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * grid.columns)));
@@ -87,19 +92,10 @@ function drawRows(place, told, rows, grid) {
     table.append(element("span", { class: "name" }, row.name), lane, element("span", { class: "note" }, row.note));
   }
   table.append(element("span"), axis(grid.extent, grid.label), element("span"));
-  if (cursor) table.append(cursor);
   place.replaceChildren(table);
-  if (cursor) followTime(table, cursor, grid.extent);
+  followers.set(place, (time) => cursors.forEach((line) => { for (const end of ["x1", "x2"]) line.setAttribute(end, (time / grid.extent) * grid.columns); }));
 }
 
-const followers = new Map();
-function followTime(table, cursor, extent) {
-  followers.set(table.parentElement, (time) => {
-    const lane = table.querySelector("svg");
-    cursor.hidden = false;
-    cursor.style.left = `${lane.getBoundingClientRect().left - table.getBoundingClientRect().left + (time / extent) * lane.clientWidth}px`;
-  });
-}
 document.addEventListener("moved", (event) => followers.forEach((follow) => follow(event.detail)));
 
 function span(grid, column, unit) {
@@ -130,7 +126,6 @@ function showLosses() {
   const label = by === "time" ? "time [s]" : "packets sent to the group, in order";
   byId("losses-told").textContent = "A bar where a receiver lost packets, the taller the larger their share of those sent. Point at it to see which.";
   drawRows(byId("losses-rows"), byId("losses-told"), rows, { ...grid, timed: by === "time", height: 20, gap: 1, label });
-  if (by !== "time") followers.delete(byId("losses-rows"));
 }
 
 function choice(value, text) {
