@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.analysis.summary import GroupSummary
-from experiments.report.labels import DisplayedAxis
+from experiments.report.labels import DisplayedAxis, axis_name
 
 __all__ = ["COLOURS", "PANELS", "FigureLayout", "assign_axes", "independent_axes", "spread"]
 
@@ -58,7 +58,7 @@ class FigureLayout:
 
 def _named(axis: DisplayedAxis, value: Any) -> str:
     text = axis.text(value)
-    return f"{axis.name.rpartition('.')[2]} {text}" if axis.numeric else text
+    return f"{axis_name(axis.name)} {text}" if axis.numeric else text
 
 
 def spread(values: Sequence[Any], most: int) -> list[Any]:

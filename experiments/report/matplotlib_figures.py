@@ -178,6 +178,7 @@ def _bars(axes: Any, figure: Figure, panel: Panel) -> None:
         left = [a + b for a, b in zip(left, values, strict=True)]
     axes.invert_yaxis()
     axes.set_xlim(0, 1)
+    axes.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
 
 
 def _rows(axes: Any, figure: Figure, panel: Panel) -> None:

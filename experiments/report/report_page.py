@@ -1,17 +1,15 @@
 """Render the report as one self-contained HTML file with its data, scripts and style."""
 
-import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
-from importlib.resources import files
-from string import Template
 from typing import Any
 
-from experiments.output.extras import need
+from experiments.analysis.overlay import Prediction
 from experiments.report.figure_layout import FigureLayout
 from experiments.report.figures import Figure
-from experiments.report.labels import help_of, metric_label
+from experiments.report.labels import UNITS, axis_name, help_of, metric_label
+from experiments.report.page_skeleton import Section, asset, command_line, plotly, render
 from experiments.report.report_data import ReportData
 
 __all__ = ["MOST_POINTS", "report_page"]
@@ -19,39 +17,27 @@ __all__ = ["MOST_POINTS", "report_page"]
 MOST_POINTS = 20_000
 """Largest number of rows in the explorer and the table; the report of a larger sweep has figures only."""
 DIGITS = 6
-ASSETS = files("experiments.report") / "assets"
+TABLES = {
+    "points": (
+        "Points",
+        "Each metric at each point, in its unit: mean, standard deviation (sd), 95 % confidence interval of the "
+        "mean (low, high; Student's t), and percentiles of the runs.",
+    ),
+    "theory": (
+        "Theory",
+        "What formulas expect at each point beside the mean of its runs. Theory holds where the residual is at most "
+        "four standard errors, or the mean is below a ceiling.",
+    ),
+    "failed": ("Failed runs", ""),
+}
+"""Title of each table and what its columns mean."""
 
 
 def report_page(contents: ReportData, layout: FigureLayout | None, command: str) -> str:
     """Render the page; `layout` is the initial state of the explorer. UnsupportedError without Plotly."""
     data = _data(contents, layout)
-    sections = [*_sections(contents, data)]
-    links = "".join(f'<a href="#{name}">{escape(title)}</a>' for name, title, _ in sections)
-    body = "\n".join(f'<section id="{name}"><h2>{escape(title)}</h2>\n{inner}\n</section>' for name, title, inner in sections)
-    return Template(_asset("page.html")).substitute(
-        title=escape(contents.title),
-        lead=_lead(contents),
-        links=links,
-        body=body,
-        command=escape(command),
-        style=_asset("page.css"),
-        # Escape "</", which would end the script element.
-        data=json.dumps(data, allow_nan=False).replace("</", "<\\/"),
-        plotly=_plotly(),
-        figures=_asset("figures.js"),
-        page=_asset("page.js"),
-    )
-
-
-def _asset(name: str) -> str:
-    return (ASSETS / name).read_text(encoding="utf-8")
-
-
-def _plotly() -> str:
-    need("a report", "plotly")
-    from plotly.offline import get_plotlyjs
-
-    return str(get_plotlyjs())
+    scripts = [plotly(), *map(asset, ("page.js", "figures.js", "explorer.js"))]
+    return render(contents.title, _lead(contents), _sections(contents, data), data, scripts, command)
 
 
 def _lead(contents: ReportData) -> str:
@@ -62,19 +48,19 @@ def _lead(contents: ReportData) -> str:
     return f'<p class="lead">{tag}{escape(runs)} runs at {escape(points)} points; code {escape(about["code"])}</p>'
 
 
-def _sections(contents: ReportData, data: dict[str, Any]) -> Iterable[tuple[str, str, str]]:
-    yield "run", "Runs", _provenance_section(contents)
+def _sections(contents: ReportData, data: dict[str, Any]) -> Iterator[Section]:
+    """Yield the results first, then what they come from."""
     if data["points"] and data["axes"]:
         explorer = '<div class="card"><div class="controls" id="controls"></div><p id="explained"></p>'
-        yield "explore", "Explore", explorer + '<div class="plot" id="plot-explore"></div></div>'
+        yield Section("explore", "Explore", explorer + '<div class="plot" id="plot-explore"></div></div>')
     if contents.figures:
-        yield "figures", "Figures", "\n".join(_card(figure, contents) for figure in contents.figures)
-    titles = {"points": "Points", "theory": "Theory", "failed": "Failed runs"}
+        yield Section("figures", "Figures", "\n".join(_card(figure, contents) for figure in contents.figures))
     for table in data["tables"]:
-        kinds = _failure_kinds(contents) if table["name"] == "failed" else ""
-        inner = f'<div class="card tall">{kinds}<div id="table-{table["name"]}"></div></div>'
-        yield table["name"], titles[table["name"]], inner
-    yield "again", "Reproduce", _commands_section(contents)
+        title, about = TABLES[table["name"]]
+        kinds = _failure_kinds(contents) if table["name"] == "failed" else f"<p>{about}</p>"
+        yield Section(table["name"], title, f'<div class="card tall">{kinds}<div id="table-{table["name"]}"></div></div>')
+    yield Section("run", "Runs", _provenance_section(contents))
+    yield Section("again", "Reproduce", _commands_section(contents))
 
 
 def _provenance_section(contents: ReportData) -> str:
@@ -86,17 +72,13 @@ def _provenance_section(contents: ReportData) -> str:
     return f'<div class="card"><dl class="facts">{rows}</dl>{texts}</div>'
 
 
-def _command(text: str) -> str:
-    return f'<div class="command"><code>{escape(text)}</code><button type="button">copy</button></div>'
-
-
 def _card(figure: Figure, contents: ReportData) -> str:
     title = figure.title[:1].upper() + figure.title[1:]
     again = f"mcastlab report {contents.folder} --only {figure.name}"
     return (
         f'<article class="card"><h3>{escape(title)}</h3><p>{escape(figure.caption)}</p>'
         f'<div class="plot" id="plot-{figure.name}" role="img" aria-label="{escape(title)}"></div>'
-        f"<details><summary>numbers and files of this figure</summary>{_command(figure.command)}{_command(again)}"
+        f"<details><summary>numbers and files of this figure</summary>{command_line(figure.command)}{command_line(again)}"
         f"<p>For papers: figures/{figure.name}.svg and .png</p></details></article>"
     )
 
@@ -113,7 +95,9 @@ def _commands_section(contents: ReportData) -> str:
         "The numbers:": f"mcastlab analyse {folder} --csv groups.csv",
         "One row for each run:": f"mcastlab results {folder} --csv runs.csv",
     }
-    return '<div class="card">' + "".join(f"<p>{escape(why)}</p>{_command(text)}" for why, text in commands.items()) + "</div>"
+    return (
+        '<div class="card">' + "".join(f"<p>{escape(why)}</p>{command_line(text)}" for why, text in commands.items()) + "</div>"
+    )
 
 
 def _data(contents: ReportData, layout: FigureLayout | None) -> dict[str, Any]:
@@ -122,9 +106,11 @@ def _data(contents: ReportData, layout: FigureLayout | None) -> dict[str, Any]:
     independent_axes = contents.independent_axes
     axes = [
         {
-            "name": axis.name.rpartition(".")[2],
+            "key": axis.name,
+            "name": axis_name(axis.name),
             "label": axis.label,
             "values": [axis.value(value) if axis.numeric else axis.text(value) for value in axis.values],
+            "texts": [axis.text(value) for value in axis.values],
             "numeric": axis.numeric,
             "log": axis.log,
             "leading": axis.name in independent_axes,
@@ -165,18 +151,22 @@ def _middle(contents: ReportData, layout: FigureLayout) -> Any:
 
 
 def _points(contents: ReportData) -> list[dict[str, Any]]:
-    theory = {(row.metric, *row.keys.items()): row.expected for row in contents.theory}
+    theory = {(row.metric, *row.keys.items()): row for row in contents.theory}
     places = {name: {value: n for n, value in enumerate(axis.values)} for name, axis in contents.axes.items()}
     return [
         {
             "keys": [places[name][group.keys[name]] for name in contents.axes],
             "metric": contents.metrics.index(group.metric),
-            "theory": _round(theory.get((group.metric, *group.keys.items()))),
+            **_theory(theory.get((group.metric, *group.keys.items()))),
             **{key: _round(getattr(group, key)) for key in ("mean", "low", "high")},
             **{f"p{rank}": _round(group.percentiles[rank]) for rank in (5, 95)},
         }
         for group in contents.groups
     ]
+
+
+def _theory(found: Prediction | None) -> dict[str, Any]:
+    return {"theory": None} if found is None else {"theory": _round(found.expected), "formula": found.formula}
 
 
 def _tables(contents: ReportData, small: bool) -> Iterable[dict[str, Any]]:
@@ -187,19 +177,33 @@ def _tables(contents: ReportData, small: bool) -> Iterable[dict[str, Any]]:
         return [contents.axes[name].value(row.keys[name]) for name in names]
 
     if small:
-        columns = [*heads, "metric", "runs", "mean", "sd", "low", "high", "p5", "p50", "p95"]
+        columns = [*heads, "metric", "unit", "runs", "mean", "sd", "low", "high", "p5", "p50", "p95"]
         rows = [
-            [*keys(group), group.metric, group.count, *map(_round, (group.mean, group.sd, group.low, group.high))]
+            [
+                *keys(group),
+                group.metric,
+                UNITS.get(group.metric, ""),
+                group.count,
+                *map(_round, (group.mean, group.sd, group.low, group.high)),
+            ]
             + [_round(group.percentiles[rank]) for rank in (5, 50, 95)]
             for group in contents.groups
         ]
         yield {"name": "points", "columns": columns, "rows": rows}
     if contents.theory:
-        columns = [*heads, "formula", "metric", "theory", "measured", "runs", "residual", "holds"]
+        columns = [*heads, "formula", "metric", "unit", "theory", "measured", "runs", "residual [std. errors]", "holds"]
         rows = [
             [
                 *keys(row),
-                *(row.formula, row.metric, _round(row.expected), _round(row.mean), row.count, _round(row.residual)),
+                *(
+                    row.formula,
+                    row.metric,
+                    UNITS.get(row.metric, ""),
+                    _round(row.expected),
+                    _round(row.mean),
+                    row.count,
+                    _round(row.residual),
+                ),
                 "yes" if row.holds else "no",
             ]
             for row in contents.theory

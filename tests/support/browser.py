@@ -115,6 +115,12 @@ class Page:
                 found.append(f"network: {params['request']['url']}")
         return found
 
+    def screenshot(self) -> bytes:
+        """Return the whole page, also what is below the window, as a PNG file."""
+        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        return base64.b64decode(self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)["data"])
+
     def pdf(self) -> bytes:
         """Return the page as a PDF file."""
         return base64.b64decode(self.call("Page.printToPDF", printBackground=True)["data"])
