@@ -143,15 +143,20 @@ class _Replay:
 
     def _nodes(self) -> list[dict[str, Any]]:
         spots = place_nodes(self.drawn)
-        wide = max((x for x, _ in spots.values()), default=0.0) or 1.0
-        high = max((y for _, y in spots.values()), default=0.0) or 1.0
+        (left, right), (top, bottom) = ((min(values), max(values)) for values in zip(*spots.values(), strict=True))
+        wide, high = right - left or 1.0, bottom - top or 1.0
         completed = {row.name: row.completed_at for row in self.folder.result.receivers if row.equal}
         found = []
         for name in self.drawn.graph:
             x, y = spots[name]
             kind = self.drawn.node(name).kind
             role = "sender" if name in self.folder.senders else kind
-            node: dict[str, Any] = {"name": name, "x": round(x / wide, 4), "y": round(y / high, 4), "role": role}
+            node: dict[str, Any] = {
+                "name": name,
+                "x": round((x - left) / wide, 4),
+                "y": round((y - top) / high, 4),
+                "role": role,
+            }
             if completed.get(name) is not None:
                 node["done"] = completed[name]
             if name in self.folder.attendance:

@@ -1,13 +1,12 @@
 """Render the report of one run as a self-contained HTML page: replay, loss map, rates, sequence diagram, tables, provenance."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from html import escape
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 from typing import Any
 
 from experiments.captures.trace_file import open_trace
@@ -15,6 +14,7 @@ from experiments.drawing.ladder import draw_ladder
 from experiments.drawing.ladder_excerpt import cut
 from experiments.drawing.svg import page_rules
 from experiments.output.tables import WORLDS, summary
+from experiments.report.page_skeleton import Section, asset, command_line, render
 from experiments.report.replay import feedback_kinds, kind_styles, replay_data
 from experiments.report.run_report_captures import MOST_DATAGRAMS, CapturedRun
 from experiments.report.run_report_folder import MOST_HOSTS, WORST, RunFolder
@@ -25,11 +25,23 @@ from protocols.errors import UsageError
 
 __all__ = ["RunReport", "gather", "run_page"]
 
-ASSETS = files("experiments.report") / "assets"
-_MOST_ROWS = 50
-_COLUMNS = ("receiver", "complete", "completed [s]", "loss", "NACKs", "suppressed", "duplicates", "objects", "bytes", "fault")
-_STYLES = ("page.css", "run_report.css")
-_SCRIPTS = ("run_report.js", "replay.js")
+MOST_ROWS = 1_000
+"""Largest number of receivers in the table."""
+_COLUMNS = (
+    "receiver",
+    "complete",
+    "completed [s]",
+    "loss [%]",
+    "NACKs",
+    "suppressed",
+    "duplicates",
+    "objects",
+    "bytes",
+    "fault",
+)
+_KEY_FACTS = ("completion time", "goodput", "loss", "NACKs sent", "repairs", "overhead")
+_SAYS_NOTHING = ("-", "none", "nothing")
+_MOST_FILES = 8
 
 
 @dataclass(frozen=True)
@@ -116,42 +128,23 @@ def _limits(recording: RunRecording) -> Iterator[str]:
 
 def run_page(report: RunReport, command: str) -> str:
     """Render the page; `command` is what made it."""
-    sections = [*_sections(report)]
-    links = "".join(f'<a href="#{name}">{escape(title)}</a>' for name, title, _ in sections)
-    body = "\n".join(f'<section id="{name}"><h2>{escape(title)}</h2>\n{inner}\n</section>' for name, title, inner in sections)
     result = report.recording.folder.result
-    return Template(_asset("run_report.html")).substitute(
-        title=escape(f"{result.scenario} (seed {result.seed})"),
-        lead=_lead(report),
-        links=links,
-        body=body,
-        command=escape(command),
-        style="\n".join([*map(_asset, _STYLES), page_rules()]),
-        # Escape "</", which would end the script element.
-        data=json.dumps(_data(report), allow_nan=False, separators=(",", ":")).replace("</", "<\\/"),
-        script="\n".join(map(_asset, _SCRIPTS)),
-    )
-
-
-def _asset(name: str) -> str:
-    return (ASSETS / name).read_text(encoding="utf-8")
+    scripts = [*map(asset, ("page.js", "run_report.js", "replay.js"))]
+    style = f"{page_rules()}\n{asset('run_report.css')}"
+    title = f"{result.scenario} (seed {result.seed})"
+    return render(title, _lead(report), _sections(report), _data(report), scripts, command, style)
 
 
 def _data(report: RunReport) -> dict[str, Any]:
     recording = report.recording
     styles = kind_styles(recording.kinds(), feedback_kinds(recording))
     counts = recording.counts
+    kinds = [{**each.plain(), "packets": counts.packets[each.name], "bytes": counts.octets[each.name]} for each in styles]
     return {
-        "duration": recording.folder.duration,
         "replay": replay_data(recording, styles, report.unknown),
         "losses": recording.losses.plain() if recording.losses.rows else None,
-        "rates": {
-            "interval": counts.interval,
-            "count": counts.count,
-            "kinds": [
-                {**style.plain(), "packets": counts.packets[style.name], "bytes": counts.octets[style.name]} for style in styles
-            ],
-        },
+        "rates": {"interval": counts.interval, "count": counts.count, "kinds": kinds},
+        "tables": [_receivers(recording.folder)],
     }
 
 
@@ -162,39 +155,37 @@ def _lead(report: RunReport) -> str:
     if result.ok:
         tag = '<span class="tag">complete</span>'
     else:
-        tag = f'<span class="tag bad">{"violations" if result.completed else f"{receivers - complete} incomplete"}</span>'
+        tag = f'<span class="tag bad">{"violations" if result.completed else f"{receivers - complete:,} incomplete"}</span>'
     protocol = escape(str(folder.scenario["protocol"].get("name", "")))
     world = f"{'the ' if result.backend == 'sim' else ''}{WORLDS[result.backend]}"
     text = f"{complete:,} of {receivers:,} receivers have everything; {protocol} in {world}, from its {report.source}"
-    return f'<p class="lead">{tag}{text}</p>{_facts(_key_facts(folder))}'
+    shown = summary(result)
+    keys = {name: shown[name] for name in _KEY_FACTS if shown.get(name, "-") not in _SAYS_NOTHING}
+    return f'<p class="lead">{tag}{text}</p>{_facts(keys, "facts keys")}'
 
 
-def _key_facts(folder: RunFolder) -> dict[str, str]:
-    shown = summary(folder.result)
-    names = ("completion time", "goodput", "loss", "NACKs sent", "repairs", "overhead")
-    return {name: shown[name] for name in names if shown.get(name, "-") != "-"}
-
-
-def _facts(facts: Mapping[str, str], style: str = "facts keys") -> str:
+def _facts(facts: Mapping[str, str], style: str = "facts") -> str:
     rows = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts.items())
     return f'<dl class="{style}">{rows}</dl>'
 
 
-def _sections(report: RunReport) -> Iterator[tuple[str, str, str]]:
+def _sections(report: RunReport) -> Iterator[Section]:
+    folder = report.recording.folder
     notes = "".join(f"<p>{escape(note)}</p>" for note in report.notes)
-    yield "replay", "Replay", f'<div class="card" id="stage"></div><div class="notes">{notes}</div>'
-    yield "losses", "Who lost what", _loss_section(report)
+    yield Section("replay", "Replay", f'<div class="card" id="stage"></div><div class="notes">{notes}</div>')
+    yield Section("losses", "Who lost what", _losses(report))
     rates = '<div class="card"><p id="rates-told"></p><div id="rates-rows"></div></div>'
-    yield "rates", "Rates over time", rates
+    yield Section("rates", "Rates over time", rates)
     ladder = _ladder(report)
     if ladder:
-        yield "ladder", "Sequence diagram", ladder
-    yield "receivers", "Receivers", _receivers(report.recording.folder)
-    yield "metrics", "Metrics", f'<div class="card">{_facts(_metrics(report.recording.folder), "facts")}</div>'
-    yield "provenance", "Provenance", _provenance(report.recording.folder)
+        yield Section("ladder", "Sequence diagram", ladder)
+    yield Section("receivers", "Receivers", f'<div class="card tall">{_left_out(folder)}<div id="table-receivers"></div></div>')
+    metrics = {name: value for name, value in summary(folder.result).items() if value not in _SAYS_NOTHING}
+    yield Section("metrics", "Metrics", f'<div class="card">{_facts(metrics)}</div>')
+    yield Section("provenance", "Provenance", _provenance(folder))
 
 
-def _loss_section(report: RunReport) -> str:
+def _losses(report: RunReport) -> str:
     if not report.recording.losses.rows:
         return '<div class="card"><p>No capture shows what receivers lost; see the notes on the replay.</p></div>'
     return (
@@ -208,40 +199,33 @@ def _ladder(report: RunReport) -> str:
         return ""
     excerpt = cut(trace)
     drawing = draw_ladder(excerpt, f"{excerpt.begin:.4f} s to {excerpt.end:.4f} s").svg()
-    again = "The first loss and its repair in the replayed part; mcastlab ladder draws any other part of a trace."
-    frame = f'<div class="figure" tabindex="0" role="region" aria-label="sequence diagram">{drawing}</div>'
-    return f'<div class="card"><p>{again}</p>{frame}</div>'
+    about = "The first loss and its repair in the replayed part; mcastlab ladder draws any other part of a trace."
+    frame = f'<div class="figure scroll" tabindex="0" role="region" aria-label="sequence diagram">{drawing}</div>'
+    return f'<div class="card"><p>{about}</p>{frame}</div>'
 
 
-def _receivers(folder: RunFolder) -> str:
-    rows = folder.worst()[:_MOST_ROWS] if len(folder.result.receivers) > _MOST_ROWS else folder.result.receivers
-    head = "".join(f"<th{_words(place)}>{escape(name)}</th>" for place, name in enumerate(_COLUMNS))
-    body = "".join(f"<tr>{''.join(_cells(row))}</tr>" for row in rows)
-    left = len(folder.result.receivers) - len(rows)
-    more = f"<p>The {len(rows)} that lost most; all {len(folder.result.receivers):,} are in receivers.csv.</p>" if left else ""
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f'<div class="card tall">{more}<div class="scroll" tabindex="0">{table}</div></div>'
+def _left_out(folder: RunFolder) -> str:
+    count = len(folder.result.receivers)
+    return f"<p>The {MOST_ROWS:,} that lost most; receivers.csv has all {count:,}.</p>" if count > MOST_ROWS else ""
 
 
-def _words(place: int) -> str:
-    return ' class="words"' if place in (0, len(_COLUMNS) - 1) else ""
+def _receivers(folder: RunFolder) -> dict[str, Any]:
+    """Return the table of the receivers, of many those that lost most."""
+    rows = folder.worst()[:MOST_ROWS] if len(folder.result.receivers) > MOST_ROWS else folder.result.receivers
+    return {"name": "receivers", "columns": _COLUMNS, "rows": [_cells(row) for row in rows], "long": ["fault"]}
 
 
-def _cells(row: Row) -> Iterable[str]:
-    done = "-" if row.completed_at is None else f"{row.completed_at:.4f}"
-    values = (row.name, "yes" if row.equal else "no", done, f"{row.loss:.2%}", row.nacks_sent, row.nacks_suppressed)
-    for place, value in enumerate((*values, row.duplicates, row.objects, f"{row.bytes:,}", row.fault or "")):
-        yield f"<td{_words(place)}>{escape(str(value))}</td>"
-
-
-def _metrics(folder: RunFolder) -> dict[str, str]:
-    return {name: value for name, value in summary(folder.result).items() if value not in ("-", "none", "nothing")}
+def _cells(row: Row) -> list[Any]:
+    counts = (row.nacks_sent, row.nacks_suppressed, row.duplicates, row.objects, row.bytes)
+    return [row.name, "yes" if row.equal else "no", row.completed_at, round(100 * row.loss, 4), *counts, row.fault]
 
 
 def _provenance(folder: RunFolder) -> str:
     result = folder.result
     written = datetime.fromtimestamp((folder.path / "result.json").stat().st_mtime, UTC)
     recorded = [folder.trace] if folder.trace else folder.captures
+    sizes = [f"{path.relative_to(folder.path)} ({path.stat().st_size / 1e6:.1f} MB)" for path in recorded[:_MOST_FILES]]
+    more = [f"{len(recorded) - _MOST_FILES} more"] if len(recorded) > _MOST_FILES else []
     facts = {
         "scenario": result.scenario,
         "seed": str(result.seed),
@@ -249,12 +233,10 @@ def _provenance(folder: RunFolder) -> str:
         "written": f"{written:%Y-%m-%d %H:%M} UTC",
         "digest of the scenario": result.digest,
         "fingerprint": result.fingerprint or "",
-        "recorded in": ", ".join(
-            f"{path.relative_to(folder.path)} ({path.stat().st_size / 1e6:.1f} MB)" for path in recorded[:8]
-        )
-        + (f" and {len(recorded) - 8} more" if len(recorded) > 8 else ""),
+        "recorded in": ", ".join([*sizes, *more]),
     }
-    text = json.dumps(folder.scenario, indent=2)
-    shown = _facts({name: value for name, value in facts.items() if value}, "facts")
-    whole = f"<details><summary>scenario.json, with all defaults</summary><pre>{escape(text)}</pre></details>"
-    return f'<div class="card">{shown}{whole}</div>'
+    shown = _facts({name: value for name, value in facts.items() if value})
+    again = f"mcastlab report {shlex.quote(str(folder.path))} --from TIME --to TIME --hosts A,B"
+    text = escape(json.dumps(folder.scenario, indent=2))
+    whole = f"<details><summary>scenario.json, with all defaults</summary><pre>{text}</pre></details>"
+    return f'<div class="card">{shown}<p>Another part of the run, or other hosts:</p>{command_line(again)}{whole}</div>'

@@ -157,7 +157,7 @@ class CapturedRun:
             yield sent.time + taken, far, "packet_dropped", {**sent.data, **more}
 
     def _way_to_loss(self, source: str, host: str, lost: frozenset[str], expected: Sequence[str]) -> list[str]:
-        """Return the path up to the first node behind which several captured hosts all missed a packet, or else up to `host`."""
+        """Return the path up to the first node behind which several captured hosts all missed a packet, or up to `host`."""
         path = self._routes.path(source, host)
         for place, far in enumerate(path[1:], 2):
             behind = [other for other in expected if far in self._routes.path(source, other)]

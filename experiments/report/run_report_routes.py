@@ -37,7 +37,7 @@ class Routes:
         return [source, *reversed(inner), host]
 
     def nominal(self, near: str, far: str) -> float:
-        """Return the time in seconds that a long packet takes over a link without waiting; a microsecond where it takes none."""
+        """Return the time in seconds that a long packet takes over a link without waiting, at least a microsecond."""
         topology = self._topology
         ends = [name if name in topology.switches else topology.member(name).node for name in (near, far)]
         link = topology.link(*ends) if topology.graph.has_edge(*ends) else LinkSpec()

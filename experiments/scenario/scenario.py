@@ -67,7 +67,7 @@ class Scenario(BaseModel):
     )
     capture: tuple[str, ...] = Field(
         default=(),
-        description="nodes and links (such as s1-r1) whose packets are written as pcapng into the output folder; hosts: all hosts",
+        description="nodes and links (such as s1-r1; hosts: all hosts) whose packets are written as pcapng into the folder",
     )
     trace: bool | tuple[str, ...] = Field(
         default=False, description="write a trace into the output folder: of all hosts, or of these; simulator only"

@@ -1,3 +1,4 @@
+"use strict";
 /* The replay: packets move along the links of the drawn network. What kinds and events there are, and their colours, is data. */
 
 const replay = (() => {
@@ -89,7 +90,7 @@ const replay = (() => {
       return null;
     }
     const wait = shape("circle", { class: "wait", cx: x, cy: y, r: 12, visibility: "hidden" }), ring = shape("circle", { class: "ring", cx: x, cy: y, r: 12, visibility: "hidden" });
-    const dot = shape("circle", { class: `node ${node.role} ${node.unknown ? "unknown" : ""}`, cx: x, cy: y, r: 7 });
+    const dot = shape("circle", { class: ["node", node.role, node.unknown ? "unknown" : ""].join(" "), cx: x, cy: y, r: 7 });
     const anchor = beside || x < 70 ? "start" : "middle", left = beside ? x + 17 : x < 70 ? Math.max(4, x - 30) : x;
     const name = shape("text", { x: left, y: beside ? y + 4 : y + 26, "text-anchor": anchor }, node.name);
     const status = shape("text", { class: "status", x: beside ? left + names - 6 : left, y: beside ? y + 4 : y + 40, "text-anchor": anchor });
@@ -298,12 +299,9 @@ const replay = (() => {
     element("p", { class: "help keyboard" }, key("Space"), " plays, ", key("N"), " and ", key("P"), " step, ", key("\u2190"), " ", key("\u2192"), " move, ", key("+"), " ", key("\u2212"), " change the speed. Times at which nothing moves pass quickly; packets too fast to be seen are drawn slower."),
     log));
   playButton.replaceChildren(icon("play"), "Play");
-  new ResizeObserver(() => { if (scene.clientWidth) layout(); }).observe(scene);
-  document.addEventListener("theme", () => { if (places.length) layout(); });
+  REDRAW.push(layout);
   document.addEventListener("seek", (event) => { pause(); seek(event.detail); });
   calm.addEventListener("change", pause);
   ruler();
-  layout();
   return { state, seek, step, play, pause, inFlight };
 })();
-document.documentElement.dataset.ready = "yes";

@@ -1,24 +1,11 @@
 "use strict";
-/* The page of one run: theme, and rows of bars over time (losses of receivers, rates of kinds of packets) with the replay's cursor. */
+/* The page of one run: rows of bars over time (losses of receivers, rates of kinds of packets) with the replay's cursor. */
 
-const DATA = JSON.parse(document.getElementById("data").textContent);
 const SVG = "http://www.w3.org/2000/svg";
-const byId = (id) => document.getElementById(id);
-
-function element(tag, attributes, ...children) {
-  const made = document.createElement(tag);
-  return filled(made, attributes, children);
-}
 
 function shape(tag, attributes, ...children) {
-  return filled(document.createElementNS(SVG, tag), attributes, children);
-}
-
-function filled(made, attributes, children) {
-  for (const [key, value] of Object.entries(attributes || {})) {
-    if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
-    else if (value !== false && value !== null && value !== undefined) made.setAttribute(key, value);
-  }
+  const made = document.createElementNS(SVG, tag);
+  for (const [key, value] of Object.entries(attributes || {})) made.setAttribute(key, value);
   made.append(...children);
   return made;
 }
@@ -26,26 +13,6 @@ function filled(made, attributes, children) {
 const ink = (name) => `var(--${name})`;
 const several = (count, one) => `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`;
 const digits = (span) => Math.min(7, Math.max(0, Math.ceil(2.5 - Math.log10(span || 1))));
-
-/* -- theme ------------------------------------------------------------------------------------------------------------- */
-
-const DARK = window.matchMedia("(prefers-color-scheme: dark)");
-const storage = { get() { try { return localStorage.getItem("mcastlab-theme"); } catch { return null; } }, set(name) { try { localStorage.setItem("mcastlab-theme", name); } catch { /* a file may have no storage */ } } };
-
-function setTheme(name) {
-  document.documentElement.dataset.theme = name;
-  byId("theme").textContent = name === "dark" ? "Light" : "Dark";
-  byId("theme").setAttribute("aria-label", name === "dark" ? "switch to light" : "switch to dark");
-  document.dispatchEvent(new Event("theme"));
-}
-
-DARK.addEventListener("change", (event) => { if (!storage.get()) setTheme(event.matches ? "dark" : "light"); });
-byId("theme").addEventListener("click", () => {
-  const name = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
-  storage.set(name);
-  setTheme(name);
-});
-setTheme(storage.get() || (DARK.matches ? "dark" : "light"));
 
 /* -- rows of bars ------------------------------------------------------------------------------------------------------ */
 
@@ -162,7 +129,5 @@ function showRows() {
   showRates();
 }
 
-let width = window.innerWidth;
-window.addEventListener("resize", () => { if (window.innerWidth !== width) { width = window.innerWidth; showRows(); } });
 if (DATA.losses) choices();
-showRows();
+REDRAW.push(showRows);
