@@ -68,16 +68,6 @@ def kind_styles(kinds: Mapping[str, int], feedback: frozenset[str]) -> list[Kind
     return found
 
 
-def feedback_kinds(recording: RunRecording) -> frozenset[str]:
-    """Return the kinds of packets in the replay that only receivers send."""
-    receivers, senders = recording.folder.receivers, frozenset(recording.folder.senders)
-    kinds: dict[str, bool] = {}
-    for packet in recording.trace.packets.values():
-        kind = _kind(packet, packet.node in senders)
-        kinds[kind] = kinds.get(kind, True) and packet.node in receivers
-    return frozenset(kind for kind, only in kinds.items() if only)
-
-
 def _kind(packet: TracedPacket, content: bool) -> str:
     return shown_kind(packet.kind, packet.brief, packet.repair, content)
 

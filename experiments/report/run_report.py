@@ -15,7 +15,7 @@ from experiments.drawing.ladder_excerpt import cut
 from experiments.drawing.svg import page_rules
 from experiments.output.tables import WORLDS, summary
 from experiments.report.page_skeleton import Section, asset, command_line, render
-from experiments.report.replay import feedback_kinds, kind_styles, replay_data
+from experiments.report.replay import kind_styles, replay_data
 from experiments.report.run_report_captures import MOST_DATAGRAMS, CapturedRun
 from experiments.report.run_report_folder import MOST_HOSTS, WORST, RunFolder
 from experiments.report.run_report_recording import MOST_COPIES, MOST_PACKETS, RunRecording, Window
@@ -137,7 +137,7 @@ def run_page(report: RunReport, command: str) -> str:
 
 def _data(report: RunReport) -> dict[str, Any]:
     recording = report.recording
-    styles = kind_styles(recording.kinds(), feedback_kinds(recording))
+    styles = kind_styles(recording.kinds(), recording.feedback)
     counts = recording.counts
     kinds = [{**each.plain(), "packets": counts.packets[each.name], "bytes": counts.octets[each.name]} for each in styles]
     return {

@@ -96,9 +96,15 @@ class CapturedRun:
             return
         key = (datagram.source, datagram.sport, datagram.target, datagram.port, hash(datagram.payload))
         sent = self._open.get(key)
-        if sent is None or point == source or point in sent.seen:
+        again = sent is not None and point in sent.seen
+        # Its sender sends the same bytes again; of a sender without a capture, any host shows it.
+        resent = again and (point == source or (source not in self._captured and point in self._captured))
+        if sent is None or resent:
             sent = self._new(key, time, source, to, datagram)
             yield time, source, "packet_sent", sent.data
+        elif again:
+            # Another interface of the same point, or a copy that the network made.
+            return
         sent.seen.add(point)
         if point in sent.expected:
             sent.expected.remove(point)

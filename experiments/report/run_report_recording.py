@@ -64,6 +64,7 @@ class RunRecording:
         self.packets = 0
         self.kept_until: float | None = None
         """Time of the first packet in the window beyond the limit; None if all are kept."""
+        self._only_receivers: dict[str, bool] = {}
         self._copies = 0
         self._shown = frozenset(shown)
         self._senders = frozenset(folder.senders)
@@ -91,6 +92,11 @@ class RunRecording:
         """Return the packets of the whole run by shown kind."""
         return Counter({kind: sum(counts) for kind, counts in self.counts.packets.items()})
 
+    @property
+    def feedback(self) -> frozenset[str]:
+        """The kinds of packets that only receivers send."""
+        return frozenset(kind for kind, only in self._only_receivers.items() if only)
+
     def _kept(self, time: float) -> bool:
         return self.window.begin <= time <= self.window.end and self.kept_until is None
 
@@ -99,6 +105,7 @@ class RunRecording:
         self.packets += 1
         brief, repair, to = str(data.get("brief", "")), bool(data.get("repair", False)), str(data["to"])
         kind = shown_kind(str(data["kind"]), brief, repair, node in self._senders)
+        self._only_receivers[kind] = self._only_receivers.get(kind, True) and node in self.folder.receivers
         self.counts.add(kind, time, int(data.get("size", 0)))
         self.losses.sent(data["packet"], time, to)
         if node in self._shown and self._kept(time):

@@ -63,10 +63,10 @@ const replay = (() => {
   let places = [], marks = [], paint = {};
 
   function layout() {
-    const wide = scene.clientWidth, longestName = Math.max(...R.nodes.map((node) => node.name.length));
+    const wide = scene.clientWidth;
     const rows = new Set(R.nodes.map((node) => node.y)).size, high = Math.max(210, rows * 30 + 56);
     const beside = R.nodes.map((node, n) => isHost(node) && neighbours(n).every((other) => R.nodes[other].x < node.x - 0.01));
-    const names = 7.6 * longestName + 10, right = beside.some(Boolean) ? Math.min(names + 190, Math.max(names + 84, wide * 0.3)) : 56;
+    const names = 10 + 7.6 * Math.max(0, ...R.nodes.filter((_, n) => beside[n]).map((node) => node.name.length)), right = beside.some(Boolean) ? Math.min(names + 190, Math.max(names + 84, wide * 0.3)) : 56;
     scene.style.height = `${high}px`;
     places = R.nodes.map((node) => ({ x: 46 + node.x * (wide - 46 - right), y: 28 + node.y * (high - 76) }));
     canvas.width = wide * devicePixelRatio;

@@ -25,7 +25,7 @@ function ticks(extent, most) {
 }
 
 function axis(extent, label) {
-  const marks = ticks(extent, window.innerWidth < 640 ? 3 : 8), places = digits(marks[1] || 1);
+  const marks = ticks(extent, window.innerWidth < 640 ? 4 : 8), places = digits(marks[1] || 1);
   const shown = marks.map((at) => {
     const share = at / extent;
     const text = Number.isInteger(marks[1]) ? at.toLocaleString("en") : at.toFixed(Math.min(places, 6)).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
