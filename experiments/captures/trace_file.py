@@ -115,7 +115,8 @@ def read_trace(run: Path) -> Trace:
 def open_trace(run: Path, receptions_of: Collection[str] | None = None) -> Iterator[tuple[dict[str, Any], Iterator[TraceRow]]]:
     """Open a trace for reading line by line: the description of the run, and all rows; UsageError as from `read_trace`.
 
-    With `receptions_of`, receptions by other hosts are passed over, which is several times faster in a run of many receivers.
+    With `receptions_of`, which may change while the rows are read, receptions by other hosts are passed over; this is several
+    times faster than to read them.
     """
     path = run / NAME if run.is_dir() else run
     try:

@@ -72,8 +72,8 @@ def _traced(folder: RunFolder, trace: Path, window: Window, hosts: Sequence[str]
     with open_trace(trace) as (about, _):
         known = [str(name) for name in about["hosts"]]
     shown = folder.shown(known, hosts)
-    with open_trace(trace, frozenset(shown)) as (about, rows):
-        recording = RunRecording(folder, about, shown, window)
+    recording = RunRecording(folder, about, shown, window)
+    with open_trace(trace, recording.receptions_of) as (_, rows):
         recording.add(rows)
     notes = [*_limits(recording)]
     if len(known) < len(folder.topology.hosts):

@@ -23,7 +23,7 @@ from topologies.addressing import endpoint_of_group, host_address
 
 __all__ = ["MOST_DATAGRAMS", "CapturedRun"]
 
-MOST_DATAGRAMS = 1_500_000
+MOST_DATAGRAMS = 600_000
 """Most datagrams that are read, of all captures together."""
 _PATIENCE = 2.0
 """Seconds after which a packet that has not arrived is taken as lost."""

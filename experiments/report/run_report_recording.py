@@ -17,6 +17,8 @@ __all__ = ["MOST_COPIES", "MOST_PACKETS", "RunRecording", "Window", "shown_kind"
 
 MOST_PACKETS, MOST_COPIES = 5_000, 80_000
 """Most packets of a replay, and most of their receptions and losses."""
+_LONGEST_TRANSIT = 2.0
+"""Seconds after which no packet of the replay is under way any more."""
 REPAIR, PARITY = "repair", "parity"
 
 
@@ -64,7 +66,10 @@ class RunRecording:
         self.packets = 0
         self.kept_until: float | None = None
         """Time of the first packet in the window beyond the limit; None if all are kept."""
+        self._complete_before = window.end + _LONGEST_TRANSIT
         self._only_receivers: dict[str, bool] = {}
+        self.receptions_of = set(shown)
+        """The hosts whose receptions are still wanted; none when the replay is complete."""
         self._copies = 0
         self._shown = frozenset(shown)
         self._senders = frozenset(folder.senders)
@@ -108,9 +113,11 @@ class RunRecording:
         self._only_receivers[kind] = self._only_receivers.get(kind, True) and node in self.folder.receivers
         self.counts.add(kind, time, int(data.get("size", 0)))
         self.losses.sent(data["packet"], time, to)
+        if self._complete_before < time:
+            self.receptions_of.clear()
         if node in self._shown and self._kept(time):
             if len(self.trace.packets) >= MOST_PACKETS or self._copies >= MOST_COPIES:
-                self.kept_until = time
+                self.kept_until, self._complete_before = time, time + _LONGEST_TRANSIT
             else:
                 self.trace.add(row)
 
