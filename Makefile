@@ -32,7 +32,7 @@ test: lint # all checks and tests; docs/testing.md describes them
 test-long: setup # tests of sweeps on clusters, and of sweeps killed at random times: some minutes
 	@$(BIN)/python -m pytest -q -m long
 
-COVERED := protocols topologies sim emu experiments
+COVERED := protocols topologies sim emu experiments mcastlab
 
 coverage: setup # the tests with statement coverage of each package; takes about twice as long as test
 	@mkdir -p build/coverage

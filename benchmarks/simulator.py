@@ -46,7 +46,7 @@ def star(receivers: int, loss: float = LOSS) -> Topology:
 
 @dataclass
 class Outcome:
-    """How a session ended."""
+    """Whether the sender has flushed, and how many objects the receivers have received."""
 
     flushed: bool = False
     received: int = 0

@@ -1,4 +1,4 @@
-"""What faults act on in an emulation: the network, the node processes, and ingress filters that drop packets."""
+"""The parts of an emulation that faults act on: the network, the node processes, and ingress filters that drop packets."""
 
 from dataclasses import dataclass
 

@@ -186,14 +186,23 @@ class Forwarding(ABC):
         """Offer a packet to links and post the arrivals of its copies."""
 
 
-class Grouped(Forwarding):
-    """The fast engine's: one event for each distinct time at which copies arrive."""
+@mypyc_attr(allow_interpreted_subclasses=True)
+class _ByEvents(Forwarding):
+    """Posts an event for each arrival of one or more copies."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
         self._env = kernel.env
         self._queue: list[Any] = kernel.env._queue
         self._callbacks = (self._on_arrival,)
+
+    @abstractmethod
+    def _on_arrival(self, arrival: Arrival) -> None:
+        """Deliver the copies that arrive with one event."""
+
+
+class Grouped(_ByEvents):
+    """The fast engine's: one event for each distinct time at which copies arrive."""
 
     def forward(self, flight: Flight, links: Sequence[Carrier], now: float) -> None:
         """See `Forwarding`."""
@@ -218,17 +227,11 @@ class Grouped(Forwarding):
         kernel.settle_inputs()
 
 
-class Single(Forwarding):
+class Single(_ByEvents):
     """The strict engine's: one event for each copy; checks that machines announce earlier deadlines.
 
     A machine that moves its deadline to an earlier time without `Ports.alarm` raises ContractError.
     """
-
-    def __init__(self, kernel: Kernel) -> None:
-        self._kernel = kernel
-        self._env = kernel.env
-        self._queue: list[Any] = kernel.env._queue
-        self._callbacks = (self._on_arrival,)
 
     def forward(self, flight: Flight, links: Sequence[Carrier], now: float) -> None:
         """See `Forwarding`."""

@@ -87,12 +87,29 @@ AnyTraffic: TypeAlias = Annotated[ConstantTraffic | PoissonTraffic | OnOffTraffi
 """Any kind of cross traffic."""
 
 
-class FlowSource:
-    """The program of the host that sends flow `number`."""
+class _FlowProgram:
+    """The part that the programs at both ends of flow `number` share: crashes of their hosts only interrupt the flow."""
 
     def __init__(self, number: int, spec: AnyTraffic) -> None:
         self._number = number
         self._spec = spec
+
+    def restarted_after(self, times: int) -> None:
+        """Do nothing: the flow continues after any number of crashes."""
+
+    def crash(self) -> None:
+        """Do nothing: packets sent and received stay counted, and the flow continues when the host restarts."""
+
+    def finished(self) -> bool:
+        """Return True, since a run does not wait for cross traffic."""
+        return True
+
+
+class FlowSource(_FlowProgram):
+    """The program of the host that sends a flow."""
+
+    def __init__(self, number: int, spec: AnyTraffic) -> None:
+        super().__init__(number, spec)
         self._machines: list[AimdSource | PacedSource] = []
 
     def start(self, host: PortsHost) -> None:
@@ -106,27 +123,16 @@ class FlowSource:
         self._machines.append(machine)
         host.run(machine, _ignore)
 
-    def restarted_after(self, times: int) -> None:
-        """Do nothing: the flow continues after any number of crashes."""
-
-    def crash(self) -> None:
-        """Do nothing: packets sent stay counted, and the flow continues when the host restarts."""
-
-    def finished(self) -> bool:
-        """Return True, since a run does not wait for cross traffic."""
-        return True
-
     def result(self) -> dict[str, Any]:
         """Return the number of packets sent."""
         return {"role": "cross", "flow": self._number, "sent": sum(machine.sent for machine in self._machines)}
 
 
-class FlowEnd:
-    """The program of the host that receives flow `number`."""
+class FlowEnd(_FlowProgram):
+    """The program of the host that receives a flow."""
 
     def __init__(self, number: int, spec: AnyTraffic) -> None:
-        self._number = number
-        self._spec = spec
+        super().__init__(number, spec)
         self._machines: list[FlowSink] = []
 
     def start(self, host: PortsHost) -> None:
@@ -134,16 +140,6 @@ class FlowEnd:
         machine = FlowSink(host, self._number, isinstance(self._spec, AimdTraffic))
         self._machines.append(machine)
         host.run(machine, _ignore)
-
-    def restarted_after(self, times: int) -> None:
-        """Do nothing: the flow continues after any number of crashes."""
-
-    def crash(self) -> None:
-        """Do nothing: received packets stay counted."""
-
-    def finished(self) -> bool:
-        """Return True, since a run does not wait for cross traffic."""
-        return True
 
     def result(self) -> dict[str, Any]:
         """Return the numbers of packets and bytes received."""

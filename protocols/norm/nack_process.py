@@ -279,7 +279,8 @@ def _add_run(ranges: list[MissingRange], item: RxObject, block: int, start: int,
 def is_covered(objects: Objects, point: Point, asked: RequestedRepairs, most: float = inf) -> bool:
     """Return whether the repairs requested by others bring everything missing before `point`.
 
-    False as well for an object with more than `most` incomplete blocks, unless all its blocks are requested as a whole.
+    False as well for an object with more than `most` incomplete blocks, or ranges of missing ones, unless all its blocks are
+    requested as a whole.
     """
     object_id, block, symbol = point
     item = objects.item
@@ -304,24 +305,26 @@ def _is_object_covered(item: RxObject, point: Point, asked: RequestedRepairs, mo
     key, end, symbol = point
     if item.wants_info and item.info is None and not asked.has_info(key):
         return False
-    missing_symbols, missing_blocks, blocks = item.missing_symbols, item.missing_blocks, asked.blocks
-    more = None if missing_symbols is None else missing_symbols.more
-    if missing_blocks or more is not None:
-        if blocks and not symbol and asked.has_blocks(key, 0, end - 1):
-            return True
-        if len(more or ()) + len(missing_blocks or ()) > most:
+    missing_symbols, blocks = item.missing_symbols, asked.blocks
+    if blocks and not symbol and asked.has_blocks(key, 0, end - 1):
+        return True
+    if item.missing_blocks:
+        if len(item.missing_blocks) > most:
             return False
-    if missing_blocks:
-        for first, last in missing_blocks:
+        for first, last in item.missing_blocks:
             if first < end and not asked.has_blocks(key, first, min(last, end - 1)):
                 return False
     if missing_symbols is None:
         return True
+    if missing_symbols.more is None:
+        # As `items()`, without a call.
+        masks = [(missing_symbols.key, missing_symbols.item)]
+    elif len(missing_symbols.more) > most:
+        return False
+    else:
+        masks = missing_symbols.items()
     parity, usable, counts = item.parity, item.fti.usable, asked.counts(key, item.fti)
-    # As `items()`, without a call where there is one block.
-    for block, missing in (
-        [(missing_symbols.key, missing_symbols.item)] if missing_symbols.more is None else missing_symbols.items()
-    ):
+    for block, missing in masks:
         if block < end:
             count, lacking, heard = counts[block], missing.bit_count(), 0
             if parity is not None:

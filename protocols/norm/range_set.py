@@ -7,21 +7,24 @@ __all__ = ["RangeSet"]
 
 
 class RangeSet:
-    """A set of integers as sorted, disjoint, inclusive ranges; neighbouring ranges are one."""
+    """A set of integers as sorted, disjoint, inclusive ranges; neighbouring ranges are one.
 
-    __slots__ = ("_firsts", "_lasts")
+    `firsts` holds the first number of each range, and is empty if the set is.
+    """
+
+    __slots__ = ("_lasts", "firsts")
 
     def __init__(self, firsts: list[int] | None = None, lasts: list[int] | None = None) -> None:
-        self._firsts = firsts or []
+        self.firsts = firsts or []
         self._lasts = lasts or []
 
     def copy(self) -> "RangeSet":
         """Return a set of its own with the same numbers."""
-        return RangeSet(self._firsts[:], self._lasts[:])
+        return RangeSet(self.firsts[:], self._lasts[:])
 
     def add(self, first: int, last: int) -> None:
         """Add all numbers from `first` to `last`."""
-        firsts, lasts = self._firsts, self._lasts
+        firsts, lasts = self.firsts, self._lasts
         if not firsts:
             firsts.append(first)
             lasts.append(last)
@@ -34,7 +37,7 @@ class RangeSet:
 
     def remove(self, number: int) -> None:
         """Remove a number of the set."""
-        firsts, lasts = self._firsts, self._lasts
+        firsts, lasts = self.firsts, self._lasts
         index = bisect_left(lasts, number)
         first, last = firsts[index], lasts[index]
         rest = [span for span in ((first, number - 1), (number + 1, last)) if span[0] <= span[1]]
@@ -43,17 +46,17 @@ class RangeSet:
 
     def clear(self) -> None:
         """Remove all numbers."""
-        self._firsts.clear()
+        self.firsts.clear()
         self._lasts.clear()
 
     def covers(self, first: int, last: int) -> bool:
         """Return whether all numbers from `first` to `last` are in the set."""
-        index = bisect_right(self._firsts, first) - 1
+        index = bisect_right(self.firsts, first) - 1
         return index >= 0 and last <= self._lasts[index]
 
     def gaps(self, first: int, last: int) -> Iterator[tuple[int, int]]:
         """Yield the ranges between `first` and `last` that are not in the set, lowest first."""
-        firsts, lasts = self._firsts, self._lasts
+        firsts, lasts = self.firsts, self._lasts
         for index in range(bisect_left(lasts, first), bisect_right(firsts, last)):
             if first < firsts[index]:
                 yield first, firsts[index] - 1
@@ -64,15 +67,15 @@ class RangeSet:
     @property
     def lowest(self) -> int:
         """The lowest number; the set must not be empty."""
-        return self._firsts[0]
+        return self.firsts[0]
 
     def __contains__(self, number: int) -> bool:
-        index = bisect_right(self._firsts, number) - 1
+        index = bisect_right(self.firsts, number) - 1
         return index >= 0 and number <= self._lasts[index]
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        return zip(self._firsts, self._lasts, strict=True)
+        return zip(self.firsts, self._lasts, strict=True)
 
     def __len__(self) -> int:
         """Return the number of ranges."""
-        return len(self._firsts)
+        return len(self.firsts)

@@ -33,7 +33,6 @@ from protocols.norm.messages import (
 from protocols.norm.nack_process import (
     BEGIN,
     NOTHING,
-    RESUME,
     SUPPRESS,
     Decision,
     MissingRange,
@@ -532,13 +531,15 @@ class SenderState:
             decision = BEGIN
         else:
             decision = process.check(point, self.objects, now)
+            if decision is NOTHING:
+                return False
         if decision is BEGIN:
             self._begin_backoff(process, now)
-        elif decision is RESUME:
+        else:
             self.session.nacks_suppressed -= 1
             if self.session.ports.trace is not None:
                 self.session.ports.trace("nack_resumed", {"until": process.backoff_end})
-        return decision is not NOTHING
+        return True
 
     def _begin_backoff(self, process: NackProcess, now: float) -> None:
         is_waiting = process.begin(now, self.position.tx_point, self._profile, self.session.ports.rng)

@@ -106,12 +106,12 @@ class TxObject:
     @property
     def repairing(self) -> bool:
         """Whether any repair is to be sent."""
-        return bool(self.repairs or self.repair_blocks) or (self.info_due and self.info_sent)
+        return bool(self.repairs or self.repair_blocks.firsts) or (self.info_due and self.info_sent)
 
     @property
     def requested(self) -> bool:
         """Whether anything is requested and not activated yet."""
-        return bool(self.wanted or self.wanted_blocks) or self.info_wanted
+        return bool(self.wanted or self.wanted_blocks.firsts) or self.info_wanted
 
     def step(self) -> tuple[int, int]:
         """Return the next new symbol as (block, encoding symbol id), and move the cursor behind it."""
@@ -124,7 +124,7 @@ class TxObject:
 
     def repair_step(self) -> tuple[int, int] | None:
         """Remove and return the lowest symbol to be repaired; None while new symbols are lower."""
-        if self.repair_blocks and (not self._order or self.repair_blocks.lowest <= self._order[0]):
+        if self.repair_blocks.firsts and (not self._order or self.repair_blocks.lowest <= self._order[0]):
             block = self.repair_blocks.lowest
             self.repair_blocks.remove(block)
             self._add_repairs(block, self._all_symbols(block))
@@ -258,7 +258,7 @@ class TxObject:
     def _want_symbols(self, block: int, mask: int) -> bool:
         """Add requested symbols as NRL NORM does: parity by count from what was never sent, source symbols by name."""
         length, parity = self.partition.length(block), self.fti.parity
-        if self._renewed:
+        if self._renewed.firsts:
             self._forget_parity(block)
         if mask & (1 << length) - 1:
             self._spent[block] = parity
@@ -281,7 +281,7 @@ class TxObject:
             going = (1 << self.partition.length(block) + self._auto) - (1 << self.symbol)
             mask &= ~going
         wanted = self.wanted.get(block, 0)
-        if self.wanted_blocks and block in self.wanted_blocks:
+        if self.wanted_blocks.firsts and block in self.wanted_blocks:
             wanted |= self._all_symbols(block)
         if not mask & ~wanted:
             return False
@@ -292,7 +292,7 @@ class TxObject:
         """Make repairs of what was requested."""
         for block, mask in self.wanted.items():
             self._add_repairs(block, mask)
-            if self._renewed:
+            if self._renewed.firsts:
                 self._forget_parity(block)
             pledged = self._pledged.pop(block, 0)
             if pledged:

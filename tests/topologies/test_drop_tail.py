@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.topologies.offers import STEPS, timed
 from topologies.drop_tail import DropTailQueue
 
-STEPS = st.lists(st.tuples(st.sampled_from([0.0, 0.1, 0.5, 1.0, 3.0]), st.integers(1, 400)), max_size=40)
 RATE = 100.0
 
 
@@ -30,15 +30,6 @@ def served(offers: list[tuple[float, int]], limit: float) -> list[float | None]:
         first = waiting.popleft()
         found[first] = busy_until = busy_until + offers[first][1] / RATE
     return found
-
-
-def timed(steps: list[tuple[float, int]]) -> list[tuple[float, int]]:
-    """Convert gaps to times."""
-    now, offers = 0.0, []
-    for gap, size in steps:
-        now += gap
-        offers.append((now, size))
-    return offers
 
 
 @given(STEPS, st.sampled_from([None, 0, 2]))

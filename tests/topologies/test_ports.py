@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocols.rng import Rng
+from tests.topologies.offers import STEPS, timed
 from topologies.drop_tail import DropTailQueue
 from topologies.ports import CodelPort, DropTailPort, Port, RedPort, TokenPort
 from topologies.queues import Codel, Red
-
-OFFERS = st.lists(st.tuples(st.sampled_from([0.0, 0.1, 0.5, 1.0, 3.0]), st.integers(1, 400)), max_size=40)
 
 
 def sent(port: Port, offers: list[tuple[float, int]]) -> dict[int, float]:
@@ -27,16 +26,7 @@ def sent(port: Port, offers: list[tuple[float, int]]) -> dict[int, float]:
     return found
 
 
-def timed(steps: list[tuple[float, int]]) -> list[tuple[float, int]]:
-    """Convert gaps to times."""
-    now, offers = 0.0, []
-    for gap, size in steps:
-        now += gap
-        offers.append((now, size))
-    return offers
-
-
-@given(OFFERS, st.sampled_from([None, 0, 2]))
+@given(STEPS, st.sampled_from([None, 0, 2]))
 def test_drop_tail_by_packets_and_codel_that_never_drops_are_the_queue_of_plain_links(
     steps: list[tuple[float, int]], limit: int | None
 ) -> None:
@@ -47,7 +37,7 @@ def test_drop_tail_by_packets_and_codel_that_never_drops_are_the_queue_of_plain_
     assert sent(CodelPort(100.0, limit, target=1e9, interval=1.0, ecn=False), offers) == right if limit is not None else True
 
 
-@given(OFFERS, st.integers(0, 900))
+@given(STEPS, st.integers(0, 900))
 def test_drop_tail_by_bytes_does_what_an_event_loop_does(steps: list[tuple[float, int]], limit: int) -> None:
     waiting: deque[tuple[int, int]] = deque()
     service: tuple[float, int] | None = None

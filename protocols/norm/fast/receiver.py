@@ -50,6 +50,10 @@ class FastNormReceiver(NormReceiver, FastMachine):
                 result = state.advance_over_gap(message, now)
             else:
                 result = state.advance(message, now)
+            if result == OTHER and message.origin is state.origin:
+                # As the plain receiver, which looks for the sender first.
+                state.receive(message, now)
+                result = RESCHEDULE
         elif type(message) is FastFlush:
             if self._senders is not _NO_SENDERS and self._switch_to(message.origin.source_id):
                 state = self.fast_state

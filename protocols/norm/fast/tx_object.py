@@ -50,7 +50,7 @@ class FastTxObject(TxObject):
         The blocks have to be finished. None when there is any other repair.
         """
         rows = []
-        if self.repair_blocks:
+        if self.repair_blocks.firsts:
             return None
         for block in sorted(self.repairs):
             mask, length = self.repairs[block], self.partition.length(block)
