@@ -1,4 +1,4 @@
-"""`mcastlab report`: write the results of a sweep, or one run, as an HTML page; figures of a sweep also as files."""
+"""`mcastlab report`: write the results of a sweep, or of two compared, as an HTML page, and the figures as files."""
 
 import json
 import shlex
@@ -21,8 +21,17 @@ __all__ = ["report_command"]
 def report_command(
     *,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a sweep, or of one run.", show_default=False)],
+    other: Annotated[
+        Path | None,
+        typer.Argument(metavar="[OTHER]", help="Folder of a second sweep, to be compared with the first.", show_default=False),
+    ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Page to write.  (default: DIR/report.html)", metavar="FILE", show_default=False)
+        Path | None,
+        typer.Option(
+            help="Page to write.  (default: DIR/report.html; of two sweeps, OTHER/comparison.html)",
+            metavar="FILE",
+            show_default=False,
+        ),
     ] = None,
     browse: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     metric: Annotated[
@@ -40,12 +49,17 @@ def report_command(
         str | None, typer.Option(help="Write only this figure, as PNG and SVG.", metavar="FIGURE", show_default=False)
     ] = None,
     figures: Annotated[
-        bool, typer.Option("--figures/--no-figures", help="Write every figure as PNG and SVG into DIR/figures.")
+        bool,
+        typer.Option(
+            "--figures/--no-figures", help="Write every figure as PNG and SVG into DIR/figures (two sweeps: OTHER/comparison)."
+        ),
     ] = True,
     version: Annotated[
         str | None,
         typer.Option(
-            help="Version of the code that made the runs.  (default: the last)", metavar="VERSION", show_default=False
+            help="Version of the code that made the runs; of two sweeps, both.  (default: the last)",
+            metavar="VERSION[,VERSION]",
+            show_default=False,
         ),
     ] = None,
     begin: Annotated[
@@ -66,18 +80,19 @@ def report_command(
     remote: Remote = None,
     as_json: Json = False,
 ) -> int:
-    """Write one self-contained HTML file: of a sweep its figures, theory and failed runs; of a run with a trace or captures
-    its replay, losses and rates.
+    """Write one self-contained HTML file with tables, interactive figures, theory and failed runs.
+
+    Of one run with a trace or captures it has a replay, who lost which packets, rates, and a sequence diagram.
+
+    With two folders it compares the sweeps, such as those of two versions of the code, at the points they share.
 
     Exit code 0: written; 2: bad input; 3: this machine can't run Spark or lacks plotly or matplotlib.
     """
     from experiments.report.run_report_folder import is_run
 
     if is_run(folder):
-        _refuse(
-            "of a sweep, and this is the folder of a run",
-            {"--metric": metric, "--theory": theory, "--only": only, "--version": version},
-        )
+        of_sweeps = {"OTHER": other, "--metric": metric, "--theory": theory, "--only": only, "--version": version}
+        _refuse("of a sweep, and this is the folder of a run", of_sweeps)
         from experiments.commands.run_report import write_run_report
 
         return write_run_report(folder, out, begin, end, hosts, browse=browse, as_json=as_json)
@@ -88,24 +103,31 @@ def report_command(
     check_pyspark()
     need("a report", *(["plotly"] if only is None else []), *(["matplotlib"] if figures or only else []))
     from experiments.report.matplotlib_figures import save
-    from experiments.report.report_data import collect
+    from experiments.report.report_data import collect, collect_pair
     from experiments.report.report_page import report_page
     from experiments.sweep.store.invocations import latest_version
 
+    versions = _versions(version, theory, other)
     # A wrong folder is reported before Spark starts.
-    latest_version(folder)
-    with tables.working(f"reading {folder}"):
+    for each in (folder, other):
+        if each is not None:
+            latest_version(each)
+    names = [name for name in metric.split(",") if name.strip()]
+    with tables.working(f"reading {folder}" + (f" and {other}" if other else "")):
         spark = session(master, folder / "spark.log", remote)
         try:
-            names = [name for name in metric.split(",") if name.strip()]
-            contents = collect(spark, folder, names, theory or (), version)
+            if other is None:
+                contents = collect(spark, folder, names, theory or (), versions[0])
+            else:
+                contents = collect_pair(spark, (folder, other), names, versions)
         finally:
             spark.stop()
     written: list[Path] = []
     if only is None:
         options = "".join(f" --theory {shlex.quote(text)}" for text in theory or ())
-        target = out or folder / "report.html"
-        page = report_page(contents, contents.layout, f"mcastlab report {shlex.quote(str(folder))}{options}")
+        options += f" --version {shlex.quote(version)}" if version else ""
+        target = out or (folder / "report.html" if other is None else other / "comparison.html")
+        page = report_page(contents, contents.layout, f"mcastlab report {contents.written_folders}{options}")
         write_text("--out", target, page)
         written.append(target)
     known = {figure.name: figure for figure in contents.figures}
@@ -113,11 +135,26 @@ def report_command(
         raise UsageError(f"--only: value {only!r} is not allowed; {one_of(only, known)}")
     if figures or only:
         with tables.working("drawing figures"):
-            written += save([known[only]] if only else contents.figures, folder / "figures")
+            place = folder / "figures" if other is None else other / "comparison"
+            written += save([known[only]] if only else contents.figures, place)
     typer.echo(json.dumps({"written": [str(path) for path in written]}) if as_json else _summary(written))
     if browse and only is None:
         webbrowser.open(written[0].resolve().as_uri())
     return 0
+
+
+def _versions(written: str | None, theory: list[str] | None, other: Path | None) -> tuple[str | None, str | None]:
+    """Return the versions of the code of both sweeps, as far as they are given. UsageError for what does not fit."""
+    if other is None:
+        return written, None
+    if theory:
+        raise UsageError("--theory: is not allowed with two sweeps; their reports of their own have theory")
+    if written is None:
+        return None, None
+    first, comma, second = (part.strip() for part in written.partition(","))
+    if not (first and comma and second):
+        raise UsageError(f"--version: value {written!r} is not allowed; with two sweeps both versions: OLD,NEW")
+    return first, second
 
 
 def _refuse(why: str, options: dict[str, object]) -> None:

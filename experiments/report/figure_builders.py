@@ -5,13 +5,21 @@ from typing import Any
 
 from experiments.analysis.effects import VarianceDecomposition
 from experiments.analysis.overlay import Prediction
-from experiments.analysis.paired_variants import VariantDifference
 from experiments.analysis.summary import GroupSummary
 from experiments.report.figure_layout import FigureLayout
-from experiments.report.figures import BarMark, BoxMark, DotMark, Figure, FigureAxis, HeatMark, IntervalMark, LineMark, Panel
+from experiments.report.figures import BarMark, BoxMark, DotMark, Figure, FigureAxis, HeatMark, LineMark, Panel
 from experiments.report.labels import HIGHER_IS_BETTER, DisplayedAxis, axis_name, help_of, metric_label, metric_name
 
-__all__ = ["boxes", "differences", "heat", "importance", "lines", "pareto", "residuals", "scatter", "theory_label"]
+__all__ = [
+    "boxes",
+    "heat",
+    "importance",
+    "lines",
+    "pareto",
+    "residuals",
+    "scatter",
+    "theory_label",
+]
 
 LOG_RATIO = 100.0
 """Ratio of a metric's largest to its smallest mean above which its axis is logarithmic."""
@@ -252,17 +260,3 @@ def _expected_axis(rows: Sequence[Prediction], dots: Sequence[DotMark]) -> Figur
     return FigureAxis(
         f"expected by theory: {label}", log=bool(values) and min(values) > 0 and max(values) >= LOG_RATIO * min(values)
     )
-
-
-def differences(metric: str, gaps: Sequence[VariantDifference], axes: Mapping[str, DisplayedAxis], command: str) -> Figure:
-    """Plot paired differences to the base with their confidence intervals."""
-    rows = []
-    for gap in gaps:
-        place = ", ".join(f"{axis_name(name)} {axes[name].text(value)}" for name, value in gap.keys.items())
-        variant = axes[gap.axis].text(gap.variant)
-        rows.append(IntervalMark(f"{variant}{', ' if place else ''}{place}", gap.mean, gap.low, gap.high, gap.clear))
-    base = axes[gaps[0].axis].text(gaps[0].base)
-    caption = "Mean paired differences on equal seeds, with 95 % confidence intervals; filled if the interval excludes 0."
-    x = FigureAxis(f"difference to {base}: {metric_label(metric)}")
-    title = f"{metric_name(metric)}: differences to {base}"
-    return Figure(f"pairs-{metric}", "rows", title, caption, command, x, FigureAxis(""), [Panel("", rows)])

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from experiments.analysis.derived import DERIVED
@@ -20,6 +21,7 @@ __all__ = [
     "help_of",
     "metric_label",
     "metric_name",
+    "rounded",
     "series_label",
 ]
 
@@ -36,6 +38,7 @@ FACTORS: Mapping[str, tuple[float, str]] = {
     "MB": (1e-6, "MB"),
 }
 """Units of the sweep file, with the factor from the stored base unit and the label of the unit."""
+DIGITS = 6
 LOG_RATIO = 50.0
 """Ratio of a numeric axis' ends above which the axis is logarithmic."""
 
@@ -88,6 +91,11 @@ def series_label(name: str) -> str:
 def axis_name(name: str) -> str:
     """Return the display name of an axis of a sweep: the last part of its key."""
     return name.rpartition(".")[2].replace("_", " ")
+
+
+def rounded(value: float | None) -> float | None:
+    """Round to DIGITS significant digits; None for values that are not finite."""
+    return None if value is None or not isfinite(value) else float(f"{value:.{DIGITS}g}")
 
 
 def _with_unit(text: str, unit: str) -> str:

@@ -1,14 +1,15 @@
 """Render the report as one self-contained HTML file with its data, scripts and style."""
 
-import math
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
 
 from experiments.analysis.overlay import Prediction
+from experiments.report.comparison_page import difference_section, differences_table, summary
 from experiments.report.figure_layout import FigureLayout
 from experiments.report.figures import Figure
-from experiments.report.labels import UNITS, axis_name, help_of, metric_label
+from experiments.report.labels import UNITS, axis_name, help_of, metric_label, rounded
 from experiments.report.page_skeleton import Section, asset, command_line, plotly, render
 from experiments.report.report_data import ReportData
 
@@ -16,12 +17,16 @@ __all__ = ["MOST_POINTS", "report_page"]
 
 MOST_POINTS = 20_000
 """Largest number of rows in the explorer and the table; the report of a larger sweep has figures only."""
-DIGITS = 6
 TABLES = {
     "points": (
         "Points",
         "Each metric at each point, in its unit: mean, standard deviation (sd), 95 % confidence interval of the "
         "mean (low, high; Student's t), and percentiles of the runs.",
+    ),
+    "pairs": (
+        "By point",
+        "Mean difference of B to A over the pairs of runs with equal seeds at each point, in the metric's unit, with its "
+        "95 % confidence interval (Student's t); clear if it excludes 0.",
     ),
     "theory": (
         "Theory",
@@ -41,15 +46,23 @@ def report_page(contents: ReportData, layout: FigureLayout | None, command: str)
 
 
 def _lead(contents: ReportData) -> str:
-    about = dict(contents.provenance)
     failed = sum(count for _, _, count in contents.kinds)
     tag = f'<span class="tag bad">{failed:,} failed</span>' if failed else '<span class="tag">all runs ok</span>'
+    return f'<p class="lead">{tag}{escape(_summary(contents))}</p>'
+
+
+def _summary(contents: ReportData) -> str:
+    if contents.pair:
+        return summary(contents.pair)
+    about = dict(contents.provenance)
     runs, points = about["runs"].partition(" (")[0], about["points"].partition(", ")[0]
-    return f'<p class="lead">{tag}{escape(runs)} runs at {escape(points)} points; code {escape(about["code"])}</p>'
+    return f"{runs} runs at {points} points; code {about['code']}"
 
 
 def _sections(contents: ReportData, data: dict[str, Any]) -> Iterator[Section]:
     """Yield the results first, then what they come from."""
+    if contents.pair:
+        yield Section("difference", "Overall", difference_section(contents.pair))
     if data["points"] and data["axes"]:
         explorer = '<div class="card"><div class="controls" id="controls"></div><p id="explained"></p>'
         yield Section("explore", "Explore", explorer + '<div class="plot" id="plot-explore"></div></div>')
@@ -74,12 +87,14 @@ def _provenance_section(contents: ReportData) -> str:
 
 def _card(figure: Figure, contents: ReportData) -> str:
     title = figure.title[:1].upper() + figure.title[1:]
-    again = f"mcastlab report {contents.folder} --only {figure.name}"
+    commands = [figure.command, f"mcastlab report {contents.written_folders} --only {figure.name}"]
+    shown = "".join(command_line(text) for text in commands if text)
+    folder = "comparison" if contents.pair else "figures"
     return (
         f'<article class="card"><h3>{escape(title)}</h3><p>{escape(figure.caption)}</p>'
         f'<div class="plot" id="plot-{figure.name}" role="img" aria-label="{escape(title)}"></div>'
-        f"<details><summary>numbers and files of this figure</summary>{command_line(figure.command)}{command_line(again)}"
-        f"<p>For papers: figures/{figure.name}.svg and .png</p></details></article>"
+        f"<details><summary>numbers and files of this figure</summary>{shown}"
+        f"<p>For papers: {folder}/{figure.name}.svg and .png</p></details></article>"
     )
 
 
@@ -89,15 +104,15 @@ def _failure_kinds(contents: ReportData) -> str:
 
 
 def _commands_section(contents: ReportData) -> str:
-    folder = contents.folder
-    commands = {
-        "The runs (those stored are not repeated):": f"mcastlab sweep {folder}/sweep.yaml --out {folder} --resume",
-        "The numbers:": f"mcastlab analyse {folder} --csv groups.csv",
-        "One row for each run:": f"mcastlab results {folder} --csv runs.csv",
-    }
-    return (
-        '<div class="card">' + "".join(f"<p>{escape(why)}</p>{command_line(text)}" for why, text in commands.items()) + "</div>"
-    )
+    parts = []
+    for folder in map(shlex.quote, map(str, contents.folders)):
+        commands = {
+            "The runs (those stored are not repeated):": f"mcastlab sweep {folder}/sweep.yaml --out {folder} --resume",
+            "The numbers:": f"mcastlab analyse {folder} --csv groups.csv",
+            "One row for each run:": f"mcastlab results {folder} --csv runs.csv",
+        }
+        parts += [f"<p>{escape(why)}</p>{command_line(text)}" for why, text in commands.items()]
+    return f'<div class="card">{"".join(parts)}</div>'
 
 
 def _data(contents: ReportData, layout: FigureLayout | None) -> dict[str, Any]:
@@ -158,15 +173,15 @@ def _points(contents: ReportData) -> list[dict[str, Any]]:
             "keys": [places[name][group.keys[name]] for name in contents.axes],
             "metric": contents.metrics.index(group.metric),
             **_theory(theory.get((group.metric, *group.keys.items()))),
-            **{key: _round(getattr(group, key)) for key in ("mean", "low", "high")},
-            **{f"p{rank}": _round(group.percentiles[rank]) for rank in (5, 95)},
+            **{key: rounded(getattr(group, key)) for key in ("mean", "low", "high")},
+            **{f"p{rank}": rounded(group.percentiles[rank]) for rank in (5, 95)},
         }
         for group in contents.groups
     ]
 
 
 def _theory(found: Prediction | None) -> dict[str, Any]:
-    return {"theory": None} if found is None else {"theory": _round(found.expected), "formula": found.formula}
+    return {"theory": None} if found is None else {"theory": rounded(found.expected), "formula": found.formula}
 
 
 def _tables(contents: ReportData, small: bool) -> Iterable[dict[str, Any]]:
@@ -176,6 +191,8 @@ def _tables(contents: ReportData, small: bool) -> Iterable[dict[str, Any]]:
     def keys(row: Any) -> list[Any]:
         return [contents.axes[name].value(row.keys[name]) for name in names]
 
+    if contents.pair:
+        yield differences_table(contents.pair, contents.axes)
     if small:
         columns = [*heads, "metric", "unit", "runs", "mean", "sd", "low", "high", "p5", "p50", "p95"]
         rows = [
@@ -184,9 +201,9 @@ def _tables(contents: ReportData, small: bool) -> Iterable[dict[str, Any]]:
                 group.metric,
                 UNITS.get(group.metric, ""),
                 group.count,
-                *map(_round, (group.mean, group.sd, group.low, group.high)),
+                *map(rounded, (group.mean, group.sd, group.low, group.high)),
             ]
-            + [_round(group.percentiles[rank]) for rank in (5, 50, 95)]
+            + [rounded(group.percentiles[rank]) for rank in (5, 50, 95)]
             for group in contents.groups
         ]
         yield {"name": "points", "columns": columns, "rows": rows}
@@ -199,10 +216,10 @@ def _tables(contents: ReportData, small: bool) -> Iterable[dict[str, Any]]:
                     row.formula,
                     row.metric,
                     UNITS.get(row.metric, ""),
-                    _round(row.expected),
-                    _round(row.mean),
+                    rounded(row.expected),
+                    rounded(row.mean),
                     row.count,
-                    _round(row.residual),
+                    rounded(row.residual),
                 ),
                 "yes" if row.holds else "no",
             ]
@@ -215,14 +232,9 @@ def _tables(contents: ReportData, small: bool) -> Iterable[dict[str, Any]]:
         yield {"name": "failed", "columns": columns, "rows": rows, "long": ["reason", "command"]}
 
 
-def _round(value: float | None) -> float | None:
-    """Round to DIGITS significant digits; None for values that are not finite."""
-    return None if value is None or not math.isfinite(value) else float(f"{value:.{DIGITS}g}")
-
-
 def _rounded(value: Any) -> Any:
     if isinstance(value, float):
-        return _round(value)
+        return rounded(value)
     if isinstance(value, dict):
         return {key: _rounded(inner) for key, inner in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):

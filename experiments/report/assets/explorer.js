@@ -38,8 +38,8 @@ function controls() {
     if (picked.held[n] === undefined) picked.held[n] = Math.floor(axis.values.length / 2);
     place.append(choice(axis.name, axis.texts.map((text, i) => [i, text]), picked.held[n], (i) => { picked.held[n] = i; }));
   });
-  place.append(check("log x", "logx"), check("log y", "logy"), check("5th to 95th percentile", "spread"),
-    element("button", { type: "button", class: "link", onclick: (event) => copy(event.target, location.href) }, "Copy link"));
+  place.append(element("div", { class: "switches" }, check("log x", "logx"), check("log y", "logy"), check("5th to 95th percentile", "spread"),
+    element("button", { type: "button", class: "link", onclick: (event) => copy(event.target, location.href.split("#")[0] + choices()) }, "Copy link")));
 }
 
 /* The choices as they stand in the address: names of metric and axes, so that a report made again understands them. */
