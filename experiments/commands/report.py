@@ -3,6 +3,7 @@
 import json
 import shlex
 import webbrowser
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -157,7 +158,7 @@ def _versions(written: str | None, theory: list[str] | None, other: Path | None)
     return first, second
 
 
-def _refuse(why: str, options: dict[str, object]) -> None:
+def _refuse(why: str, options: Mapping[str, object]) -> None:
     """Raise UsageError if one of the options is given."""
     for name, value in options.items():
         if value:
