@@ -195,7 +195,7 @@ class _Replay:
 
     def _events(self) -> tuple[list[dict[str, Any]], list[list[Any]]]:
         """Return the categories (notable: stepped to at first), and [time, category, node, text, few words] of each event."""
-        found = sorted([*self._packet_events(), *self._decision_events()], key=lambda event: event[0])
+        found = sorted([*self._decision_events(), *self._packet_events()], key=lambda event: event[0])
         counts = Counter(event[1] for event in found)
         asked = {style.name for style in self.styles if style.shape == FEEDBACK}
         most = _ABUNDANT * len(self.packets)

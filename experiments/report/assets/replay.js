@@ -75,7 +75,14 @@ const replay = (() => {
     for (const part of [lines, map]) part.setAttribute("viewBox", `0 0 ${wide} ${high}`);
     map.replaceChildren();
     lines.replaceChildren(...R.links.map(([a, b]) => shape("line", { class: "link", x1: places[a].x, y1: places[a].y, x2: places[b].x, y2: places[b].y })));
-    marks = R.nodes.map((node, n) => drawNode(node, places[n], beside[n], names, wide));
+    const columns = [...new Set(R.nodes.map((node) => node.x))].sort((a, b) => a - b);
+    const inner = R.nodes.map((node, n) => [node, places[n]]).filter(([node]) => !isHost(node));
+    const tight = inner.some(([node, at]) => inner.some(([other, to]) => node !== other && meet(node, at, other, to)));
+    marks = R.nodes.map((node, n) => {
+      if (isHost(node)) return drawNode(node, places[n], beside[n], names, wide);
+      drawSwitch(node, places[n], tight ? (columns.indexOf(node.x) % 2 ? 20 : -12) : 0);
+      return null;
+    });
     const style = getComputedStyle(document.documentElement);
     paint = Object.fromEntries([...R.kinds.map((kind) => kind.colour), "red", "card", "soft"].map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
     draw();
@@ -83,12 +90,17 @@ const replay = (() => {
 
   const neighbours = (n) => R.links.filter((link) => link.includes(n)).map(([a, b]) => (a === n ? b : a));
 
+  const half = (name) => Math.max(15, name.length * 3.9 + 6);
+  const meet = (node, at, other, to) => Math.abs(at.x - to.x) < half(node.name) + half(other.name) + 4 && Math.abs(at.y - to.y) < 26;
+
+  /* A box around its name or, where boxes would meet, a small one with its name above or below. */
+  function drawSwitch(node, { x, y }, aside) {
+    const wide = aside ? 6 : half(node.name), high = aside ? 6 : 11;
+    map.append(shape("rect", { class: "box", x: x - wide, y: y - high, width: 2 * wide, height: 2 * high, rx: aside ? 2 : 5 }));
+    map.append(shape("text", { class: aside ? "small" : "", x, y: y + (aside || 4), "text-anchor": "middle" }, node.name));
+  }
+
   function drawNode(node, { x, y }, beside, names, wide) {
-    if (!isHost(node)) {
-      const half = Math.max(15, node.name.length * 3.9 + 6);
-      map.append(shape("rect", { class: "box", x: x - half, y: y - 11, width: 2 * half, height: 22, rx: 5 }), shape("text", { x, y: y + 4, "text-anchor": "middle" }, node.name));
-      return null;
-    }
     const wait = shape("circle", { class: "wait", cx: x, cy: y, r: 12, visibility: "hidden" }), ring = shape("circle", { class: "ring", cx: x, cy: y, r: 12, visibility: "hidden" });
     const dot = shape("circle", { class: ["node", node.role, node.unknown ? "unknown" : ""].join(" "), cx: x, cy: y, r: 7 });
     const anchor = beside || x < 70 ? "start" : "middle", left = beside ? x + 17 : x < 70 ? Math.max(4, x - 30) : x;

@@ -28,6 +28,34 @@ topology:
 protocol: {name: norm, rate: 5Mbit, grtt: 50ms, robust: 5}
 workload: {size: 60kB}
 """
+CHAIN = """
+name: chain
+topology:
+  kind: graph
+  nodes:
+    {sender: , s0: {kind: switch}, g0: {kind: router}, core: {kind: router}, g1: {kind: router}, s1: {kind: switch}, r: {count: 9}}
+  links:
+    - {ends: [sender, s0]}
+    - {ends: [s0, g0]}
+    - {ends: [g0, core], delay: 10ms}
+    - {ends: [core, g1], delay: 10ms}
+    - {ends: [g1, s1]}
+    - {ends: [s1, r], down: {loss: 5%}}
+protocol: {name: norm, rate: 5Mbit, grtt: 50ms, robust: 5}
+workload: {size: 60kB}
+"""
+MEETING = """(() => {
+  const parts = [...document.querySelectorAll('.scene rect, .scene text, .scene .node')].filter((part) => part.getBBox().width);
+  const boxes = parts.map((part) => [part, part.getBoundingClientRect()]), found = [];
+  boxes.forEach(([a, one], i) => boxes.slice(i + 1).forEach(([b, other]) => {
+    const own = a.nextSibling === b && a.tagName === 'rect' || b.classList.contains('status') && !b.textContent;
+    const beside = one.right <= other.left + 1 || other.right <= one.left + 1;
+    const apart = beside || one.bottom <= other.top + 4 || other.bottom <= one.top + 4;
+    if (!own && !apart) found.push(`${a.tagName} ${a.textContent} / ${b.tagName} ${b.textContent}`);
+  }));
+  return found;
+})()"""
+"""Nodes and names in the picture that overlap; a switch's name stands in its own box."""
 STATUS = "[...document.querySelectorAll('.scene .status')].map((text) => text.textContent)"
 INK = "document.querySelector('canvas').getContext('2d').getImageData(0, 0, 2000, 600).data.some((part) => part > 0)"
 """Whether any packet or loss is drawn."""
@@ -42,10 +70,10 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Make the pages of a star, of a graph with cycles, and of a run of many receivers."""
+    """Make the pages of a star, of a graph with cycles, of a chain of routers, and of a run of many receivers."""
     found = {}
-    many = SHARED.replace("receivers: 6", "receivers: 60")
-    for name, scenario in {"star": SHARED, "mesh": MESH, "many": many}.items():
+    scenarios = {"star": SHARED, "mesh": MESH, "chain": CHAIN, "many": SHARED.replace("receivers: 6", "receivers: 60")}
+    for name, scenario in scenarios.items():
         folder = record(tmp_path_factory.mktemp(name), scenario, "--set", "trace=true")
         assert invoke(["report", str(folder)]) == 0
         found[name] = folder / "report.html"
@@ -67,7 +95,14 @@ def press(page: Page, key: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "width", "dark"),
-    [("star", 390, True), ("star", 1400, False), ("mesh", 390, False), ("mesh", 1400, True), ("many", 390, False)],
+    [
+        ("star", 390, True),
+        ("star", 1400, False),
+        ("mesh", 390, False),
+        ("mesh", 1400, True),
+        ("chain", 390, True),
+        ("many", 390, False),
+    ],
 )
 def test_nothing_overlaps_or_leaves_its_place_and_all_text_is_legible(
     chromium: Browser, pages: dict[str, Path], name: str, width: int, dark: bool
@@ -76,6 +111,7 @@ def test_nothing_overlaps_or_leaves_its_place_and_all_text_is_legible(
     for moment in ("replay.seek(0)", "for (let n = 0; n < 12; n += 1) replay.step(1)", "replay.seek(Infinity)"):
         page.run(f"{{ {moment} }}")
         assert page.run(OVERLAPS) == []
+        assert page.run(MEETING) == []
         assert page.run(OUTSIDE) == []
         assert page.run(FAINT) == []
     assert page.console_errors() == []
