@@ -32,8 +32,7 @@ CHAIN = """
 name: chain
 topology:
   kind: graph
-  nodes:
-    {sender: , s0: {kind: switch}, g0: {kind: router}, core: {kind: router}, g1: {kind: router}, s1: {kind: switch}, r: {count: 9}}
+  nodes: {sender: , s0: , g0: {kind: router}, core: {kind: router}, g1: {kind: router}, s1: , r: {count: 9}}
   links:
     - {ends: [sender, s0]}
     - {ends: [s0, g0]}
