@@ -8,10 +8,13 @@ import typer
 from experiments.captures.trace_file import read_trace
 from experiments.drawing.ladder import draw_ladder
 from experiments.drawing.ladder_excerpt import cut
+from experiments.drawing.parity_requests import ParityRequest, parity_rule
 from protocols.errors import ConfigError, UsageError
 from topologies.units import parse_duration
 
 __all__ = ["ladder", "write_drawing"]
+
+_MOST_EXPLAINED = 3
 
 
 def ladder(
@@ -32,7 +35,8 @@ def ladder(
 ) -> int:
     """Draw a sequence diagram as SVG: packets between hosts, losses, and suppressed requests.
 
-    Long series of equal packets are folded. The run needs a trace: mcastlab run SCENARIO.yaml --out RUN --set trace=true
+    Long series of equal packets are folded, and NACKs for parity are explained. The run needs a trace:
+    mcastlab run SCENARIO.yaml --out RUN --set trace=true
     """
     trace = read_trace(run)
     wanted = [name.strip() for name in hosts.split(",")] if hosts else []
@@ -41,7 +45,16 @@ def ladder(
     title = f"{about.get('scenario', 'trace')} (seed {about.get('seed', '?')}): {shown.begin:.3f} s to {shown.end:.3f} s"
     place = svg or (run if run.is_dir() else run.parent) / "ladder.svg"
     write_drawing(place, draw_ladder(shown, title).svg())
+    _explain(list(shown.parity.values()))
     return 0
+
+
+def _explain(requests: list[ParityRequest]) -> None:
+    """Print why NACKs of the drawing name other symbols than those lost: the rule, and the first cases."""
+    for request in requests[:_MOST_EXPLAINED]:
+        typer.echo(f"{request.time:.4f} s: {request.explained}")
+    if requests:
+        typer.echo(parity_rule(requests))
 
 
 def _time(option: str, text: str | None) -> float | None:

@@ -28,11 +28,10 @@ boxes.forEach(([a, one], i) => {{
   }}
 }});
 for (const plot of document.querySelectorAll('.plot')) {{
-  const legend = plot.querySelector('.legend'), box = legend && legend.getBoundingClientRect();
-  for (const area of plot.querySelectorAll('.draglayer .nsewdrag')) {{
-    const inner = area.getBoundingClientRect();
-    if (box && box.bottom > inner.top + 1 && box.top < inner.bottom - 1) found.push(`legend over curves: ${{plot.id}}`);
-  }}
+  const legend = plot.querySelector('.legend'), {{ l, t, w, h }} = plot._fullLayout._size, from = plot.getBoundingClientRect();
+  const box = legend && legend.getBoundingClientRect();
+  const over = box && box.bottom > from.top + t + 1 && box.top < from.top + t + h - 1;
+  if (over && box.right > from.left + l + 1 && box.left < from.left + l + w - 1) found.push(`legend over curves: ${{plot.id}}`);
 }}
 return found;
 }})()"""

@@ -200,8 +200,9 @@ function besideRows(figure, width) {
 function legendHeight(traces, width) {
   const shown = traces.filter((trace) => trace.showlegend !== false && trace.name);
   if (!shown.length) return 0;
-  const entry = Math.max(...shown.map((trace) => trace.name.length * LETTER + 48));
-  const columns = Math.max(1, Math.floor(width / entry));
+  // Entries stand side by side if they fit into one line, and otherwise in columns of the widest.
+  const entries = shown.map((trace) => trace.name.length * LETTER + 48), all = entries.reduce((sum, entry) => sum + entry, 0);
+  const columns = all <= width ? shown.length : Math.max(1, Math.floor(width / Math.max(...entries)));
   return Math.ceil(shown.length / columns) * 20 + 12;
 }
 
