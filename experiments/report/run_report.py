@@ -40,7 +40,7 @@ _COLUMNS = (
     "fault",
 )
 _KEY_FACTS = ("completion time", "goodput", "loss", "NACKs sent", "repairs", "overhead")
-_SAYS_NOTHING = ("-", "none", "nothing")
+_SAYS_NOTHING: tuple[str | None, ...] = (None, "-", "none", "nothing")
 _MOST_FILES = 8
 
 
@@ -159,8 +159,8 @@ def _lead(report: RunReport) -> str:
     protocol = escape(str(folder.scenario["protocol"].get("name", "")))
     world = f"{'the ' if result.backend == 'sim' else ''}{WORLDS[result.backend]}"
     text = f"{complete:,} of {receivers:,} receivers have everything; {protocol} in {world}, from its {report.source}"
-    shown = summary(result)
-    keys = {name: shown[name] for name in _KEY_FACTS if shown.get(name, "-") not in _SAYS_NOTHING}
+    shown = _metrics(folder)
+    keys = {name: shown[name] for name in _KEY_FACTS if name in shown}
     return f'<p class="lead">{tag}{text}</p>{_facts(keys, "facts keys")}'
 
 
@@ -180,9 +180,13 @@ def _sections(report: RunReport) -> Iterator[Section]:
     if ladder:
         yield Section("ladder", "Sequence diagram", ladder)
     yield Section("receivers", "Receivers", f'<div class="card tall">{_left_out(folder)}<div id="table-receivers"></div></div>')
-    metrics = {name: value for name, value in summary(folder.result).items() if value not in _SAYS_NOTHING}
-    yield Section("metrics", "Metrics", f'<div class="card">{_facts(metrics)}</div>')
+    yield Section("metrics", "Metrics", f'<div class="card">{_facts(_metrics(folder))}</div>')
     yield Section("provenance", "Provenance", _provenance(folder))
+
+
+def _metrics(folder: RunFolder) -> dict[str, str]:
+    """Return the metrics of the run's table that say something."""
+    return {name: str(value) for name, value in summary(folder.result).items() if value not in _SAYS_NOTHING}
 
 
 def _losses(report: RunReport) -> str:
@@ -217,7 +221,14 @@ def _receivers(folder: RunFolder) -> dict[str, Any]:
 
 def _cells(row: Row) -> list[Any]:
     counts = (row.nacks_sent, row.nacks_suppressed, row.duplicates, row.objects, row.bytes)
-    return [row.name, "yes" if row.equal else "no", row.completed_at, round(100 * row.loss, 4), *counts, row.fault]
+    return [
+        row.name,
+        "yes" if row.equal else "no",
+        row.completed_at,
+        None if row.loss is None else round(100 * row.loss, 4),
+        *counts,
+        row.fault,
+    ]
 
 
 def _provenance(folder: RunFolder) -> str:

@@ -111,7 +111,7 @@ class RunFolder:
 
     def worst(self) -> list[Row]:
         """Return the receivers, those first that are incomplete, lost most, and requested most."""
-        return sorted(self.result.receivers, key=lambda row: (row.equal, -row.loss, -row.nacks_sent))
+        return sorted(self.result.receivers, key=lambda row: (row.equal, -(row.loss or 0), -(row.nacks_sent or 0)))
 
 
 def is_run(folder: Path) -> bool:
