@@ -3,7 +3,6 @@
 import json
 import shlex
 import webbrowser
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -89,15 +88,12 @@ def report_command(
 
     Exit code 0: written; 2: bad input; 3: this machine can't run Spark or lacks plotly or matplotlib.
     """
-    from experiments.report.run_report_folder import is_run
+    from experiments.commands.run_report import write_run_report
 
-    if is_run(folder):
-        of_sweeps = {"OTHER": other, "--metric": metric, "--theory": theory, "--only": only, "--version": version}
-        _refuse("of a sweep, and this is the folder of a run", of_sweeps)
-        from experiments.commands.run_report import write_run_report
-
-        return write_run_report(folder, out, begin, end, hosts, browse=browse, as_json=as_json)
-    _refuse("of one run, and this folder holds none", {"--from": begin, "--to": end, "--hosts": hosts})
+    of_sweeps = {"OTHER": other, "--metric": metric, "--theory": theory, "--only": only, "--version": version}
+    done = write_run_report(folder, out, (begin, end, hosts), of_sweeps, browse=browse, as_json=as_json)
+    if done is not None:
+        return done
     # Modules that need Spark's packages are imported after the check for them.
     from experiments.sweep.run.spark_session import check_pyspark, session
 
@@ -156,13 +152,6 @@ def _versions(written: str | None, theory: list[str] | None, other: Path | None)
     if not (first and comma and second):
         raise UsageError(f"--version: value {written!r} is not allowed; with two sweeps both versions: OLD,NEW")
     return first, second
-
-
-def _refuse(why: str, options: Mapping[str, object]) -> None:
-    """Raise UsageError if one of the options is given."""
-    for name, value in options.items():
-        if value:
-            raise UsageError(f"{name}: is not allowed; it is for a report {why}")
 
 
 def _summary(written: list[Path]) -> str:
