@@ -1,7 +1,7 @@
 """The `mcastlab` command: the list of commands, and the exit codes of errors.
 
-Exit codes: 0 success; 1 the command ran and its answer is negative; 2 bad input; 3 something is missing on this machine; 130
-interrupted.
+Exit codes: 0 success; 1 the command ran and its answer is negative; 2 bad input; 3 something is missing on this machine; 4 the
+runs showed neither yes nor no (`twin`); 130 interrupted.
 """
 
 import sys

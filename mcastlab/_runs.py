@@ -64,6 +64,9 @@ def twin(
 ) -> TwinVerdict:
     """Test whether two worlds agree on a scenario: paired runs with the same seeds and losses, and an equivalence test.
 
+    The `verdict` of the result is equivalent, different, or not shown by so few runs; `runs_needed` then says how many
+    would do.
+
     `runs` replaces the scenario's number of pairs; `second` replaces values, by their path, in the second world only.
     """
     wanted = _loaded(scenario)

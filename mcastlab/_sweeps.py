@@ -71,13 +71,14 @@ def analyse(
     theory: Sequence[str] = (),
     series: Sequence[str] = (),
     version: str | None = None,
+    margin: float = 0.02,
     spark: "SparkSession | None" = None,
 ) -> Any:
     """Analyse the results of a sweep, as `mcastlab analyse` does; return a pandas DataFrame.
 
     By default these are means with 95 % intervals and percentiles of `metrics`, grouped `by` axes. One of these changes that:
     `compare` ("AXIS" or "AXIS=BASE") for paired differences, `effects` for the share of variance of each axis, `theory` for
-    formulas beside the means, `series` for time series.
+    formulas beside the means, which hold within `margin` (a fraction), `series` for time series.
     """
     need("analyse", *_PACKAGES)
     import pandas as pd
@@ -85,7 +86,7 @@ def analyse(
     from experiments.analysis import analysis_request
     from experiments.sweep.run.spark_session import session, stop
 
-    question = analysis_request.AnalysisRequest(by, metrics, compare, effects, theory, series, version=version)
+    question = analysis_request.AnalysisRequest(by, metrics, compare, effects, theory, series, version=version, margin=margin)
     own = session("local[*]", Path(folder) / "spark.log") if spark is None else None
     try:
         return pd.DataFrame(analysis_request.analyse(spark or own, Path(folder), question).rows)

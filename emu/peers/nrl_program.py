@@ -26,6 +26,8 @@ _BUFFER = 64 << 20
 """Bytes of the library's buffer for symbols."""
 _SOCKET_BUFFER = 8 << 20
 _PROBING = {"none": 0, "passive": 1, "active": 2}
+_COUNTED = {"sender": ("data_sent", "repairs_sent", "nacks_received"), "receiver": ("nacks_sent",)}
+"""Counters of the meter by role; what the library does without a packet, such as suppressed NACKs, it does not count."""
 
 
 class _NrlNode(ForeignProgram):
@@ -85,7 +87,9 @@ class _NrlNode(ForeignProgram):
         self._meter.close()
 
     def _report(self, role: str, **values: Any) -> dict[str, Any]:
-        counts = {**self._meter.counts, **(self._meter.losses if role == "receiver" else {})}
+        counts = {name: self._meter.counts[name] for name in _COUNTED[role]}
+        if role == "receiver":
+            counts |= self._meter.losses
         return {"role": role, "counts": counts, "meter": self._meter.report(), "events": dict(self._events), **values}
 
 

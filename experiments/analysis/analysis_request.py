@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.analysis.effects import effects
-from experiments.analysis.overlay import overlay, parse_formula
+from experiments.analysis.overlay import MARGIN, overlay, parse_formula
 from experiments.analysis.paired_variants import compare_variants
 from experiments.analysis.point_scenarios import PointScenarios
 from experiments.analysis.quantile_bands import quantile_bands
@@ -27,7 +27,8 @@ class AnalysisRequest:
     """What to compute: group summaries by default, or one of `compare` (AXIS or AXIS=BASE), `effects`, `theory`, `series`.
 
     An empty `by` means all axes for group summaries, and no grouping for the others. `exact` None selects exact percentiles up
-    to EXACT_UP_TO runs. Raises UsageError if more than one analysis is requested.
+    to EXACT_UP_TO runs. Theory holds within `margin`, a fraction of the prediction. Raises UsageError if more than one
+    analysis is requested, or for a margin that is not positive.
     """
 
     by: Sequence[str] = ()
@@ -39,8 +40,11 @@ class AnalysisRequest:
     exact: bool | None = None
     confidence: float = 0.95
     version: str | None = None
+    margin: float = MARGIN
 
     def __post_init__(self) -> None:
+        if not self.margin > 0:
+            raise UsageError(f"--margin: value {self.margin} is not allowed; a fraction above 0, like 2%")
         asked = {"--compare": self.compare, "--effects": self.effects, "--theory": self.theory, "--series": self.series}
         given = [name for name, value in asked.items() if value]
         if len(given) > 1:
@@ -86,7 +90,8 @@ def _groups(runs: Runs, request: AnalysisRequest, folder: Path) -> tuple[str, li
     by = runs.chosen_axes(request.by) or runs.axes
     exact = runs.count <= EXACT_UP_TO if request.exact is None else request.exact
     found = summarise(runs, by, _metrics(runs, request), exact=exact, confidence=request.confidence)
-    about = f"{request.confidence:.0%} confidence intervals: low, high Student's t; boot_low, boot_high percentile bootstrap"
+    level = f"{100 * request.confidence:g} % confidence intervals of the mean"
+    about = f"{level}: low, high score intervals (Student's t); boot_low, boot_high percentile bootstrap"
     return f"{about}; {'exact' if exact else 'approximate'} percentiles", [group.plain() for group in found]
 
 
@@ -108,9 +113,16 @@ def _effects(runs: Runs, request: AnalysisRequest, folder: Path) -> tuple[str, l
 
 def _theory(runs: Runs, request: AnalysisRequest, folder: Path) -> tuple[str, list[dict[str, Any]]]:
     points = PointScenarios(folder)
-    found = [row.plain() for text in request.theory for row in overlay(runs, parse_formula(text), points)]
-    agreeing = sum(row["holds"] for row in found)
-    return f"theory holds at {agreeing} of {len(found)} points; residual in standard errors of the mean", found
+    found = [
+        row.plain() for text in request.theory for row in overlay(runs, parse_formula(text), points, margin=request.margin)
+    ]
+    yes, no = (sum(row["holds"] == answer for row in found) for answer in ("yes", "no"))
+    about = (
+        f"theory holds at {yes} of {len(found)} points, does not hold at {no}, not shown at {len(found) - yes - no}: the 90 % "
+        f"interval of the mean (low, high) is within {100 * request.margin:g} % of theory, beyond, or neither; "
+        "residual in standard errors"
+    )
+    return about, found
 
 
 def _series(session: Any, folder: Path, runs: Runs, request: AnalysisRequest) -> tuple[str, list[dict[str, Any]]]:

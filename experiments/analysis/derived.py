@@ -1,19 +1,23 @@
-"""Metrics computed from stored metrics, so that every quantity predicted by theory has a column."""
+"""Metrics computed from stored metrics, so that every quantity predicted by theory has a column; the range of every metric."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["DERIVED", "Derived", "with_derived"]
+from experiments.statistics.intervals import Kind
+from experiments.sweep.spec.metrics import METRICS
+
+__all__ = ["DERIVED", "Derived", "kind_of", "with_derived"]
 
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """A derived metric: its description, the stored metrics it needs, and its SQL expression over their m_ columns."""
+    """A derived metric: its description, the stored metrics it needs, its SQL expression over their m_ columns, its range."""
 
     help: str
     needs: tuple[str, ...]
     sql: str
+    kind: Kind = "positive"
 
 
 DERIVED: Mapping[str, Derived] = {
@@ -24,12 +28,19 @@ DERIVED: Mapping[str, Derived] = {
         "share of receivers that did not get everything",
         ("receivers", "receivers_complete"),
         "1 - m_receivers_complete / nullif(m_receivers, 0)",
+        "outcome",
     ),
     "packets_per_s": Derived(
         "data packets over completion time", ("data_sent", "completion_time"), "m_data_sent / nullif(m_completion_time, 0)"
     ),
 }
 """Derived metrics by name, without the prefix m_."""
+
+
+def kind_of(metric: str) -> Kind:
+    """Return the range of a metric; a metric that is not in the catalogue may have any value."""
+    known = METRICS.get(metric) or DERIVED.get(metric)
+    return "real" if known is None else known.kind
 
 
 def with_derived(frame: Any, metrics: Sequence[str]) -> tuple[Any, tuple[str, ...]]:

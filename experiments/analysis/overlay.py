@@ -1,20 +1,30 @@
-"""Compare theory with measurement: a formula's prediction at each point of a sweep, and the residual of the measured mean."""
+"""Compare theory with measurement: a formula's prediction at each point of a sweep, and whether the measured mean agrees.
+
+Theory holds where the mean is shown to be within a margin of the prediction (`experiments/statistics/verdicts.py`), and does
+not hold where it is shown to be beyond; otherwise the runs are too few to show either. The interval respects the range of the
+metric, and has width 0 where runs do not vary.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from math import inf
+from typing import Any, Literal, TypeAlias
 
 from experiments.analysis.formulas import FORMULAS, Formula
 from experiments.analysis.point_scenarios import PointScenarios
 from experiments.analysis.runs import Runs
 from experiments.analysis.summary import GroupSummary, summarise
 from experiments.scenario.suggestion import one_of
+from experiments.statistics.intervals import TOLERANCE, does_not_vary
+from experiments.statistics.verdicts import CONFIDENCE, Verdict, decide, runs_needed
 from protocols.errors import UsageError
 
-__all__ = ["MOST_STANDARD_ERRORS", "FormulaRequest", "Prediction", "overlay", "parse_formula", "predict"]
+__all__ = ["MARGIN", "FormulaRequest", "Holds", "Prediction", "overlay", "parse_formula", "predict"]
 
-MOST_STANDARD_ERRORS = 4.0
-"""Largest residual, in standard errors, at which theory holds."""
+MARGIN = 0.02
+"""Default margin, as a fraction of the prediction: less than what repairs add to the transmissions of most sweeps."""
+Holds: TypeAlias = Literal["yes", "no", "not shown"]
+_HOLDS: dict[Verdict, Holds] = {Verdict.EQUIVALENT: "yes", Verdict.DIFFERENT: "no", Verdict.NOT_SHOWN: "not shown"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +42,11 @@ class FormulaRequest:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Theory at one point. `residual` is (mean - expected)/standard error; None if the runs do not vary or there is one."""
+    """Theory at one point: the prediction, and the mean of the runs with its 90 % interval (None for a single run).
+
+    `residual` is (mean - expected)/standard error, to be read as Student's t with count - 1 degrees of freedom; None if the
+    runs do not vary or there is one. `runs_needed` would decide what is not shown, if mean and variance stay as they are.
+    """
 
     keys: dict[str, Any]
     formula: str
@@ -40,8 +54,11 @@ class Prediction:
     expected: float
     mean: float
     count: int
+    low: float | None
+    high: float | None
     residual: float | None
-    holds: bool
+    holds: Holds
+    runs_needed: int | None
 
     def plain(self) -> dict[str, Any]:
         """Return one flat row: the keys, then the numbers."""
@@ -73,11 +90,13 @@ def _number(text: str) -> float | str:
         return text
 
 
-def overlay(runs: Runs, theory: FormulaRequest, points: PointScenarios, known: Sequence[GroupSummary] = ()) -> list[Prediction]:
+def overlay(
+    runs: Runs, theory: FormulaRequest, points: PointScenarios, known: Sequence[GroupSummary] = (), margin: float = MARGIN
+) -> list[Prediction]:
     """Evaluate the formula at every point where its arguments are known, and compare with the mean of the runs there.
 
-    `known` are group summaries of whole points computed earlier. Raises UsageError if no run has the metric or no point
-    qualifies.
+    `margin` is a fraction of the prediction. `known` are group summaries of whole points computed earlier. Raises UsageError
+    if no run has the metric or no point qualifies.
     """
     formula = theory.formula
     if formula.metric not in runs.metrics:
@@ -85,7 +104,7 @@ def overlay(runs: Runs, theory: FormulaRequest, points: PointScenarios, known: S
     groups = [group for group in known if group.metric == formula.metric] or summarise(
         runs, runs.axes, [formula.metric], percentiles=(50,), resamples=0
     )
-    found = [made for group in groups if (made := _compare(theory, group, points.at(group.keys))) is not None]
+    found = [made for group in groups if (made := _compare(theory, group, points.at(group.keys), margin)) is not None]
     if not found:
         point = points.at(groups[0].keys) if groups else {}
         missing = [name for name in formula.needs if _argument(theory, name, point) is None]
@@ -100,17 +119,31 @@ def overlay(runs: Runs, theory: FormulaRequest, points: PointScenarios, known: S
     return found
 
 
-def _compare(theory: FormulaRequest, group: GroupSummary, point: Mapping[str, Any]) -> Prediction | None:
+def _compare(theory: FormulaRequest, group: GroupSummary, point: Mapping[str, Any], share: float) -> Prediction | None:
     value = predict(theory, point)
     if value is None:
         return None
-    gap = group.mean - value
-    residual = gap / group.error if group.error else None
-    exact = abs(gap) <= 1e-9 * max(abs(value), 1.0)
-    holds = exact or (residual is not None and abs(residual) <= MOST_STANDARD_ERRORS)
-    if theory.formula.ceiling:
-        holds = gap <= MOST_STANDARD_ERRORS * (group.error or 0.0) + 1e-9 * abs(value)
-    return Prediction(group.keys, theory.name, group.metric, value, group.mean, group.count, residual, holds)
+    gap, margin, interval = group.mean - value, share * abs(value), group.interval(CONFIDENCE)
+    varies = group.sd is not None and not does_not_vary(group.mean, group.sd)
+    verdict = Verdict.NOT_SHOWN
+    if interval is not None:
+        # Of an upper bound only what is above it counts.
+        floor = -margin if theory.formula.ceiling else -inf
+        low, high = (max(end - value, floor) for end in interval)
+        verdict = decide(low, high, margin, TOLERANCE * max(abs(value), 1.0))
+    return Prediction(
+        keys=group.keys,
+        formula=theory.name,
+        metric=group.metric,
+        expected=value,
+        mean=group.mean,
+        count=group.count,
+        low=None if interval is None else interval.low,
+        high=None if interval is None else interval.high,
+        residual=gap / group.error if varies and group.error else None,
+        holds=_HOLDS[verdict],
+        runs_needed=runs_needed(group.count, gap, group.sd, margin) if varies and verdict is Verdict.NOT_SHOWN else None,
+    )
 
 
 def predict(theory: FormulaRequest, point: Mapping[str, Any]) -> float | None:

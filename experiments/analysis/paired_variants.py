@@ -5,7 +5,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from experiments.analysis.runs import CASE, Runs, axis_column, metric_column
-from experiments.analysis.summary import half_width, sort_key
+from experiments.analysis.summary import sort_key
+from experiments.statistics.intervals import mean_interval
 from protocols.errors import UsageError
 
 __all__ = ["VariantDifference", "compare_variants", "variants_of"]
@@ -113,8 +114,7 @@ def _aggregates(column: str) -> list[Any]:
 def _gap(keys: dict[str, Any], metric: str, axis: str, row: Any, base: Any, confidence: float) -> VariantDifference:
     column = metric_column(metric)
     mean, pairs = row[f"{column}.mean"], row[f"{column}.n"]
-    wide = half_width(row[f"{column}.sd"], pairs, confidence)
-    low, high = (None, None) if wide is None else (mean - wide, mean + wide)
+    low, high = mean_interval(mean, row[f"{column}.sd"], pairs, "real", confidence) or (None, None)
     return VariantDifference(
         keys=keys,
         metric=metric,

@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from math import inf, isfinite, sqrt
+from math import inf, sqrt
 from typing import Any
 
 from experiments.analysis.bootstrap import bootstrap
+from experiments.analysis.derived import kind_of
 from experiments.analysis.runs import Runs, axis_column, metric_column
-from experiments.compare.paired import student_quantile
+from experiments.statistics.intervals import Interval, mean_interval
+from experiments.sweep.spec.metrics import METRICS
 
-__all__ = ["EXACT_UP_TO", "PERCENTILES", "GroupSummary", "half_width", "sort_key", "summarise", "without_nan"]
+__all__ = ["EXACT_UP_TO", "PERCENTILES", "GroupSummary", "sort_key", "summarise", "without_nan"]
 
 PERCENTILES = (5, 25, 50, 75, 95)
 EXACT_UP_TO = 2_000_000
@@ -20,7 +22,10 @@ ACCURACY = 1000
 
 @dataclass(frozen=True, slots=True)
 class GroupSummary:
-    """One metric of one group of runs; `low`, `high`: Student's t interval; `boot_*`: bootstrap interval; None for one run."""
+    """One metric of one group of runs. None for a single run: `low`, `high`, the interval of the mean; `boot_*`, by bootstrap.
+
+    `top` is the largest possible value of a metric that has one.
+    """
 
     keys: dict[str, Any]
     metric: str
@@ -34,16 +39,21 @@ class GroupSummary:
     least: float
     most: float
     percentiles: dict[int, float]
+    top: float
 
     @property
     def error(self) -> float | None:
         """Standard error of the mean; None for a single run."""
         return None if self.sd is None else self.sd / sqrt(self.count)
 
+    def interval(self, confidence: float) -> Interval | None:
+        """Return the interval of the mean within the range of the metric; None for a single run."""
+        return mean_interval(self.mean, self.sd, self.count, kind_of(self.metric), confidence, self.top)
+
     def plain(self) -> dict[str, Any]:
         """Return one flat row: the keys, then the numbers."""
         row = asdict(self)
-        keys, percentiles = row.pop("keys"), row.pop("percentiles")
+        keys, percentiles, _ = row.pop("keys"), row.pop("percentiles"), row.pop("top")
         return {**keys, **row, **{f"p{rank}": value for rank, value in percentiles.items()}}
 
 
@@ -64,7 +74,7 @@ def summarise(
     if exact is None:
         exact = runs.count <= EXACT_UP_TO
     keys = [axis_column(name) for name in by]
-    wanted = [item for metric in metrics for item in _aggregates(metric_column(metric), percentiles, exact)]
+    wanted = [item for metric in metrics for item in _aggregates(metric, runs.metrics, percentiles, exact)]
     rows = without_nan(runs.ok, metrics).groupBy(*keys).agg(*wanted).collect()
     rows.sort(key=lambda row: tuple(sort_key(row[key]) for key in keys))
     resampled = bootstrap(runs, by, metrics, rows, confidence, resamples) if resamples else {}
@@ -84,13 +94,15 @@ def without_nan(frame: Any, metrics: Sequence[str]) -> Any:
     return frame.withColumns({name: f.when(~f.isnan(f.col(name)), f.col(name)) for name in columns})
 
 
-def _aggregates(column: str, percentiles: Sequence[int], exact: bool) -> list[Any]:
+def _aggregates(metric: str, known: Sequence[str], percentiles: Sequence[int], exact: bool) -> list[Any]:
     from pyspark.sql import functions as f
 
+    column, bound = metric_column(metric), METRICS[metric].of if metric in METRICS else None
     at = ", ".join(str(rank / 100) for rank in percentiles)
     call = f"percentile({column}, array({at}))" if exact else f"percentile_approx({column}, array({at}), {ACCURACY})"
     col = f.col(column)
     found = {"n": f.count(col), "mean": f.avg(col), "sd": f.stddev_samp(col), "least": f.min(col), "most": f.max(col)}
+    found["top"] = f.max(metric_column(bound)) if bound is not None and bound in known else f.lit(1.0)
     return [value.alias(f"{column}.{name}") for name, value in found.items()] + [f.expr(call).alias(f"{column}.at")]
 
 
@@ -107,9 +119,8 @@ def _group(
     if not count:
         return None
     keys = tuple(row[axis_column(name)] for name in by)
-    wide = half_width(sd, count, confidence)
     boot_low, boot_high = resampled.get((metric, *keys), (None, None))
-    low, high = (None, None) if wide is None else (mean - wide, mean + wide)
+    low, high = mean_interval(mean, sd, count, kind_of(metric), confidence, row[f"{column}.top"]) or (None, None)
     at = dict(zip(percentiles, row[f"{column}.at"], strict=True))
     return GroupSummary(
         keys=dict(zip(by, keys, strict=True)),
@@ -124,14 +135,8 @@ def _group(
         least=row[f"{column}.least"],
         most=row[f"{column}.most"],
         percentiles=at,
+        top=row[f"{column}.top"],
     )
-
-
-def half_width(sd: float | None, count: int, confidence: float = 0.95) -> float | None:
-    """Return half the width of Student's t interval of a mean; None for a single value."""
-    if sd is None or count < 2 or not isfinite(sd):
-        return None
-    return student_quantile(0.5 + confidence / 2, count - 1) * sd / sqrt(count)
 
 
 def sort_key(value: Any) -> tuple[int, float, str]:

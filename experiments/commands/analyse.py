@@ -10,6 +10,8 @@ from rich.table import Table
 
 from experiments.commands.options import Json, Master, Remote
 from experiments.output import tables
+from protocols.errors import ConfigError, UsageError
+from topologies.units import parse_fraction
 
 if TYPE_CHECKING:
     from experiments.analysis.analysis_request import AnalysisResult
@@ -42,6 +44,7 @@ def analyse_command(
     series: Annotated[
         str, typer.Option(help="Show time series, or all, as bands of quantiles.", metavar="NAME,...", show_default=False)
     ] = "",
+    margin: Annotated[str, typer.Option(help="Fraction of the formula within which theory holds.", metavar="2%")] = "2%",
     exact: Annotated[
         bool | None,
         typer.Option(
@@ -81,6 +84,7 @@ def analyse_command(
         series=_listed(series),
         exact=exact,
         version=version,
+        margin=_fraction(margin),
     )
     # A wrong folder is reported before Spark starts.
     latest_version(folder)
@@ -97,6 +101,13 @@ def analyse_command(
     else:
         _show(answer, csv)
     return 0
+
+
+def _fraction(text: str) -> float:
+    try:
+        return parse_fraction(text)
+    except ConfigError as error:
+        raise UsageError(f"--margin: {error}") from error
 
 
 def _listed(text: str) -> list[str]:

@@ -16,6 +16,7 @@ from protocols.errors import UsageError
 
 if TYPE_CHECKING:
     from experiments.compare.comparison import Comparison
+    from experiments.compare.paired import Difference
 
 __all__ = ["compare_command"]
 
@@ -55,6 +56,7 @@ def compare_command(
     """
     # Imported here, since simulator and emulation would slow down the start of other commands.
     from experiments.compare.comparison import collate, compare, variants
+    from experiments.compare.waiting import notes_on_waits
     from experiments.running.run import BACKENDS
 
     if backend not in BACKENDS:
@@ -63,10 +65,13 @@ def compare_command(
     chosen = variants(wanted, [name.strip() for name in protocols.split(",")], _special(special or ()))
     with tables.working(f"{wanted.name} under {', '.join(chosen)}"):
         found = collate(wanted, compare(wanted, chosen, runs, backend))
+    notes = notes_on_waits(wanted, chosen)
     if as_json:
-        typer.echo(json.dumps(found.plain()))
+        typer.echo(json.dumps(found.plain() | {"notes": notes}))
     else:
         _show(found)
+        for note in notes:
+            Console().print(note, markup=False, highlight=False)
     return 0 if all(count == runs for count in found.completed.values()) else 1
 
 
@@ -99,10 +104,15 @@ def _show(found: "Comparison") -> None:
     for metric, label in METRICS.items():
         table.add_row(label, *(_mean(found.values[name][metric]) for name in found.protocols))
         gaps = (found.differences[name].get(metric) for name in found.protocols[1:])
-        shown = ("-" if gap is None else f"{gap.mean:+.5g}\n[{gap.low:+.4g}, {gap.high:+.4g}]" for gap in gaps)
+        shown = ("-" if gap is None else _difference(gap) for gap in gaps)
         table.add_row("", "", *shown, style="dim")
     console = Console()
     (console if console.is_terminal else Console(width=140)).print(table)
+
+
+def _difference(gap: "Difference") -> str:
+    mean = f"{gap.mean:+.5g}"
+    return mean if gap.pairs < 2 else f"{mean}\n[{gap.low:+.4g}, {gap.high:+.4g}]"
 
 
 def _mean(values: list[float | None]) -> str:

@@ -1,7 +1,7 @@
 """`mcastlab twin`: test whether the simulator and Mininet are equivalent on a scenario."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,15 +14,18 @@ from experiments.commands.text_file import write_text
 from experiments.output import tables
 from experiments.scenario.ready import FOLDER
 from experiments.scenario.scenario import Scenario, load
+from experiments.statistics.verdicts import Verdict
 from protocols.errors import UsageError
 
 if TYPE_CHECKING:
     from experiments.compare.twin.verdict import TwinVerdict
 
-__all__ = ["READY", "twin_command"]
+__all__ = ["READY", "exit_code", "twin_command"]
 
 READY = FOLDER / "twin"
 """Folder of the scenarios of --table."""
+_EXIT_CODES = {Verdict.DIFFERENT: 1, Verdict.NOT_SHOWN: 4, Verdict.EQUIVALENT: 0}
+"""Exit codes by verdict; of several scenarios the first of these decides."""
 
 
 def twin_command(
@@ -60,7 +63,8 @@ def twin_command(
 ) -> int:
     """Run a scenario in two worlds with the same seeds and losses, and test whether they are equivalent.
 
-    Exit code 0: equivalent within the scenario's margins; 1: not; 2: bad input; 3: this machine can't run it.
+    Exit code 0: equivalent within the scenario's margins; 1: different; 4: neither is shown, more runs are needed; 2: bad
+    input; 3: this machine can't run it. Of several scenarios, one that is different decides before one that is not shown.
     """
     # Imported here, since simulator and emulation would slow down the start of other commands.
     from experiments.compare.twin.fidelity_page import fidelity_page
@@ -68,6 +72,8 @@ def twin_command(
     pair = _two(worlds)
     verdicts = []
     for wanted in _wanted(scenario, table, sets or [], second or [], seed):
+        if not as_json:
+            _announce(wanted[0], runs)
         verdicts.append(_judged(wanted, pair, runs))
         if not as_json:
             _show(verdicts[-1])
@@ -76,7 +82,13 @@ def twin_command(
     if as_json:
         plain = [verdict.plain() for verdict in verdicts]
         typer.echo(json.dumps({"scenarios": plain} if table else plain[0]))
-    return 0 if all(verdict.equivalent for verdict in verdicts) else 1
+    return exit_code(verdicts)
+
+
+def exit_code(verdicts: Sequence["TwinVerdict"]) -> int:
+    """Return 0 if all worlds are equivalent, 1 if any two are different, else 4: more runs are needed."""
+    found = {verdict.verdict for verdict in verdicts}
+    return next(code for verdict, code in _EXIT_CODES.items() if verdict in found)
 
 
 def _two(worlds: str) -> tuple[str, str]:
@@ -98,6 +110,15 @@ def _wanted(
         yield load(path, sets, seed), load(path, [*sets, *second], seed)
 
 
+def _announce(scenario: Scenario, runs: int | None) -> None:
+    """Print what the runs can show, before they begin."""
+    from experiments.compare.twin.paired_runs import pairs_of
+    from experiments.compare.twin.power import power_of
+
+    words = power_of(*pairs_of(scenario, runs)).words
+    Console().print(f"{scenario.name}: {words}", markup=False, highlight=False)
+
+
 def _judged(wanted: tuple[Scenario, Scenario], worlds: tuple[str, str], runs: int | None) -> "TwinVerdict":
     from experiments.compare.twin.paired_runs import twin
 
@@ -109,22 +130,22 @@ def _judged(wanted: tuple[Scenario, Scenario], worlds: tuple[str, str], runs: in
 
 
 def _show(verdict: "TwinVerdict") -> None:
+    from experiments.compare.twin.fidelity_page import VERDICT_WORDS
     from experiments.compare.twin.twin_metrics import TWIN_METRICS
 
-    title = "equivalent" if verdict.equivalent else "NOT equivalent: " + ", ".join(verdict.differing)
     caption = f"differences: mean of {len(verdict.seeds)} pairs and 90 % interval (Student t); margins of the scenario"
-    shown = Table(title=f"{verdict.scenario}: {title}", title_justify="left", caption=caption)
+    shown = Table(title=f"{verdict.scenario}: {verdict.outcome}", title_justify="left", caption=caption)
     for name in ("", *(tables.WORLDS[world] for world in verdict.worlds), "difference", "margin", ""):
         shown.add_column(name, justify="left" if not name else "right")
     for key, found in verdict.metrics.items():
         if found is None:
-            shown.add_row(TWIN_METRICS[key].label, "-", "-", "a value in one only", "", "NO")
+            shown.add_row(TWIN_METRICS[key].label, "-", "-", "a value in one only", "", VERDICT_WORDS[Verdict.DIFFERENT])
             continue
         gap = f"{found.gap.mean:+.4g} [{found.gap.low:+.3g}, {found.gap.high:+.3g}]"
-        agrees = "yes" if found.equivalent else "NO"
+        agrees = VERDICT_WORDS[found.verdict]
         shown.add_row(TWIN_METRICS[key].label, f"{found.first:.5g}", f"{found.second:.5g}", gap, f"{found.margin:.3g}", agrees)
     if verdict.dropped is not None:
-        dropped, mark = verdict.dropped, "yes" if not verdict.dropped.differ else "NO" if verdict.must_equal else "told"
+        dropped, mark = verdict.dropped, "agrees" if not verdict.dropped.differ else "DIFFERS" if verdict.must_equal else "told"
         shown.add_row(
             "lost first transmissions", str(dropped.first), str(dropped.second), f"{dropped.differ} in one only", "", mark
         )

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from experiments.compare.paired import Difference, difference
-from experiments.running.result import Result
+from experiments.running.result import Result, packets_of
 from experiments.running.run import run
 from experiments.scenario.protocol_choice import ProtocolChoice
 from experiments.scenario.protocol_modules import find_protocol, protocol_names, resolve
@@ -114,12 +114,9 @@ def collate(scenario: Scenario, results: Iterable[tuple[str, int, Result]]) -> C
 
 
 def _value(result: Result, metric: str) -> float | None:
-    packets = result.metrics["packets"]
     if metric == "packets":
-        return float(packets["total"])
-    if metric == "feedback":
-        return float(packets.get("nack", 0) + packets.get("ack", 0))
-    value = result.metrics[metric]
+        return float(result.metrics["packets"]["total"])
+    value = packets_of(result, "nack", "ack") if metric == "feedback" else result.metrics[metric]
     return None if value is None else float(value)
 
 

@@ -54,7 +54,7 @@ def read_measured_traffic(run: Path, topology: Topology) -> MeasuredTraffic:
     try:
         result = json.loads(read_text(path, _LARGEST_RESULT))
         rows = [row for row in result["metrics"]["impairments"] if "offered" in row]
-        receivers = {row["name"]: float(row["loss"]) for row in result["receivers"]}
+        receivers = {row["name"]: float(row["loss"]) for row in result["receivers"] if row["loss"] is not None}
     except OSError as error:
         raise UsageError(f"--run: {path} can't be read ({error.strerror}); mcastlab run SCENARIO.yaml --out RUN") from error
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:

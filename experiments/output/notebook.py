@@ -25,7 +25,13 @@ def html_of(result: Result) -> str:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    return row.name, str(row.objects), "yes" if row.equal else "NO", _seconds(row.completed_at), f"{row.loss:.2%}"
+    return (
+        row.name,
+        str(row.objects),
+        "yes" if row.equal else "NO",
+        _seconds(row.completed_at),
+        "-" if row.loss is None else f"{row.loss:.2%}",
+    )
 
 
 def _seconds(value: float | None) -> str:

@@ -59,6 +59,18 @@ def _seconds(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f} s"
 
 
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2%}"
+
+
+def _count(value: int | None) -> str:
+    return "-" if value is None else str(value)
+
+
+def _nacks(sent: int | None, suppressed: int | None) -> str:
+    return _count(sent) if suppressed is None else f"{_count(sent)} ({suppressed} suppressed)"
+
+
 def summary(result: Result) -> dict[str, str]:
     """Return the metrics of the table by label."""
     m = result.metrics
@@ -68,9 +80,9 @@ def summary(result: Result) -> dict[str, str]:
         "content verified by": result.receivers[0].proof,
         "completion time": _seconds(m["completion_time"]),
         "goodput": "-" if m["goodput_mbit_s"] is None else f"{m['goodput_mbit_s']:.2f} Mbit/s",
-        "loss": f"{m['loss']:.2%}",
-        "NACKs sent": f"{m['nacks_sent']} ({m['nacks_suppressed']} suppressed)",
-        "repairs": str(m["repairs_sent"]),
+        "loss": _percent(m["loss"]),
+        "NACKs sent": _nacks(m["nacks_sent"], m["nacks_suppressed"]),
+        "repairs": _count(m["repairs_sent"]),
         "repair effort": _storm(m.get("storm")),
         "packets": f"{m['packets']['total']} ({kinds})",
         "overhead": "-" if m["overhead"] is None else f"{m['overhead']:.3f}",
@@ -92,7 +104,7 @@ def _storm(storm: dict[str, Any] | None) -> str:
         return "-"
     sent = f"each repair sent {storm['repair_multiplicity']:.2f} times"
     quiet = "no requests" if storm["time_to_quiet"] is None else f"quiet {storm['time_to_quiet']:.3f} s after the first request"
-    return f"{storm['requests_per_loss']:.3g} requests per loss, {sent}, {storm['duplicates']} duplicates, {quiet}"
+    return f"{storm['requests_per_loss']:.3g} requests per loss, {sent}, {_count(storm['duplicates'])} duplicates, {quiet}"
 
 
 def _health(health: dict[str, Any] | None) -> str:
@@ -208,9 +220,9 @@ def _receivers(rows: Sequence[Row]) -> Table:
             str(row.bytes),
             "yes" if row.equal else "NO",
             _seconds(row.completed_at),
-            f"{row.loss:.2%}",
-            str(row.nacks_sent),
-            str(row.nacks_suppressed),
+            _percent(row.loss),
+            _count(row.nacks_sent),
+            _count(row.nacks_suppressed),
             row.fault or "",
         )
     return table

@@ -29,7 +29,7 @@ def difference_section(pair: PairedSweeps) -> str:
     first, second = (escape(name.partition(": ")[2]) for name in pair.names)
     about = (
         f"Means over all pairs of runs of equal point and seed; A is {first}, B is {second}. B differs if the interval of "
-        "the mean paired difference (Student's t) excludes 0."
+        "the mean paired difference excludes 0."
     )
     table = f'<table class="verdicts"><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>'
     return f'<div class="card"><p>{about}</p><div class="scroll">{table}</div></div>'

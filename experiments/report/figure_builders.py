@@ -1,10 +1,11 @@
 """Build figures from group summaries: lines with intervals and theory, heat maps, distributions, Pareto fronts, effects."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from experiments.analysis.effects import VarianceDecomposition
-from experiments.analysis.overlay import Prediction
+from experiments.analysis.overlay import MARGIN, Prediction
 from experiments.analysis.summary import GroupSummary
 from experiments.report.figure_layout import FigureLayout
 from experiments.report.figures import BarMark, BoxMark, DotMark, Figure, FigureAxis, HeatMark, LineMark, Panel
@@ -51,7 +52,7 @@ def _caption(metric: str, layout: FigureLayout, *more: str) -> str:
 def lines(
     metric: str, groups: Sequence[GroupSummary], layout: FigureLayout, theory: Sequence[Prediction], command: str
 ) -> Figure:
-    """Plot means over x with Student's t intervals, and theory as dashed lines of the same colour."""
+    """Plot means over x with their intervals, and theory as dashed lines of the same colour."""
     panels = []
     for panel in layout.panels():
         marks: list[LineMark] = []
@@ -62,7 +63,7 @@ def lines(
                 marks += _theory(picked, layout, number, colour, theory)
         panels.append(Panel(layout.panel_label(panel), marks))
     formulas = ", ".join(dict.fromkeys(row.formula for row in theory))
-    key = "Lines: means; shaded: 95 % confidence intervals (Student's t)."
+    key = "Lines: means; shaded: 95 % confidence intervals."
     caption = _caption(metric, layout, key, f"Dashed: theory ({formulas})." if formulas else "")
     y = _metric_axis(metric, groups)
     title = f"{metric_name(metric)} over {axis_name(layout.x.name)}"
@@ -234,23 +235,26 @@ def importance(found: Sequence[VarianceDecomposition], axes: Mapping[str, Displa
 
 
 def residuals(rows: Sequence[Prediction], command: str) -> Figure:
-    """Plot the residuals of measured means from theory, in standard errors."""
+    """Plot how far measured means are from theory, in per cent of it, over what theory expects."""
     formulas = list(dict.fromkeys(row.formula for row in rows))
     dots = [
         DotMark(
             row.expected,
-            row.residual,
-            ", ".join(f"{key} {value}" for key, value in row.keys.items()),
+            100 * (row.mean / row.expected - 1),
+            f"{', '.join(f'{key} {value}' for key, value in row.keys.items())}: holds: {row.holds}",
             formulas.index(row.formula),
         )
         for row in rows
-        if row.residual is not None
+        if row.expected
     ]
-    holds = sum(row.holds for row in rows)
-    caption = f"Theory holds at {holds} of {len(rows)} points: the mean is within four standard errors (or below a ceiling)."
-    x, y = _expected_axis(rows, dots), FigureAxis("measured - theory [standard errors]")
-    legend = tuple(theory_label("", name) for name in formulas)
-    return Figure("theory", "dots", "distance from theory", caption, command, x, y, [Panel("", dots)], legend)
+    found = Counter(row.holds for row in rows)
+    caption = (
+        f"Shaded: {MARGIN:.0%} around theory. By the 90 % intervals of the means, of {len(rows)} points theory holds at "
+        f"{found['yes']} and does not at {found['no']}; at {found['not shown']} the runs are too few to show either."
+    )
+    x, y = _expected_axis(rows, dots), FigureAxis("measured - theory [% of theory]")
+    legend, margin = tuple(theory_label("", name) for name in formulas), (-100 * MARGIN, 100 * MARGIN)
+    return Figure("theory", "dots", "distance from theory", caption, command, x, y, [Panel("", dots)], legend, margin)
 
 
 def _expected_axis(rows: Sequence[Prediction], dots: Sequence[DotMark]) -> FigureAxis:

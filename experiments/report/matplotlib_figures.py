@@ -164,8 +164,8 @@ def _dots(axes: Any, figure: Figure, panel: Panel) -> None:
     front = sorted((dot.x, dot.y) for dot in panel.marks if dot.front)
     if front:
         axes.plot(*zip(*front, strict=True), "o:", color=SOFT, markerfacecolor="none", markersize=7, label="Pareto front")
-    if figure.name == "theory":
-        axes.axhspan(-4, 4, color=_colour(2), alpha=0.12, linewidth=0)
+    if figure.band is not None:
+        axes.axhspan(*figure.band, color=_colour(2), alpha=0.12, linewidth=0)
     _ticks(axes, figure.x)
 
 

@@ -195,7 +195,7 @@ def _figures(session: Any, runs: Runs, data: ReportData, points: PointScenarios)
     if data.effects:
         command = data.command(f"--effects --metric {','.join(data.metrics)}")
         found.append(figure_builders.importance(data.effects, data.axes, command))
-    if any(row.residual is not None for row in data.theory):
+    if any(row.expected for row in data.theory):
         names = " ".join(f"--theory {name}" for name in dict.fromkeys(row.formula for row in data.theory))
         found.append(figure_builders.residuals(data.theory, data.command(names)))
     if parts(data.folders[0], "series"):

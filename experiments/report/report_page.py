@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
 
-from experiments.analysis.overlay import Prediction
+from experiments.analysis.overlay import MARGIN, Prediction
 from experiments.report.comparison_page import difference_section, differences_table, summary
 from experiments.report.figure_layout import FigureLayout
 from experiments.report.figures import Figure
@@ -21,17 +21,17 @@ TABLES = {
     "points": (
         "Points",
         "Each metric at each point, in its unit: mean, standard deviation (sd), 95 % confidence interval of the "
-        "mean (low, high; Student's t), and percentiles of the runs.",
+        "mean (low, high), and percentiles of the runs.",
     ),
     "pairs": (
         "By point",
         "Mean difference of B to A over the pairs of runs with equal seeds at each point, in the metric's unit, with its "
-        "95 % confidence interval (Student's t); clear if it excludes 0.",
+        "95 % confidence interval; clear if it excludes 0.",
     ),
     "theory": (
         "Theory",
-        "What formulas expect at each point beside the mean of its runs. Theory holds where the residual is at most "
-        "four standard errors, or the mean is below a ceiling.",
+        "What formulas expect at each point beside the mean of its runs with its 90 % interval (low, high). Theory holds where "
+        f"the interval is within {MARGIN:.0%} of it, and does not where it is beyond; otherwise more runs would show it.",
     ),
     "failed": ("Failed runs", ""),
 }
@@ -208,7 +208,7 @@ def _tables(contents: ReportData, small: bool) -> Iterable[dict[str, Any]]:
         ]
         yield {"name": "points", "columns": columns, "rows": rows}
     if contents.theory:
-        columns = [*heads, "formula", "metric", "unit", "theory", "measured", "runs", "residual [std. errors]", "holds"]
+        columns = [*heads, "formula", "metric", "unit", "theory", "measured", "low", "high", "runs", "holds"]
         rows = [
             [
                 *keys(row),
@@ -216,12 +216,10 @@ def _tables(contents: ReportData, small: bool) -> Iterable[dict[str, Any]]:
                     row.formula,
                     row.metric,
                     UNITS.get(row.metric, ""),
-                    rounded(row.expected),
-                    rounded(row.mean),
+                    *map(rounded, (row.expected, row.mean, row.low, row.high)),
                     row.count,
-                    rounded(row.residual),
+                    row.holds,
                 ),
-                "yes" if row.holds else "no",
             ]
             for row in contents.theory
         ]

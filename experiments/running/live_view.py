@@ -42,10 +42,11 @@ class LiveView:
 
     def _line(self, now: float, rates: Mapping[str, Counts]) -> str:
         sent = sum(counts.get("octets", 0) for counts in rates.values()) * 8e-6
-        nacks = sum(counts.get("nacks_sent", 0) for counts in rates.values())
+        nacks = [counts["nacks_sent"] for counts in rates.values() if "nacks_sent" in counts]
         lost = sum(counts.get("data_lost", 0) for counts in rates.values())
         heard = lost + sum(counts.get("data_received", 0) for counts in rates.values())
-        return f"{now:g} s: {len(rates)} hosts sent {sent:.2f} Mbit/s, loss {_share(lost, heard)}, {nacks:.0f} NACKs/s"
+        asked = _whole(sum(nacks) if nacks else None)
+        return f"{now:g} s: {len(rates)} hosts sent {sent:.2f} Mbit/s, loss {_share(lost, heard)}, {asked} NACKs/s"
 
     def _table(self, now: float, rates: Mapping[str, Counts]) -> Table:
         table = Table(title=f"{self._title}, second {now:g}", title_justify="left")
@@ -84,7 +85,12 @@ def _cells(counts: Counts) -> tuple[str, ...]:
     return (
         f"{counts.get('octets', 0) * 8e-6:.2f}",
         f"{counts.get('packets', 0):.0f}",
-        f"{received:.0f}",
+        _whole(counts.get("data_received")),
         _share(lost, lost + received),
-        f"{counts.get('nacks_sent', 0):.0f}",
+        _whole(counts.get("nacks_sent")),
     )
+
+
+def _whole(rate: float | None) -> str:
+    """Format a rate; None where it is not counted."""
+    return "-" if rate is None else f"{rate:.0f}"

@@ -43,10 +43,10 @@ class RunMonitor:
         faults = self._faults
         dropped = faults.dropped if faults is not None else 0
         lost = sum(link.lost + link.dropped + link.corrupt for link in self._network.links())
-        duplicates = sum(row["counts"].get("duplicates", 0) for row in results.values())
+        duplicates = [row["counts"]["duplicates"] for row in results.values() if "duplicates" in row["counts"]]
         return {
             "injected": {**faults.counts, "dropped": dropped} if faults is not None else {},
-            "storm": self._storm.plain(losses=lost + dropped, duplicates=duplicates),
+            "storm": self._storm.plain(losses=lost + dropped, duplicates=sum(duplicates) if duplicates else None),
         }
 
     def conclude(self, result: Result, results: Mapping[str, Mapping[str, Any]], finished: bool) -> Result:

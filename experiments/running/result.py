@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from math import fsum
 from typing import Any
 
-__all__ = ["Expected", "Result", "Row", "combine", "row_of"]
+__all__ = ["Expected", "Result", "Row", "combine", "packets_of", "row_of"]
 
 Expected = Mapping[tuple[int, int], tuple[int, str | None]]
 """The objects sent: (sender, object id) -> (size in bytes, SHA-256 or None for content without bytes)."""
@@ -21,7 +21,9 @@ PROOFS = {True: "sha256", False: "erasure accounting"}
 class Row:
     """The outcome at one receiver. `equal`: whether it received all required content unchanged; `proof`: how that was verified.
 
-    `completed_at` is in seconds, None if content is missing; `loss` is the fraction of content packets lost.
+    `completed_at` is in seconds, None if content is missing; `loss` is the fraction of content packets lost. `loss`, the
+    numbers of NACKs and `handled` are None where the protocol, or a foreign program, does not count them; `loss` also where
+    nothing came.
     """
 
     name: str
@@ -30,15 +32,15 @@ class Row:
     equal: bool
     proof: str
     completed_at: float | None
-    loss: float
-    nacks_sent: int
-    nacks_suppressed: int
+    loss: float | None
+    nacks_sent: int | None
+    nacks_suppressed: int | None
     aborted: int
     duplicates: int
     fault: str | None = None
     visitor: bool = False
     """Whether it joined late or left early; `equal` then covers the objects submitted while it was a member."""
-    handled: int = 0
+    handled: int | None = None
     """Packets processed: content received, feedback sent, and other receivers' NACKs where the protocol counts them."""
 
 
@@ -71,6 +73,16 @@ class Result:
         return {**{name: getattr(self, name) for name in _HEAD}, "receivers": [asdict(row) for row in self.receivers]}
 
 
+UNREAD = "datagram"
+"""Kind of the packets of foreign programs whose messages are not decoded."""
+
+
+def packets_of(result: Result, *kinds: str) -> int | None:
+    """Return the number of packets of these kinds; None if a foreign program sent packets that were not decoded."""
+    packets: dict[str, int] = result.metrics["packets"]
+    return None if UNREAD in packets else sum(packets.get(kind, 0) for kind in kinds)
+
+
 _HEAD = ("scenario", "digest", "backend", "seed", "completed", "fingerprint", "metrics")
 
 
@@ -87,12 +99,10 @@ def row_of(
     have (None: all). `bytes_travel`: whether content was verified by SHA-256.
     """
     received = {(sender, number): (size, digest) for sender, number, size, digest in result.get("received", ())}
-    counts = result.get("counts", {})
+    counts: Mapping[str, int] = result.get("counts", {})
     due = expected.keys() if required is None else required
     intact = all(expected.get(key) == came for key, came in received.items()) and not result.get("duplicates", 0)
     complete = due <= received.keys() <= expected.keys()
-    lost = counts.get("data_lost", 0)
-    heard = lost + counts.get("data_received", 0)
     return Row(
         name=name,
         objects=len(received),
@@ -100,15 +110,40 @@ def row_of(
         equal=intact and complete,
         proof=PROOFS[bytes_travel],
         completed_at=result.get("last_at") if complete else None,
-        loss=lost / heard if heard else 0.0,
-        nacks_sent=counts.get("nacks_sent", 0),
-        nacks_suppressed=counts.get("nacks_suppressed", 0),
+        loss=_loss(counts),
+        nacks_sent=counts.get("nacks_sent"),
+        nacks_suppressed=counts.get("nacks_suppressed"),
         aborted=result.get("aborted", 0),
         duplicates=result.get("duplicates", 0),
         fault=result.get("fault"),
         visitor=required is not None,
-        handled=sum(counts.get(key, 0) for key in RECEIVER_HANDLES),
+        handled=_handled(counts, RECEIVER_HANDLES),
     )
+
+
+def _loss(counts: Mapping[str, int]) -> float | None:
+    """Return the fraction of content packets lost; None if they are not counted, or none was sent as far as is known."""
+    if "data_lost" not in counts or "data_received" not in counts:
+        return None
+    sent = counts["data_lost"] + counts["data_received"]
+    return counts["data_lost"] / sent if sent else None
+
+
+def _handled(counts: Mapping[str, int], keys: Sequence[str]) -> int | None:
+    """Return the packets processed; None if content, the first of the keys, is not counted."""
+    return sum(counts.get(key, 0) for key in keys) if keys[0] in counts else None
+
+
+def _total(values: Iterable[int | None]) -> int | None:
+    """Return the sum of the known values; None if none is known."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    """Return the mean of the known values; None if none is known."""
+    known = [value for value in values if value is not None]
+    return fsum(known) / len(known) if known else None
 
 
 def combine(
@@ -121,7 +156,7 @@ def combine(
     began_at: float,
     segment: int,
 ) -> dict[str, Any]:
-    """Compute the metrics of a run.
+    """Compute the metrics of a run; None for what no sender or receiver counts, and for means of nothing.
 
     `senders` are the results of sender programs; `packets` and `octets` count by kind of message; `segment` is the content in a
     packet, in bytes. Goodput is content per receiver over the time from `began_at` (first submission, in seconds) to the last
@@ -141,12 +176,12 @@ def combine(
         "source_packets": sum(-(-size // segment) for size, _ in expected.values()),
         "completion_time": span,
         "goodput_mbit_s": content * 8e-6 / span if span else None,
-        "loss": fsum(row.loss for row in rows) / len(rows),
-        "nacks_sent": sum(row.nacks_sent for row in rows),
-        "nacks_suppressed": sum(row.nacks_suppressed for row in rows),
-        **{key: sum(each.get(key, 0) for each in counts) for key in ("nacks_received", "data_sent", "repairs_sent")},
-        "sender_handled": sum(each.get(key, 0) for each in counts for key in SENDER_HANDLES),
-        "receiver_handled": fsum(row.handled for row in rows) / len(rows),
+        "loss": _mean(row.loss for row in rows),
+        "nacks_sent": _total(row.nacks_sent for row in rows),
+        "nacks_suppressed": _total(row.nacks_suppressed for row in rows),
+        **{key: _total(each.get(key) for each in counts) for key in ("nacks_received", "data_sent", "repairs_sent")},
+        "sender_handled": _total(_handled(each, SENDER_HANDLES) for each in counts),
+        "receiver_handled": _mean(row.handled for row in rows),
         "packets": {"total": sum(packets.values()), **dict(sorted(packets.items()))},
         "bytes_sent": sent,
         "overhead": sent / content if content else None,

@@ -60,8 +60,11 @@ class StormCounters:
                     self._first_request = now
         self._add(kind, now, size)
 
-    def plain(self, *, losses: int, duplicates: int) -> dict[str, Any]:
-        """Return the counters as plain values; `losses` and `duplicates` are lost packets and duplicate content packets."""
+    def plain(self, *, losses: int, duplicates: int | None) -> dict[str, Any]:
+        """Return the counters as plain values; `losses` and `duplicates` are lost packets and duplicate content packets.
+
+        `duplicates` is None if no receiver counts them.
+        """
         repairs = sum(self._repaired.values())
         began = self._first_request
         return {

@@ -10,13 +10,13 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from experiments.compare.twin.margins import Margins
 from experiments.scenario.cross_traffic import AnyTraffic
 from experiments.scenario.emulation_options import EmulationChoice
 from experiments.scenario.fault_schedule import Fault
 from experiments.scenario.fault_schedule import check as check_fault
 from experiments.scenario.files import override, read_yaml
 from experiments.scenario.foreign_nodes import NodeChoice, check_nodes
+from experiments.scenario.margins import Margins
 from experiments.scenario.protocol_choice import ProtocolChoice
 from experiments.scenario.protocol_modules import resolve_in
 from experiments.scenario.ready import find_scenario

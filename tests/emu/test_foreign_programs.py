@@ -45,7 +45,10 @@ def test_the_library_sends_and_receives_beside_our_own_program(sender: str) -> N
         assert (row.objects, row.bytes, row.equal, row.proof) == (1, 300_000, True, "sha256")
         assert row.completed_at is not None
         # About 280 packets lose 5 %: the standard error is 1.3 %.
+        assert row.loss is not None
         assert 0 < row.loss < 0.12
+    # The library counts no NACKs that it suppresses.
+    assert [row.name for row in result.receivers if row.nacks_suppressed is None] == ["r1"]
     # A single receiver's NACKs may all be suppressed by those of others.
     assert any(row.nacks_sent for row in result.receivers)
     metrics = result.metrics

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from experiments.cli import invoke
+from experiments.commands.new import TEMPLATE
 from experiments.sweep.run.spark_session import session
 from tests.support.needs import missing
 
@@ -49,6 +50,14 @@ def commands(spark: Any) -> Any:
             return invoke([str(argument) for argument in arguments])
 
     return run
+
+
+@pytest.fixture
+def gossip(tmp_path: Path) -> Path:
+    """Write the file of a protocol that counts little: no losses, no feedback, no repairs."""
+    path = tmp_path / "gossip.py"
+    path.write_text(TEMPLATE.read_text().replace("@name@", "gossip"))
+    return path
 
 
 def need_spark() -> None:

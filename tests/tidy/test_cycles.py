@@ -5,6 +5,7 @@ from functools import cache
 from pathlib import Path
 
 import networkx
+import pytest
 
 from tests.tidy.tree import PACKAGES, ROOT, modules, parsed
 
@@ -64,3 +65,10 @@ def test_at_most_two_files_of_a_folder_import_each_other() -> None:
 def test_a_cycle_is_detected() -> None:
     graph: networkx.DiGraph[str] = networkx.DiGraph([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")])
     assert cycles(graph) == [["a", "b", "c"]]
+
+
+@pytest.mark.parametrize("folder", ["scenario", "statistics", "theory"])
+def test_folders_that_others_build_upon_import_none_of_them(folder: str) -> None:
+    below = f"experiments.{folder}."
+    upwards = [(name, other) for name, other in imports().edges if name.startswith(below) and not other.startswith(below)]
+    assert not [edge for edge in upwards if edge[1].startswith("experiments.")]

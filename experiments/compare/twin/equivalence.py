@@ -1,24 +1,20 @@
-"""Equivalence of paired measurements by two one-sided t tests (TOST), as a confidence interval within a margin.
-
-Two worlds are equivalent in a metric if the 90 % interval of the mean difference lies within the margin on both sides: TOST at
-level 5 % (Schuirmann 1987). A large variance or a single pair cannot show equivalence.
-"""
+"""Test one metric of paired runs: whether its mean difference is within a margin, beyond it, or not shown to be either."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import fsum
 
 from experiments.compare.paired import Difference, difference
+from experiments.statistics.intervals import TOLERANCE
+from experiments.statistics.verdicts import CONFIDENCE, Verdict, decide, runs_needed
 
-__all__ = ["CONFIDENCE", "EquivalenceTest", "equivalence_test"]
-
-CONFIDENCE = 0.9
-"""Confidence level of the interval: two one-sided tests at 5 % each."""
+__all__ = ["EquivalenceTest", "equivalence_test"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EquivalenceTest:
-    """One metric in two worlds: means, mean difference (second - first) with its interval, and the margin on either side."""
+    """One metric in two worlds: means, mean difference (second - first) with its 90 % interval, the margin on either side."""
 
     first: float
     second: float
@@ -26,15 +22,26 @@ class EquivalenceTest:
     margin: float
 
     @property
-    def equivalent(self) -> bool:
-        """Whether the interval lies within the margin."""
-        return -self.margin <= self.gap.low and self.gap.high <= self.margin
+    def verdict(self) -> Verdict:
+        """Whether the interval lies within the margin, beyond it, or neither."""
+        rounding = TOLERANCE * max(abs(self.first), abs(self.second))
+        return decide(self.gap.low, self.gap.high, self.margin, rounding)
+
+    @cached_property
+    def runs_needed(self) -> int | None:
+        """How many pairs would decide, if mean and variance stay as they are; None if decided, unknown or too many."""
+        if self.verdict is not Verdict.NOT_SHOWN:
+            return None
+        return runs_needed(self.gap.pairs, self.gap.mean, self.gap.sd, self.margin)
 
 
 def equivalence_test(
     first: Sequence[float], second: Sequence[float], relative: float, absolute: float = 0.0
 ) -> EquivalenceTest:
-    """Test paired values. The margin is `relative` times the first world's mean, but at least `absolute`."""
-    mean = fsum(first) / len(first)
-    margin = max(relative * abs(mean), absolute)
-    return EquivalenceTest(mean, fsum(second) / len(second), difference(second, first, CONFIDENCE), margin)
+    """Test paired values, one of each world per pair of runs.
+
+    The margin is `relative` times the mean of the first world, but at least `absolute`.
+    """
+    means = fsum(first) / len(first), fsum(second) / len(second)
+    margin = max(relative * abs(means[0]), absolute)
+    return EquivalenceTest(*means, difference(second, first, CONFIDENCE), margin)

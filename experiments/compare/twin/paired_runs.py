@@ -2,12 +2,18 @@
 
 from collections.abc import Callable
 
-from experiments.compare.twin.margins import Margins
 from experiments.compare.twin.verdict import Observation, TwinVerdict, compare_worlds
 from experiments.compare.twin.worlds import observe
+from experiments.scenario.margins import Margins
 from experiments.scenario.scenario import Scenario
 
-__all__ = ["twin"]
+__all__ = ["pairs_of", "twin"]
+
+
+def pairs_of(scenario: Scenario, runs: int | None) -> tuple[Margins, int]:
+    """Return the margins of a scenario, and the number of pairs: `runs`, or that of the scenario."""
+    margins = scenario.twin or Margins()
+    return margins, runs or margins.runs
 
 
 def twin(
@@ -22,9 +28,9 @@ def twin(
     with (world, seed) as each run begins.
     """
     first = scenarios[0]
-    margins = first.twin or Margins()
+    margins, wanted = pairs_of(first, runs)
     pairs: list[tuple[Observation, Observation]] = []
-    for seed in range(first.seed, first.seed + (runs or margins.runs)):
+    for seed in range(first.seed, first.seed + wanted):
         seen = []
         for scenario, world in zip(scenarios, worlds, strict=True):
             on_run(world, seed)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from experiments.running.result import Result
+from experiments.running.result import Result, packets_of
 
 __all__ = ["TWIN_METRICS", "TwinMetric"]
 
@@ -25,8 +25,8 @@ def _metric(name: str) -> Callable[[Result], list[float | None]]:
 
 
 def _feedback(result: Result) -> list[float | None]:
-    packets = result.metrics["packets"]
-    return [float(packets.get("nack", 0) + packets.get("ack", 0))]
+    count = packets_of(result, "nack", "ack")
+    return [None if count is None else float(count)]
 
 
 def _completions(result: Result) -> list[float | None]:
@@ -38,11 +38,11 @@ def _losses(result: Result) -> list[float | None]:
 
 
 TWIN_METRICS = {
-    "completion_time": TwinMetric("completion of each receiver (s)", _completions),
+    "completion_time": TwinMetric("completion, mean of receivers (s)", _completions),
     "goodput": TwinMetric("goodput (Mbit/s)", _metric("goodput_mbit_s")),
     "overhead": TwinMetric("bytes sent / content", _metric("overhead")),
     "nacks": TwinMetric("NACKs and ACKs", _feedback, counted=True),
     "repairs": TwinMetric("repairs", _metric("repairs_sent"), counted=True),
-    "loss": TwinMetric("loss of each receiver", _losses),
+    "loss": TwinMetric("loss, mean of receivers", _losses),
 }
 """Metrics by the key of `Margins` that holds their margin."""

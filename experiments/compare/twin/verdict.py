@@ -1,14 +1,16 @@
-"""Compare paired runs of two worlds metric by metric, and by the sets of lost packets."""
+"""Compare paired runs of two worlds metric by metric, and by the sets of lost packets, and conclude in three ways."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import fsum, isfinite
 from typing import Any
 
 from experiments.compare.twin.equivalence import EquivalenceTest, equivalence_test
-from experiments.compare.twin.margins import Margins
+from experiments.compare.twin.power import TwinPower, power_of
 from experiments.compare.twin.twin_metrics import TWIN_METRICS
 from experiments.running.result import Result
+from experiments.scenario.margins import Margins
+from experiments.statistics.verdicts import MOST_RUNS, Verdict
 
 __all__ = ["LossDifference", "LossSets", "Observation", "TwinVerdict", "compare_worlds"]
 
@@ -51,28 +53,75 @@ class TwinVerdict:
     must_equal: bool
     note: str
     warnings: tuple[str, ...]
+    power: TwinPower | None
+    """What this number of pairs can show; None for a single pair, which shows nothing."""
 
     @property
     def differing(self) -> list[str]:
-        """Keys of the metrics and other properties that differ; empty if the worlds are equivalent."""
-        found = [name for name, found in self.metrics.items() if found is None or not found.equivalent]
+        """Keys of the metrics and other properties that were shown to differ."""
+        found = [name for name, test in self.metrics.items() if test is None or test.verdict is Verdict.DIFFERENT]
         if self.completed[0] != self.completed[1]:
             found.append("completed")
-        if self.must_equal and (self.dropped is None or self.dropped.differ):
+        if self.must_equal and self.dropped is not None and self.dropped.differ:
             found.append("dropped")
         return found
 
     @property
+    def not_shown(self) -> list[str]:
+        """Keys of the metrics and other properties that were shown neither to agree nor to differ."""
+        found = [name for name, test in self.metrics.items() if test is not None and test.verdict is Verdict.NOT_SHOWN]
+        return [*found, "dropped"] if self.must_equal and self.dropped is None else found
+
+    @property
+    def verdict(self) -> Verdict:
+        """Different if anything was shown to differ, equivalent if everything was shown to agree.
+
+        A difference of runs with warnings is not shown: it may be the machine's, which was too busy.
+        """
+        if self.differing:
+            return Verdict.NOT_SHOWN if self.warnings else Verdict.DIFFERENT
+        return Verdict.NOT_SHOWN if self.not_shown else Verdict.EQUIVALENT
+
+    @property
     def equivalent(self) -> bool:
-        """Whether the worlds are equivalent in everything."""
-        return not self.differing
+        """Whether the worlds were shown to be equivalent in everything."""
+        return self.verdict is Verdict.EQUIVALENT
+
+    @property
+    def runs_needed(self) -> int | None:
+        """How many pairs would decide what is not shown; None if nothing is open, or no number of pairs is known to do."""
+        needed = [None if (test := self.metrics.get(name)) is None else test.runs_needed for name in self.not_shown]
+        known = [number for number in needed if number is not None]
+        return max(known) if known and len(known) == len(needed) else None
+
+    @property
+    def outcome(self) -> str:
+        """The verdict in words, with what differs, or what is not shown and how many runs would do."""
+        if self.verdict is Verdict.DIFFERENT:
+            return "different: " + ", ".join(self.differing)
+        if self.verdict is Verdict.EQUIVALENT:
+            return "equivalent"
+        if self.differing:
+            return f"not shown on a machine that was too busy: {', '.join(self.differing)} (repeat on an idle one)"
+        return f"not shown with {len(self.seeds)} runs: {', '.join(self.not_shown)} ({self._enough()})"
+
+    def _enough(self) -> str:
+        if self.runs_needed is not None:
+            return f"{self.runs_needed} runs would do"
+        if "dropped" in self.not_shown:
+            return "a world does not record what it lost"
+        return "at least 2 runs" if self.power is None else f"it would take more than {MOST_RUNS} runs, or wider margins"
 
     def plain(self) -> dict[str, Any]:
         """Return plain values for JSON; an infinite end of an interval is None."""
         return {
             "name": self.scenario,
+            "verdict": self.verdict.value,
             "equivalent": self.equivalent,
             "differing": self.differing,
+            "not_shown": self.not_shown,
+            "runs_needed": self.runs_needed,
+            "power": None if self.power is None else self.power.plain(),
             "worlds": list(self.worlds),
             "seeds": list(self.seeds),
             "completed": list(self.completed),
@@ -90,9 +139,11 @@ def _plain(found: EquivalenceTest) -> dict[str, Any]:
         "first": found.first,
         "second": found.second,
         "difference": found.gap.mean,
+        "sd": found.gap.sd,
         "interval": ends,
         "margin": found.margin,
-        "equivalent": found.equivalent,
+        "verdict": found.verdict.value,
+        "runs_needed": found.runs_needed,
     }
 
 
@@ -115,6 +166,7 @@ def compare_worlds(
         must_equal=margins.dropped == "equal",
         note=margins.note,
         warnings=tuple(dict.fromkeys(seen.warning for pair in pairs for seen in pair if seen.warning)),
+        power=power_of(margins, len(pairs)) if len(pairs) > 1 else None,
     )
 
 
@@ -127,14 +179,20 @@ def _metrics(pairs: Sequence[tuple[Observation, Observation]], margins: Margins)
 def _values(
     of: Callable[[Result], list[float | None]], pairs: Sequence[tuple[Observation, Observation]]
 ) -> list[tuple[float, float]] | None:
-    """Return pairs of values, without those missing in both worlds; None if one is missing in a single world."""
+    """Return one pair of values per pair of runs: means over the receivers, which are not independent of each other.
+
+    Values missing in both worlds are left out; None if one is missing in a single world.
+    """
     found = []
     for first, second in pairs:
+        known = []
         for a, b in zip(of(first.result), of(second.result), strict=True):
             if a is not None and b is not None:
-                found.append((a, b))
+                known.append((a, b))
             elif a is not b:
                 return None
+        if known:
+            found.append((fsum(a for a, _ in known) / len(known), fsum(b for _, b in known) / len(known)))
     return found
 
 

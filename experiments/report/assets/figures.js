@@ -258,8 +258,8 @@ function adjust(figure, layout, look, width) {
     Object.assign(layout.yaxis, { type: "category", tickvals: labels, ticktext: rowLabels(figure, width) });
     layout.shapes = [{ type: "line", x0: 0, x1: 0, y0: 0, y1: 1, yref: "paper", line: { color: look.soft, width: 1.2, dash: "dot" } }];
   }
-  if (figure.name === "theory") {
-    layout.shapes = [{ type: "rect", xref: "paper", x0: 0, x1: 1, y0: -4, y1: 4, fillcolor: clear(colour(2), 0.12), line: { width: 0 }, layer: "below" }];
+  if (figure.band) {
+    layout.shapes = [{ type: "rect", xref: "paper", x0: 0, x1: 1, y0: figure.band[0], y1: figure.band[1], fillcolor: clear(colour(2), 0.12), line: { width: 0 }, layer: "below" }];
   }
 }
 

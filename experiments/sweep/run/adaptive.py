@@ -7,15 +7,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from math import fsum, sqrt
+from statistics import fmean, stdev
 from typing import TypeAlias
 
-from experiments.compare.paired import student_quantile
+from experiments.statistics.intervals import does_not_vary, mean_interval
 from experiments.sweep.spec.grid import Point, SweepPlan, SweepRun
+from experiments.sweep.spec.metrics import METRICS
 from experiments.sweep.spec.quantities import Value, number_of
 from experiments.sweep.spec.sweep_file import Refine, Until
 from protocols.errors import UsageError
 
-__all__ = ["Values", "deciding_metrics", "half_width", "planned_runs"]
+__all__ = ["Values", "deciding_metrics", "planned_runs"]
 
 Values: TypeAlias = Mapping[str, Mapping[str, float | None]]
 """run_id -> metric -> value of every run that has a row; None where the run has no value."""
@@ -61,15 +63,16 @@ def _precise_enough(until: Until, rows: Sequence[Mapping[str, float | None]]) ->
     # More seeds do not help a point without any value.
     if len(rows) >= until.most or not found:
         return True
-    mean = fsum(found) / len(found)
-    return len(found) >= 2 and half_width(found, until.confidence) <= until.width * abs(mean)
-
-
-def half_width(values: Sequence[float], confidence: float) -> float:
-    """Return half the width of the Student t interval of the mean of two or more values."""
-    n = len(values)
-    mean = fsum(values) / n
-    return student_quantile(0.5 + confidence / 2, n - 1) * sqrt(fsum((value - mean) ** 2 for value in values) / (n - 1) / n)
+    if len(found) < 2:
+        return False
+    mean, sd = fmean(found), stdev(found)
+    # Runs that do not vary are as precise as they can be, also those that all counted nothing.
+    if does_not_vary(mean, sd):
+        return True
+    metric = METRICS[until.metric]
+    top = max(found) if metric.of is not None else 1.0
+    interval = mean_interval(mean, sd, len(found), metric.kind, until.confidence, top)
+    return interval is not None and interval.high - interval.low <= 2 * until.width * abs(mean)
 
 
 def _refined_values(plan: SweepPlan, refine: Refine, runs: Sequence[SweepRun], values: Values) -> tuple[Value, ...]:

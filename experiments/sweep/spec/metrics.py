@@ -4,17 +4,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.running.result import Result, Row
+from experiments.running.result import Result, Row, packets_of
+from experiments.statistics.intervals import Kind
 
 __all__ = ["METRICS", "RECEIVER_METRICS", "Metric", "metrics_of", "receiver_metrics_of"]
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """Description of a metric, and the function that computes it from a result; None where the run has no value."""
+    """Description of a metric, the function that computes it from a result, and its range (`Kind`).
+
+    The value is None where a run has none: it did not end, or its protocol does not count this.
+    """
 
     help: str
     read: Callable[[Result], Any]
+    kind: Kind = "positive"
+    of: str | None = None
+    """The metric that is the largest possible value of this one."""
 
 
 def _plain(key: str) -> Callable[[Result], Any]:
@@ -25,8 +32,9 @@ def _storm(key: str) -> Callable[[Result], Any]:
     return lambda result: result.metrics.get("storm", {}).get(key)
 
 
-def _packets(*kinds: str) -> Callable[[Result], Any]:
-    return lambda result: sum(result.metrics["packets"].get(kind, 0) for kind in kinds)
+def _total_packets(result: Result) -> int:
+    total: int = result.metrics["packets"]["total"]
+    return total
 
 
 def _links(key: str) -> Callable[[Result], Any]:
@@ -43,21 +51,23 @@ def _median_completion(result: Result) -> float | None:
 
 
 def _transmissions(result: Result) -> float | None:
-    sent: float = result.metrics["data_sent"] + result.metrics["repairs_sent"]
-    packets = result.metrics["source_packets"]
-    return sent / packets if packets else None
+    new, repairs, packets = (result.metrics[key] for key in ("data_sent", "repairs_sent", "source_packets"))
+    # A protocol that counts no repairs has none.
+    return (new + (repairs or 0)) / packets if packets and new is not None else None
 
 
 def _processing_throughput(result: Result) -> float | None:
-    busiest = max(result.metrics["sender_handled"], result.metrics["receiver_handled"])
-    return result.metrics["data_sent"] / busiest if busiest else None
+    sent, *handled = (result.metrics[key] for key in ("data_sent", "sender_handled", "receiver_handled"))
+    return sent / max(handled) if None not in (sent, *handled) and max(handled) else None
 
 
 METRICS: dict[str, Metric] = {
-    "completed": Metric("1 if every receiver received all objects, else 0", lambda result: result.completed),
-    "violations": Metric("violated invariants", lambda result: len(result.violations)),
+    "completed": Metric("1 if every receiver received all objects, else 0", lambda result: result.completed, "outcome"),
+    "violations": Metric("violated invariants", lambda result: len(result.violations), "count"),
     "receivers": Metric("receivers", _plain("receivers")),
-    "receivers_complete": Metric("receivers that received all objects", _plain("receivers_complete")),
+    "receivers_complete": Metric(
+        "receivers that received all objects", _plain("receivers_complete"), "outcome", of="receivers"
+    ),
     "objects": Metric("objects sent", _plain("objects")),
     "content_bytes": Metric("bytes of content sent", _plain("content_bytes")),
     "completion_time": Metric(
@@ -65,19 +75,19 @@ METRICS: dict[str, Metric] = {
     ),
     "median_completed_at": Metric("seconds at which the median receiver was complete", _median_completion),
     "goodput_mbit_s": Metric("content per receiver divided by completion time, Mbit/s", _plain("goodput_mbit_s")),
-    "loss": Metric("mean over receivers of the fraction of data packets lost", _plain("loss")),
+    "loss": Metric("mean over receivers of the fraction of data packets lost", _plain("loss"), "fraction"),
     "bytes_sent": Metric("bytes of UDP payload sent by all hosts", _plain("bytes_sent")),
     "overhead": Metric("bytes sent by all hosts divided by bytes of content", _plain("overhead")),
     "data_sent": Metric("data packets sent for the first time", _plain("data_sent")),
-    "repairs_sent": Metric("repair packets sent by senders", _plain("repairs_sent")),
+    "repairs_sent": Metric("repair packets sent by senders", _plain("repairs_sent"), "count"),
     "transmissions": Metric("content packets sent by senders, parity included, per source packet", _transmissions),
-    "nacks_sent": Metric("NACKs sent by receivers", _plain("nacks_sent")),
+    "nacks_sent": Metric("NACKs sent by receivers", _plain("nacks_sent"), "count"),
     "nacks_suppressed": Metric(
-        "NACKs suppressed because other receivers requested the same repairs", _plain("nacks_suppressed")
+        "NACKs suppressed because other receivers requested the same repairs", _plain("nacks_suppressed"), "count"
     ),
-    "nacks_received": Metric("NACKs received by senders", _plain("nacks_received")),
-    "packets": Metric("packets sent by all hosts", _packets("total")),
-    "feedback": Metric("NACK and ACK packets sent", _packets("nack", "ack")),
+    "nacks_received": Metric("NACKs received by senders", _plain("nacks_received"), "count"),
+    "packets": Metric("packets sent by all hosts", _total_packets),
+    "feedback": Metric("NACK and ACK packets sent", lambda result: packets_of(result, "nack", "ack"), "count"),
     "sender_handled": Metric("content packets sent and feedback received by senders", _plain("sender_handled")),
     "receiver_handled": Metric(
         "mean over receivers of content packets received, feedback sent and requests of others received",
@@ -86,16 +96,17 @@ METRICS: dict[str, Metric] = {
     "processing_throughput": Metric(
         "content packets per packet handled by the busier of sender and mean receiver: processor-limited throughput",
         _processing_throughput,
+        "fraction",
     ),
-    "losses": Metric("packets lost or dropped by links and faults", _storm("losses")),
+    "losses": Metric("packets lost or dropped by links and faults", _storm("losses"), "count"),
     "requests_per_loss": Metric("repair requests per repaired symbol", _storm("requests_per_loss")),
-    "duplicates": Metric("content packets redundant at their receiver", _storm("duplicates")),
+    "duplicates": Metric("content packets redundant at their receiver", _storm("duplicates"), "count"),
     "repair_multiplicity": Metric("repair packets per repaired symbol", _storm("repair_multiplicity")),
     "repair_wait": Metric("mean seconds from the first transmission of a symbol to its first repair", _storm("repair_wait")),
     "time_to_quiet": Metric("seconds from the first repair request to the last request or repair", _storm("time_to_quiet")),
     "link_offered": Metric("packets offered to impaired links", _links("offered")),
-    "link_dropped": Metric("packets dropped by queues", _links("dropped")),
-    "link_lost": Metric("packets lost on links", _links("lost")),
+    "link_dropped": Metric("packets dropped by queues", _links("dropped"), "count"),
+    "link_lost": Metric("packets lost on links", _links("lost"), "count"),
     "duration": Metric("simulated or wall-clock seconds until the run ended", _plain("duration")),
     "events": Metric("simulator events", _plain("events")),
 }

@@ -109,7 +109,7 @@ class Until(_Strict):
 
     metric: str = Field(description="metric whose mean is estimated")
     width: float = Field(gt=0, description="largest half width of the interval, relative to the mean")
-    confidence: float = Field(default=0.95, gt=0.5, lt=1.0, description="confidence level of the Student t interval")
+    confidence: float = Field(default=0.95, gt=0.5, lt=1.0, description="confidence level of the interval")
     most: int = Field(default=100, ge=2, le=1_000_000, description="maximum replications of a point")
 
     _known = field_validator("metric")(_metric)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from experiments.analysis.analysis_request import AnalysisRequest, AnalysisResult, analyse, write_csv
+from experiments.cli import invoke
 from protocols.errors import UsageError
 
 
@@ -50,3 +51,10 @@ def test_rows_are_written_as_csv(tmp_path: Path) -> None:
         assert list(csv.reader(file)) == [["a", "b"], ["1", "x,y"], ["2", ""]]
     with pytest.raises(UsageError, match=r"--csv: value .* is not allowed; a file that can be written"):
         write_csv([], tmp_path / "missing" / "rows.csv")
+
+
+def test_a_margin_is_a_fraction_above_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UsageError, match=r"--margin: value 0\.0 is not allowed; a fraction above 0"):
+        AnalysisRequest(theory=["arq"], margin=0.0)
+    assert invoke(["analyse", str(tmp_path), "--theory", "arq", "--margin", "wide"]) == 2
+    assert "--margin: " in capsys.readouterr().err

@@ -1,14 +1,17 @@
 """Theory and measurement, point by point."""
 
 from pathlib import Path
+from statistics import fmean, stdev
 
+import numpy as np
 import pytest
 
 from experiments.analysis.derived import DERIVED
 from experiments.analysis.formulas import FORMULAS
-from experiments.analysis.overlay import overlay, parse_formula, predict
+from experiments.analysis.overlay import Prediction, overlay, parse_formula, predict
 from experiments.analysis.point_scenarios import PointScenarios, flat
 from experiments.analysis.runs import Runs
+from experiments.analysis.summary import GroupSummary
 from experiments.sweep.spec.metrics import METRICS
 from experiments.theory import multicast as theory
 from protocols.errors import UsageError
@@ -21,7 +24,7 @@ def test_runs_generated_by_a_formula_agree_with_it(runs: Runs, folder: Path) -> 
     for row in rows:
         assert row.expected == pytest.approx(theory.repetition(row.keys["topology.receivers"], row.keys["loss"]))
         assert row.residual is not None
-        assert row.holds
+        assert row.holds == "yes"
         assert abs(row.residual) < 4
         assert (row.residual > 0) == (row.mean > row.expected)
 
@@ -29,7 +32,7 @@ def test_runs_generated_by_a_formula_agree_with_it(runs: Runs, folder: Path) -> 
 def test_runs_generated_otherwise_disagree(runs: Runs, folder: Path) -> None:
     rows = overlay(runs, parse_formula("fec"), PointScenarios(folder))
     assert {row.keys["protocol.name"] for row in rows} == {"norm"}
-    assert not any(row.holds for row in rows)
+    assert {row.holds for row in rows} == {"no"}
 
 
 def test_an_argument_can_be_given_as_a_number_or_by_another_key(runs: Runs, folder: Path) -> None:
@@ -111,3 +114,69 @@ def test_the_scenario_of_a_point_is_the_base_with_its_axis_values(folder: Path) 
     point = PointScenarios(folder).at({"topology.receivers": 50, "protocol.name": "srm", "loss": 0.1})
     assert (point["topology.receivers"], point["protocol.name"], point["topology.link.down.loss"]) == (50, "srm", 0.1)
     assert point["name"] == "made-up"
+
+
+POINT = {"topology.receivers": 10, "protocol.name": "srm", "loss": 0.1}
+NO_FRAME = Runs(None, ("topology.receivers", "protocol.name", "loss"), ("transmissions", "nacks_sent"), 5, "v", ("v",))
+
+
+def judged(values: list[float], expected: float, folder: Path, margin: float = 0.05) -> Prediction:
+    """Compare runs with plain retransmission to one receiver, whose prediction is 1 / (1 - loss)."""
+    sd = stdev(values) if len(values) > 1 else None
+    ends = {"low": None, "high": None, "boot_low": None, "boot_high": None}
+    known = GroupSummary(
+        POINT, "transmissions", len(values), fmean(values), sd, **ends, least=0.0, most=0.0, percentiles={}, top=1.0
+    )
+    formula = parse_formula(f"arq:receivers=1,loss={1 - 1 / expected}")
+    (found,) = overlay(NO_FRAME, formula, PointScenarios(folder), [known], margin)
+    return found
+
+
+def test_runs_that_do_not_vary_are_judged_by_their_value(folder: Path) -> None:
+    # Four packets of proactive parity for each block of 57 or 58, and nothing more in any of five runs.
+    found = judged([306 / 286] * 5, 306 / 286 + 4e-6, folder)
+    assert (found.holds, found.residual, found.low, found.high) == ("yes", None, 306 / 286, 306 / 286)
+    assert judged([1.0699] * 5, 1.2, folder).holds == "no"
+    # The sum of ten equal numbers may differ in the last digit.
+    assert judged([0.1 + 0.2 + 0.7699] * 2 + [1.0699] * 3, 1.0699, folder).residual is None
+
+
+def test_five_runs_are_judged_with_students_t(folder: Path) -> None:
+    # Standard error 0.1: the normal interval would reach 1.34, Student's with 4 degrees of freedom 1.42.
+    values = [1.2 + 0.2236 * each for each in (-1.2649, -0.6325, 0.0, 0.6325, 1.2649)]
+    found = judged(values, 1.4, folder, margin=0.01)
+    assert found.residual == pytest.approx(-2.0, abs=0.01)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < 1.2 - 2.0 * 0.1 + 0.02
+    assert found.high > 1.2 + 2.13 * 0.1
+    assert found.holds == "not shown"
+
+
+def test_few_runs_that_vary_show_nothing_and_name_the_runs_that_would_do(folder: Path) -> None:
+    found = judged([1.1, 1.3, 1.2, 1.0, 1.4], 1.2, folder)
+    assert found.holds == "not shown"
+    assert found.runs_needed is not None
+    assert 50 < found.runs_needed < 100
+    assert judged([1.1, 1.3, 1.2, 1.0, 1.4] * 20, 1.2, folder).holds == "yes"
+    assert judged([1.1, 1.3, 1.2, 1.0, 1.4] * 20, 1.6, folder).holds == "no"
+
+
+def test_a_single_run_shows_nothing(folder: Path) -> None:
+    found = judged([1.2], 1.2, folder)
+    assert (found.holds, found.residual, found.low, found.runs_needed) == ("not shown", None, None, None)
+
+
+def test_the_margin_decides_what_holds(folder: Path) -> None:
+    values = [1.20, 1.21, 1.22, 1.23, 1.24]
+    assert judged(values, 1.2, folder).holds == "yes"
+    assert judged(values, 1.2, folder, margin=0.001).holds == "no"
+    assert judged(values, 1.215, folder, margin=0.001).holds == "not shown"
+
+
+def test_measurements_of_a_formula_that_is_true_are_hardly_ever_said_to_contradict_it(folder: Path) -> None:
+    # 1000 draws; the standard error of a rate of 5 % is 0.7 %.
+    rng = np.random.default_rng(21)
+    for runs, sd in ((2, 0.1), (5, 0.1), (5, 0.02), (30, 0.1)):
+        answers = [judged(list(rng.normal(1.2, sd, runs)), 1.2, folder).holds for _ in range(250)]
+        assert answers.count("no") <= 0.05 * len(answers)

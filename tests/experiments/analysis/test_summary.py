@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from experiments.analysis.bootstrap import CHUNKS, interval
+from experiments.analysis.paired_variants import compare_variants
 from experiments.analysis.runs import Runs, open_runs
 from experiments.analysis.summary import GroupSummary, summarise
-from experiments.compare.paired import difference
+from experiments.statistics.intervals import mean_interval
 from tests.experiments.sweep.synthetic import Rows
-from tests.support.sweep_store import one_axis, write_runs
+from tests.support.sweep_store import one_axis, row, write_runs
 
 
 def one(groups: list[GroupSummary], **keys: Any) -> GroupSummary:
@@ -31,11 +32,10 @@ def test_a_group_is_summarised_by_mean_and_spread_of_its_successful_runs(runs: R
             if (item["p_topology__receivers"], item["p_protocol__name"]) == tuple(group.keys.values())
             and item["m_completion_time"] is not None
         ]
-        gap = difference(values, [0.0] * len(values))
         assert (group.count, group.least, group.most) == (len(values), min(values), max(values))
         assert group.mean == pytest.approx(fmean(values))
         assert group.sd == pytest.approx(stdev(values))
-        assert (group.low, group.high) == pytest.approx((gap.low, gap.high))
+        assert (group.low, group.high) == pytest.approx(mean_interval(fmean(values), stdev(values), len(values), "positive"))
         ranks = list(group.percentiles)
         assert list(group.percentiles.values()) == pytest.approx(list(np.percentile(values, ranks)))
 
@@ -107,3 +107,31 @@ def test_a_group_is_one_flat_row(runs: Runs) -> None:
     assert list(row)[:4] == ["protocol.name", "metric", "count", "mean"]
     assert "p50" in row
     assert one(summarise(runs, ["protocol.name"], ["nacks_sent"]), **{"protocol.name": "srm"}).count == 48
+
+
+def test_intervals_stay_in_the_range_of_each_metric(spark: Any, tmp_path: Path) -> None:
+    values = {
+        "requests_per_loss": [0.1, 0.2, 9.0, 0.1, 0.2],
+        "nacks_sent": [0.0, 0.0, 0.0, 0.0, 0.0],
+        "loss": [0.001, 0.0, 0.0, 0.02, 0.0],
+        "completed": [1.0, 1.0, 1.0, 1.0, 0.0],
+        "receivers_complete": [10.0, 10.0, 9.0, 10.0, 10.0],
+        "receivers": [10.0] * 5,
+    }
+    made = [row({"n": 1}, seed, {name: column[seed] for name, column in values.items()}) for seed in range(5)]
+    groups = {each.metric: each for each in summarise(open_runs(spark, write_runs(tmp_path, made)), ["n"], tuple(values))}
+    ends = {name: (each.low, each.high) for name, each in groups.items() if each.low is not None and each.high is not None}
+    assert ends.keys() == values.keys()
+    for name, (low, high) in ends.items():
+        top = {"loss": 1.0, "completed": 1.0, "receivers_complete": 10.0}.get(name, 100.0)
+        assert 0.0 <= low <= groups[name].mean <= high <= top, name
+    # Student's interval of the first is -2.9 to 6.7; no NACK in five runs is possible with a mean up to 0.77.
+    assert ends["requests_per_loss"][0] > 0
+    assert ends["nacks_sent"] == pytest.approx((0.0, 0.768), abs=1e-3)
+    assert ends["receivers"] == (10.0, 10.0)
+
+
+def test_differences_may_be_negative(spark: Any, tmp_path: Path) -> None:
+    made = [row({"n": n}, seed, {"nacks_sent": float(5 - n + seed % 2)}) for n in (1, 2) for seed in range(4)]
+    (gap,) = compare_variants(open_runs(spark, write_runs(tmp_path, made)), "n", ["nacks_sent"])
+    assert (gap.mean, gap.low, gap.high) == (-1.0, -1.0, -1.0)

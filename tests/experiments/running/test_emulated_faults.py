@@ -27,8 +27,8 @@ def run_faults(faults: list[dict[str, Any]], world: str = "emu", **changes: Any)
 
 
 def losses(result: Result) -> dict[str, float]:
-    """Return the share of packets that each receiver lost."""
-    return {row.name: row.loss for row in result.receivers}
+    """Return the share of packets that each receiver lost, where it is known."""
+    return {row.name: row.loss for row in result.receivers if row.loss is not None}
 
 
 def is_on_time(result: Result) -> bool:
@@ -72,7 +72,7 @@ def test_a_partition_may_be_one_way() -> None:
     assert result.metrics["injected"] == {"partition": 1, "flap": 1}
     assert not result.completed
     assert [row.equal for row in result.receivers] == [False, True, True, True]
-    assert result.receivers[0].nacks_sent > 0 == result.metrics["nacks_received"]
+    assert (result.receivers[0].nacks_sent or 0) > 0 == result.metrics["nacks_received"]
     assert result.metrics["fault_log"][0]["until"] is None
 
 

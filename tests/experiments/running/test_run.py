@@ -50,7 +50,7 @@ def test_metrics_are_consistent() -> None:
     assert metrics["goodput_mbit_s"] == pytest.approx(200_000 * 8e-6 / last)
     assert metrics["overhead"] == metrics["bytes_sent"] / 200_000
     assert metrics["packets"]["total"] == sum(count for kind, count in metrics["packets"].items() if kind != "total")
-    assert metrics["packets"]["nack"] == metrics["nacks_sent"] == sum(row.nacks_sent for row in rows)
+    assert metrics["packets"]["nack"] == metrics["nacks_sent"] == sum(row.nacks_sent or 0 for row in rows)
     # A NACK is multicast, so the sender receives each unless it is in flight at the end of the run.
     assert metrics["nacks_received"] <= metrics["nacks_sent"]
     assert metrics["packets"]["data"] == metrics["data_sent"] + metrics["repairs_sent"]

@@ -95,7 +95,7 @@ def test_cross_traffic_takes_its_rate_from_a_session() -> None:
     alone = result(topology=slow)
     beside = result(topology=slow, traffic=[{"kind": "constant", "from": "r1", "to": "r2", "rate": "3Mbit"}])
     assert alone.metrics["loss"] == 0.0 == rows(beside)["r4"].loss
-    assert rows(beside)["r2"].loss > 0.2
+    assert (rows(beside)["r2"].loss or 0.0) > 0.2
     assert beside.completed
 
 

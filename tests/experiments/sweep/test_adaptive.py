@@ -1,11 +1,11 @@
 """Sequential stopping and refinement are deterministic functions of the rows."""
 
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
-import pytest
-
-from experiments.sweep.run.adaptive import half_width, planned_runs
+from experiments.statistics.intervals import mean_interval
+from experiments.sweep.run.adaptive import planned_runs
 from experiments.sweep.spec.grid import SweepPlan, SweepRun
 from experiments.sweep.spec.quantities import number_of
 from tests.experiments.sweep.files import plan_of
@@ -44,12 +44,17 @@ def test_points_are_replicated_until_the_interval_is_narrow(tmp_path: Path) -> N
     assert 5 < found[0.02] < 40
     assert found[0.3] == 40
     low_loss = [float(value(run)["completion_time"] or 0) for run in runs if number_of(run.point.values[LOSS]) == 0.02]
-    assert half_width(low_loss, 0.95) <= 0.035 * sum(low_loss) / len(low_loss)
+    interval = mean_interval(fmean(low_loss), stdev(low_loss), len(low_loss), "positive")
+    assert interval is not None
+    assert interval.high - interval.low <= 2 * 0.035 * fmean(low_loss)
 
 
-def test_the_half_width_is_that_of_the_t_interval() -> None:
-    # t(0.975, 4) = 2.776445; the sample standard deviation of 1..5 is 1.581139.
-    assert half_width([1.0, 2.0, 3.0, 4.0, 5.0], 0.95) == pytest.approx(2.776445 * 1.581139 / 5**0.5, rel=1e-6)
+def test_a_point_whose_runs_do_not_vary_is_not_replicated_further(tmp_path: Path) -> None:
+    until = {"metric": "nacks_sent", "width": 0.05, "most": 40}
+    plan = plan_of(tmp_path, axes={LOSS: [0, "2%"]}, until=until)
+    for same in (0.0, 3.0):
+        rows = {run.run_id: {"nacks_sent": same} for run in planned_runs(plan, {})}
+        assert len(planned_runs(plan, rows)) == len(rows) == 10
 
 
 def test_a_point_without_any_value_is_not_replicated_further(tmp_path: Path) -> None:

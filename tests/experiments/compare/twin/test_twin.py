@@ -1,6 +1,7 @@
 """`mcastlab twin`: equivalent worlds pass, others fail, and the reason is named."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,12 @@ import pytest
 import yaml
 
 from experiments.cli import invoke
-from experiments.commands.twin import READY
+from experiments.commands.twin import READY, exit_code
 from experiments.compare.twin.fidelity_page import fidelity_page
 from experiments.compare.twin.paired_runs import twin
 from experiments.compare.twin.worlds import observe
 from experiments.scenario.scenario import Scenario, load, parse
+from experiments.statistics.verdicts import Verdict
 
 SMALL: dict[str, Any] = {
     "name": "small",
@@ -35,8 +37,10 @@ def test_the_simulator_compared_with_itself_agrees_packet_by_packet() -> None:
 
 
 def test_a_rate_changed_by_a_fifth_in_one_world_fails() -> None:
-    slower = small(protocol=SMALL["protocol"] | {"rate": "8Mbit"})
-    verdict = twin((small(), slower), ("sim", "sim"), 4)
+    long = {"size": "2MB"}
+    slower = small(workload=long, protocol=SMALL["protocol"] | {"rate": "8Mbit"})
+    verdict = twin((small(workload=long), slower), ("sim", "sim"), 4)
+    assert verdict.verdict is Verdict.DIFFERENT
     assert {"completion_time", "goodput"} <= set(verdict.differing)
     # The same packets are lost, because losses are keyed by packet identity and not by time.
     assert "dropped" not in verdict.differing
@@ -60,10 +64,9 @@ def test_mininet_loses_the_same_packets_and_a_slower_sender_there_is_detected() 
 
 
 def test_a_scenario_sets_its_equivalence_margins() -> None:
-    slower = small(protocol=SMALL["protocol"] | {"rate": "9.6Mbit"})
-    tight = {"completion_time": "1%", "goodput": "1%", "runs": 2}
-    assert "goodput" not in twin((small(), slower), ("sim", "sim")).differing
-    assert "goodput" in twin((small(twin=tight), slower), ("sim", "sim")).differing
+    slower = small(workload={"size": "2MB"}, protocol=SMALL["protocol"] | {"rate": "8Mbit"})
+    wide = {"completion_time": "60%", "goodput": "60%", "nacks": "100%", "runs": 4}
+    assert twin((small(workload={"size": "2MB"}, twin=wide), slower), ("sim", "sim")).equivalent
 
 
 def test_margins_do_not_change_the_digest_of_a_scenario() -> None:
@@ -104,14 +107,77 @@ def test_the_command_prints_json_and_writes_a_page(file: Path, tmp_path: Path, c
     out = tmp_path / "fidelity.md"
     assert invoke(["twin", str(file), "--worlds", "sim,sim", "--runs", "2", "--json", "--out", str(out)]) == 0
     output = json.loads(capsys.readouterr().out)
-    assert output["equivalent"] is True
+    assert (output["verdict"], output["equivalent"], output["runs_needed"]) == ("equivalent", True, None)
+    assert output["power"]["pairs"] == 2
     assert set(output["metrics"]) == {"completion_time", "goodput", "overhead", "nacks", "repairs", "loss"}
     assert "1 of 1 scenarios agree" in out.read_text()
 
 
 def test_the_second_world_can_be_changed_from_the_command_line(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert invoke(["twin", str(file), "--worlds", "sim,sim", "--runs", "2", "--second", "protocol.rate=8Mbit"]) == 1
-    assert "NOT equivalent: completion_time" in capsys.readouterr().out
+    command = ["twin", str(file), "--worlds", "sim,sim", "--second", "protocol.rate=5Mbit"]
+    assert invoke([*command, "--set", "workload.size=2MB", "--runs", "3"]) == 1
+    assert "different: completion_time" in capsys.readouterr().out
+
+
+def test_too_few_runs_are_no_difference_and_have_an_exit_code_of_their_own(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["twin", str(file), "--worlds", "sim,sim", "--second", "protocol.rate=8Mbit", "--runs", "2"]
+    assert invoke([*command, "--json"]) == 4
+    output = json.loads(capsys.readouterr().out)
+    assert (output["verdict"], output["equivalent"], output["differing"]) == ("not shown", False, [])
+    assert "completion_time" in output["not_shown"]
+    assert output["runs_needed"] > 2
+    assert invoke(command) == 4
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"not shown with 2 runs: {', '.join(output['not_shown'])} ({output['runs_needed']} runs would do)" in text
+    # What two pairs can show stands before the result.
+    assert text.index("2 pairs show equivalence where the differences of pairs have") < text.index("not shown with 2 runs")
+
+
+def test_the_runs_that_would_do_are_enough(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["twin", str(file), "--worlds", "sim,sim", "--second", "protocol.rate=9Mbit", "--json"]
+    assert invoke([*command, "--runs", "2"]) == 4
+    needed = json.loads(capsys.readouterr().out)["runs_needed"]
+    assert invoke([*command, "--runs", str(needed)]) == 0
+
+
+def test_of_several_scenarios_a_difference_decides_before_what_is_not_shown() -> None:
+    equal, slower = small(), small(protocol=SMALL["protocol"] | {"rate": "2Mbit"})
+    verdicts = [twin((equal, other), ("sim", "sim"), 2) for other in (equal, slower)] + [
+        twin((equal, equal), ("sim", "sim"), 1)
+    ]
+    assert [verdict.verdict for verdict in verdicts] == [Verdict.EQUIVALENT, Verdict.DIFFERENT, Verdict.NOT_SHOWN]
+    assert exit_code(verdicts) == 1
+    assert exit_code([verdicts[0], verdicts[2]]) == 4
+    assert exit_code(verdicts[:1]) == 0
+    assert "1 of 3 scenarios agree in everything; 1 differ; 1 not shown." in fidelity_page(verdicts)
+
+
+def test_receivers_of_one_run_count_as_one_observation() -> None:
+    verdict = twin((small(), small(protocol=SMALL["protocol"] | {"rate": "9Mbit"})), ("sim", "sim"), 3)
+    assert {test.gap.pairs for test in verdict.metrics.values() if test is not None} == {3}
+
+
+def test_a_single_pair_shows_nothing() -> None:
+    verdict = twin((small(), small()), ("sim", "sim"), 1)
+    assert (verdict.verdict, verdict.differing, verdict.runs_needed, verdict.power) == (Verdict.NOT_SHOWN, [], None, None)
+    assert "at least 2 runs" in verdict.outcome
+
+
+def test_a_difference_on_a_machine_that_was_too_busy_is_not_shown() -> None:
+    different = twin((small(), small(protocol=SMALL["protocol"] | {"rate": "2Mbit"})), ("sim", "sim"), 2)
+    busy = replace(different, warnings=("user-space links 9 ms late at the median",))
+    assert (different.verdict, busy.verdict) == (Verdict.DIFFERENT, Verdict.NOT_SHOWN)
+    assert "too busy: completion_time" in busy.outcome
+    assert "1 not shown" in fidelity_page([busy])
+    assert replace(twin((small(), small()), ("sim", "sim"), 2), warnings=busy.warnings).equivalent
+
+
+def test_metrics_that_a_protocol_does_not_count_are_not_compared(gossip: Path) -> None:
+    scenario = parse(SMALL | {"protocol": {"module": str(gossip), "rate": "10Mbit"}}, "small")
+    verdict = twin((scenario, scenario), ("sim", "sim"), 2)
+    assert not {"loss", "repairs"} & verdict.metrics.keys()
 
 
 @pytest.mark.parametrize(
