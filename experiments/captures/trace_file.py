@@ -21,9 +21,9 @@ TraceRow: TypeAlias = tuple[float, str, str, dict[str, Any]]
 NAME = "trace.jsonl"
 _LONGEST = 1_000_000
 _NEEDED = {
-    "packet_sent": ("packet", "kind", "to"),
-    "packet_received": ("packet",),
-    "packet_dropped": ("packet", "link", "reason"),
+    "packet_sent": {"packet", "kind", "to"},
+    "packet_received": {"packet"},
+    "packet_dropped": {"packet", "link", "reason"},
 }
 _RECEPTION = re.compile(r'\{"time":[^,]+,"node":"([^"\\]*)","name":"packet_received"')
 """The beginning of a reception as `sim.tracer` writes it; other spellings are read in full."""
@@ -160,7 +160,7 @@ def _rows(lines: Iterator[dict[str, Any]], path: Path) -> Iterator[TraceRow]:
     for line in lines:
         try:
             time, node, name, data = float(line["time"]), str(line["node"]), str(line["name"]), dict(line["data"])
-            whole = isfinite(time) and all(key in data for key in _NEEDED.get(name, ()))
+            whole = isfinite(time) and (name not in _NEEDED or data.keys() >= _NEEDED[name])
             hash(data.get("packet"))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise _not_whole(path) from error

@@ -31,13 +31,16 @@ def write_run_report(
     browse: bool,
     as_json: bool,
 ) -> int | None:
-    """Write the page of the run in a folder and return the exit code; None if the folder holds no run.
+    """Write the page of the run in a folder and return the exit code; None for the folder of a sweep.
 
     `given` are the values of --from, --to and --hosts, `of_sweeps` the arguments that only a sweep has. UsageError if one of
     them is given for the other kind of folder.
     """
     options = {name: text for name, text in zip(_OF_RUNS, given, strict=True) if text is not None}
     if not is_run(folder):
+        if not (folder / "jobs").is_dir():
+            makes = f"mcastlab run SCENARIO.yaml --out {folder} --set trace=true, or mcastlab sweep SWEEP.yaml --out {folder}"
+            raise UsageError(f"{folder}: holds no results of a sweep and no run; what makes them: {makes}")
         _refuse("of one run, and this folder holds none", options)
         return None
     _refuse("of a sweep, and this is the folder of a run", of_sweeps)

@@ -263,5 +263,22 @@ def test_a_folder_of_several_cases_names_them(tmp_path: Path, capsys: pytest.Cap
     assert report(folder / "more")["replay"]["packets"]
 
 
-def test_options_for_a_run_are_refused_for_another_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_for_a_run_are_refused_for_a_sweep(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "jobs").mkdir()
     assert "--from: is not allowed; it is for a report of one run" in refused(["report", str(tmp_path), "--from", "1s"], capsys)
+
+
+@pytest.mark.parametrize("name", ["", "nowhere", "file"])
+def test_a_folder_with_neither_is_refused(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    expected = f"{tmp_path / name}: holds no results of a sweep and no run; what makes them: mcastlab run"
+    assert expected in refused(["report", str(tmp_path / name)], capsys)
+
+
+@pytest.mark.parametrize("content", [b"", b"no capture", b"\x0a\x0d\x0d\x0a" + bytes(40)])
+def test_a_broken_capture_is_named(content: bytes, captured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for file in ("result.json", "scenario.json"):
+        (tmp_path / file).write_bytes((captured / file).read_bytes())
+    (tmp_path / "captures").mkdir()
+    (tmp_path / "captures" / "r1.pcapng").write_bytes(content)
+    assert f"{tmp_path / 'captures' / 'r1.pcapng'}: is" in refused(["report", str(tmp_path)], capsys)
