@@ -156,20 +156,11 @@ class CapturedRun:
         if not lost:
             return
         expected = self._expected(sent.source, str(sent.data["to"]))
-        ways = {way[-1]: way for way in (self._way_to_loss(sent.source, host, frozenset(lost), expected) for host in lost)}
+        ways = {way[-1]: way for way in (self._routes.way_to_loss(sent.source, host, lost, expected) for host in lost)}
         for far, way in ways.items():
             taken = sum(self._routes.nominal(*link) for link in pairwise(way[:-1]))
             more = {"link": f"{way[-2]}-{far}", "reason": "not in the capture"}
             yield sent.time + taken, far, "packet_dropped", {**sent.data, **more}
-
-    def _way_to_loss(self, source: str, host: str, lost: frozenset[str], expected: Sequence[str]) -> list[str]:
-        """Return the path up to the first node behind which several captured hosts all missed a packet, or up to `host`."""
-        path = self._routes.path(source, host)
-        for place, far in enumerate(path[1:], 2):
-            behind = [other for other in expected if far in self._routes.path(source, other)]
-            if len(behind) > 1 and lost.issuperset(behind):
-                return path[:place]
-        return path
 
 
 def _sightings(point: str, path: Path) -> Iterator[tuple[float, str, CapturedDatagram]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from experiments.captures.trace_file import Trace, TraceRow
+from experiments.captures.trace_file import LostCopy, Trace, TracedPacket, TraceRow
 from experiments.inspection.interval_counts import IntervalCounts
 from experiments.report.run_report_folder import RunFolder
 from experiments.report.run_report_losses import LossMap
@@ -68,6 +68,9 @@ class RunRecording:
         """Time of the first packet in the window beyond the limit; None if all are kept."""
         self._complete_before = window.end + _LONGEST_TRANSIT
         self._only_receivers: dict[str, bool] = {}
+        self.not_arrived = 0
+        """Losses that no link reports, of the packets of the replay."""
+        self._slowest = 0.0
         self.receptions_of = set(shown)
         """The hosts whose receptions are still wanted; none when the replay is complete."""
         self._copies = 0
@@ -91,7 +94,28 @@ class RunRecording:
                     self._copy(row)
             elif row[1] in self._shown and self._kept(row[0]):
                 self.trace.add(row)
+        for packet in self.trace.packets.values():
+            self._not_arrived(packet)
         self.trace.end = min(self.window.end, self.folder.duration, inf if self.kept_until is None else self.kept_until)
+
+    def _not_arrived(self, packet: TracedPacket) -> None:
+        """Add the losses of a multicast packet that no link reports, at members it did not reach: a link or host was down."""
+        if packet.to not in self.folder.groups or packet.time + self._slowest >= self.folder.duration:
+            return
+        missed = {copy.node for copy in packet.missed}
+        expected = [host for host in self._expected(packet) if self.folder.is_member(host, packet.time)]
+        lost = [
+            host for host in expected if host not in packet.received and missed.isdisjoint(self.routes.path(packet.node, host))
+        ]
+        ways = {way[-1]: way for way in (self.routes.way_to_loss(packet.node, host, lost, expected) for host in lost)}
+        for far, way in ways.items():
+            packet.missed.append(LostCopy(packet.time, far, f"{way[-2]}-{far}", "did not arrive"))
+        self.losses.lost(packet.number, packet.time, lost, f"{packet.kind} {packet.brief}".strip())
+        self.not_arrived += len(lost)
+
+    def _expected(self, packet: TracedPacket) -> list[str]:
+        members = self.folder.groups[packet.to]
+        return [host for host in self.shown if host in members and host in self.hosts and host != packet.node]
 
     def kinds(self) -> Counter[str]:
         """Return the packets of the whole run by shown kind."""
@@ -130,6 +154,7 @@ class RunRecording:
     def _copy(self, row: TraceRow) -> None:
         if row[3]["packet"] in self.trace.packets:
             self._copies += 1
+            self._slowest = max(self._slowest, row[0] - self.trace.packets[row[3]["packet"]].time)
             self.trace.add(row)
 
     def _receivers_behind(self, source: str, switch: str) -> list[str]:

@@ -1,5 +1,6 @@
 """The ways of packets through a topology: the path from a host to each other host, and who is behind a link."""
 
+from collections.abc import Sequence
 from functools import cache
 from math import inf
 
@@ -35,6 +36,18 @@ class Routes:
             node = parents[node]
             inner.append(node)
         return [source, *reversed(inner), host]
+
+    def way_to_loss(self, source: str, host: str, lost: Sequence[str], expected: Sequence[str]) -> list[str]:
+        """Return the path up to the first node behind which several of the `expected` hosts all miss a packet, or up to `host`.
+
+        This is the explanation with the fewest losses where the link that lost it is not known.
+        """
+        path = self.path(source, host)
+        for place, far in enumerate(path[1:], 2):
+            behind = [other for other in expected if far in self.path(source, other)]
+            if len(behind) > 1 and frozenset(lost).issuperset(behind):
+                return path[:place]
+        return path
 
     def nominal(self, near: str, far: str) -> float:
         """Return the time in seconds that a long packet takes over a link without waiting, at least a microsecond."""

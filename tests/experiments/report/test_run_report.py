@@ -128,6 +128,19 @@ def test_a_window_limits_the_replay_and_nothing_else(folder: Path) -> None:
     assert "0.05 s to 0.15 s" in notes(folder)
 
 
+def test_packets_that_a_link_was_down_for_count_as_lost(tmp_path: Path) -> None:
+    quiet = SHARED.replace(", down: {loss: 4%}", "")
+    folder = record(tmp_path, f"{quiet}faults: [{{at: 50ms, flap: [sender, s1], for: 6ms}}]\n", *TRACE)
+    data = report(folder)
+    sent = [row["data"]["packet"] for row in trace_rows(folder, "packet_sent") if row["data"]["to"] == "all"]
+    came = Counter(row["data"]["packet"] for row in trace_rows(folder, "packet_received"))
+    missing = sum(came[packet] == 0 for packet in sent)
+    assert missing > 1
+    assert set(lost_by(data).values()) == {missing}
+    texts = [event[3] for event in data["replay"]["events"]]
+    assert sum(bool(re.fullmatch(r"sender-s1 loses .*: did not arrive", text)) for text in texts) == missing
+
+
 def test_a_receiver_that_has_not_joined_loses_nothing(tmp_path: Path) -> None:
     late = SHARED.replace("{size: 100kB}", "[{size: 50kB}, {size: 50kB, at: 1s}]")
     folder = record(tmp_path, f"{late}receivers: [{{hosts: [r1], join: 900ms}}]\n", *TRACE)
