@@ -4,7 +4,7 @@ import json
 import shlex
 import webbrowser
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,9 @@ from experiments.output import tables
 from experiments.output.extras import need
 from experiments.scenario.suggestion import one_of
 from protocols.errors import UsageError
+
+if TYPE_CHECKING:
+    from experiments.report.report_data import ReportData
 
 __all__ = ["report_command"]
 
@@ -95,30 +98,14 @@ def report_command(
     if done is not None:
         return done
     # Modules that need Spark's packages are imported after the check for them.
-    from experiments.sweep.run.spark_session import check_pyspark, session
+    from experiments.sweep.run.spark_session import check_pyspark
 
     check_pyspark()
     need("a report", *(["plotly"] if only is None else []), *(["matplotlib"] if figures or only else []))
     from experiments.report.matplotlib_figures import save
-    from experiments.report.report_data import collect, collect_pair
     from experiments.report.report_page import report_page
-    from experiments.sweep.store.invocations import latest_version
 
-    versions = _versions(version, theory, other)
-    # A wrong folder is reported before Spark starts.
-    for each in (folder, other):
-        if each is not None:
-            latest_version(each)
-    names = [name for name in metric.split(",") if name.strip()]
-    with tables.working(f"reading {folder}" + (f" and {other}" if other else "")):
-        spark = session(master, folder / "spark.log", remote)
-        try:
-            if other is None:
-                contents = collect(spark, folder, names, theory or (), versions[0])
-            else:
-                contents = collect_pair(spark, (folder, other), names, versions)
-        finally:
-            spark.stop()
+    contents = _read(folder, other, metric, theory or [], version, master, remote)
     written: list[Path] = []
     if only is None:
         options = "".join(f" --theory {shlex.quote(text)}" for text in theory or ())
@@ -140,7 +127,30 @@ def report_command(
     return 0
 
 
-def _versions(written: str | None, theory: list[str] | None, other: Path | None) -> tuple[str | None, str | None]:
+def _read(
+    folder: Path, other: Path | None, metric: str, theory: list[str], version: str | None, master: str, remote: str | None
+) -> "ReportData":
+    """Collect the contents of the report of one sweep, or of two; a wrong folder is reported before Spark starts."""
+    from experiments.report.report_data import collect, collect_pair
+    from experiments.sweep.run.spark_session import session
+    from experiments.sweep.store.invocations import latest_version
+
+    versions = _versions(version, theory, other)
+    for each in (folder, other):
+        if each is not None:
+            latest_version(each)
+    names = [name for name in metric.split(",") if name.strip()]
+    with tables.working(f"reading {folder}" + (f" and {other}" if other else "")):
+        spark = session(master, folder / "spark.log", remote)
+        try:
+            if other is not None:
+                return collect_pair(spark, (folder, other), names, versions)
+            return collect(spark, folder, names, theory, versions[0])
+        finally:
+            spark.stop()
+
+
+def _versions(written: str | None, theory: list[str], other: Path | None) -> tuple[str | None, str | None]:
     """Return the versions of the code of both sweeps, as far as they are given. UsageError for what does not fit."""
     if other is None:
         return written, None

@@ -1,17 +1,18 @@
 """Render the report as one self-contained HTML file with its data, scripts and style."""
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 
 from experiments.analysis.overlay import MARGIN, Prediction
-from experiments.report.comparison_page import difference_section, differences_table, summary
+from experiments.report.comparison_page import difference_section, summary
 from experiments.report.figure_layout import FigureLayout
 from experiments.report.figures import Figure
-from experiments.report.labels import UNITS, axis_name, help_of, metric_label, rounded
+from experiments.report.labels import axis_name, help_of, metric_label, rounded
 from experiments.report.page_skeleton import Section, asset, command_line, plotly, render
 from experiments.report.report_data import ReportData
+from experiments.report.sweep_tables import tables_of
 
 __all__ = ["MOST_POINTS", "report_page"]
 
@@ -138,7 +139,7 @@ def _data(contents: ReportData, layout: FigureLayout | None) -> dict[str, Any]:
         "axes": axes,
         "metrics": metrics,
         "points": _points(contents) if small else [],
-        "tables": list(_tables(contents, small)),
+        "tables": list(tables_of(contents, small)),
         "start": _start(contents, layout),
     }
 
@@ -182,52 +183,6 @@ def _points(contents: ReportData) -> list[dict[str, Any]]:
 
 def _theory(found: Prediction | None) -> dict[str, Any]:
     return {"theory": None} if found is None else {"theory": rounded(found.expected), "formula": found.formula}
-
-
-def _tables(contents: ReportData, small: bool) -> Iterable[dict[str, Any]]:
-    names = list(contents.axes)
-    heads = [contents.axes[name].label for name in names]
-
-    def keys(row: Any) -> list[Any]:
-        return [contents.axes[name].value(row.keys[name]) for name in names]
-
-    if contents.pair:
-        yield differences_table(contents.pair, contents.axes)
-    if small:
-        columns = [*heads, "metric", "unit", "runs", "mean", "sd", "low", "high", "p5", "p50", "p95"]
-        rows = [
-            [
-                *keys(group),
-                group.metric,
-                UNITS.get(group.metric, ""),
-                group.count,
-                *map(rounded, (group.mean, group.sd, group.low, group.high)),
-            ]
-            + [rounded(group.percentiles[rank]) for rank in (5, 50, 95)]
-            for group in contents.groups
-        ]
-        yield {"name": "points", "columns": columns, "rows": rows}
-    if contents.theory:
-        columns = [*heads, "formula", "metric", "unit", "theory", "measured", "low", "high", "runs", "holds"]
-        rows = [
-            [
-                *keys(row),
-                *(
-                    row.formula,
-                    row.metric,
-                    UNITS.get(row.metric, ""),
-                    *map(rounded, (row.expected, row.mean, row.low, row.high)),
-                    row.count,
-                    row.holds,
-                ),
-            ]
-            for row in contents.theory
-        ]
-        yield {"name": "theory", "columns": columns, "rows": rows}
-    if contents.failures:
-        columns = ["status", "reason", "point", "seed", "command"]
-        rows = [[row.status, row.reason, row.point, row.seed, row.command] for row in contents.failures]
-        yield {"name": "failed", "columns": columns, "rows": rows, "long": ["reason", "command"]}
 
 
 def _rounded(value: Any) -> Any:
