@@ -94,8 +94,7 @@ def report_command(
     from experiments.commands.run_report import write_run_report
 
     of_sweeps = {"OTHER": other, "--metric": metric, "--theory": theory, "--only": only, "--version": version}
-    done = write_run_report(folder, out, (begin, end, hosts), of_sweeps, browse=browse, as_json=as_json)
-    if done is not None:
+    if (done := write_run_report(folder, out, (begin, end, hosts), of_sweeps, browse=browse, as_json=as_json)) is not None:
         return done
     # Modules that need Spark's packages are imported after the check for them.
     from experiments.sweep.run.spark_session import check_pyspark
@@ -108,10 +107,8 @@ def report_command(
     contents = _read(folder, other, metric, theory or [], version, master, remote)
     written: list[Path] = []
     if only is None:
-        options = "".join(f" --theory {shlex.quote(text)}" for text in theory or ())
-        options += f" --version {shlex.quote(version)}" if version else ""
         target = out or (folder / "report.html" if other is None else other / "comparison.html")
-        page = report_page(contents, contents.layout, f"mcastlab report {contents.written_folders}{options}")
+        page = report_page(contents, contents.layout, f"mcastlab report {contents.written_folders}{_written(theory, version)}")
         write_text("--out", target, page)
         written.append(target)
     known = {figure.name: figure for figure in contents.figures}
@@ -162,6 +159,12 @@ def _versions(written: str | None, theory: list[str], other: Path | None) -> tup
     if not (first and comma and second):
         raise UsageError(f"--version: value {written!r} is not allowed; with two sweeps both versions: OLD,NEW")
     return first, second
+
+
+def _written(theory: list[str] | None, version: str | None) -> str:
+    """Return the options of the command that change the page, as written in a shell."""
+    options = "".join(f" --theory {shlex.quote(text)}" for text in theory or ())
+    return options + (f" --version {shlex.quote(version)}" if version else "")
 
 
 def _summary(written: list[Path]) -> str:

@@ -123,7 +123,7 @@ def _limits(recording: RunRecording) -> Iterator[str]:
         yield f"{part}, as chosen with --from and --to."
     whole = recording.kept_until is None and begin == 0 and end >= folder.duration and len(shown) == len(known)
     if recording.not_arrived and not whole:
-        yield "Packets that did not arrive although no link lost them are counted for the shown hosts in the replayed part only."
+        yield "Packets that did not arrive although no link lost them are counted for shown hosts in the replayed part only."
 
 
 # -- the page --------------------------------------------------------------------------------------------------------------

@@ -185,6 +185,8 @@ def test_keys_outside_the_replay_scroll_the_page(page: Page) -> None:
 def test_with_reduced_motion_the_replay_goes_from_event_to_event(chromium: Browser, pages: dict[str, Path]) -> None:
     page = chromium.open(pages["star"])
     page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-reduced-motion", "value": "reduce"}])
+    # The page learns of the change when it draws its next frame, and then pauses.
+    page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     replay = data_of(pages["star"])["replay"]
     times = {event[0] for event in replay["events"] if replay["categories"][event[1]]["notable"]}
     begin = page.run("replay.state.time")
