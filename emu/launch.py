@@ -71,6 +71,7 @@ def emulate(
     captures: Sequence[CapturePoint] = (),
     progress: ProgressCallback | None = None,
     trunk: TrunkChoice = "any",
+    node_codec: Callable[[], Codec] | None = None,
 ) -> Emulation:
     """Run a program on each named host until `over(names of finished hosts)` is true, or for `duration` seconds.
 
@@ -78,7 +79,7 @@ def emulate(
     before the run. `ttls` are the multicast TTLs of hosts below 255. `respawn(host, crashes)` makes the program of a host that
     restarts. `progress` is called every second with the counters of all nodes, in the process that runs the emulation. `trunk`
     is the encapsulation on the cable of routers with `mac: single`. With `keyed` all losses are the simulator's for this
-    `seed`, packet by packet.
+    `seed`, packet by packet. Links read packets by `codec`, and so do nodes, unless they have a `node_codec`.
 
     Raises UnsupportedError before anything is started if this machine can't run it. A node that dies does not end the run; its
     report says how it died.
@@ -91,7 +92,7 @@ def emulate(
         plan = plan_emulation(topology, groups, ttls, seed=seed, netem=netem, trunk=kind)
 
     emulation = _IsolatedEmulation(
-        topology, plan, programs, codec, port, duration, over, seed, faults, respawn, captures, progress
+        topology, plan, programs, codec, node_codec or codec, port, duration, over, seed, faults, respawn, captures, progress
     )
     answer = run_isolated(emulation.run_inside)
     answer["nodes"] = {name: NodeReport(**report) for name, report in answer["nodes"].items()}
@@ -106,6 +107,7 @@ class _IsolatedEmulation:
     plan: EmulationPlan
     programs: Mapping[str, Program | ForeignProgram]
     codec: Callable[[], Codec]
+    node_codec: Callable[[], Codec]
     port: int
     duration: float
     over: Callable[[set[str]], bool]
@@ -161,7 +163,7 @@ class _IsolatedEmulation:
             burst = 1 if single_packets or plan.shaped(name) else SEGMENTS
             address, ttl, key = plan.addresses[name], plan.ttl(name), stream_key(self.topology, self.seed, name)
             processes.fork(
-                NodeConfig(name, network.pid(name), address, self.codec, self.port, ttl, burst, key, joining=joining)
+                NodeConfig(name, network.pid(name), address, self.node_codec, self.port, ttl, burst, key, joining=joining)
             )
 
 

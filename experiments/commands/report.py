@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from experiments.commands.options import Json, Master, Remote
+from experiments.commands.options import Brief, Json, Master, Remote
 from experiments.commands.text_file import write_text
 from experiments.output import tables
 from experiments.output.extras import need
+from experiments.output.printer import View
 from experiments.scenario.suggestion import one_of
 from protocols.errors import UsageError
 
@@ -81,6 +82,7 @@ def report_command(
     ] = None,
     master: Master = "local[*]",
     remote: Remote = None,
+    brief: Brief = False,
     as_json: Json = False,
 ) -> int:
     """Write one self-contained HTML file with tables, interactive figures, theory and failed runs.
@@ -93,6 +95,7 @@ def report_command(
     """
     from experiments.commands.run_report import write_run_report
 
+    View.of(brief=brief, as_json=as_json)
     of_sweeps = {"OTHER": other, "--metric": metric, "--theory": theory, "--only": only, "--version": version}
     if (done := write_run_report(folder, out, (begin, end, hosts), of_sweeps, browse=browse, as_json=as_json)) is not None:
         return done
@@ -118,7 +121,7 @@ def report_command(
         with tables.working("drawing figures"):
             place = folder / "figures" if other is None else other / "comparison"
             written += save([known[only]] if only else contents.figures, place)
-    typer.echo(json.dumps({"written": [str(path) for path in written]}) if as_json else _summary(written))
+    typer.echo(json.dumps({"written": [str(path) for path in written]}) if as_json else _summary(written, brief))
     if browse and only is None:
         webbrowser.open(written[0].resolve().as_uri())
     return 0
@@ -167,10 +170,10 @@ def _written(theory: list[str] | None, version: str | None) -> str:
     return options + (f" --version {shlex.quote(version)}" if version else "")
 
 
-def _summary(written: list[Path]) -> str:
+def _summary(written: list[Path], brief: bool) -> str:
     """Return lines that name the page with its size, and the number of figure files."""
     lines = [f"{path} ({path.stat().st_size / 1e6:.1f} MB)" for path in written if path.suffix == ".html"]
     drawn = [path for path in written if path.suffix != ".html"]
     if drawn:
         lines.append(f"{drawn[0].parent}: {len(drawn)} files, PNG and SVG")
-    return "\n".join(lines)
+    return (", " if brief else "\n").join(lines)

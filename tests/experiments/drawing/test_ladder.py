@@ -116,7 +116,10 @@ def test_a_run_without_losses_is_shown_from_its_start(tmp_path: Path) -> None:
     assert {"sender", "r1", "r2", "complete"} <= words(draw(shown))
 
 
-def test_the_command_writes_a_file_beside_the_trace(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_a_file_beside_the_trace(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
     assert invoke(["ladder", str(folder)]) == 0
     path, *explained, rule = capsys.readouterr().out.splitlines()
     assert path == str(folder / "ladder.svg")
