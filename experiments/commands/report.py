@@ -24,7 +24,7 @@ __all__ = ["report_command"]
 
 def report_command(
     *,
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a sweep.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a sweep, or of one run.", show_default=False)],
     other: Annotated[
         Path | None,
         typer.Argument(metavar="[OTHER]", help="Folder of a second sweep, to be compared with the first.", show_default=False),
@@ -66,6 +66,20 @@ def report_command(
             show_default=False,
         ),
     ] = None,
+    begin: Annotated[
+        str | None, typer.Option("--from", help="Of a run: begin the replay at this time.", metavar="TIME", show_default=False)
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", help="Of a run: end the replay at this time.", metavar="TIME", show_default=False)
+    ] = None,
+    hosts: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a run: hosts to show.  (default: all up to 24, else senders and the ten worst receivers)",
+            metavar="A,B,...",
+            show_default=False,
+        ),
+    ] = None,
     master: Master = "local[*]",
     remote: Remote = None,
     brief: Brief = False,
@@ -73,14 +87,21 @@ def report_command(
 ) -> int:
     """Write one self-contained HTML file with tables, interactive figures, theory and failed runs.
 
+    Of one run with a trace or captures it has a replay, who lost which packets, rates, and a sequence diagram.
+
     With two folders it compares the sweeps, such as those of two versions of the code, at the points they share.
 
     Exit code 0: written; 2: bad input; 3: this machine can't run Spark or lacks plotly or matplotlib.
     """
+    from experiments.commands.run_report import write_run_report
+
+    View.of(brief=brief, as_json=as_json)
+    of_sweeps = {"OTHER": other, "--metric": metric, "--theory": theory, "--only": only, "--version": version}
+    if (done := write_run_report(folder, out, (begin, end, hosts), of_sweeps, browse=browse, as_json=as_json)) is not None:
+        return done
     # Modules that need Spark's packages are imported after the check for them.
     from experiments.sweep.run.spark_session import check_pyspark
 
-    View.of(brief=brief, as_json=as_json)
     check_pyspark()
     need("a report", *(["plotly"] if only is None else []), *(["matplotlib"] if figures or only else []))
     from experiments.report.matplotlib_figures import save
@@ -89,10 +110,8 @@ def report_command(
     contents = _read(folder, other, metric, theory or [], version, master, remote)
     written: list[Path] = []
     if only is None:
-        options = "".join(f" --theory {shlex.quote(text)}" for text in theory or ())
-        options += f" --version {shlex.quote(version)}" if version else ""
         target = out or (folder / "report.html" if other is None else other / "comparison.html")
-        page = report_page(contents, contents.layout, f"mcastlab report {contents.written_folders}{options}")
+        page = report_page(contents, contents.layout, f"mcastlab report {contents.written_folders}{_written(theory, version)}")
         write_text("--out", target, page)
         written.append(target)
     known = {figure.name: figure for figure in contents.figures}
@@ -143,6 +162,12 @@ def _versions(written: str | None, theory: list[str], other: Path | None) -> tup
     if not (first and comma and second):
         raise UsageError(f"--version: value {written!r} is not allowed; with two sweeps both versions: OLD,NEW")
     return first, second
+
+
+def _written(theory: list[str] | None, version: str | None) -> str:
+    """Return the options of the command that change the page, as written in a shell."""
+    options = "".join(f" --theory {shlex.quote(text)}" for text in theory or ())
+    return options + (f" --version {shlex.quote(version)}" if version else "")
 
 
 def _summary(written: list[Path], brief: bool) -> str:

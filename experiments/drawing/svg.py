@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any
 
-__all__ = ["Drawing"]
+__all__ = ["Drawing", "page_rules"]
 
 _LIGHT = {
     "ground": "#ffffff",
@@ -51,6 +51,16 @@ _DARK = {
 def _rules(colours: dict[str, str]) -> str:
     fills = [f".f-{name}{{fill:{value}}} .s-{name}{{stroke:{value}}}" for name, value in colours.items()]
     return "\n".join([*fills, f".halo{{stroke:{colours['ground']}}}"])
+
+
+def page_rules() -> str:
+    """Return CSS for a page with drawings whose root element has `data-theme`: it decides, and the colours are variables."""
+    found = []
+    for theme, colours in (("light", _LIGHT), ("dark", _DARK)):
+        root = f':root[data-theme="{theme}"]'
+        found.append(f"{root}{{{''.join(f'--{name}:{value};' for name, value in colours.items())}}}")
+        found += [f"{root} {rule}" for rule in _rules(colours).replace("} .", f"}}\n{root} .").splitlines()]
+    return "\n".join(found)
 
 
 # Classes instead of CSS variables, which some viewers do not support.
