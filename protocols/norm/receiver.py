@@ -10,7 +10,7 @@ from protocols.norm.maps import DeadlineMap
 from protocols.norm.messages import Ack, Command, Data, Info, Nack
 from protocols.norm.sender_state import SenderState
 from protocols.norm.session import Session
-from protocols.norm.wire.feedback import is_feedback
+from protocols.norm.wire.feedback import is_no_feedback
 
 __all__ = ["NormReceiver"]
 
@@ -26,6 +26,7 @@ class NormReceiver(Machine):
     """
 
     __slots__ = ("_newcomers", "_senders", "session")
+    is_worth_decoding = staticmethod(is_no_feedback)
 
     def __init__(self, ports: Ports, config: NormConfig, node: int, group: Group) -> None:
         super().__init__(ports)
@@ -57,11 +58,17 @@ class NormReceiver(Machine):
 
     def wake(self, now: float) -> None:
         """Send the feedback that is due, and check the activity of senders."""
-        senders = self._senders
-        for sender in senders.due(now):
+        for sender in self._senders.due(now):
             sender.wake(now)
             self.settle(sender)
-        self._due(senders.deadline())
+        self._due(self._senders.deadline())
+
+    def abandon(self, node: int, object_id: int, reason: str, now: float) -> None:
+        """Give up an object of the sender `node` that the application can't store any more; call through `Host.call`."""
+        sender = self._known(node)
+        if sender is not None:
+            sender.abandon(object_id, reason)
+            self.settle(sender)
 
     def counts(self) -> dict[str, int]:
         """Return the counters of messages received and sent."""
@@ -77,10 +84,6 @@ class NormReceiver(Machine):
             "objects_received": session.objects_received,
             "objects_aborted": session.counted("objects_aborted"),
         }
-
-    def is_worth_decoding(self, data: bytes) -> bool:
-        """Return whether a long datagram is a sender's message: NACKs of other receivers are shorter, or not needed."""
-        return not is_feedback(data)
 
     def held(self) -> dict[str, tuple[int, int]]:
         """Return the most objects pending from one sender, and the most bytes of parity kept for one object."""
@@ -100,11 +103,12 @@ class NormReceiver(Machine):
         self._senders.note(sender.node, sender.deadline())
         self._due(self._senders.deadline())
 
-    def _sender(self, node: int, source: Address, now: float) -> SenderState | None:
-        """Return the state of the sender `node`, new with its first message.
+    def _known(self, node: int) -> SenderState | None:
+        """Return the state of the sender `node`; None if no message of it was received."""
+        return self._senders.get(node)
 
-        None when there is no room for another, or when its address has brought too many.
-        """
+    def _sender(self, node: int, source: Address, now: float) -> SenderState | None:
+        """Return the state of the sender `node`, new with its first message; None when its address or all bring too many."""
         known = self._senders.get(node)
         if known is None and self._newcomers.admits(source, now, NEW_SENDERS_RATE) and self._has_room():
             known = self._senders[node] = SenderState(self.session)

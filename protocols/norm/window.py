@@ -62,11 +62,8 @@ class Window:
             return [] if item is None else [item]
         return [item for key, item in objects.items() if key in named]
 
-    def refused(self, requested: RequestedRepairs, next_id: int, submitted: int) -> set[int] | None:
-        """Return the requested objects that were dropped from within the window; None if none of the requested were dropped.
-
-        `submitted` is the number of all objects so far: ids of objects that never were are not dropped objects.
-        """
+    def refused(self, requested: RequestedRepairs, next_id: int) -> set[int] | None:
+        """Return the requested objects that were dropped from within the window; None if none of the requested were dropped."""
         objects, named = self.objects, requested.owners()
         if not requested.objects and not requested.infos and named <= objects.keys():
             return None
@@ -79,8 +76,7 @@ class Window:
         if gone:
             return gone
         lows = named | {row[0] for row in requested.objects} | {row[0] for row in requested.infos}
-        earlier = submitted - (next_id - first) % IDS
-        return gone if any(before(low, first) and (first - low) % IDS <= earlier for low in lows) else None
+        return gone if any(before(low, first) for low in lows) else None
 
     def activate(self) -> list[TxObject]:
         """Make repairs of what was requested; return the objects that have any."""
