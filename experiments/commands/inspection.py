@@ -6,11 +6,12 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.options import Json, KeyFile
+from experiments.commands.options import Brief, Columns, Json, KeyFile, Wide
 from experiments.inspection.inspection import inspect_capture
 from experiments.inspection.inspection_page import inspection_page
-from experiments.inspection.inspection_tables import show
+from experiments.inspection.inspection_tables import INSPECTED, show
 from experiments.inspection.packet import packet_lines, packet_of
+from experiments.output.printer import Printer, View
 from experiments.output.tables import working
 from experiments.running.authentication import read_keys
 from protocols.errors import UsageError
@@ -34,6 +35,9 @@ def inspect_command(
         int | None, typer.Option(help="Show only this packet, counted from 1, field by field.", metavar="N")
     ] = None,
     key_file: KeyFile = None,
+    wide: Wide = False,
+    columns: Columns = "",
+    brief: Brief = False,
     as_json: Json = False,
 ) -> int:
     """List the senders and objects in a capture of NORM traffic, the losses, requests and repairs, and protocol violations.
@@ -41,6 +45,8 @@ def inspect_command(
     With --key-file, messages without a valid MAC are violations, and are left out of everything else.
     Exit code 0: no violations; 1: messages violate RFC 5740; 2: bad input.
     """
+    view = View.of(wide=wide, columns=columns, brief=brief, as_json=as_json)
+    view.check(INSPECTED)
     if port is not None and not 0 < port <= HIGHEST_PORT:
         raise UsageError(f"--port: value {port!r} is not allowed; a whole number from 1 to {HIGHEST_PORT}")
     if packet is not None:
@@ -53,7 +59,7 @@ def inspect_command(
     if as_json:
         typer.echo(json.dumps(found.plain()))
     else:
-        show(found)
+        show(Printer(view), found)
     return int(found.violated)
 
 

@@ -1,17 +1,23 @@
 """`mcastlab ladder`: draw a part of a run as a sequence diagram."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from experiments.captures.trace_file import read_trace
+from experiments.commands.options import Json
 from experiments.drawing.ladder import draw_ladder
 from experiments.drawing.ladder_excerpt import cut
+from experiments.drawing.parity_requests import ParityRequest, parity_rule
+from experiments.output.printer import Printer
 from protocols.errors import ConfigError, UsageError
 from topologies.units import parse_duration
 
 __all__ = ["ladder", "write_drawing"]
+
+_MOST_EXPLAINED = 3
 
 
 def ladder(
@@ -29,10 +35,12 @@ def ladder(
     end: Annotated[
         str | None, typer.Option("--to", help="End at this time.  (default: just after its repair)", metavar="TIME")
     ] = None,
+    as_json: Json = False,
 ) -> int:
     """Draw a sequence diagram as SVG: packets between hosts, losses, and suppressed requests.
 
-    Long series of equal packets are folded. The run needs a trace: mcastlab run SCENARIO.yaml --out RUN --set trace=true
+    Long series of equal packets are folded, and NACKs for parity are explained. The run needs a trace:
+    mcastlab run SCENARIO.yaml --out RUN --set trace=true
     """
     trace = read_trace(run)
     wanted = [name.strip() for name in hosts.split(",")] if hosts else []
@@ -41,7 +49,20 @@ def ladder(
     title = f"{about.get('scenario', 'trace')} (seed {about.get('seed', '?')}): {shown.begin:.3f} s to {shown.end:.3f} s"
     place = svg or (run if run.is_dir() else run.parent) / "ladder.svg"
     write_drawing(place, draw_ladder(shown, title).svg())
+    explained = _explanations(list(shown.parity.values()))
+    if as_json:
+        typer.echo(json.dumps({"written": [str(place)], "from": shown.begin, "to": shown.end, "explained": explained}))
+        return 0
+    typer.echo(place)
+    for line in explained:
+        Printer().line(line, indent=2)
     return 0
+
+
+def _explanations(requests: list[ParityRequest]) -> list[str]:
+    """Return lines that say why NACKs of the drawing name other symbols than those lost: the first cases, and the rule."""
+    lines = [f"{request.time:.4f} s: {request.explained}" for request in requests[:_MOST_EXPLAINED]]
+    return [*lines, parity_rule(requests)] if requests else []
 
 
 def _time(option: str, text: str | None) -> float | None:
@@ -54,9 +75,8 @@ def _time(option: str, text: str | None) -> float | None:
 
 
 def write_drawing(path: Path, text: str) -> None:
-    """Write the SVG file and print its path. UsageError if it can't be written."""
+    """Write the SVG file. UsageError if it can't be written."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"--svg: {path} can't be written ({error.strerror})") from error
-    typer.echo(path)

@@ -9,6 +9,8 @@ import typer
 from protocols.errors import ConfigError, UsageError
 
 __all__ = [
+    "Brief",
+    "Columns",
     "Group",
     "Iface",
     "Json",
@@ -17,6 +19,7 @@ __all__ = [
     "NodeId",
     "Remote",
     "ScenarioFile",
+    "Wide",
     "check_node",
     "norm_config",
     "seconds",
@@ -41,6 +44,11 @@ ScenarioFile: TypeAlias = Annotated[
     Path, typer.Argument(metavar="SCENARIO", help="Scenario file, or name of a ready scenario.", show_default=False)
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
+Wide: TypeAlias = Annotated[bool, typer.Option("--wide", help="Show every column, however long the lines get.")]
+Columns: TypeAlias = Annotated[
+    str, typer.Option("--columns", help="Show these columns, in this order.", metavar="A,B,...", show_default=False)
+]
+Brief: TypeAlias = Annotated[bool, typer.Option("--brief", help="Print one line.")]
 Master: TypeAlias = Annotated[
     str,
     typer.Option("--master", help="Where Spark runs: local[N], local[*], spark://HOST:PORT, yarn, k8s://...", metavar="MASTER"),

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from experiments.commands.options import Json, ScenarioFile
+from experiments.commands.options import Brief, Columns, Json, ScenarioFile, Wide
 from experiments.output import tables
+from experiments.output.printer import Printer, View
 from experiments.running.live_view import LiveView
 from experiments.scenario.cases import load_cases
 from experiments.scenario.scenario import Scenario
@@ -43,7 +44,9 @@ def run_command(
     capture: Annotated[
         list[str] | None,
         typer.Option(
-            help="Write a pcapng of a node or link into DIR/captures; may be repeated.", metavar="s1-r1", show_default=False
+            help="Write a pcapng of a node or link into DIR/captures, or of all hosts; may be repeated.",
+            metavar="s1-r1|hosts",
+            show_default=False,
         ),
     ] = None,
     trace: Annotated[
@@ -56,6 +59,9 @@ def run_command(
     live: Annotated[
         bool, typer.Option("--live", help="Show the rates, loss and NACKs of hosts during a run in Mininet.")
     ] = False,
+    wide: Wide = False,
+    columns: Columns = "",
+    brief: Brief = False,
     as_json: Json = False,
 ) -> int:
     """Run a scenario, or all its cases, and show the results.
@@ -65,6 +71,7 @@ def run_command(
     # Imported here, since simulator and emulation would slow down the start of other commands.
     from experiments.running.run import BACKENDS, home_of
 
+    view = View.of(wide=wide, columns=columns, brief=brief, as_json=as_json)
     if backend is not None and backend not in BACKENDS:
         raise UsageError(f"--on: value {backend!r} is not allowed; one of {', '.join(BACKENDS)}")
     looks = [f"capture={json.dumps(capture)}"] if capture else []
@@ -73,10 +80,14 @@ def run_command(
     if trace is not None and len(cases) > 1:
         raise UsageError("--trace: names one file, and the scenario has several cases; use --set trace=true and --out DIR")
     place = backend or home_of(cases.values())
+    view.check((*tables.RUN_COLUMNS, *(cases if len(cases) > 1 else [tables.WORLDS[place]])))
     if live and place != "emu":
         raise UsageError("--live: only Mininet runs in real time; use it with --on emu")
     results = {name: _run(wanted, name, place, out, trace, live) for name, wanted in cases.items()}
-    _show(results, cases, out, as_json)
+    if as_json:
+        _print_json(results)
+    else:
+        _show(Printer(view), results, cases, out)
     return 0 if all(result.ok for result in results.values()) else 1
 
 
@@ -101,12 +112,16 @@ def _run(wanted: Scenario, case: str, place: str, out: Path | None, trace: Path 
     return result
 
 
-def _show(results: "dict[str, Result]", cases: dict[str, Scenario], out: Path | None, as_json: bool) -> None:
+def _print_json(results: "dict[str, Result]") -> None:
     single = results.get("")
-    if as_json:
-        plain = {"cases": {name: result.plain() for name, result in results.items()}} if single is None else single.plain()
-        typer.echo(json.dumps(plain))
-    elif single is not None:
-        tables.show(single, cases[""], out)
+    plain = {"cases": {name: result.plain() for name, result in results.items()}} if single is None else single.plain()
+    typer.echo(json.dumps(plain))
+
+
+def _show(printer: Printer, results: "dict[str, Result]", cases: dict[str, Scenario], out: Path | None) -> None:
+    if printer.view.brief:
+        printer.verbatim(tables.brief(results))
+    elif "" in results:
+        tables.show(printer, results[""], cases[""], out)
     else:
-        tables.compare(list(results.values()), next(iter(cases.values())), list(results))
+        tables.compare(printer, list(results.values()), next(iter(cases.values())), list(results))

@@ -23,11 +23,11 @@ def start(as_json: Json = False) -> int:
 
     check_pyspark()
     check_java()
-    from experiments.output import tables
+    from experiments.output.working import working
     from experiments.sweep.run.spark_servers import address, status_of
     from experiments.sweep.run.spark_session import session, stop
 
-    with tables.working("starting Spark"):
+    with working("starting Spark"):
         stop(session())
     found = status_of(address())
     _print([] if found is None else [found], as_json)
@@ -82,4 +82,6 @@ def _line(found: dict[str, Any]) -> str:
         use = f"{found['clients']} in use"
     else:
         use = f"unused, ends in {format_duration(round(found['ends_in_s']))}"
-    return f"process {found['pid']}: PySpark {found['pyspark']}, {found['cores'] or '?'} cores, up {up}, {use}; log {found['log']}"
+    return (
+        f"process {found['pid']}: PySpark {found['pyspark']}, {found['cores'] or '?'} cores, up {up}, {use}; log {found['log']}"
+    )

@@ -39,6 +39,7 @@ from protocols.norm.nack_process import (
     NackProcess,
     contents_for,
     is_missing_before,
+    nack_size,
 )
 from protocols.norm.position import START, Point, TransmitPosition
 from protocols.norm.probe_response import NOTHING_HEARD, ProbeResponse
@@ -202,6 +203,11 @@ class SenderState:
         """Whether the receiver has joined the sender, received enough of it, and the sender is not silent."""
         return self.is_joined and self._idle_at < inf and self.received >= NEW_SENDER
 
+    def abandon(self, object_id: int, reason: str) -> None:
+        """Give up an object, unless it has ended already."""
+        if object_id in self.objects:
+            self._give_up([object_id], reason)
+
     def forget(self) -> None:
         """Give up the sender's objects and keep its counters; the state is not used any more."""
         self._give_up(list(self.objects), "the sender was forgotten")
@@ -236,6 +242,10 @@ class SenderState:
         is_new = is_current and (start > next_new if is_parity else start >= next_new)
         is_repair = bool(message.flags & FLAG_REPAIR) or not (is_new or (is_parity and start == next_new))
         tx_point = (key, block, symbol) if is_repair else None
+        if is_new and start != next_new and item is not None and item.is_fragmented:
+            # As if it had been lost, too.
+            self.session.count("ignored")
+            return False
         if not is_new:
             self._move(message, (position.object_id, *next_new), sequence, tx_point)
         else:
@@ -324,13 +334,17 @@ class SenderState:
         return self.first_sequence is None
 
     def _join_with(self, message: Data | Info) -> bool:
-        """Join at the first object whose beginning arrives (NRL's policy CURRENT), or a new sender at its first object."""
+        """Join at the first object whose beginning arrives (NRL's policy CURRENT), or a new sender at its first object.
+
+        With `join` "middle" or "end", any first transmission will do; what came before it in its object is then requested.
+        """
         if self.is_joined:
             return True
         part = 0
         if isinstance(message, Data):
             part = message.block if message.fti is None else message.fti.partition.first(message.block)
-        if not self._join_new_sender(message, part) and not message.flags & FLAG_REPAIR and not part:
+        is_beginning = not part or self.session.config.join != "beginning"
+        if not self._join_new_sender(message, part) and not message.flags & FLAG_REPAIR and is_beginning:
             self._join(message.object_id, message.fec_id)
         return self.is_joined
 
@@ -347,6 +361,8 @@ class SenderState:
         is_only_object = isinstance(message, Flush) and not message.object_id and not part
         if is_only_object or message.object_id + part <= sent < NEW_SENDER:
             self._join(0, message.fec_id)
+        elif isinstance(message, Flush) and self.session.config.join == "end":
+            self._join(message.object_id, message.fec_id)
         return self.is_joined
 
     def _join(self, object_id: int, fec_id: int) -> None:
@@ -551,7 +567,7 @@ class SenderState:
     def _expire(self, process: NackProcess, now: float) -> None:
         """The back-off is over: request what is missing, unless others did."""
         tx_point, boundary = self.position.tx_point, self.boundary()
-        decision, missing = process.expire(now, tx_point, boundary, self.objects, self._profile.fec_id)
+        decision, missing = process.expire(now, tx_point, boundary, self.objects, self._profile)
         if decision is Decision.REQUEST:
             if self.session.ports.trace is not None:
                 self.session.ports.trace("nack_due", {"silent_until": process.holdoff_end})
@@ -579,7 +595,7 @@ class SenderState:
         if self.probe_response is not None:
             echo = self.probe_response.echo(now)
             self.probe_response = self.probe_response.answered(now, self._profile)
-        for requests in contents_for(missing, self._profile.fec_id, self._profile.segment):
+        for requests in contents_for(missing, self._profile.fec_id, nack_size(self._profile.segment)):
             session.count("nacks_sent")
             session.say(Nack(session.node, 0, origin.source_id, origin.instance_id, *echo, requests))
 

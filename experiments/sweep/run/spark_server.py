@@ -82,7 +82,7 @@ class Server:
         if self.stopping or self.java.poll() is not None:
             return True
         with self.lock:
-            if self.users or time.monotonic() - self.last_use < self.idle and not self._is_full():
+            if self.users or (time.monotonic() - self.last_use < self.idle and not self._is_full()):
                 return False
         # A client that is about to connect holds the lock.
         with locked(self.path.parent), self.lock:

@@ -62,7 +62,9 @@ def folder() -> Path:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         about = path.stat()
     except OSError as error:
-        raise UsageError(f"{path}: can't hold the socket of Spark ({error.strerror}); {DIRECTORY} names another folder") from error
+        raise UsageError(
+            f"{path}: can't hold the socket of Spark ({error.strerror}); {DIRECTORY} names another folder"
+        ) from error
     if about.st_uid != os.getuid() or about.st_mode & 0o077:
         raise UsageError(f"{path}: must belong to this user and be closed to others (chmod 700 {path}), or set {DIRECTORY}")
     return path.absolute()

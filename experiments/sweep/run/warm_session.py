@@ -73,7 +73,7 @@ def attach() -> "SparkSession":
 
 def detach(spark: Any) -> bool:
     """Leave the server if this session is on it, and restore PySpark's state; return whether it was."""
-    global _attached  # noqa: PLW0603
+    global _attached
     if _attached is None or _attached.spark is not spark:
         return False
     from py4j.protocol import Py4JError
