@@ -6,13 +6,16 @@ Tests marked `emu` or `peer` are skipped with a reason where what they need is m
 
 import gc
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from experiments.sweep.run.spark_servers import servers, stop_server
 from tests.support.needs import missing
 from tests.support.workers import holding, in_order, unit_of
 
@@ -23,6 +26,19 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Many short Spark sessions are started: the serial collector costs less than threads for garbage collection.
     os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:+UseSerialGC")
+    if not hasattr(config, "workerinput"):
+        # Tests share a warm Spark server of their own, which ends with the session, or a minute after a killed one.
+        os.environ["MCASTLAB_SPARK_DIR"] = tempfile.mkdtemp(prefix="mcastlab-spark-")
+        os.environ["MCASTLAB_SPARK_IDLE"] = "60"
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop the Spark servers that tests started."""
+    if hasattr(config, "workerinput"):
+        return
+    for path in list(servers()):
+        stop_server(path)
+    shutil.rmtree(os.environ["MCASTLAB_SPARK_DIR"], ignore_errors=True)
     # Tables are as wide as in a pipe, also under pytest-xdist, which sets this.
     os.environ.pop("COLUMNS", None)
 

@@ -48,7 +48,8 @@ def pick(option: str, written: str, known: Sequence[str]) -> str:
 class Runs:
     """One row per run. `frame` has the columns of the store; names of axes and metrics are dotted, as users write them.
 
-    `metrics` are those with a value in any run; `failed` counts those whose status is not ok; `version` is the code version of these runs, `versions` are all in the store.
+    `metrics` are those with a value in any run; `failed` counts runs whose status is not ok; `version` is the code version of
+    these runs, `versions` are all in the store.
     """
 
     frame: Any

@@ -77,11 +77,7 @@ def _print(found: list[dict[str, Any]], as_json: bool) -> None:
 
 
 def _line(found: dict[str, Any]) -> str:
-    up = format_duration(round(found["up_s"]))
-    if found["clients"]:
-        use = f"{found['clients']} in use"
-    else:
-        use = f"unused, ends in {format_duration(round(found['ends_in_s']))}"
-    return (
-        f"process {found['pid']}: PySpark {found['pyspark']}, {found['cores'] or '?'} cores, up {up}, {use}; log {found['log']}"
-    )
+    up, left = (format_duration(round(found[key] or 0)) for key in ("up_s", "ends_in_s"))
+    use = f"{found['clients']} in use" if found["clients"] else f"unused, ends in {left}"
+    cores = "starting" if found["cores"] is None else f"{found['cores']} cores"
+    return f"process {found['pid']}: PySpark {found['pyspark']}, {cores}, up {up}, {use}; log {found['log']}"

@@ -56,7 +56,7 @@ def open_pair(session: Any, folders: tuple[Path, Path], versions: tuple[str | No
     frames = [_side(side, other, name, metrics) for side, other, name in zip(sides, sides[::-1], names, strict=True)]
     frame = frames[0].unionByName(frames[1])
     version = " and ".join(dict.fromkeys(side.version for side in sides))
-    runs = Runs(frame, (*sides[0].axes, SWEEP), metrics, frame.count(), version, ())
+    runs = Runs(frame, (*sides[0].axes, SWEEP), metrics, frame.count(), frame.where("status != 'ok'").count(), version, ())
     return PairedSweeps(folders, names, sides, runs, (len(points[0]) - len(shared), len(points[1]) - len(shared)))
 
 

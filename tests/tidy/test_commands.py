@@ -28,8 +28,8 @@ from tests.tidy.tree import ROOT, files, label
 SECONDS = 200
 LEFT_OUT = ("git clone", "cd ", "sudo ", "pip ", "apt")
 TALKS = re.compile(r"mcastlab (send|recv)\b")
-KEPT = ("PYTHONPATH", "SPARK_SUBMIT_OPTS", "COVERAGE_PROCESS_CONFIG")
-"""Environment variables that the commands inherit: import path, Java options, and coverage."""
+KEPT = ("PYTHONPATH", "SPARK_SUBMIT_OPTS", "MCASTLAB_SPARK_DIR", "MCASTLAB_SPARK_IDLE", "COVERAGE_PROCESS_CONFIG")
+"""Environment variables that the commands inherit: import path, Java options, the Spark server of the tests, and coverage."""
 
 
 @dataclass(frozen=True)

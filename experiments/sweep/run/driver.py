@@ -1,5 +1,6 @@
 """Execute a sweep: determine missing runs, run them as Spark jobs, repeat while adaptive rules add runs, count the results."""
 
+import shutil
 from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
@@ -155,9 +156,13 @@ class _Driver:
             tasks = list(range(len(todo)))
         job = record_invocation(self.folder, options.remote or options.master, len(todo), self.plan.version)
         part = self.folder / "runs" / f"job={job}"
-        progress = Progress(part, len(todo), self.summary.known, options.quiet)
+        reports = self.folder.absolute() / f".progress-{job}"
+        progress = Progress(part, len(todo), self.summary.known, options.quiet, reports=reports)
         table = todo_table(todo, tasks, self.plan.axis_types, self.plan.version)
-        self.summary.interrupted = not run_job(self.spark, table, self._task(), part, progress)
+        try:
+            self.summary.interrupted = not run_job(self.spark, table, self._task(reports), part, progress)
+        finally:
+            shutil.rmtree(reports, ignore_errors=True)
         self.summary.made += progress.done
 
     def _master(self) -> str:
@@ -170,7 +175,7 @@ class _Driver:
             )
         return "local[1]"
 
-    def _task(self) -> Task:
+    def _task(self, reports: Path) -> Task:
         sweep = self.plan.sweep
         return Task(
             perform=self.options.perform,
@@ -183,6 +188,7 @@ class _Driver:
             time_limit=sweep.time_limit,
             memory=sweep.memory,
             modules=self.plan.modules,
+            reports="" if self.options.quiet else str(reports),
         )
 
     def _count(self, runs: Sequence[SweepRun]) -> None:

@@ -1,24 +1,44 @@
-"""Progress of a sweep, counted from committed files and shown as a live line on a terminal, else as plain lines."""
+"""Progress of a sweep: runs as workers report them, rows as files are committed; one live line on a terminal, else many."""
 
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
 from pyarrow import parquet
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "report_run"]
 
 PLAIN_INTERVAL = 10.0
 """Seconds between lines if the output is not a terminal."""
+OK, FAILED = b"+", b"-"
+
+
+def report_run(folder: Path, task: int, attempt: int, status: str) -> None:
+    """Report a finished run of a task: a byte at the end of the file of this attempt, in a folder that the driver reads.
+
+    A report that can't be written is left out; the row, which comes later, counts in any case.
+    """
+    with suppress(OSError):
+        folder.mkdir(exist_ok=True)
+        with (folder / f"{task}.{attempt}").open("ab", buffering=0) as file:
+            file.write(OK if status == "ok" else FAILED)
 
 
 class Progress:
-    """Count the rows of one job and report them; `quiet` suppresses all output."""
+    """Count the runs of one job and report them; `quiet` suppresses all output.
 
-    def __init__(self, part: Path, total: int, before: int, quiet: bool = False, to: TextIO | None = None) -> None:
+    `part` gets the rows of the job, `reports` what workers tell of runs whose rows are not there yet.
+    """
+
+    def __init__(
+        self, part: Path, total: int, before: int, quiet: bool = False, to: TextIO | None = None, reports: Path | None = None
+    ) -> None:
         self._part = part
+        self._reports = reports
+        self._told = (0, 0)
         self._total = total
         self._before = before
         self._to = to or sys.stderr
@@ -41,9 +61,20 @@ class Progress:
                 self._seen.add(path.name)
                 self.status.update(parquet.ParquetFile(path).read(columns=["status"], use_threads=False)["status"].to_pylist())
 
+    def count_reports(self) -> None:
+        """Count the runs that workers have reported; of a task that was started again, those of the last attempt."""
+        latest: dict[str, tuple[int, Path]] = {}
+        for path in self._reports.iterdir() if self._reports is not None and self._reports.is_dir() else ():
+            task, _, attempt = path.name.partition(".")
+            latest[task] = max(latest.get(task, (-1, path)), (int(attempt), path))
+        told = b"".join(path.read_bytes() for _, path in latest.values())
+        self._told = (len(told), told.count(FAILED))
+
     def report(self, last: bool = False) -> None:
         """Count, and write a progress line if one is due."""
         self.count_new()
+        if not last and not self._quiet:
+            self.count_reports()
         now = time.monotonic()
         if self._quiet or not (self._live or last or now - self._reported_at >= PLAIN_INTERVAL):
             return
@@ -56,13 +87,13 @@ class Progress:
 
     def line(self, now: float) -> str:
         """Return the line: runs done, failed and left, the rate and the estimated time to completion."""
-        failed = self.done - self.status["ok"]
-        left = self._total - self.done
+        done, failed = max((self.done, self.done - self.status["ok"]), self._told)
+        left = self._total - done
         spent = now - self._began
-        rate = self.done / spent if spent > 0 else 0.0
+        rate = done / spent if spent > 0 else 0.0
         known = f", {self._before} known" if self._before else ""
         over = f", {rate:.3g} runs/s, about {_clock(left / rate)} to go" if rate and left else f", {_clock(spent)}"
-        return f"{self.done} of {self._total} done{known}, {failed} failed, {left} left{over}"
+        return f"{done} of {self._total} done{known}, {failed} failed, {left} left{over}"
 
 
 def _clock(seconds: float) -> str:

@@ -7,12 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from experiments.scenario.protocol_modules import provide
 from experiments.sweep.run.child_process import ChildProcess, Perform, RunOutcome
+from experiments.sweep.run.progress import report_run
 from experiments.sweep.spec.metrics import METRICS
 from experiments.sweep.spec.sweep_file import BACKEND
 from experiments.sweep.store.schema import column_of, runs_schema
@@ -57,6 +59,8 @@ class Task:
     memory: int
     modules: Mapping[str, bytes] = field(default_factory=dict)
     """Source of protocols from outside, by the path that scenarios name them by."""
+    reports: str = ""
+    """Folder in which every finished run is reported at once, long before its row is on disk; empty for none."""
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Yield the rows of one task."""
@@ -79,6 +83,8 @@ class Task:
     def _row(self, child: ChildProcess, todo: Mapping[str, Any], attempt: int) -> dict[str, Any]:
         started = datetime.now(UTC)
         outcome = child.run(self._job(todo))
+        if self.reports:
+            report_run(Path(self.reports), todo["task"], attempt, outcome.status)
         return row_of(todo, outcome) | {"attempt": attempt, "started": started, "machine": socket.gethostname()}
 
     def _job(self, todo: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 The session is an ordinary one: PySpark talks to Java over the gateway of the server instead of to one it started.
 """
 
+import os
 import signal
 import threading
 from dataclasses import dataclass
@@ -101,14 +102,13 @@ def detach(spark: Any) -> bool:
 
 def _gateway(port: int, secret: str) -> Any:
     """Connect to Java as PySpark does when Java starts it: it takes port and secret from the environment."""
-    import os
-
-    from pyspark.java_gateway import launch_gateway
+    from pyspark import java_gateway
 
     names = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
     os.environ.update(names)
     try:
-        return launch_gateway()
+        launch: Any = java_gateway.launch_gateway
+        return launch()
     finally:
         for name in names:
             del os.environ[name]

@@ -183,7 +183,7 @@ def _has_duplicates(frame: "DataFrame", folder: Path, dataset: str) -> bool:
     rows = sum(file.metadata.num_rows for file in files)
     if rows > SMALL:
         counts = frame.agg(f.count("*").alias("rows"), f.countDistinct(*key).alias("keys")).first()
-        return counts is not None and counts["rows"] != counts["keys"]
+        return bool(counts is not None and counts["rows"] != counts["keys"])
     found = {row for file in files for row in zip(*(column.to_pylist() for column in file.read(columns=key)), strict=True)}
     return len(found) != rows
 
