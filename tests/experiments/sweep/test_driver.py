@@ -235,6 +235,9 @@ def test_a_dry_run_estimates_the_cost_and_writes_nothing(tmp_path: Path, capsys:
     output = json.loads(capsys.readouterr().out)
     assert (output["points"], output["runs"], output["missing"], output["tried"]) == (4, 12, 12, 3)
     assert 0.001 < output["cpu_s"] < 60
+    # More than the share of the runs: Spark starts or is joined, counts and writes.
+    assert output["spark_s"] > 2.0
+    assert output["wall_s"] >= output["spark_s"] + output["cpu_s"] / (os.cpu_count() or 1) - 0.01
     assert output["disk_bytes"] > 0
     assert output["first"][0] == "point 0 (case=arq, loss=1%), seed 1"
     assert not (tmp_path / "out").exists()
