@@ -4,10 +4,18 @@ Synthetic runs of 0.2 to 0.8 s of CPU time, so that a quiet machine of 2 cores n
 
 * efficiency: CPU time of the runs over (cores x time of the job); * gap_ms: median time between two tasks on a core; *
 resume_s: time to find the missing ones of 5,000 runs in 1,000 files.
+
+And the commands, each from its start to its end, on a warm server of their own:
+
+* small_sweep_s: the 135 short runs of examples/first-sweep.yaml, with the start of the server; * second_question_s: `analyse` of
+them after another `analyse`; * report_s: their `report` with all figures.
 """
 
 import argparse
 import json
+import os
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -22,7 +30,8 @@ from pyarrow import parquet
 
 from experiments.sweep.run.adaptive import planned_runs
 from experiments.sweep.run.driver import SweepOptions, missing_runs, run_sweep
-from experiments.sweep.run.spark_session import cores_of, session, stop
+from experiments.sweep.run.spark_servers import DIRECTORY
+from experiments.sweep.run.spark_session import cores_of, own_session, stop
 from experiments.sweep.spec.grid import SweepPlan
 from experiments.sweep.spec.sweep_file import load_sweep
 from experiments.sweep.store.datasets import parts, stored_runs
@@ -32,6 +41,7 @@ from protocols.rng import Rng, key_of
 __all__ = ["main", "spin"]
 
 MEAN = 0.5
+SMALL = Path(__file__).parents[1] / "examples" / "first-sweep.yaml"
 SCENARIO = {"topology": {"kind": "lan", "receivers": 2}, "protocol": {"name": "norm"}, "workload": {"size": "1kB"}}
 
 
@@ -60,7 +70,7 @@ def measure_job(runs: int) -> dict[str, float]:
     """Return efficiency and gap of one sweep, from its first task to its last, without the start of Spark."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        spark = session("local[*]", folder / "spark.log")
+        spark = own_session("local[*]", folder / "spark.log", {})
         cores = cores_of(spark)
         summary = run_sweep(plan_in(folder, runs), folder / "out", SweepOptions(perform=spin), spark)
         ended = time.time()
@@ -116,18 +126,43 @@ def measure_resume(files: int = 1000, rows: int = 5) -> float:
         return spent
 
 
+def measure_commands() -> dict[str, float]:
+    """Return the seconds that a first small sweep, a second question and a report take as a user waits for them."""
+    with tempfile.TemporaryDirectory() as name:
+        out, environment = Path(name, "out"), os.environ | {DIRECTORY: str(Path(name, "spark"))}
+
+        def seconds(*arguments: str | Path) -> float:
+            began = time.perf_counter()
+            command = [sys.executable, "-m", "mcastlab", *map(str, arguments)]
+            subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            return time.perf_counter() - began
+
+        try:
+            found = {"small_sweep_s": seconds("sweep", SMALL, "--out", out)}
+            seconds("analyse", out)
+            found["second_question_s"] = seconds("analyse", out, "--by", "case,receivers", "--metric", "completion_time")
+            found["report_s"] = seconds("report", out)
+        finally:
+            seconds("spark", "stop")
+        return found
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=500, help="number of synthetic runs of half a second")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
-    found = measure_job(arguments.runs) | {"resume_s": measure_resume()}
+    found = measure_commands() | measure_job(arguments.runs) | {"resume_s": measure_resume()}
     if arguments.json:
         print(json.dumps({key: round(value, 4) for key, value in found.items()}))
         return
     print(f"{arguments.runs} runs in {found['tasks']:.0f} tasks: {found['cpu_s']:.1f} s of work in {found['job_s']:.1f} s")
     print(f"efficiency {found['efficiency']:.3f}, gap between tasks {found['gap_ms']:.0f} ms (median)")
+    small, second, report = (found[key] for key in ("small_sweep_s", "second_question_s", "report_s"))
+    print(
+        f"135 short runs with the start of Spark: {small:.1f} s; a second question: {second:.1f} s; the report: {report:.1f} s"
+    )
     print(f"deciding a resume over 1,000 files and 5,000 runs: {found['resume_s']:.2f} s")
 
 

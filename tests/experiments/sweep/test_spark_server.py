@@ -236,6 +236,7 @@ def test_a_killed_client_leaves_the_server_usable_and_its_jobs_end(
     assert found["pid"] == shared["pid"]
 
 
+@pytest.mark.long
 def test_two_clients_at_once_start_one_server_that_ends_when_idle_and_leaves_nothing(
     private: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
