@@ -7,8 +7,8 @@ resume_s: time to find the missing ones of 5,000 runs in 1,000 files.
 
 And the commands, each from its start to its end, on a warm server of their own:
 
-* small_sweep_s: the 135 short runs of examples/first-sweep.yaml, with the start of the server; * second_question_s: `analyse` of
-them after another `analyse`; * report_s: their `report` with all figures.
+* small_sweep_s: the 135 short runs of examples/first-sweep.yaml, with the start of the server; * second_question_s: `analyse`
+after another `analyse`; * report_s: `report` with all figures.
 """
 
 import argparse

@@ -24,11 +24,12 @@ def start(as_json: Json = False) -> int:
     check_pyspark()
     check_java()
     from experiments.output.working import working
-    from experiments.sweep.run.spark_servers import address, status_of
-    from experiments.sweep.run.spark_session import session, stop
+    from experiments.sweep.run.spark_servers import address, open_line, status_of
 
     with working("starting Spark"):
-        stop(session())
+        line = open_line()
+        line.gateway()
+        line.close()
     found = status_of(address())
     _print([] if found is None else [found], as_json)
     return 0

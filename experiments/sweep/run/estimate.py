@@ -23,7 +23,7 @@ ROW, RECEIVER = 400, 40
 """Measured bytes on disk of a run's metrics and of a receiver's, compressed."""
 SHOWN = 5
 START, WARM_START, TASK, FINISH = 8.0, 0.8, 0.05, 1.5
-"""Measured seconds of a sweep beside its runs: the start of Spark, or joining one that runs; the gap between two tasks of a core;
+"""Measured seconds of a sweep beside its runs: start of Spark, or joining one that runs; the gap between two tasks of a core;
 counting, and writing receivers and series as data sets of their own.
 """
 

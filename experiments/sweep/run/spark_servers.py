@@ -112,6 +112,21 @@ class Line:
         answer: dict[str, Any] = json.loads(text)
         return answer
 
+    def gateway(self) -> tuple[int, str]:
+        """Wait for Spark, become a user of the server, and return port and secret of its Java.
+
+        Raises UnsupportedError if Spark does not start there.
+        """
+        try:
+            answer = self.ask(do="use")
+        except OSError as error:
+            self.close()
+            raise UnsupportedError(f"the Spark server of this user has ended ({error}); run the command again") from error
+        if "error" in answer:
+            self.close()
+            raise UnsupportedError(answer["error"])
+        return answer["port"], answer["secret"]
+
     def tell(self, **request: Any) -> None:
         """Send a request that has no answer."""
         self.end.sendall(json.dumps(request).encode() + b"\n")

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.sweep.run.spark_servers import MASTER, Line, open_line
 from experiments.sweep.run.worker_code import worker_environment
-from protocols.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,18 +54,11 @@ def attach() -> "SparkSession":
     if _attached is not None:
         return _attached.spark  # type: ignore[no-any-return]
     line, _prepared = _prepared or open_line(), None
-    try:
-        answer = line.ask(do="use")
-    except OSError as error:
-        line.close()
-        raise UnsupportedError(f"the Spark server of this user has ended ({error}); run the command again") from error
-    if "error" in answer:
-        line.close()
-        raise UnsupportedError(answer["error"])
+    port, secret = line.gateway()
     from pyspark import SparkContext
 
     before = (SparkContext._gateway, SparkContext._jvm)
-    spark = _session(_gateway(answer["port"], answer["secret"]))
+    spark = _session(_gateway(port, secret))
     line.tell(do="tag", tag=spark._jsparkSession.sessionJobTag())
     _attached = _Attached(spark, line, before)
     return spark  # type: ignore[no-any-return]

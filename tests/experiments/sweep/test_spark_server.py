@@ -105,10 +105,8 @@ def test_a_server_whose_spark_does_not_start_says_why(private: Path, monkeypatch
     (home / "bin" / "java").write_text("#!/bin/sh\necho Error: this Java is broken >&2\nexit 1\n")
     (home / "bin" / "java").chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(home))
-    from experiments.sweep.run.spark_session import session
-
     with pytest.raises(UnsupportedError, match=r"Spark does not start on .*this Java is broken"):
-        session()
+        open_line().gateway()
 
 
 class Other(Server):
