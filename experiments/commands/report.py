@@ -104,9 +104,11 @@ def report_command(
 
     check_pyspark()
     need("a report", *(["plotly"] if only is None else []), *(["matplotlib"] if figures or only else []))
-    from experiments.report.matplotlib_figures import save
+    from experiments.report.matplotlib_figures import prepare, save
     from experiments.report.report_page import report_page
 
+    if figures and only is None:
+        prepare()
     contents = _read(folder, other, metric, theory or [], version, master, remote)
     written: list[Path] = []
     if only is None:

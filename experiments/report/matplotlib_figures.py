@@ -3,13 +3,14 @@
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from experiments.report.figures import Figure, FigureAxis, Panel
 
-__all__ = ["save"]
+__all__ = ["prepare", "save"]
 
 PALETTE = ("#2563c9", "#c2570c", "#15803d", "#7c3aed", "#d02c2c", "#0d7f86", "#a16207", "#be185d")
 SOFT, FAINT = "#5b6875", "#d5dbe1"
@@ -32,16 +33,34 @@ STYLE: Any = {
 }
 
 
+def prepare() -> None:
+    """Start the processes that draw, so that they import matplotlib while the caller reads data."""
+    for _ in range(_cores()):
+        _pool().submit(_cores)
+
+
 def save(figures: Iterable[Figure], folder: Path) -> list[Path]:
     """Write NAME.png and NAME.svg of every figure, on all cores; return the paths."""
     wanted = list(figures)
     folder.mkdir(parents=True, exist_ok=True)
     if len(wanted) < FEW:
         return [path for figure in wanted for path in _save(figure, folder)]
-    # Spawned and not forked: PySpark and numerical libraries have threads.
-    with ProcessPoolExecutor(min(len(wanted), os.cpu_count() or 1), get_context("spawn")) as pool:
-        written = [pool.submit(_save, figure, folder) for figure in wanted]
-        return [path for one in written for path in one.result()]
+    written = [_pool().submit(_save, figure, folder) for figure in wanted]
+    return [path for one in written for path in one.result()]
+
+
+@cache
+def _pool() -> ProcessPoolExecutor:
+    # Forked by a process that only imports: this one has threads of PySpark and numerical libraries.
+    context = get_context("forkserver")
+    context.set_forkserver_preload(
+        [__name__, "matplotlib.pyplot", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg"]
+    )
+    return ProcessPoolExecutor(_cores(), context)
+
+
+def _cores() -> int:
+    return os.cpu_count() or 1
 
 
 def _save(figure: Figure, folder: Path) -> list[Path]:

@@ -64,7 +64,11 @@ class Server:
             time.sleep(POLL)
             self.path.unlink(missing_ok=True)
             return 1
+        warm = False
         while not self._has_to_end():
+            if not warm and not self.users:
+                warm = True
+                _warm_up(self.spark)
             self.changed.wait(POLL)
             self.changed.clear()
         # Whoever connects from now on starts another server.
@@ -155,6 +159,19 @@ class Server:
             "ends_in_s": None if count else round(max(0.0, self.idle - unused), 1),
             "log": str(self.path.with_suffix(".log")),
         }
+
+
+def _warm_up(spark: Any) -> None:
+    """Ask what analyses ask, of rows made up, so that Java has loaded and compiled what the first real question needs."""
+    from pyspark.sql import functions as f
+
+    frame = spark.range(64).select((f.col("id") % 3).alias("key"), f.rand(1).alias("value"), f.col("id").cast("string"))
+    for _ in range(3):
+        whole = "percentile(value, array(0.05, 0.5))"
+        frame.groupBy("key").agg(f.count("*"), f.avg("value"), f.stddev_samp("value"), f.expr(whole)).collect()
+        pairs = frame.alias("a").join(frame.alias("b"), f.col("a.key").eqNullSafe(f.col("b.key")))
+        pairs.where("a.id != b.id").select(f.col("a.value") - f.col("b.value")).distinct().orderBy(f.lit(1)).limit(3).collect()
+        frame.select("value").toPandas()
 
 
 def main() -> int:
