@@ -166,7 +166,10 @@ class _Driver:
         self.summary.made += progress.done
 
     def _master(self) -> str:
-        """Return the Spark master; emulations share the kernel of this machine, so they run one at a time on local[1]."""
+        """Return the Spark master; emulations share the kernel of this machine, so they run one at a time on local[1].
+
+        Its session is this process's own: workers have to be in the network and user namespaces of the command.
+        """
         if "emu" not in self.plan.sweep.backends:
             return self.options.master
         if not self.options.master.startswith("local") or self.options.remote:
