@@ -40,7 +40,7 @@ COMMANDS = {
     "recv": ("recv:recv", "Receive files from a multicast group by NORM."),
     "new": ("new:new", "Write template files."),
     "contract": ("contract:contract", "Check a protocol against the rules of the contract."),
-    "schema": ("schema:schema", "Print the JSON Schema of scenario files."),
+    "schema": ("schema:schema", "Print the JSON Schema of scenario or sweep files, for editors."),
     "validate": ("validate:validate_command", "Measure the reference values of theory, and compare."),
 }
 """Commands by name: module and function (or group of commands) in `experiments.commands`, and a line of help."""

@@ -1,14 +1,26 @@
-"""`mcastlab schema`: print the JSON Schema of scenario files."""
+"""`mcastlab schema`: print the JSON Schema of scenario or sweep files."""
 
 import json
+from typing import Annotated
 
 import typer
 
-from experiments.scenario import scenario
+from experiments.commands.options import Json
 
 __all__ = ["schema"]
 
 
-def schema() -> None:
-    """Print the JSON Schema of scenario files."""
-    typer.echo(json.dumps(scenario.file_schema(), indent=2))
+def schema(
+    *,
+    sweep: Annotated[bool, typer.Option("--sweep", help="That of sweep files instead of scenario files.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Print the JSON Schema of scenario files, for editors; it is JSON anyway, with --json on one line.
+
+    A file that begins with # yaml-language-server: $schema=PATH is checked and completed by editors that know this line.
+    """
+    if sweep:
+        from experiments.sweep.spec.sweep_file import sweep_schema as made
+    else:
+        from experiments.scenario.scenario import file_schema as made
+    typer.echo(json.dumps(made(), indent=None if as_json else 2))

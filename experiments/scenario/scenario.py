@@ -18,6 +18,7 @@ from experiments.scenario.files import override, read_yaml
 from experiments.scenario.foreign_nodes import NodeChoice, check_nodes
 from experiments.scenario.margins import Margins
 from experiments.scenario.protocol_choice import ProtocolChoice
+from experiments.scenario.json_schema import describe_kinds
 from experiments.scenario.protocol_modules import resolve_in
 from experiments.scenario.ready import find_scenario
 from experiments.scenario.validation_errors import validated
@@ -225,9 +226,12 @@ def file_schema() -> dict[str, Any]:
         "type": "object",
         "title": "File",
         "description": "YAML, JSON or GraphML file of a topology, relative to the folder of the scenario",
-        "properties": {"file": {"type": "string"}, "multicast": {"$ref": "#/$defs/Multicast"}},
+        "properties": {
+            "file": {"type": "string", "description": "path of the file"},
+            "multicast": {"$ref": "#/$defs/Multicast", "description": "how networks forward multicast packets"},
+        },
         "required": ["file"],
         "additionalProperties": False,
     }
     whole["properties"]["topology"] = {"title": "Topology", "description": description, "anyOf": [named, topology]}
-    return whole
+    return describe_kinds(whole)
