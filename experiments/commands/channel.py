@@ -13,6 +13,7 @@ from rich.table import Table
 
 from experiments.channel.channel_fit import Estimate, FitReport, fit_channels
 from experiments.channel.loss_record import read_record
+from experiments.commands.help import Command, Group
 from experiments.commands.options import Json
 from experiments.scenario.scenario import load
 from experiments.scenario.validation_errors import complaint
@@ -27,14 +28,17 @@ from topologies.strict_yaml import parse_yaml
 __all__ = ["channel", "fit", "show"]
 
 channel = typer.Typer(
-    add_completion=False, no_args_is_help=True, help="Estimate loss models from real links, and write them for the kernel."
+    cls=Group,
+    add_completion=False,
+    no_args_is_help=True,
+    help="Estimate loss models from real links, and write them for the kernel.",
 )
 
 _LOSS: TypeAdapter[Channel] = TypeAdapter(Loss)
 FORMS = ("recorded", "best", "bernoulli", "gilbert", "gilbert-elliott")
 
 
-@channel.command("fit")
+@channel.command("fit", cls=Command)
 def fit(
     *,
     record: Annotated[
@@ -113,7 +117,7 @@ def _print(fitted: FitReport, origin: str, out: Path | None) -> None:
         console.print(f"written to {out}; in a scenario: loss: {{file: {out}}}", markup=False, highlight=False)
 
 
-@channel.command("show")
+@channel.command("show", cls=Command)
 def show(
     *,
     what: Annotated[

@@ -6,6 +6,8 @@ from typing import Annotated
 import typer
 
 from experiments.commands.options import Json
+from experiments.scenario.scenario import file_schema
+from experiments.sweep.spec.sweep_file import sweep_schema
 
 __all__ = ["schema"]
 
@@ -19,8 +21,4 @@ def schema(
 
     A file that begins with # yaml-language-server: $schema=PATH is checked and completed by editors that know this line.
     """
-    if sweep:
-        from experiments.sweep.spec.sweep_file import sweep_schema as made
-    else:
-        from experiments.scenario.scenario import file_schema as made
-    typer.echo(json.dumps(made(), indent=None if as_json else 2))
+    typer.echo(json.dumps(sweep_schema() if sweep else file_schema(), indent=None if as_json else 2))

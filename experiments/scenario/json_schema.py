@@ -6,23 +6,22 @@ from typing import Any
 __all__ = ["describe_kinds"]
 
 
-def describe_kinds(schema: Any) -> Any:
+def describe_kinds(schema: Any) -> None:
     """Describe every property that selects a kind, such as `kind: star`, by the first sentence about that kind; in place.
 
-    Such a property allows one value only, and pydantic gives it no description. Returns `schema`.
+    Such a property allows one value only, and pydantic gives it no description.
     """
     if isinstance(schema, list):
         for item in schema:
             describe_kinds(item)
     if not isinstance(schema, dict):
-        return schema
+        return
     for item in schema.values():
         describe_kinds(item)
     properties = schema.get("properties")
     for item in properties.values() if isinstance(properties, dict) else ():
         if isinstance(item, dict) and "const" in item and "description" not in item:
             item["description"] = f"{item['const']}: {_first_sentence(schema['description'])}"
-    return schema
 
 
 def _first_sentence(text: str) -> str:

@@ -16,9 +16,9 @@ from experiments.scenario.fault_schedule import Fault
 from experiments.scenario.fault_schedule import check as check_fault
 from experiments.scenario.files import override, read_yaml
 from experiments.scenario.foreign_nodes import NodeChoice, check_nodes
+from experiments.scenario.json_schema import describe_kinds
 from experiments.scenario.margins import Margins
 from experiments.scenario.protocol_choice import ProtocolChoice
-from experiments.scenario.json_schema import describe_kinds
 from experiments.scenario.protocol_modules import resolve_in
 from experiments.scenario.ready import find_scenario
 from experiments.scenario.validation_errors import validated
@@ -234,4 +234,5 @@ def file_schema() -> dict[str, Any]:
         "additionalProperties": False,
     }
     whole["properties"]["topology"] = {"title": "Topology", "description": description, "anyOf": [named, topology]}
-    return describe_kinds(whole)
+    describe_kinds(whole)
+    return whole

@@ -113,7 +113,7 @@ class Sample(_Strict):
 class Until(_Strict):
     """Sequential stopping: replicate a point until a confidence interval is narrow enough."""
 
-    metric: str = Field(description="metric whose mean is estimated", json_schema_extra={"enum": sorted(METRICS)})
+    metric: str = Field(description="metric whose mean is estimated", json_schema_extra={"enum": [*METRICS]})
     width: float = Field(gt=0, description="largest half width of the interval, relative to the mean")
     confidence: float = Field(default=0.95, gt=0.5, lt=1.0, description="confidence level of the interval")
     most: int = Field(default=100, ge=2, le=1_000_000, description="maximum replications of a point")
@@ -125,7 +125,7 @@ class Refine(_Strict):
     """Adaptive refinement: add values on one axis where a metric changes most."""
 
     axis: str = Field(description="axis to refine; its values are numbers")
-    metric: str = Field(description="metric whose change selects the new values", json_schema_extra={"enum": sorted(METRICS)})
+    metric: str = Field(description="metric whose change selects the new values", json_schema_extra={"enum": [*METRICS]})
     rounds: int = Field(default=2, ge=1, le=10, description="number of refinement rounds")
     points: int = Field(default=2, ge=1, le=100, description="new values per round")
 

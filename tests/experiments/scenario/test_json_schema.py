@@ -1,7 +1,7 @@
 """The JSON Schemas describe every key, accept every file that is shipped, and are named by it."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,12 @@ from experiments.scenario.scenario import file_schema
 from experiments.sweep.spec.sweep_file import sweep_schema
 
 ROOT = Path(__file__).parents[3]
-SHIPPED = [*ROOT.glob("experiments/scenarios/**/*.yaml"), *ROOT.glob("experiments/sweeps/*.yaml"), *ROOT.glob("examples/*.yaml")]
-SCHEMAS = {"scenario": file_schema, "sweep": sweep_schema}
+SHIPPED = [
+    *ROOT.glob("experiments/scenarios/**/*.yaml"),
+    *ROOT.glob("experiments/sweeps/*.yaml"),
+    *ROOT.glob("examples/*.yaml"),
+]
+SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {"scenario": file_schema, "sweep": sweep_schema}
 FIRST_LINE = "# yaml-language-server: $schema="
 
 
@@ -46,8 +50,9 @@ def test_every_property_has_a_description(name: str, least: int) -> None:
 
 
 def test_what_selects_a_kind_is_described_by_that_kind() -> None:
-    schema = {"properties": {"kind": {"const": "chain"}}, "description": "Switches `s1`, `s2`, ... in\na row. One sender."}
-    assert describe_kinds(schema)["properties"]["kind"]["description"] == "chain: Switches `s1`, `s2`, ... in a row"
+    schema: Any = {"properties": {"kind": {"const": "chain"}}, "description": "Switches `s1`, `s2`, ... in\na row. One sender."}
+    describe_kinds(schema)
+    assert schema["properties"]["kind"]["description"] == "chain: Switches `s1`, `s2`, ... in a row"
 
 
 @pytest.mark.parametrize("name", ["scenario", "sweep"])
