@@ -90,7 +90,7 @@ def _run(wanted: Scenario, case: str, place: str, out: Path | None, trace: Path 
     if folder is not None:
         tables.prepare(folder)
     if live:
-        result = run(wanted, place, recording, LiveView(wanted.name))
+        result = run(wanted, place, recording, LiveView(wanted.name, [*wanted.senders, *wanted.build_topology().hosts]))
     else:
         with tables.working(f"{wanted.name} on {place}"):
             result = run(wanted, place, recording)
