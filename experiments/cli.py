@@ -18,6 +18,7 @@ __all__ = ["COMMANDS", "EXIT_CODES", "app", "command", "invoke", "main"]
 
 COMMANDS = {
     "run": ("run:run_command", "Run a scenario, or all its cases, and show the results."),
+    "attach": ("attach:attach", "Open a shell on a host of an emulation that runs."),
     "demo": ("demo:demo", "Run one lossy file transfer in the simulator and in Mininet, and compare."),
     "scenarios": ("scenarios:scenarios", "List the ready scenarios."),
     "doctor": ("doctor:doctor", "List what this machine can run, and how to install what is missing."),
