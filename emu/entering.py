@@ -69,9 +69,10 @@ def _help(namespaces: Sequence[int], command: Sequence[str], environment: Mappin
     try:
         die_with_parent()
         folder = os.getcwd()
-        for descriptor in namespaces:
-            # A process is refused entry into the user namespace it is in.
-            if not os.path.sameopenfile(descriptor, _own_user_namespace()) and _LIBC.setns(descriptor, 0) != 0:
+        # A process is refused entry into the user namespace it is in.
+        own = os.stat("/proc/self/ns/user")
+        for descriptor in [each for each in namespaces if not os.path.samestat(os.fstat(each), own)]:
+            if _LIBC.setns(descriptor, 0) != 0:
                 number = ctypes.get_errno()
                 raise OSError(number, os.strerror(number))
         child = os.fork()
@@ -82,10 +83,6 @@ def _help(namespaces: Sequence[int], command: Sequence[str], environment: Mappin
         os.write(2, f"mcastlab: the node can't be entered ({error.strerror})\n".encode())
     finally:
         os._exit(code)
-
-
-def _own_user_namespace() -> int:
-    return os.open("/proc/self/ns/user", os.O_RDONLY | os.O_CLOEXEC)
 
 
 def _execute(command: Sequence[str], environment: Mapping[str, str], folder: str) -> None:

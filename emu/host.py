@@ -132,7 +132,7 @@ class UdpHost:
             here: open_receiver(here, self.address, buffers),
         }
         self._drops: dict[Address, int] = {}
-        self._malformed = 0
+        self._refused = {WireError.reason: 0}
         self._events: deque[Event] = deque()
         self._machine: Machine | None = None
         self._reader: SlowReader | None = None
@@ -155,11 +155,12 @@ class UdpHost:
     def faults(self) -> dict[str, int]:
         """Datagrams by what went wrong with them.
 
-        `malformed`: not decodable; `send_errors`: refused by the kernel when sent; `receive_drops`: dropped by full socket
-        buffers; `slow_drops`: dropped because a slow application had no room.
+        `malformed`: not decodable; where the codec authenticates, `unauthenticated`, `replayed` and `stale`; `send_errors`:
+        refused by the kernel when sent; `receive_drops`: dropped by full socket buffers; `slow_drops`: dropped because a slow
+        application had no room.
         """
         return {
-            "malformed": self._malformed,
+            **self._refused,
             "send_errors": self._send_queue.errors,
             "receive_drops": sum(self._drops.values()),
             "slow_drops": 0 if self._reader is None else self._reader.dropped,
@@ -349,8 +350,8 @@ class UdpHost:
         for start in range(0, size, segment) if size > segment else (0,):
             try:
                 message = decode(data[start : start + segment] if size > segment else data)
-            except WireError:
-                self._malformed += 1
+            except WireError as error:
+                self._refused[error.reason] = self._refused.get(error.reason, 0) + 1
                 continue
             self._busy = True
             try:

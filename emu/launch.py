@@ -78,6 +78,7 @@ def emulate(
     trunk: TrunkChoice = "any",
     title: str = "emulation",
     hold: Hold | None = None,
+    node_codec: Callable[[], Codec] | None = None,
 ) -> Emulation:
     """Run a program on each named host until `over(names of finished hosts)` is true, or for `duration` seconds.
 
@@ -85,8 +86,8 @@ def emulate(
     before the run. `ttls` are the multicast TTLs of hosts below 255. `respawn(host, crashes)` makes the program of a host that
     restarts. `progress` is called every second with the counters of all nodes, in the process that runs the emulation. `trunk`
     is the encapsulation on the cable of routers with `mac: single`. With `keyed` all losses are the simulator's for this
-    `seed`, packet by packet. `title` names the emulation to who attaches to it. `hold` holds the network before and after the
-    run.
+    `seed`, packet by packet. Links read packets by `codec`, and so do nodes, unless they have a `node_codec`. `title` names
+    the emulation to who attaches to it. `hold` holds the network before and after the run.
 
     NotStartedError if `hold` ends it before the run. UnsupportedError, before anything starts, if this machine can't run it.
     A node that dies does not end the run; its report says how it died.
@@ -101,7 +102,22 @@ def emulate(
     server = NamespaceServer()
     held, talk = make_hold(hold, server.name) if hold is not None else (None, None)
     emulation = _IsolatedEmulation(
-        topology, plan, programs, codec, port, duration, over, seed, faults, respawn, captures, progress, title, server, held
+        topology,
+        plan,
+        programs,
+        codec,
+        node_codec or codec,
+        port,
+        duration,
+        over,
+        seed,
+        faults,
+        respawn,
+        captures,
+        progress,
+        title,
+        server,
+        held,
     )
     with server.socket:
         answer = run_isolated(emulation.run_inside, talk)
@@ -119,6 +135,7 @@ class _IsolatedEmulation:
     plan: EmulationPlan
     programs: Mapping[str, Program | ForeignProgram]
     codec: Callable[[], Codec]
+    node_codec: Callable[[], Codec]
     port: int
     duration: float
     over: Callable[[set[str]], bool]
@@ -208,7 +225,7 @@ class _IsolatedEmulation:
             burst = 1 if single_packets or plan.shaped(name) else SEGMENTS
             address, ttl, key = plan.addresses[name], plan.ttl(name), stream_key(self.topology, self.seed, name)
             processes.fork(
-                NodeConfig(name, network.pid(name), address, self.codec, self.port, ttl, burst, key, joining=joining)
+                NodeConfig(name, network.pid(name), address, self.node_codec, self.port, ttl, burst, key, joining=joining)
             )
 
 

@@ -1,6 +1,19 @@
 """Exceptions of the project. The class says who has to act: the caller, the user, the installation or the remote peer."""
 
-__all__ = ["ConfigError", "ContractError", "LivelockError", "McastlabError", "UnsupportedError", "UsageError", "WireError"]
+from typing import ClassVar
+
+__all__ = [
+    "ConfigError",
+    "ContractError",
+    "LivelockError",
+    "McastlabError",
+    "ReplayedError",
+    "StaleError",
+    "UnauthenticatedError",
+    "UnsupportedError",
+    "UsageError",
+    "WireError",
+]
 
 
 class McastlabError(Exception):
@@ -21,6 +34,27 @@ class UnsupportedError(McastlabError):
 
 class WireError(McastlabError):
     """Malformed bytes from the network. Raised only by `Codec.decode`; hosts count and drop such packets."""
+
+    reason: ClassVar[str] = "malformed"
+    """The name under which hosts count it."""
+
+
+class UnauthenticatedError(WireError):
+    """Bytes from the network that nobody with a key of the group sent, or that were changed on the way."""
+
+    reason = "unauthenticated"
+
+
+class ReplayedError(WireError):
+    """An authentic message that was accepted before."""
+
+    reason = "replayed"
+
+
+class StaleError(WireError):
+    """An authentic message whose time is too far from the receiver's clock: it was recorded long ago, or a clock is wrong."""
+
+    reason = "stale"
 
 
 class ContractError(McastlabError):

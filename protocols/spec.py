@@ -1,16 +1,18 @@
 """The description of a protocol for hosts and experiments."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NamedTuple, TypeAlias
 
 from protocols.machine import Codec, Group, Machine, Ports, Sender
 
-__all__ = ["Makers", "ProtocolSpec"]
+__all__ = ["MakeAuthenticated", "Makers", "ProtocolSpec"]
 
 MakeSender: TypeAlias = Callable[[Ports, Any, int, Group, int], Sender]
 MakeReceiver: TypeAlias = Callable[[Ports, Any, int, Group], Machine]
+MakeAuthenticated: TypeAlias = Callable[[Mapping[int, bytes], Callable[[], float], bool], Codec]
+"""Makes a codec from keys by their id, a clock (seconds since 1970), and whether several nodes share the codec."""
 
 
 class Makers(NamedTuple):
@@ -41,6 +43,9 @@ class ProtocolSpec:
 
     It is imported only when `makers` is asked for it. None: there is none.
     """
+
+    authenticated: MakeAuthenticated | None = None
+    """Makes the codec of a node that authenticates messages. None: the protocol can't; its config has no `key_file`."""
 
     def makers(self, fast: bool = False) -> Makers:
         """Return the constructors of the plain machines, or with `fast` of the fast ones where the protocol has any."""

@@ -23,6 +23,8 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Many short Spark sessions are started: the serial collector costs less than threads for garbage collection.
     os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:+UseSerialGC")
+    # Tables are as wide as in a pipe, also under pytest-xdist, which sets this.
+    os.environ.pop("COLUMNS", None)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -2,14 +2,15 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from experiments.commands.options import Json, Master, Remote
+from experiments.commands.options import Brief, Columns, Json, Master, Remote, Wide
 from experiments.output import tables
+from experiments.output.budget import Table
+from experiments.output.printer import Printer, View
+from experiments.output.records import columns_of
 from protocols.errors import ConfigError, UsageError
 from topologies.units import parse_fraction
 
@@ -62,6 +63,9 @@ def analyse_command(
     ] = None,
     master: Master = "local[*]",
     remote: Remote = None,
+    wide: Wide = False,
+    columns: Columns = "",
+    brief: Brief = False,
     as_json: Json = False,
 ) -> int:
     """Show means of runs with intervals and percentiles; or paired differences, effects, theory or time series.
@@ -71,6 +75,7 @@ def analyse_command(
     # Modules that need Spark's packages are imported after the check for them.
     from experiments.sweep.run.spark_session import check_pyspark, session
 
+    view = View.of(wide=wide, columns=columns, brief=brief, as_json=as_json)
     check_pyspark()
     from experiments.analysis.analysis_request import AnalysisRequest, analyse, write_csv
     from experiments.sweep.store.invocations import latest_version
@@ -99,7 +104,7 @@ def analyse_command(
     if as_json:
         typer.echo(json.dumps(answer.plain()))
     else:
-        _show(answer, csv)
+        _show(view, answer, csv)
     return 0
 
 
@@ -114,23 +119,28 @@ def _listed(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def _show(answer: "AnalysisResult", csv: Path | None) -> None:
+_RANKS = {"metric": 0, "axis": 0, "name": 0, "t": 0, "mean": 1, "share": 1, "holds": 1, "theory": 1, "low": 2, "high": 2}
+"""Ranks of columns; the axes of the sweep have 0, and the rest follows in its order."""
+
+
+def _show(view: View, answer: "AnalysisResult", csv: Path | None) -> None:
+    from experiments.report.labels import UNITS
+
     failed = f", {answer.failed} failed" if answer.failed else ""
-    table = Table(title=f"{answer.runs} runs{failed}, code {answer.version}", title_justify="left", caption=answer.about)
-    columns = list(answer.rows[0]) if answer.rows else []
-    for name in columns:
-        table.add_column(name, justify="left" if isinstance(answer.rows[0][name], str) else "right", overflow="fold")
-    for row in answer.rows[:MOST_ROWS]:
-        table.add_row(*(_shown(row[name]) for name in columns))
-    console = Console()
-    (console if console.is_terminal else Console(width=200)).print(table)
+    title = f"{answer.runs} runs{failed}, code {answer.version}"
+    columns = columns_of(answer.rows[0] if answer.rows else (), _RANKS)
+    view.check(column.name for column in columns)
+    printer = Printer(view)
+    if view.brief:
+        printer.verbatim(f"{title}: {len(answer.rows)} rows")
+        return
+    # A metric's unit is in the first column, since each row may have another.
+    units = {name: f"{name} [{unit}]" for name, unit in UNITS.items() if not name.endswith("_mbit_s")}
+    names = list(answer.rows[0]) if answer.rows else []
+    rows = [
+        [units.get(row[name], row[name]) if name == "metric" else row[name] for name in names]
+        for row in answer.rows[:MOST_ROWS]
+    ]
+    printer.table(Table(columns, rows, title, answer.about))
     if len(answer.rows) > MOST_ROWS and csv is None:
-        typer.echo(f"{len(answer.rows) - MOST_ROWS} more rows; --csv FILE or --json has them all")
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.5g}" if isinstance(value, float) else str(value)
+        printer.line(f"{len(answer.rows) - MOST_ROWS} more rows; --csv FILE or --json has them all")

@@ -8,13 +8,13 @@ from typing import Annotated, Any
 import typer
 import yaml
 from pydantic import TypeAdapter, ValidationError
-from rich.console import Console
-from rich.table import Table
 
-from experiments.channel.channel_fit import Estimate, FitReport, fit_channels
+from experiments.channel.channel_fit import FitReport, fit_channels
 from experiments.channel.loss_record import read_record
 from experiments.commands.help import Command, Group
-from experiments.commands.options import Json
+from experiments.commands.options import Brief, Columns, Json, Wide
+from experiments.output.budget import Column, Table
+from experiments.output.printer import Printer, View
 from experiments.scenario.scenario import load
 from experiments.scenario.validation_errors import complaint
 from protocols.errors import ConfigError, UsageError
@@ -54,9 +54,14 @@ def fit(
         Path | None, typer.Option(help="Write a channel file for scenarios.", metavar="FILE", show_default=False)
     ] = None,
     form: Annotated[str, typer.Option("--as", help=f"Model to write: {', '.join(FORMS)}.", metavar="FORM")] = "recorded",
+    wide: Wide = False,
+    columns: Columns = "",
+    brief: Brief = False,
     as_json: Json = False,
 ) -> int:
     """Estimate loss models from a capture of NORM traffic, or from a trace, and write a channel."""
+    view = View.of(wide=wide, columns=columns, brief=brief, as_json=as_json)
+    view.check(column.name for column in _COLUMNS)
     if form not in FORMS:
         raise UsageError(f"--as: value {form!r} is not allowed; one of {', '.join(FORMS)}")
     read = read_record(record, source)
@@ -66,7 +71,7 @@ def fit(
     if as_json:
         typer.echo(json.dumps({"origin": read.origin} | fitted.plain()))
     else:
-        _print(fitted, read.origin, out)
+        _print(Printer(view), fitted, read.origin, out)
     return 0
 
 
@@ -89,32 +94,37 @@ def _write(out: Path, data: dict[str, Any], comment: str) -> None:
         raise UsageError(f"--out: value {str(out)!r} is not allowed; a file that can be written ({error.strerror})") from error
 
 
-def _interval(estimate: Estimate) -> str:
-    if estimate.low is None or estimate.high is None:
-        return f"{estimate.value:.4%}"
-    return f"{estimate.value:.4%} ({estimate.low:.4%} to {estimate.high:.4%})"
+_COLUMNS = (
+    Column("model", rank=0),
+    Column("parameter", rank=0),
+    Column("estimate", rank=1, digits=4),
+    Column("from", rank=3, digits=4),
+    Column("to", rank=3, digits=4),
+    Column("BIC", rank=2, form=".0f"),
+    Column("burst fit", rank=4, digits=3),
+    Column("gap fit", rank=4, digits=3),
+)
 
 
-def _chance(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}"
-
-
-def _print(fitted: FitReport, origin: str, out: Path | None) -> None:
-    console = Console()
-    console = console if console.is_terminal else Console(width=120)
-    console.print(f"{origin}: {fitted.lost} of {fitted.packets} packets lost in {fitted.bursts} bursts", highlight=False)
+def _print(printer: Printer, fitted: FitReport, origin: str, out: Path | None) -> None:
+    lost = f"{origin}: {fitted.lost} of {fitted.packets} packets lost in {fitted.bursts} bursts"
+    if printer.view.brief:
+        printer.verbatim(f"{lost}, best model: {fitted.best.model}")
+        return
+    printer.line(lost)
     if fitted.mean_burst is not None and fitted.mean_gap is not None:
-        console.print(f"mean burst {fitted.mean_burst:.4g}, mean gap {fitted.mean_gap:.4g} packets", highlight=False)
-    table = Table()
-    for name in ("model", "parameters (95 % interval)", "BIC", "burst fit", "gap fit"):
-        table.add_column(name, justify="left" if name[0] in "mp" else "right")
+        printer.line(f"mean burst {fitted.mean_burst:.4g}, mean gap {fitted.mean_gap:.4g} packets")
+    rows: list[list[Any]] = []
     for fit_ in fitted.fits:
-        values = "\n".join(f"{name} {_interval(value)}" for name, value in fit_.parameters.items())
-        best = " (best)" if fit_ is fitted.best else ""
-        table.add_row(fit_.model + best, values, f"{fit_.bic:.0f}", _chance(fit_.burst_p), _chance(fit_.gap_p))
-    console.print(table)
+        name = fit_.model + (" (best)" if fit_ is fitted.best else "")
+        for number, (parameter, value) in enumerate(fit_.parameters.items()):
+            # What is known of the model as a whole stands beside its first parameter.
+            whole: list[Any] = ["", "", ""] if number else [fit_.bic, fit_.burst_p, fit_.gap_p]
+            rows.append(["" if number else name, parameter, value.value, value.low, value.high, *whole])
+    printer.line()
+    printer.table(Table(_COLUMNS, rows, note="from and to: 95 % interval; burst fit, gap fit: p of a chi-squared test"))
     if out is not None:
-        console.print(f"written to {out}; in a scenario: loss: {{file: {out}}}", markup=False, highlight=False)
+        printer.verbatim(f"written to {out}; in a scenario: loss: {{file: {out}}}")
 
 
 @channel.command("show", cls=Command)

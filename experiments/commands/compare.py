@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from experiments.commands.options import Json, ScenarioFile
+from experiments.commands.options import Brief, Columns, Json, ScenarioFile, Wide
 from experiments.output import tables
+from experiments.output.budget import Column, Table, number, says_nothing
+from experiments.output.printer import Printer, View
 from experiments.scenario.files import override
 from experiments.scenario.scenario import load
 from protocols.errors import UsageError
@@ -46,6 +46,9 @@ def compare_command(
             "--set", help="Replace one value of the scenario; may be repeated.", metavar="key.path=value", show_default=False
         ),
     ] = None,
+    wide: Wide = False,
+    columns: Columns = "",
+    brief: Brief = False,
     as_json: Json = False,
 ) -> int:
     """Run a scenario under several protocols on identical losses, and show paired differences.
@@ -59,19 +62,22 @@ def compare_command(
     from experiments.compare.waiting import notes_on_waits
     from experiments.running.run import BACKENDS
 
+    view = View.of(wide=wide, columns=columns, brief=brief, as_json=as_json)
     if backend not in BACKENDS:
         raise UsageError(f"--on: value {backend!r} is not allowed; one of {', '.join(BACKENDS)}")
     wanted = load(scenario, sets or (), seed)
     chosen = variants(wanted, [name.strip() for name in protocols.split(",")], _special(special or ()))
+    view.check(chosen)
     with tables.working(f"{wanted.name} under {', '.join(chosen)}"):
         found = collate(wanted, compare(wanted, chosen, runs, backend))
     notes = notes_on_waits(wanted, chosen)
     if as_json:
         typer.echo(json.dumps(found.plain() | {"notes": notes}))
     else:
-        _show(found)
-        for note in notes:
-            Console().print(note, markup=False, highlight=False)
+        printer = Printer(view)
+        _show(printer, found)
+        for note in [] if brief else notes:
+            printer.line(note, indent=2)
     return 0 if all(count == runs for count in found.completed.values()) else 1
 
 
@@ -89,32 +95,31 @@ def _special(written: Iterable[str]) -> dict[str, dict[str, object]]:
     return found
 
 
-def _show(found: "Comparison") -> None:
+def _show(printer: Printer, found: "Comparison") -> None:
     from experiments.compare.comparison import METRICS
 
     first, runs = found.protocols[0], len(found.seeds)
-    title = f"{found.scenario}: {runs} runs each, seeds {found.seeds[0]} to {found.seeds[-1]}, identical losses"
-    table = Table(
-        title=title, title_justify="left", caption=f"differences to {first}: mean of pairs and 95 % interval (Student t)"
-    )
-    table.add_column("")
-    for name in found.protocols:
-        table.add_column(name, justify="right")
-    table.add_row("runs completed", *(f"{found.completed[name]} of {runs}" for name in found.protocols))
+    if printer.view.brief:
+        whole = ", ".join(f"{name} {_mean(found.values[name]['completion_time']) or '-'}" for name in found.protocols)
+        printer.verbatim(f"{found.scenario}: {runs} runs each, completion time [s]: {whole}")
+        return
+    rows: list[list[str | None]] = [["runs completed", *(f"{found.completed[name]} of {runs}" for name in found.protocols)]]
     for metric, label in METRICS.items():
-        table.add_row(label, *(_mean(found.values[name][metric]) for name in found.protocols))
-        gaps = (found.differences[name].get(metric) for name in found.protocols[1:])
-        shown = ("-" if gap is None else _difference(gap) for gap in gaps)
-        table.add_row("", "", *shown, style="dim")
-    console = Console()
-    (console if console.is_terminal else Console(width=140)).print(table)
+        gaps = [found.differences[name].get(metric) for name in found.protocols[1:]]
+        rows.append([label, *(_mean(found.values[name][metric]) for name in found.protocols)])
+        rows.append(["  difference", None, *(None if gap is None else f"{gap.mean:+.5g}" for gap in gaps)])
+        rows.append(["  interval +-", None, *(_half(gap) for gap in gaps)])
+    heads = [Column("", rank=0), *(Column(name, rank=rank, right=True) for rank, name in enumerate(found.protocols, 1))]
+    title = f"{found.scenario}: {runs} runs each, seeds {found.seeds[0]} to {found.seeds[-1]}, identical losses"
+    note = f"differences to {first}: mean of pairs and 95 % interval (Student t)"
+    printer.table(Table(heads, [row for row in rows if not says_nothing(row[1:])], title, note))
 
 
-def _difference(gap: "Difference") -> str:
-    mean = f"{gap.mean:+.5g}"
-    return mean if gap.pairs < 2 else f"{mean}\n[{gap.low:+.4g}, {gap.high:+.4g}]"
+def _half(gap: "Difference | None") -> str | None:
+    """Return half of the width of the interval; None without one, as for a single pair."""
+    return None if gap is None or gap.pairs < 2 else number((gap.high - gap.low) / 2, 4)
 
 
-def _mean(values: list[float | None]) -> str:
+def _mean(values: list[float | None]) -> str | None:
     known = [value for value in values if value is not None]
-    return f"{sum(known) / len(known):.5g}" if known else "-"
+    return number(sum(known) / len(known)) if known else None

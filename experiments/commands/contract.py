@@ -6,9 +6,14 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.options import Json
+from experiments.commands.options import Brief, Columns, Json, Wide
+from experiments.output.budget import Column, Table
+from experiments.output.printer import Printer, View
+from experiments.output.tables import working
 
 __all__ = ["contract"]
+
+_COLUMNS = (Column("status", rank=0), Column("rule", rank=0), Column("where", rank=1), Column("reason", rank=0))
 
 
 def contract(
@@ -17,6 +22,9 @@ def contract(
         str,
         typer.Argument(metavar="PROTOCOL", help="Python file, importable module or name of a protocol.", show_default=False),
     ],
+    wide: Wide = False,
+    columns: Columns = "",
+    brief: Brief = False,
     as_json: Json = False,
 ) -> int:
     """Check a protocol against every rule of the contract: on fake hosts, in the simulator and over UDP on loopback.
@@ -30,19 +38,19 @@ def contract(
     from experiments.contract.suite import case_of, examine
     from experiments.scenario.protocol_modules import find_protocol, protocol_names, resolve
 
+    view = View.of(wide=wide, columns=columns, brief=brief, as_json=as_json)
+    view.check(column.name for column in _COLUMNS)
     named = protocol in protocol_names()
     found = find_protocol(protocol) if named else find_protocol("", resolve(protocol))
-    findings = []
-    for finding in examine(case_of(found.spec, SETTINGS.get(protocol, found.contract))):
-        findings.append(finding)
-        if not as_json:
-            about = f" [{finding.about}]" if finding.about else ""
-            reason = f": {finding.reason}" if finding.reason else ""
-            typer.echo(f"{finding.status:7} {finding.rule}{about}{reason}")
+    with working(f"checking {found.spec.name}"):
+        findings = list(examine(case_of(found.spec, SETTINGS.get(protocol, found.contract))))
     broken = sum(finding.status == "broken" for finding in findings)
     if as_json:
         plain = [asdict(finding) for finding in findings]
         typer.echo(json.dumps({"protocol": found.spec.name, "rules": len(findings), "broken": broken, "findings": plain}))
-    else:
-        typer.echo(f"{found.spec.name}: {len(findings) - broken} of {len(findings)} rules kept")
+        return 1 if broken else 0
+    printer = Printer(view)
+    if not brief:
+        printer.table(Table(_COLUMNS, [[each.status, each.rule, each.about, each.reason] for each in findings]))
+    printer.line(f"{found.spec.name}: {len(findings) - broken} of {len(findings)} rules kept")
     return 1 if broken else 0

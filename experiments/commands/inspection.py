@@ -6,13 +6,16 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.options import Json
+from experiments.commands.options import Brief, Columns, Json, KeyFile, Wide
 from experiments.inspection.inspection import inspect_capture
 from experiments.inspection.inspection_page import inspection_page
-from experiments.inspection.inspection_tables import show
+from experiments.inspection.inspection_tables import INSPECTED, show
 from experiments.inspection.packet import packet_lines, packet_of
+from experiments.output.printer import Printer, View
 from experiments.output.tables import working
+from experiments.running.authentication import read_keys
 from protocols.errors import UsageError
+from protocols.norm.wire.authentication import Authenticator
 
 __all__ = ["inspect_command"]
 
@@ -31,24 +34,32 @@ def inspect_command(
     packet: Annotated[
         int | None, typer.Option(help="Show only this packet, counted from 1, field by field.", metavar="N")
     ] = None,
+    key_file: KeyFile = None,
+    wide: Wide = False,
+    columns: Columns = "",
+    brief: Brief = False,
     as_json: Json = False,
 ) -> int:
     """List the senders and objects in a capture of NORM traffic, the losses, requests and repairs, and protocol violations.
 
+    With --key-file, messages without a valid MAC are violations, and are left out of everything else.
     Exit code 0: no violations; 1: messages violate RFC 5740; 2: bad input.
     """
+    view = View.of(wide=wide, columns=columns, brief=brief, as_json=as_json)
+    view.check(INSPECTED)
     if port is not None and not 0 < port <= HIGHEST_PORT:
         raise UsageError(f"--port: value {port!r} is not allowed; a whole number from 1 to {HIGHEST_PORT}")
     if packet is not None:
         return _packet(capture, packet, port, as_json)
+    authenticator = None if key_file is None else Authenticator(read_keys(key_file))
     with working(f"reading {capture}"):
-        found = inspect_capture(capture, port)
+        found = inspect_capture(capture, port, authenticator)
     if html is not None:
         _write(html, inspection_page(found))
     if as_json:
         typer.echo(json.dumps(found.plain()))
     else:
-        show(found)
+        show(Printer(view), found)
     return int(found.violated)
 
 

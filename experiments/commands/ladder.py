@@ -1,11 +1,13 @@
 """`mcastlab ladder`: draw a part of a run as a sequence diagram."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from experiments.captures.trace_file import read_trace
+from experiments.commands.options import Json
 from experiments.drawing.ladder import draw_ladder
 from experiments.drawing.ladder_excerpt import cut
 from protocols.errors import ConfigError, UsageError
@@ -29,6 +31,7 @@ def ladder(
     end: Annotated[
         str | None, typer.Option("--to", help="End at this time.  (default: just after its repair)", metavar="TIME")
     ] = None,
+    as_json: Json = False,
 ) -> int:
     """Draw a sequence diagram as SVG: packets between hosts, losses, and suppressed requests.
 
@@ -41,6 +44,8 @@ def ladder(
     title = f"{about.get('scenario', 'trace')} (seed {about.get('seed', '?')}): {shown.begin:.3f} s to {shown.end:.3f} s"
     place = svg or (run if run.is_dir() else run.parent) / "ladder.svg"
     write_drawing(place, draw_ladder(shown, title).svg())
+    plain = {"written": [str(place)], "from": shown.begin, "to": shown.end}
+    typer.echo(json.dumps(plain) if as_json else place)
     return 0
 
 
@@ -54,9 +59,8 @@ def _time(option: str, text: str | None) -> float | None:
 
 
 def write_drawing(path: Path, text: str) -> None:
-    """Write the SVG file and print its path. UsageError if it can't be written."""
+    """Write the SVG file. UsageError if it can't be written."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"--svg: {path} can't be written ({error.strerror})") from error
-    typer.echo(path)

@@ -1,5 +1,6 @@
 """`mcastlab new`: write template files."""
 
+import json
 from keyword import iskeyword
 from pathlib import Path
 from typing import Annotated
@@ -7,6 +8,7 @@ from typing import Annotated
 import typer
 
 from experiments.commands.help import Command, Group
+from experiments.commands.options import Json
 from experiments.scenario.protocol_modules import protocol_names
 from protocols.errors import UsageError
 
@@ -26,6 +28,7 @@ def _new() -> None:
 def new_protocol(
     *,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the protocol, in lower case.", show_default=False)],
+    as_json: Json = False,
 ) -> None:
     """Write NAME.py, a minimal protocol to start from: it repeats every packet and needs no feedback."""
     if not name.isidentifier() or not name.islower() or iskeyword(name):
@@ -40,7 +43,10 @@ def new_protocol(
         raise UsageError(f"NAME: value {name!r} is not allowed; {path} is there already") from error
     except OSError as error:
         raise UsageError(f"{path}: can't be written ({error.strerror})") from error
-    typer.echo(f"{path}\n\nNext:")
     chosen = f"--set 'protocol={{module: {path}}}'"
-    for command in (f"contract {path}", f"run lan-file {chosen}", f"run lan-file {chosen} --on emu"):
-        typer.echo(f"  mcastlab {command}")
+    commands = [f"contract {path}", f"run lan-file {chosen}", f"run lan-file {chosen} --on emu"]
+    following = [f"mcastlab {command}" for command in commands]
+    if as_json:
+        typer.echo(json.dumps({"written": [str(path)], "next": following}))
+    else:
+        typer.echo("\n  ".join([f"{path}\n\nNext:", *following]))

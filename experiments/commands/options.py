@@ -9,7 +9,22 @@ import typer
 from experiments.scenario.protocol_choice import ProtocolChoice
 from protocols.errors import ConfigError, UsageError
 
-__all__ = ["Group", "Iface", "Json", "Master", "NodeId", "Remote", "ScenarioFile", "check_node", "norm_config", "seconds"]
+__all__ = [
+    "Brief",
+    "Columns",
+    "Group",
+    "Iface",
+    "Json",
+    "KeyFile",
+    "Master",
+    "NodeId",
+    "Remote",
+    "ScenarioFile",
+    "Wide",
+    "check_node",
+    "norm_config",
+    "seconds",
+]
 
 HIGHEST_NODE = 0xFFFFFFFE
 LONGEST = 1e9
@@ -22,10 +37,19 @@ Iface: TypeAlias = Annotated[
 NodeId: TypeAlias = Annotated[
     int | None, typer.Option("--node", help="32-bit node id.  (default: from the interface's address)", metavar="N")
 ]
+KeyFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--key-file", help="Keys of the group, to authenticate every packet.", metavar="FILE", show_default=False),
+]
 ScenarioFile: TypeAlias = Annotated[
     Path, typer.Argument(metavar="SCENARIO", help="Scenario file, or name of a ready scenario.", show_default=False)
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
+Wide: TypeAlias = Annotated[bool, typer.Option("--wide", help="Show every column, however long the lines get.")]
+Columns: TypeAlias = Annotated[
+    str, typer.Option("--columns", help="Show these columns, in this order.", metavar="A,B,...", show_default=False)
+]
+Brief: TypeAlias = Annotated[bool, typer.Option("--brief", help="Print one line.")]
 Master: TypeAlias = Annotated[
     str,
     typer.Option("--master", help="Where Spark runs: local[N], local[*], spark://HOST:PORT, yarn, k8s://...", metavar="MASTER"),

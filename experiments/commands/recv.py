@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.options import HIGHEST_NODE, Group, Iface, Json, NodeId, check_node, norm_config, seconds
+from experiments.commands.options import HIGHEST_NODE, Group, Iface, Json, KeyFile, NodeId, check_node, norm_config, seconds
 from experiments.output.transfer_reporter import TransferReporter, TransferStatus, file_row, summary
+from experiments.running.authentication import node_codec, refusals, refusals_told
 from experiments.running.files import Folder, Stored
 from experiments.running.live import Live, live
 from experiments.running.program import Node, ReceiverProgram
@@ -29,6 +30,7 @@ def recv(
     directory: Annotated[Path, typer.Option("--dir", help="Folder for the files; created if missing.", metavar="DIR")],
     iface: Iface = None,
     node: NodeId = None,
+    key_file: KeyFile = None,
     count: Annotated[int | None, typer.Option(help="End after this number of files.", min=1, metavar="N")] = None,
     timeout: Annotated[
         float | None, typer.Option(help="End after so many seconds.  (default: never)", metavar="S", show_default=False)
@@ -43,10 +45,10 @@ def recv(
     """
     check_node(node)
     longest = seconds("--timeout", timeout)
-    norm = protocol("norm")
-    with live(norm.codec(), group, iface, 1, secrets.randbits(64)) as session:
+    norm, config = protocol("norm"), norm_config(key_file=str(key_file or ""))
+    with live(node_codec(norm, config)(), group, iface, 1, secrets.randbits(64)) as session:
         own = node or _own_node(session)
-        place = Node(norm, norm_config(), own, machine.Group(group))
+        place = Node(norm, config, own, machine.Group(group))
         return _Receiving(session, place, directory, force=force, count=count, as_json=as_json).run(longest)
 
 
@@ -119,8 +121,10 @@ class _Receiving:
         loss = self._loss(counts)
         last = summary(ok=ok, files=rows, seconds=seconds, loss=loss, sent=counts, cpu=time.process_time())
         if self.says.as_json:
-            self.says.object("summary", **last)
+            self.says.object("summary", **last, **refusals(self.session.host.faults))
             return
+        if told := refusals_told(self.session.host.faults):
+            self.says.line(told)
         for row in rows:
             self.says.line(f"{row['sha256']}  {row['name']}")
         wanted = f" of {self.count}" if self.count else ""

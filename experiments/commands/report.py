@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.options import Json, Master, Remote
+from experiments.commands.options import Brief, Json, Master, Remote
 from experiments.commands.text_file import write_text
 from experiments.output import tables
 from experiments.output.extras import need
+from experiments.output.printer import View
 from experiments.scenario.suggestion import one_of
 from protocols.errors import UsageError
 
@@ -50,6 +51,7 @@ def report_command(
     ] = None,
     master: Master = "local[*]",
     remote: Remote = None,
+    brief: Brief = False,
     as_json: Json = False,
 ) -> int:
     """Write one self-contained HTML file with tables, interactive figures, theory and failed runs.
@@ -59,6 +61,7 @@ def report_command(
     # Modules that need Spark's packages are imported after the check for them.
     from experiments.sweep.run.spark_session import check_pyspark, session
 
+    View.of(brief=brief, as_json=as_json)
     check_pyspark()
     need("a report", *(["plotly"] if only is None else []), *(["matplotlib"] if figures or only else []))
     from experiments.report.matplotlib_figures import save
@@ -71,8 +74,7 @@ def report_command(
     with tables.working(f"reading {folder}"):
         spark = session(master, folder / "spark.log", remote)
         try:
-            names = [name for name in metric.split(",") if name.strip()]
-            contents = collect(spark, folder, names, theory or (), version)
+            contents = collect(spark, folder, [name for name in metric.split(",") if name.strip()], theory or (), version)
         finally:
             spark.stop()
     written: list[Path] = []
@@ -88,16 +90,16 @@ def report_command(
     if figures or only:
         with tables.working("drawing figures"):
             written += save([known[only]] if only else contents.figures, folder / "figures")
-    typer.echo(json.dumps({"written": [str(path) for path in written]}) if as_json else _summary(written))
+    typer.echo(json.dumps({"written": list(map(str, written))}) if as_json else _summary(written, brief))
     if browse and only is None:
         webbrowser.open(written[0].resolve().as_uri())
     return 0
 
 
-def _summary(written: list[Path]) -> str:
+def _summary(written: list[Path], brief: bool) -> str:
     """Return lines that name the page with its size, and the number of figure files."""
     lines = [f"{path} ({path.stat().st_size / 1e6:.1f} MB)" for path in written if path.suffix == ".html"]
     drawn = [path for path in written if path.suffix != ".html"]
     if drawn:
         lines.append(f"{drawn[0].parent}: {len(drawn)} files, PNG and SVG")
-    return "\n".join(lines)
+    return (", " if brief else "\n").join(lines)

@@ -4,11 +4,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from experiments.commands.options import Json
+from experiments.commands.options import Brief, Columns, Json, Wide
 from experiments.output import tables
+from experiments.output.budget import Table
+from experiments.output.printer import Printer, View
+from experiments.output.records import columns_of
 from experiments.output.safe_text import csv_cell
 from experiments.scenario.suggestion import one_of
 from protocols.errors import UsageError
@@ -38,6 +39,9 @@ def results_command(
     ] = None,
     compact: Annotated[bool, typer.Option("--compact", help="First merge the many files of the sweep into few.")] = False,
     master: Annotated[str, typer.Option(help="Where Spark runs.", metavar="MASTER")] = "local[*]",
+    wide: Wide = False,
+    columns: Columns = "",
+    brief: Brief = False,
     as_json: Json = False,
 ) -> int:
     """Show the rows of a sweep, or write them to a file.
@@ -47,6 +51,7 @@ def results_command(
     # Modules that need Spark's packages are imported after the check for them.
     from experiments.sweep.run.spark_session import check_pyspark, session, stop
 
+    view = View.of(wide=wide, columns=columns, brief=brief, as_json=as_json)
     check_pyspark()
     from experiments.sweep.store.compaction import compact as merge_files
     from experiments.sweep.store.invocations import latest_version
@@ -61,17 +66,17 @@ def results_command(
             if compact:
                 merge_files(spark, folder)
             found = rows(spark, folder, dataset, wanted, where, select)
-            total = _give(found, csv, as_json)
+            total = _give(found, csv, view, as_json)
         finally:
             stop(spark)
     return 0 if total else 1
 
 
-def _give(found: "DataFrame", csv: Path | None, as_json: bool) -> int:
+def _give(found: "DataFrame", csv: Path | None, view: View, as_json: bool) -> int:
     """Write or show the rows; return their number."""
     if csv is None and not as_json:
         total = found.count()
-        _show(found, total)
+        _show(view, found, total)
         return total
     frame: Any = found.toPandas()
     if csv is not None:
@@ -85,22 +90,30 @@ def _give(found: "DataFrame", csv: Path | None, as_json: bool) -> int:
     return len(frame)
 
 
-def _show(found: "DataFrame", total: int) -> None:
-    """Show the first rows; of runs, the parameters, the error and the main metrics."""
+_RANKS = {"case": 0, "seed": 0, "receiver": 0, "name": 0, "t": 0, "error": 1, "completion_time": 2, "value": 3, "status": 4}
+"""Ranks of columns; the parameters of the sweep have 0, and the rest follows in its order."""
+
+
+def _show(view: View, found: "DataFrame", total: int) -> None:
+    """Show the first rows; of runs, the parameters, the error and the main metrics, unless other columns are named."""
+    from experiments.report.labels import UNITS
+
+    if view.brief:
+        Printer(view).verbatim(f"{total} rows")
+        return
     names = found.columns
-    if "run_id" in names and "params" in names:
-        about = [name for name in names if name in ("point", "case", "seed", "status", "error") or name.startswith("p_")]
-        names = [*about, *(name for name in MAIN_COLUMNS if name in names)]
-    rows: list[dict[str, Any]] = [row.asDict() for row in found.select(*names).limit(SHOWN).collect()]
-    names = [name for name in names if not rows or any(row[name] is not None for row in rows)]
-    table = Table(caption=f"{min(SHOWN, total)} of {total} rows; --select for other columns, --csv FILE for all")
-    for name in names:
-        table.add_column(name, overflow="fold")
-    for row in rows:
-        table.add_row(*(_shown(row[name]) for name in names))
-    console = Console()
-    (console if console.is_terminal else Console(width=200)).print(table)
+    every = dict(zip(names, columns_of(names, _RANKS, UNITS), strict=True))
+    view.check(column.name for column in every.values())
+    if "run_id" in names and "params" in names and not view.columns and not view.wide:
+        main = [name for name in names if name in ("point", "case", "seed", "status", "error") or name.startswith("p_")]
+        names = [*main, *(name for name in MAIN_COLUMNS if name in names)]
+    rows = [row.asDict() for row in found.select(*(f"`{name}`" for name in names)).limit(SHOWN).collect()]
+    note = f"{min(SHOWN, total)} of {total} rows; --select for other columns, --csv FILE for all"
+    Printer(view).table(
+        Table([every[name] for name in names], [[_plain(row[name]) for name in names] for row in rows], note=note)
+    )
 
 
-def _shown(value: object) -> str:
-    return "-" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+def _plain(value: object) -> object:
+    """Return a value as a cell: what is neither a number nor text (a time, a list) as its text."""
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)

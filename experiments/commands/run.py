@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from experiments.commands.options import Json, ScenarioFile
+from emu.hold import Hold
+from experiments.commands.options import Brief, Columns, Json, ScenarioFile, Wide
 from experiments.output import tables
+from experiments.output.printer import Printer, View
 from experiments.running.live_view import LiveView
 from experiments.scenario.cases import load_cases
 from experiments.scenario.scenario import Scenario
@@ -56,6 +58,16 @@ def run_command(
     live: Annotated[
         bool, typer.Option("--live", help="Show the rates, loss and NACKs of hosts during a run in Mininet.")
     ] = False,
+    shell: Annotated[
+        bool,
+        typer.Option("--shell", help="Open a prompt to the hosts in Mininet, before the session starts and up to exit."),
+    ] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep the network in Mininet after the session, until Ctrl-C or Ctrl-D.")
+    ] = False,
+    wide: Wide = False,
+    columns: Columns = "",
+    brief: Brief = False,
     as_json: Json = False,
 ) -> int:
     """Run a scenario, or all its cases, and show the results.
@@ -65,6 +77,7 @@ def run_command(
     # Imported here, since simulator and emulation would slow down the start of other commands.
     from experiments.running.run import BACKENDS, home_of
 
+    view = View.of(wide=wide, columns=columns, brief=brief, as_json=as_json)
     if backend is not None and backend not in BACKENDS:
         raise UsageError(f"--on: value {backend!r} is not allowed; one of {', '.join(BACKENDS)}")
     looks = [f"capture={json.dumps(capture)}"] if capture else []
@@ -73,14 +86,35 @@ def run_command(
     if trace is not None and len(cases) > 1:
         raise UsageError("--trace: names one file, and the scenario has several cases; use --set trace=true and --out DIR")
     place = backend or home_of(cases.values())
+    view.check((*tables.RUN_COLUMNS, *(cases if len(cases) > 1 else [tables.WORLDS[place]])))
     if live and place != "emu":
         raise UsageError("--live: only Mininet runs in real time; use it with --on emu")
-    results = {name: _run(wanted, name, place, out, trace, live) for name, wanted in cases.items()}
-    _show(results, cases, out, as_json)
+    hold = _hold(shell, keep, place, live or as_json)
+    results = {name: _run(wanted, name, place, out, trace, live, hold) for name, wanted in cases.items()}
+    if as_json:
+        _print_json(results)
+    else:
+        _show(Printer(view), results, cases, out)
     return 0 if all(result.ok for result in results.values()) else 1
 
 
-def _run(wanted: Scenario, case: str, place: str, out: Path | None, trace: Path | None, live: bool) -> "Result":
+def _hold(shell: bool, keep: bool, place: str, printing: bool) -> Hold | None:
+    """Return how the network is held; `printing`: whether something else is printed during the run, or JSON."""
+    if not shell and not keep:
+        return None
+    name = "--shell" if shell else "--keep"
+    if place != "emu":
+        raise UsageError(f"{name}: only Mininet has hosts to enter; use it with --on emu")
+    if shell and printing:
+        raise UsageError("--shell: is a conversation; leave out --live and --json")
+    from experiments.running.emulated_shell import KEEP, SHELL
+
+    return SHELL if shell else KEEP
+
+
+def _run(
+    wanted: Scenario, case: str, place: str, out: Path | None, trace: Path | None, live: bool, hold: Hold | None
+) -> "Result":
     """Run one case, with its files in a subfolder of `out`."""
     from experiments.running.recording import Recording
     from experiments.running.run import run
@@ -90,7 +124,10 @@ def _run(wanted: Scenario, case: str, place: str, out: Path | None, trace: Path 
     if folder is not None:
         tables.prepare(folder)
     if live:
-        result = run(wanted, place, recording, LiveView(wanted.name, [*wanted.senders, *wanted.build_topology().hosts]))
+        view = LiveView(wanted.name, [*wanted.senders, *wanted.build_topology().hosts])
+        result = run(wanted, place, recording, view, hold)
+    elif hold is not None:
+        result = run(wanted, place, recording, None, hold)
     else:
         with tables.working(f"{wanted.name} on {place}"):
             result = run(wanted, place, recording)
@@ -101,12 +138,16 @@ def _run(wanted: Scenario, case: str, place: str, out: Path | None, trace: Path 
     return result
 
 
-def _show(results: "dict[str, Result]", cases: dict[str, Scenario], out: Path | None, as_json: bool) -> None:
+def _print_json(results: "dict[str, Result]") -> None:
     single = results.get("")
-    if as_json:
-        plain = {"cases": {name: result.plain() for name, result in results.items()}} if single is None else single.plain()
-        typer.echo(json.dumps(plain))
-    elif single is not None:
-        tables.show(single, cases[""], out)
+    plain = {"cases": {name: result.plain() for name, result in results.items()}} if single is None else single.plain()
+    typer.echo(json.dumps(plain))
+
+
+def _show(printer: Printer, results: "dict[str, Result]", cases: dict[str, Scenario], out: Path | None) -> None:
+    if printer.view.brief:
+        printer.verbatim(tables.brief(results))
+    elif "" in results:
+        tables.show(printer, results[""], cases[""], out)
     else:
-        tables.compare(list(results.values()), next(iter(cases.values())), list(results))
+        tables.compare(printer, list(results.values()), next(iter(cases.values())), list(results))

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 import yaml
 
-from experiments.commands.options import Json, ScenarioFile
+from experiments.commands.options import Brief, Json, ScenarioFile
 from experiments.commands.text_file import write_text
 from experiments.output import tables
+from experiments.output.printer import Printer, View
 from experiments.scenario.scenario import read
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def search_command(
         Path | None,
         typer.Option(help="Scenario file for a violation.  (default: NAME-violation.yaml)", metavar="FILE", show_default=False),
     ] = None,
+    brief: Brief = False,
     as_json: Json = False,
 ) -> int:
     """Try random faults in the simulator, and shrink the first plan that breaks a rule to the smallest.
@@ -45,6 +47,7 @@ def search_command(
     # Imported here, since the simulator would slow down the start of other commands.
     from experiments.search.search import search
 
+    printer = Printer(View.of(brief=brief, as_json=as_json))
     data = read(scenario, sets or ())
     file = out if out is not None else Path(f"{data.get('name', 'scenario')}-violation.yaml")
     with tables.working(f"{runs} runs of {scenario.name} with random faults"):
@@ -54,11 +57,14 @@ def search_command(
     if as_json:
         typer.echo(json.dumps(_plain(found, runs, file)))
     elif found is None:
-        typer.echo(f"{runs} runs, and nothing was broken")
+        printer.line(f"{runs} runs, and nothing was broken")
+    elif brief:
+        printer.verbatim(f"run {found.number} broke {found.verdict.rule}; see it again: mcastlab run {file}")
     else:
-        typer.echo(f"run {found.number} broke a rule, {found.verdict.rule}: {found.verdict.what}")
-        typer.echo(f"the smallest plan, after {found.tried} more runs: {json.dumps(found.scenario['faults'])}")
-        typer.echo(f"see it again: mcastlab run {file}")
+        printer.line(f"run {found.number} broke a rule, {found.verdict.rule}: {found.verdict.what}", indent=2)
+        plan = json.dumps(found.scenario["faults"])
+        printer.line(f"the smallest plan, after {found.tried} more runs: {plan}", indent=2)
+        printer.verbatim(f"see it again: mcastlab run {file}")
     return 0 if found is None else 1
 
 

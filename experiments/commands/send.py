@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from experiments.commands.options import Group, Iface, Json, NodeId, check_node, norm_config, seconds
+from experiments.commands.options import Group, Iface, Json, KeyFile, NodeId, check_node, norm_config, seconds
 from experiments.output.transfer_reporter import TransferReporter, TransferStatus, file_row, summary
+from experiments.running.authentication import node_codec, refusals, refusals_told
 from experiments.running.files import FileSource, Hasher
 from experiments.running.live import FINISHED, Live, live
 from experiments.running.program import Job, Node, SenderProgram
@@ -29,6 +30,7 @@ def send(
     group: Group,
     iface: Iface = None,
     node: NodeId = None,
+    key_file: KeyFile = None,
     rate: Annotated[str, typer.Option(help="Transmission rate of UDP payload.", metavar="RATE")] = "10Mbit",
     segment: Annotated[str, typer.Option(help="Content bytes in a packet.", metavar="SIZE")] = "1400",
     block: Annotated[int, typer.Option(help="Source segments per FEC block.", metavar="N")] = 64,
@@ -62,12 +64,13 @@ def send(
         backoff=backoff,
         gsize=gsize,
         robust=robust,
+        key_file=str(key_file or ""),
     )
     check_node(node)
     longest = seconds("--timeout", timeout)
     sources = [FileSource(path) for path in files]
     norm = protocol("norm")
-    with live(norm.codec(), group, iface, ttl, secrets.randbits(64)) as session:
+    with live(node_codec(norm, config)(), group, iface, ttl, secrets.randbits(64)) as session:
         instance = secrets.randbelow(0xFFFF) + 1
         place = Node(norm, config, node or session.address_number, machine.Group(group), instance)
         return _Sending(session, place, sources, as_json).run(longest)
@@ -116,8 +119,10 @@ class _Sending:
         counts = self._counts()
         last = summary(ok=ok, files=rows, seconds=seconds, loss=0.0, sent=counts, cpu=time.process_time())
         if self.says.as_json:
-            self.says.object("summary", **last)
+            self.says.object("summary", **last, **refusals(self.session.host.faults))
             return
+        if told := refusals_told(self.session.host.faults):
+            self.says.line(told)
         for row in rows:
             self.says.line(f"{row['sha256'] or UNKNOWN_DIGEST}  {row['name']}  {format_size(row['size'])}")
         for failure in self.program.failures:

@@ -2,11 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from experiments.commands.options import Json
+from experiments.commands.options import Brief, Json
+from experiments.output.printer import Printer, View
 from protocols.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def sweep_command(
         bool, typer.Option("--dry-run", help="Print the number of runs and their estimated cost, and run nothing.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help=f"Allow more than {MANY:,} runs.")] = False,
+    brief: Brief = False,
     as_json: Json = False,
 ) -> int:
     """Run a scenario with varied parameters, and store the metrics of every run as Parquet.
@@ -46,6 +48,7 @@ def sweep_command(
     """
     from experiments.sweep.run.spark_session import check_java, check_pyspark
 
+    printer = Printer(View.of(brief=brief, as_json=as_json))
     check_pyspark()
     from experiments.sweep.run.driver import SweepOptions, run_sweep
     from experiments.sweep.spec.grid import SweepPlan
@@ -59,13 +62,25 @@ def sweep_command(
         from experiments.sweep.run.estimate import estimate_cost, show
 
         estimate = estimate_cost(plan, folder)
-        typer.echo(json.dumps(estimate.plain()) if as_json else show(estimate))
+        _print(printer, estimate.plain() if as_json else show(estimate))
         return 0
     if remote is None:
         check_java()
     summary = run_sweep(plan, folder, SweepOptions(master, remote, resume, retry, limit, as_json))
-    typer.echo(json.dumps(summary.plain()) if as_json else _summary(summary, file))
+    _print(printer, summary.plain() if as_json else _summary(summary, file))
     return INTERRUPTED if summary.interrupted else 0 if not summary.failed and not summary.left else 1
+
+
+def _print(printer: Printer, found: dict[str, Any] | str) -> None:
+    """Print values as JSON, or lines of text; the first of them only if the user wants one line."""
+    if not isinstance(found, str):
+        typer.echo(json.dumps(found))
+    elif printer.view.brief:
+        printer.verbatim(found.partition("\n")[0])
+    else:
+        for line in found.splitlines():
+            # A line with a command is meant to be copied.
+            printer.verbatim(line) if "mcastlab " in line else printer.line(line, indent=2)
 
 
 def _summary(summary: "SweepSummary", file: Path) -> str:

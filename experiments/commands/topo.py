@@ -1,5 +1,6 @@
 """`mcastlab topo`: draw the network of a scenario, or export it to another emulator."""
 
+import json
 import os
 from pathlib import Path
 from typing import Annotated
@@ -7,7 +8,7 @@ from typing import Annotated
 import typer
 
 from experiments.commands.ladder import write_drawing
-from experiments.commands.options import ScenarioFile
+from experiments.commands.options import Json, ScenarioFile
 from experiments.drawing.topology_drawing import draw_topology, read_measured_traffic
 from experiments.scenario.scenario import load
 from protocols.errors import UsageError
@@ -34,6 +35,7 @@ def topo(
             "--set", help="Replace one value of the scenario; may be repeated.", metavar="key.path=value", show_default=False
         ),
     ] = None,
+    as_json: Json = False,
 ) -> int:
     """Draw hosts, switches and links as SVG (with a run, its losses and loads), or export them to another emulator.
 
@@ -60,9 +62,23 @@ def topo(
         exports.append(("--kathara", {kathara / name: text for name, text in files.items()}, missing))
     if svg is not None and drawing is not None:
         write_drawing(svg, drawing)
-    for option, contents, missing in exports:
-        _export(option, contents, missing)
+    for option, contents, _ in exports:
+        _write(option, contents)
+    written = [path for path in (svg, *(next(iter(contents)) for _, contents, _ in exports)) if path is not None]
+    lacking = {option.removeprefix("--"): missing for option, _, missing in exports}
+    if as_json:
+        typer.echo(json.dumps({"written": [str(path) for path in written], "missing": lacking}))
+    else:
+        _tell(written, lacking)
     return 0
+
+
+def _tell(written: list[Path], lacking: dict[str, list[str]]) -> None:
+    for path in written:
+        typer.echo(path)
+    for missing in lacking.values():
+        for line in missing:
+            typer.echo(f"mcastlab: not in the export: {line}", err=True)
 
 
 def _check_outputs(outputs: dict[str, Path | None]) -> None:
@@ -97,14 +113,10 @@ def _problem(path: Path, option: str) -> str:
     return "" if os.access(parent, os.W_OK | os.X_OK) else f"no permission in {parent}"
 
 
-def _export(option: str, files: dict[Path, str], missing: list[str]) -> None:
-    """Write the files, print the path of the first, and list on stderr what the export lacks."""
+def _write(option: str, files: dict[Path, str]) -> None:
     for path, text in files.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         except OSError as error:
             raise UsageError(f"{option}: {path} can't be written ({error.strerror})") from error
-    typer.echo(next(iter(files)))
-    for line in missing:
-        typer.echo(f"mcastlab: not in the export: {line}", err=True)

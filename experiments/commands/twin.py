@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
-from experiments.commands.options import Json
+from experiments.commands.options import Brief, Columns, Json, Wide
 from experiments.commands.text_file import write_text
 from experiments.output import tables
+from experiments.output.budget import Column, Table, number
+from experiments.output.printer import Printer, View
 from experiments.scenario.ready import FOLDER
 from experiments.scenario.scenario import Scenario, load
 from experiments.statistics.verdicts import Verdict
@@ -59,6 +60,9 @@ def twin_command(
             help="Replace one value in the second world only; may be repeated.", metavar="key.path=value", show_default=False
         ),
     ] = None,
+    wide: Wide = False,
+    columns: Columns = "",
+    brief: Brief = False,
     as_json: Json = False,
 ) -> int:
     """Run a scenario in two worlds with the same seeds and losses, and test whether they are equivalent.
@@ -69,14 +73,16 @@ def twin_command(
     # Imported here, since simulator and emulation would slow down the start of other commands.
     from experiments.compare.twin.fidelity_page import fidelity_page
 
+    view = View.of(wide=wide, columns=columns, brief=brief, as_json=as_json)
     pair = _two(worlds)
+    view.check(column.name for column in _columns(pair))
     verdicts = []
     for wanted in _wanted(scenario, table, sets or [], second or [], seed):
-        if not as_json:
-            _announce(wanted[0], runs)
+        if not as_json and not brief:
+            _announce(Printer(view), wanted[0], runs)
         verdicts.append(_judged(wanted, pair, runs))
         if not as_json:
-            _show(verdicts[-1])
+            _show(Printer(view), verdicts[-1])
     if out is not None:
         write_text("--out", out, fidelity_page(verdicts))
     if as_json:
@@ -110,13 +116,13 @@ def _wanted(
         yield load(path, sets, seed), load(path, [*sets, *second], seed)
 
 
-def _announce(scenario: Scenario, runs: int | None) -> None:
+def _announce(printer: Printer, scenario: Scenario, runs: int | None) -> None:
     """Print what the runs can show, before they begin."""
     from experiments.compare.twin.paired_runs import pairs_of
     from experiments.compare.twin.power import power_of
 
     words = power_of(*pairs_of(scenario, runs)).words
-    Console().print(f"{scenario.name}: {words}", markup=False, highlight=False)
+    printer.line(f"{scenario.name}: {words}", indent=2)
 
 
 def _judged(wanted: tuple[Scenario, Scenario], worlds: tuple[str, str], runs: int | None) -> "TwinVerdict":
@@ -129,27 +135,35 @@ def _judged(wanted: tuple[Scenario, Scenario], worlds: tuple[str, str], runs: in
         return twin(wanted, worlds, runs, lambda world, at: status.update(f"{wanted[0].name}: seed {at} on {world}"))
 
 
-def _show(verdict: "TwinVerdict") -> None:
+def _columns(worlds: tuple[str, str]) -> list[Column]:
+    """Return the columns of the table; two equal worlds are told apart by a number."""
+    names = [tables.WORLDS[world] for world in worlds]
+    if names[0] == names[1]:
+        names[1] += " 2"
+    gap = [Column("difference", rank=2), Column("from", rank=5), Column("to", rank=5), Column("margin", rank=3)]
+    return [Column("", rank=0), *(Column(name, rank=4) for name in names), *gap, Column("verdict", rank=1)]
+
+
+def _show(printer: Printer, verdict: "TwinVerdict") -> None:
     from experiments.compare.twin.fidelity_page import VERDICT_WORDS
     from experiments.compare.twin.twin_metrics import TWIN_METRICS
 
-    caption = f"differences: mean of {len(verdict.seeds)} pairs and 90 % interval (Student t); margins of the scenario"
-    shown = Table(title=f"{verdict.scenario}: {verdict.outcome}", title_justify="left", caption=caption)
-    for name in ("", *(tables.WORLDS[world] for world in verdict.worlds), "difference", "margin", ""):
-        shown.add_column(name, justify="left" if not name else "right")
+    if printer.view.brief:
+        printer.verbatim(f"{verdict.scenario}: {verdict.outcome} ({len(verdict.seeds)} pairs)")
+        return
+    rows: list[list[str | None]] = []
     for key, found in verdict.metrics.items():
         if found is None:
-            shown.add_row(TWIN_METRICS[key].label, "-", "-", "a value in one only", "", VERDICT_WORDS[Verdict.DIFFERENT])
+            rows.append([f"{TWIN_METRICS[key].label}: a value in one only", *([None] * 6), VERDICT_WORDS[Verdict.DIFFERENT]])
             continue
-        gap = f"{found.gap.mean:+.4g} [{found.gap.low:+.3g}, {found.gap.high:+.3g}]"
-        agrees = VERDICT_WORDS[found.verdict]
-        shown.add_row(TWIN_METRICS[key].label, f"{found.first:.5g}", f"{found.second:.5g}", gap, f"{found.margin:.3g}", agrees)
+        gap = [f"{found.gap.mean:+.4g}", f"{found.gap.low:+.3g}", f"{found.gap.high:+.3g}", f"{found.margin:.3g}"]
+        worlds = (number(found.first), number(found.second))
+        rows.append([TWIN_METRICS[key].label, *worlds, *gap, VERDICT_WORDS[found.verdict]])
     if verdict.dropped is not None:
         dropped, mark = verdict.dropped, "agrees" if not verdict.dropped.differ else "DIFFERS" if verdict.must_equal else "told"
-        shown.add_row(
-            "lost first transmissions", str(dropped.first), str(dropped.second), f"{dropped.differ} in one only", "", mark
-        )
-    console = Console()
-    (console if console.is_terminal else Console(width=120)).print(shown)
+        label = f"lost first transmissions; in one only: {dropped.differ}"
+        rows.append([label, str(dropped.first), str(dropped.second), None, None, None, None, mark])
+    note = f"difference: mean of {len(verdict.seeds)} pairs, from and to: 90 % interval (Student t); margins of the scenario"
+    printer.table(Table(_columns(verdict.worlds), rows, f"{verdict.scenario}: {verdict.outcome}", note))
     for warning in verdict.warnings:
-        console.print(f"warning: {warning}", markup=False, highlight=False, soft_wrap=True)
+        printer.line(f"warning: {warning}", indent=2)

@@ -2,14 +2,20 @@
 
 import json
 import os
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from functools import partial
+from itertools import chain, groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from experiments.commands.options import Json
+from experiments.commands.options import Brief, Columns, Json, Wide
+from experiments.output.budget import Column, Table
+from experiments.output.printer import Printer, View
+from experiments.output.tables import working
 from protocols.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,6 +24,14 @@ if TYPE_CHECKING:
 __all__ = ["validate_command"]
 
 MOST_EFFORT = 1000
+_COLUMNS = (
+    Column("agrees", rank=0),
+    Column("value", rank=0),
+    Column("theory", rank=1, digits=6),
+    Column("measured", rank=1, digits=6),
+    Column("error", rank=3, digits=2),
+    Column("allowed", rank=2, digits=2),
+)
 
 
 def validate_command(
@@ -34,6 +48,9 @@ def validate_command(
     jobs: Annotated[
         int | None, typer.Option(help="Parallel processes.  (default: all processors)", metavar="N", min=1, show_default=False)
     ] = None,
+    wide: Wide = False,
+    columns: Columns = "",
+    brief: Brief = False,
     as_json: Json = False,
 ) -> int:
     """Measure reference values of theory with the real machines and links.
@@ -41,6 +58,8 @@ def validate_command(
     While it runs, --out keeps the measured values in FILE.part.
     Exit code 0: all agree; 1: some differ; 2: bad input; 130: interrupted.
     """
+    view = View.of(wide=wide, columns=columns, brief=brief, as_json=as_json)
+    view.check(column.name for column in _COLUMNS)
     if not 0 < effort <= MOST_EFFORT:
         raise UsageError(f"--effort: value {effort!r} is not allowed; more than 0, at most {MOST_EFFORT}")
     # Imported here, since the simulator would slow down the start of other commands.
@@ -58,19 +77,31 @@ def validate_command(
     log = None if out is None else MeasurementLog(out, effort, file, resume=resume)
     measure = partial(validate, effort=effort, jobs=jobs or os.cpu_count() or 1)
     checks: list[ReferenceCheck] = []
-    for found in measure(references) if log is None else log.through(references, measure):
+    for found in _by_family(measure(references) if log is None else log.through(references, measure)):
         checks += found
-        if not as_json:
-            _show(found)
+        if not as_json and not brief:
+            _show(Printer(view), found)
     if log is not None:
         log.finish(validation_page(checks, effort))
     if as_json:
         typer.echo(json.dumps([asdict(check) for check in checks]))
+    elif brief:
+        Printer(view).verbatim(f"{sum(check.good for check in checks)} of {len(checks)} values agree")
     return 0 if all(check.good for check in checks) else 1
 
 
-def _show(checks: "list[ReferenceCheck]") -> None:
-    for check in checks:
-        mark = "agrees " if check.good else "DIFFERS"
-        numbers = f"{check.reference:.6g} measured {check.measured:.6g} +- {check.error:.2g}"
-        typer.echo(f"{mark} {check.id} {check.name}: {numbers} (allowed {check.allowed:.2g})")
+def _by_family(found: "Iterable[list[ReferenceCheck]]") -> "Iterator[list[ReferenceCheck]]":
+    """Join the checks of each family, with a spinner while they are measured."""
+    for family, checks in groupby(chain.from_iterable(found), attrgetter("family")):
+        with working(f"measuring {family}"):
+            joined = list(checks)
+        yield joined
+
+
+def _show(printer: Printer, checks: "list[ReferenceCheck]") -> None:
+    rows = [
+        ["yes" if each.good else "NO", f"{each.id} {each.name}", each.reference, each.measured, each.error, each.allowed]
+        for each in checks
+    ]
+    printer.table(Table(_COLUMNS, rows, checks[0].family))
+    printer.line()

@@ -16,8 +16,8 @@ from protocols.errors import UsageError
 __all__ = ["METRICS", "Comparison", "collate", "compare", "variants"]
 
 METRICS: dict[str, str] = {
-    "completion_time": "completion time (s)",
-    "goodput_mbit_s": "goodput (Mbit/s)",
+    "completion_time": "completion time [s]",
+    "goodput_mbit_s": "goodput [Mbit/s]",
     "bytes_sent": "bytes sent by all hosts",
     "overhead": "bytes sent / content",
     "feedback": "NACKs and ACKs",

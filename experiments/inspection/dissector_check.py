@@ -84,7 +84,8 @@ def _decoded(message: Any) -> dict[str, object]:
     if hasattr(message, "payload") or hasattr(message, "content"):
         decoded["payload"] = message.payload if hasattr(message, "payload") else message.content
     decoded |= {name: _shared(getattr(message, name)) for name in _HETS if hasattr(message, name)}
-    decoded["extensions"] = [(each.het, each.content) for each in getattr(message, "extensions", ())]
+    if hasattr(message, "extensions"):
+        decoded["extensions"] = [(each.het, each.content) for each in message.extensions]
     return decoded
 
 

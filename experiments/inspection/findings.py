@@ -9,6 +9,7 @@ _SHOWN = 5
 
 VIOLATIONS = {
     "malformed": "datagrams that are not a valid NORM message",
+    "unauthenticated": "messages without a valid MAC by a key of the key file",
     "beyond-object": "content beyond the end of its object",
     "wrong-length": "segments whose length contradicts their object",
     "changed-fti": "objects whose FEC object transmission information changes",

@@ -9,6 +9,7 @@ from experiments.inspection.norm_reader import CapturedMessage, NormReader
 from experiments.inspection.request_excerpt import RequestExcerpt
 from experiments.inspection.session_analysis import SessionAnalysis
 from protocols.norm.messages import Command, Data, Info, Nack
+from protocols.norm.wire.authentication import Authenticator
 
 __all__ = ["Inspection", "inspect_capture"]
 
@@ -16,10 +17,10 @@ __all__ = ["Inspection", "inspect_capture"]
 class Inspection:
     """Analysis of one capture: its sessions, file statistics, and the messages around the first NACK."""
 
-    def __init__(self, path: Path, port: int | None = None) -> None:
+    def __init__(self, path: Path, port: int | None = None, authenticator: Authenticator | None = None) -> None:
         self.path = path
         self.capture = Capture(path)
-        self.reading = NormReader(self.capture, port)
+        self.reading = NormReader(self.capture, port, authenticator)
         self.session = SessionAnalysis(self.reading.begin, self.reading.end, self.reading.nodes)
         self.cross_check = CrossCheck(self.session.findings)
         self.excerpt = RequestExcerpt()
@@ -77,8 +78,11 @@ class Inspection:
         }
 
 
-def inspect_capture(path: Path, port: int | None = None) -> Inspection:
-    """Analyse a capture; UsageError or ConfigError if it holds no NORM messages."""
-    inspection = Inspection(path, port)
+def inspect_capture(path: Path, port: int | None = None, authenticator: Authenticator | None = None) -> Inspection:
+    """Analyse a capture; UsageError or ConfigError if it holds no NORM messages.
+
+    With an `authenticator`, messages without a valid MAC are violations and are not analysed.
+    """
+    inspection = Inspection(path, port, authenticator)
     inspection.run()
     return inspection

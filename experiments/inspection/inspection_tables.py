@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-
-from rich.console import Console
-from rich.table import Table
+from typing import Any
 
 from experiments.drawing.ladder_excerpt import FoldedPackets, LadderItem
 from experiments.inspection.findings import CaptureFinding
@@ -12,32 +10,47 @@ from experiments.inspection.inspection import Inspection
 from experiments.inspection.objects import ObjectView
 from experiments.inspection.request_excerpt import node_name
 from experiments.inspection.senders import SenderView
+from experiments.output.budget import Column, Table
+from experiments.output.condensed import ALIKE, condensed
+from experiments.output.printer import Printer
 from topologies.units import format_duration, format_rate
 
-__all__ = ["overview", "show"]
+__all__ = ["INSPECTED", "overview", "show"]
 
-_SENDERS, _OBJECTS, _RECEIVERS, _REQUESTS, _LINES = 20, 12, 20, 10, 24
+_SENDERS, _OBJECTS, _REQUESTS, _LINES = 20, 12, 10, 24
 # The year 10000.
 _NO_DATE = 253_402_300_800
-_BARS = " ▁▂▃▄▅▆▇█"
+_BARS, _ASCII_BARS = " ▁▂▃▄▅▆▇█", " .:-=+*#"
 
 
-def show(found: Inspection) -> None:
-    """Print everything with long lists cut; `--json` and `--html` have complete lists."""
-    console = Console()
-    console = console if console.is_terminal else Console(width=140)
+def show(printer: Printer, found: Inspection) -> None:
+    """Print everything with the first of long lists; `--json` and `--html` have complete lists."""
+    if printer.view.brief:
+        printer.verbatim(_brief(found))
+        return
     for line in overview(found):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        printer.line(line, indent=2)
     senders = list(found.session.senders.values())
     for sender in senders[:_SENDERS]:
-        _sender(console, sender)
+        _sender(printer, sender)
     if len(senders) > _SENDERS:
-        console.print(f"\nand {len(senders) - _SENDERS} more senders; --json lists them", highlight=False)
-    _receivers(console, found)
-    _requests(console, found)
-    _timeline(console, found)
-    _excerpt(console, found)
-    _findings(console, found)
+        printer.line()
+        printer.line(f"and {len(senders) - _SENDERS} more senders; --json lists them")
+    _receivers(printer, found)
+    _requests(printer, found)
+    _timeline(printer, found)
+    _excerpt(printer, found)
+    _findings(printer, found)
+
+
+def _brief(found: Inspection) -> str:
+    """Return one line: how much traffic there is, and whether it violates the protocol."""
+    session, violations = found.session, found.session.findings.violations
+    receivers = len(session.plain()["receivers"])
+    return (
+        f"{found.path}: {session.messages} NORM messages, {len(session.senders)} senders, {receivers} receivers, "
+        f"{session.asked} requests, {sum(row.count for row in violations)} violations"
+    )
 
 
 def overview(found: Inspection) -> Iterator[str]:
@@ -81,158 +94,167 @@ def _moment(time: float) -> str:
     return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def _sender(console: Console, sender: SenderView) -> None:
+def _sender(printer: Printer, sender: SenderView) -> None:
     plain = sender.plain()
-    console.print()
-    console.print(
+    printer.line()
+    printer.line(
         f"sender {node_name(sender.source_id)}, instance {sender.instance}, {', '.join(sender.addresses)} to "
         f"{', '.join(sender.targets)}: {plain['first']:.3f} s to {plain['last']:.3f} s, {_rate(plain['rate_bps'])} "
         f"(advertised {_rate(plain['says_rate_bps'])}), GRTT {format_duration(plain['grtt'][0])} to "
         f"{format_duration(plain['grtt'][1])}, back-off {plain['backoff']}, group size {plain['group_size']:g}",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
+        indent=2,
     )
     kinds = ", ".join(f"{kind} {count}" for kind, count in plain["packets"].items())
-    console.print(f"  packets: {kinds}; {plain['missing']} missing, {plain['late']} late", markup=False, highlight=False)
+    printer.line(f"  packets: {kinds}; {plain['missing']} missing, {plain['late']} late", indent=2)
     repairs = plain["repairs"]
     ratio = "" if repairs["per_segment_asked"] is None else f", {repairs['per_segment_asked']:.3g} per requested segment"
-    console.print(
+    printer.line(
         f"  repairs: {repairs['packets']} for {repairs['segments_asked']} requested segments{ratio}; {repairs['unneeded']} "
         f"without a captured request; {repairs['refused']} segments refused by SQUELCH, {repairs['open']} never repaired",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
+        indent=2,
     )
     if sender.objects:
-        console.print(_objects(sender.objects))
+        printer.table(_objects(sender.objects))
 
 
 def _rate(value: float | None) -> str:
     return "-" if value is None else format_rate(float(f"{value / 8:.4g}"))
 
 
+_OBJECT = (
+    Column("object", rank=0),
+    Column("name", rank=1),
+    Column("kind", rank=8),
+    Column("size", "bytes", rank=2),
+    Column("coding", rank=10),
+    Column("blocks", rank=5, right=True),
+    Column("first", "s", rank=9, form=".3f"),
+    Column("last", "s", rank=9, form=".3f"),
+    Column("segments", rank=6),
+    Column("parity", rank=7),
+    Column("repairs", rank=3),
+    Column("complete here", rank=4),
+)
+_RECEIVER = (
+    Column("receiver", rank=0),
+    Column("NACKs", rank=1),
+    Column("ACKs", rank=8),
+    Column("requested", rank=4),
+    Column("lost (min.)", rank=3),
+    Column("loss", "%", rank=2, form=".2f"),
+    Column("covered", rank=6),
+    Column("suppressed", rank=5),
+    Column("silent", rank=7),
+    Column("reported loss", "%", rank=10, form=".2f"),
+    Column("reported RTT", "ms", rank=9),
+)
+_REQUEST = (
+    Column("packet", rank=0),
+    Column("time", "s", rank=1, form=".6f"),
+    Column("receiver", rank=2),
+    Column("requests", rank=3),
+    Column("symbols", rank=4),
+    Column("new", rank=5),
+)
+_EXCERPT = (Column("time", "s", rank=0, form=".6f"), Column("way", rank=0), Column("packet", rank=0))
+INSPECTED = tuple(column.name for column in (*_OBJECT, *_RECEIVER, ALIKE, *_REQUEST, *_EXCERPT))
+"""Names of the columns of all tables."""
+
+
 def _objects(views: Sequence[ObjectView]) -> Table:
-    table = Table()
-    for name in (
-        "object",
-        "kind",
-        "size",
-        "coding",
-        "blocks",
-        "first",
-        "last",
-        "segments",
-        "parity",
-        "repairs",
-        "complete here",
-    ):
-        table.add_column(name, justify="left" if name in ("kind", "coding", "complete here") else "right")
-    for view in views[:_OBJECTS]:
-        table.add_row(*_object(view))
-    if len(views) > _OBJECTS:
-        table.caption = f"and {len(views) - _OBJECTS} more"
-    return table
+    note = f"and {len(views) - _OBJECTS} more" if len(views) > _OBJECTS else ""
+    return Table(_OBJECT, list(map(_object, views[:_OBJECTS])), note=note)
 
 
-def _object(view: ObjectView) -> Iterator[str]:
+def _object(view: ObjectView) -> list[Any]:
     plain = view.plain()
     coding = plain["coding"]
-    yield f"{view.id}" + (f" {plain['info']}" if plain["info"] else "")
-    yield view.kind
-    yield "-" if plain["size"] is None else str(plain["size"])
-    yield f"fec {coding['fec_id']}, {coding['segment']} B, {coding['block']}+{coding['parity']}" if coding else "-"
-    yield f"{plain['blocks_decodable']}/{coding['blocks'] if coding and coding['blocks'] is not None else '?'}"
-    yield f"{view.first:.3f} s"
-    yield f"{view.last:.3f} s"
-    yield from (str(count) for count in (view.sources, view.parity, view.repairs))
-    yield {None: "-", True: "yes", False: "no"}[view.complete]
+    scheme = f"fec {coding['fec_id']}, {coding['segment']} B, {coding['block']}+{coding['parity']}" if coding else None
+    blocks = f"{plain['blocks_decodable']}/{coding['blocks'] if coding and coding['blocks'] is not None else '?'}"
+    about = [view.id, plain["info"] or None, view.kind, plain["size"], scheme, blocks]
+    return [*about, view.first, view.last, view.sources, view.parity, view.repairs, view.complete]
 
 
-def _receivers(console: Console, found: Inspection) -> None:
+def _receivers(printer: Printer, found: Inspection) -> None:
     rows = found.session.plain()["receivers"]
+    printer.line()
     if not rows:
-        console.print("\nno receiver sends feedback")
+        printer.line("no receiver sends feedback")
         return
-    table = Table(title=f"{len(rows)} receivers that send feedback", title_justify="left")
-    for name in ("receiver", "NACKs", "ACKs", "requested", "lost (min.)", "loss", "covered", "suppressed", "silent", "reports"):
-        table.add_column(name, justify="left" if name in ("receiver", "reports") else "right")
-    for row in rows[:_RECEIVERS]:
-        says = row["says"]
-        table.add_row(
-            f"{node_name(row['node'])} at {row['addresses'][0]}",
-            *(str(row[key]) for key in ("nacks", "acks", "symbols_asked", "segments_lost")),
-            "-" if row["loss"] is None else f"{row['loss']:.2%}",
-            *(str(row[key]) for key in ("nacks_covered", "rounds_suppressed", "rounds_silent")),
-            "-" if says is None else f"loss {says['loss']:.2%}, RTT {format_duration(says['rtt'])}",
-        )
-    if len(rows) > _RECEIVERS:
-        table.caption = f"and {len(rows) - _RECEIVERS} more"
-    console.print()
-    console.print(table)
+    table = Table(_RECEIVER, list(map(_receiver, rows)), f"{len(rows)} receivers that send feedback")
+    for shown in condensed(table, lambda cells: (cells[4], cells[1]), "receivers that send feedback"):
+        printer.table(shown)
 
 
-def _requests(console: Console, found: Inspection) -> None:
+def _receiver(row: dict[str, Any]) -> list[Any]:
+    says = row["says"] or {}
+    return [
+        f"{node_name(row['node'])} at {row['addresses'][0]}",
+        *(row[key] for key in ("nacks", "acks", "symbols_asked", "segments_lost")),
+        None if row["loss"] is None else row["loss"] * 100,
+        *(row[key] for key in ("nacks_covered", "rounds_suppressed", "rounds_silent")),
+        says["loss"] * 100 if says else None,
+        says["rtt"] * 1000 if says else None,
+    ]
+
+
+def _requests(printer: Printer, found: Inspection) -> None:
     rows = found.session.requests
     if not rows:
         return
-    table = Table(title="requests", title_justify="left")
-    for name in ("packet", "time", "receiver", "requests", "symbols", "new"):
-        table.add_column(name, justify="left" if name == "requests" else "right")
-    for row in rows[:_REQUESTS]:
-        table.add_row(
-            str(row.packet),
-            f"{row.time:.6f} s",
-            node_name(row.receiver),
-            row.what,
-            str(row.asked.symbols),
-            str(row.asked.new),
-        )
-    if found.session.asked > _REQUESTS:
-        table.caption = f"and {found.session.asked - _REQUESTS} more"
-    console.print(table)
+    cells = [
+        [row.packet, row.time, node_name(row.receiver), row.what, row.asked.symbols, row.asked.new] for row in rows[:_REQUESTS]
+    ]
+    note = f"and {found.session.asked - _REQUESTS} more" if found.session.asked > _REQUESTS else ""
+    printer.line()
+    printer.table(Table(_REQUEST, cells, "requests", note))
 
 
-def _timeline(console: Console, found: Inspection) -> None:
+def _timeline(printer: Printer, found: Inspection) -> None:
+    """Print a bar per interval and kind of packet, of intervals as long as the width requires."""
     timeline = found.session.timeline
     if not timeline.packets:
         return
-    console.print(f"\npackets per {format_duration(timeline.interval)}, each kind scaled to its maximum", highlight=False)
-    for kind, counts in timeline.packets.items():
+    label, note = max(map(len, timeline.packets)) + 4, len("  up to 10000000")
+    intervals = max(map(len, timeline.packets.values()))
+    joined = -(-intervals // max(printer.width - label - note, 10))
+    bars = _BARS if printer.is_unicode else _ASCII_BARS
+    printer.line()
+    printer.line(f"packets per {format_duration(timeline.interval * joined)}, each kind scaled to its maximum")
+    for kind, single in timeline.packets.items():
+        counts = [sum(single[at : at + joined]) for at in range(0, len(single), joined)]
         most = max(counts)
-        bars = "".join(_BARS[-(-count * (len(_BARS) - 1) // most)] for count in counts)
-        console.print(f"  {kind:12}{bars}  up to {most}", markup=False, highlight=False, soft_wrap=True)
+        drawn = "".join(bars[-(-count * (len(bars) - 1) // most)] for count in counts)
+        printer.verbatim(f"  {kind:{label - 2}}{drawn}  up to {most}")
 
 
-def _excerpt(console: Console, found: Inspection) -> None:
+def _excerpt(printer: Printer, found: Inspection) -> None:
     cut = found.excerpt.cut()
     if cut is None:
         return
-    console.print()
-    for item in cut.shown[:_LINES]:
-        console.print(_line(item), markup=False, highlight=False, soft_wrap=True)
-    if len(cut.shown) > _LINES:
-        console.print("  ...")
+    note = "..." if len(cut.shown) > _LINES else ""
+    printer.line()
+    printer.table(Table(_EXCERPT, list(map(_line, cut.shown[:_LINES])), note=note))
 
 
-def _line(item: LadderItem) -> str:
+def _line(item: LadderItem) -> list[Any]:
     if isinstance(item, FoldedPackets):
         first = item.packets[0]
-        return f"  {'':>12}    {first.node} ... {len(item.packets)} more {'repairs' if first.repair else first.kind}"
+        return ["", first.node, f"... {len(item.packets)} more {'repairs' if first.repair else first.kind}"]
     what = f"{'repair: ' if item.repair else ''}{item.kind} {item.brief}".rstrip()
     lost = f"  {item.missed[0].reason}" if item.missed else ""
-    return f"  {item.time:12.6f} s  {item.node} -> {item.to}  {what}{lost}"
+    return [item.time, f"{item.node} -> {item.to}", f"{what}{lost}"]
 
 
-def _findings(console: Console, found: Inspection) -> None:
-    console.print()
+def _findings(printer: Printer, found: Inspection) -> None:
+    printer.line()
     violations = found.session.findings.violations
     if not violations:
-        console.print("no violations of the protocol")
+        printer.line("no violations of the protocol")
     for heading, rows in (("VIOLATION", violations), ("notice", found.session.findings.notices)):
         for row in rows:
             for line in _finding(heading, row):
-                console.print(line, markup=False, highlight=False, soft_wrap=True)
+                printer.line(line, indent=2)
 
 
 def _finding(heading: str, row: CaptureFinding) -> Iterator[str]:

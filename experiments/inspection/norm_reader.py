@@ -10,6 +10,7 @@ from experiments.inspection.node_tally import NodeTally
 from experiments.inspection.offload_batches import messages_in
 from protocols.errors import ConfigError, WireError
 from protocols.norm.messages import NormMessage
+from protocols.norm.wire.authentication import Authenticator
 from protocols.norm.wire.codec import NormCodec
 
 __all__ = ["CapturedMessage", "NormReader", "looks_like_norm"]
@@ -24,11 +25,12 @@ _LONGEST = 65_507
 
 @dataclass(frozen=True, slots=True)
 class CapturedMessage:
-    """A datagram and its decoded message, or the reason it has none."""
+    """A datagram and its decoded message, or the reason it has none, and the rule of `findings` that this violates."""
 
     datagram: CapturedDatagram
     message: NormMessage | None
     problem: str = ""
+    rule: str = WireError.reason
 
 
 def looks_like_norm(data: bytes, size: int) -> bool:
@@ -40,10 +42,14 @@ def looks_like_norm(data: bytes, size: int) -> bool:
 
 
 class NormReader:
-    """The NORM messages of a capture: with `port` those to it and their replies, else those that look like NORM."""
+    """The NORM messages of a capture: with `port` those to it and their replies, else those that look like NORM.
 
-    def __init__(self, capture: Capture, port: int | None = None) -> None:
+    With an `authenticator`, complete messages without a valid MAC are not decoded.
+    """
+
+    def __init__(self, capture: Capture, port: int | None = None, authenticator: Authenticator | None = None) -> None:
         self.capture = capture
+        self._authenticator = authenticator
         self.begin = self.end = 0.0
         self.foreign = self.copies = self.cut = self.batches = 0
         """Other datagrams, copies seen at another interface, truncated datagrams, and datagrams of several messages."""
@@ -113,9 +119,11 @@ class NormReader:
                 yield CapturedMessage(item, None, f"{item.size} bytes, at most {_LONGEST}")
                 continue
             try:
+                if self._authenticator is not None and len(part) == item.size:
+                    self._authenticator.verify(part, int(item.time * 1e6))
                 yield CapturedMessage(item, codec.decode(part))
             except WireError as problem:
-                yield CapturedMessage(item, None, str(problem))
+                yield CapturedMessage(item, None, str(problem), problem.reason)
 
     def _is_copy(self, datagram: CapturedDatagram, part: bytes) -> bool:
         """Return whether the message was captured before at another interface or in the other direction."""

@@ -50,7 +50,7 @@ class SessionAnalysis:
             if len(datagram.payload) < datagram.size:
                 self.unreadable += 1
             else:
-                self.findings.add("malformed", datagram.number, time, f"from {datagram.source}: {captured.problem}")
+                self.findings.add(captured.rule, datagram.number, time, f"from {datagram.source}: {captured.problem}")
             return ""
         self.messages += 1
         self.octets += datagram.size

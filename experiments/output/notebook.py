@@ -13,7 +13,9 @@ MOST_ROWS = 20
 def html_of(result: Result) -> str:
     """A table of the metrics, and a second one, folded, of the first receivers."""
     title = f"{escape(result.scenario)} (seed {result.seed}, {escape(result.backend)})"
-    metrics = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in summary(result).items())
+    metrics = "".join(
+        f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in summary(result).items() if text
+    )
     rows = result.receivers[:MOST_ROWS]
     listed = "".join("<tr>" + "".join(f"<td>{escape(text)}</td>" for text in _cells(row)) + "</tr>" for row in rows)
     head = "".join(f"<th>{name}</th>" for name in ("receiver", "objects", "equal", "completed", "loss"))

@@ -9,19 +9,36 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
+from experiments.output.budget import Column, Table, number, says_nothing
+from experiments.output.condensed import MOST_ROWS, condensed
+from experiments.output.printer import Printer
+from experiments.output.receivers import RECEIVER_COLUMNS, receiver_tables
 from experiments.output.safe_text import csv_row
 from experiments.running.result import Result, Row
 from experiments.scenario.scenario import Scenario
 from protocols.errors import UsageError
 from topologies.units import format_duration, format_rate
 
-__all__ = ["compare", "prepare", "show", "summary", "working", "write"]
+__all__ = ["RUN_COLUMNS", "WORLDS", "brief", "compare", "prepare", "show", "summary", "working", "write"]
 
-MOST_ROWS = 1000
 _UNITS = {"units": "seconds, bytes, bytes per second; this is not a scenario file"}
 WORLDS = {"sim": "simulator", "emu": "Mininet"}
+_NODE = (
+    Column("node", rank=0),
+    Column("packets", rank=3),
+    Column("dropped by full queues", rank=1),
+    Column("stopped by storm control", rank=2),
+)
+_FLOW = (
+    Column("cross traffic", rank=0),
+    Column("kind", rank=3),
+    Column("packets", rank=4),
+    Column("missing", "%", rank=2, form=".1f"),
+    Column("goodput", "Mbit/s", rank=1, form=".2f"),
+)
+RUN_COLUMNS = (*RECEIVER_COLUMNS, *(column.name for column in (*_NODE, *_FLOW)))
+"""Names of the columns of the tables of a single run."""
 
 
 @contextmanager
@@ -55,116 +72,144 @@ def write(result: Result, scenario: Scenario, folder: Path) -> None:
         writer.writerows(csv_row(asdict(row)) for row in result.receivers)
 
 
-def _seconds(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f} s"
+def _fixed(value: float | None, digits: int, factor: float = 1.0) -> str | None:
+    return None if value is None else f"{value * factor:.{digits}f}"
 
 
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2%}"
-
-
-def _count(value: int | None) -> str:
-    return "-" if value is None else str(value)
-
-
-def _nacks(sent: int | None, suppressed: int | None) -> str:
-    return _count(sent) if suppressed is None else f"{_count(sent)} ({suppressed} suppressed)"
-
-
-def summary(result: Result) -> dict[str, str]:
-    """Return the metrics of the table by label."""
+def summary(result: Result) -> dict[str, str | None]:
+    """Return the metrics of the table by label, which has the unit; None where the run has no value."""
     m = result.metrics
-    kinds = ", ".join(f"{name} {count}" for name, count in m["packets"].items() if name != "total")
+    storm = m.get("storm") or {}
+    effort = storm if storm.get("requests_per_loss") is not None else {}
+    memory = m["peak_memory"]
     return {
         "complete receivers": f"{m['receivers_complete']} of {m['receivers']}",
         "content verified by": result.receivers[0].proof,
-        "completion time": _seconds(m["completion_time"]),
-        "goodput": "-" if m["goodput_mbit_s"] is None else f"{m['goodput_mbit_s']:.2f} Mbit/s",
-        "loss": _percent(m["loss"]),
-        "NACKs sent": _nacks(m["nacks_sent"], m["nacks_suppressed"]),
+        "completion time [s]": _fixed(m["completion_time"], 3),
+        "goodput [Mbit/s]": _fixed(m["goodput_mbit_s"], 2),
+        "loss [%]": _fixed(m["loss"], 2, 100),
+        "NACKs sent": _count(m["nacks_sent"]),
+        "NACKs suppressed": _count(m["nacks_suppressed"]),
         "repairs": _count(m["repairs_sent"]),
-        "repair effort": _storm(m.get("storm")),
-        "packets": f"{m['packets']['total']} ({kinds})",
-        "overhead": "-" if m["overhead"] is None else f"{m['overhead']:.3f}",
-        "run ended after": _seconds(m["duration"]),
-        "CPU time": _seconds(m["cpu_s"]),
-        "memory": "-" if m["peak_memory"] is None else f"{m['peak_memory'] / 2**20:.0f} MiB (maximum per host)",
-        "events": "-" if m["events"] is None else str(m["events"]),
-        "emulation on time": _health(m.get("health")),
-        "injected": ", ".join(f"{name} {count}" for name, count in m.get("injected", {}).items()) or "nothing",
-        "violations": _violations(result),
-        "faults": json.dumps(m["faults"]) if m["faults"] else "none",
-        "fingerprint": result.fingerprint or "-",
+        "requests per loss": f"{effort['requests_per_loss']:.3g}" if effort else None,
+        "copies of each repair": _fixed(effort.get("repair_multiplicity"), 2),
+        "duplicates": _count(effort.get("duplicates")),
+        "quiet after first request [s]": _fixed(effort.get("time_to_quiet"), 3),
+        "packets": str(m["packets"]["total"]),
+        **{f"packets: {kind}": str(count) for kind, count in m["packets"].items() if kind != "total"},
+        "bytes sent / content": _fixed(m["overhead"], 3),
+        "run ended after [s]": _fixed(m["duration"], 3),
+        "CPU time [s]": _fixed(m["cpu_s"], 3),
+        "memory of largest host [MiB]": _fixed(memory, 0, 2**-20),
+        "events": _count(m["events"]),
+        **_health(m.get("health")),
+        **{f"injected: {kind}": str(count) for kind, count in m.get("injected", {}).items()},
     }
 
 
-def _storm(storm: dict[str, Any] | None) -> str:
-    """Format the metrics of feedback and repair."""
-    if storm is None or storm["requests_per_loss"] is None:
-        return "-"
-    sent = f"each repair sent {storm['repair_multiplicity']:.2f} times"
-    quiet = "no requests" if storm["time_to_quiet"] is None else f"quiet {storm['time_to_quiet']:.3f} s after the first request"
-    return f"{storm['requests_per_loss']:.3g} requests per loss, {sent}, {_count(storm['duplicates'])} duplicates, {quiet}"
+def _count(value: float | None) -> str | None:
+    return None if value is None else number(value)
 
 
-def _health(health: dict[str, Any] | None) -> str:
-    """Format whether the links of an emulation were on time, and the lateness of those in user space."""
+def _health(health: dict[str, Any] | None) -> dict[str, str | None]:
+    """Return whether the links of an emulation were on time, and the lateness of those in user space."""
     if health is None:
-        return "-"
-    on_time = "yes" if health["healthy"] else "NO"
-    if "lateness" not in health:
-        return on_time
-    late = {key: f"{value * 1000:.2f} ms" for key, value in health["lateness"].items()}
-    return f"{on_time}; lateness of user-space links: median {late['p50']}, p99 {late['p99']}, maximum {late['max']}"
+        return {}
+    late = health.get("lateness", {})
+    names = {"p50": "median", "p99": "p99", "max": "maximum"}
+    return {
+        "emulation on time": "yes" if health["healthy"] else "NO",
+        **{f"lateness of links, {name} [ms]": _fixed(late.get(key), 2, 1000) for key, name in names.items()},
+    }
 
 
-def _violations(result: Result) -> str:
-    first = [f"{row['rule']}: {row['what']} ({row['host']} at {row['at']:.6g} s)" for row in result.violations[:3]]
-    return f"{result.metrics['invariants']['broken']}, first " + "; ".join(first) if first else "none"
+def brief(results: Mapping[str, Result]) -> str:
+    """Return one line about the results of a run, by case or world ("" for a single one)."""
+    whole = [result.ok for result in results.values()]
+    first = next(iter(results.values()))
+    if len(whole) > 1:
+        name = first.scenario.removesuffix(f"-{next(iter(results))}")
+        return f"{name} (seed {first.seed}): {sum(whole)} of {len(whole)} complete: {', '.join(results)}"
+    m = first.metrics
+    told = [f"{m['receivers_complete']} of {m['receivers']} complete"]
+    if m["completion_time"] is not None:
+        told[0] += f" in {m['completion_time']:.3f} s"
+    if m["goodput_mbit_s"] is not None:
+        told.append(f"{m['goodput_mbit_s']:.2f} Mbit/s")
+    told += [] if m["loss"] is None else [f"loss {m['loss'] * 100:.2f} %"]
+    told += [f"{m[key]} {name}" for key, name in (("nacks_sent", "NACKs"), ("repairs_sent", "repairs")) if m[key] is not None]
+    told += [f"{m['invariants']['broken']} violations"] if first.violations else []
+    return f"{first.scenario} (seed {first.seed}): {', '.join(told)}"
 
 
-def compare(results: Sequence[Result], scenario: Scenario, titles: Sequence[str] = ()) -> None:
+def show(printer: Printer, result: Result, scenario: Scenario, folder: Path | None) -> None:
+    """Print one result: metrics, impaired links, nodes, cross traffic, and receivers, of many the worst."""
+    compare(printer, [result], scenario)
+    for line in _links(result.metrics["impairments"]):
+        printer.line(line, indent=2)
+    for table in (*_beside(result.metrics), *receiver_tables(result.receivers)):
+        printer.line()
+        printer.table(table)
+    if len(result.receivers) > MOST_ROWS:
+        where = f"in {folder / 'receivers.csv'}" if folder else "written by --out DIR"
+        printer.line(f"rows of {len(result.receivers)} receivers: {where}")
+
+
+def compare(printer: Printer, results: Sequence[Result], scenario: Scenario, titles: Sequence[str] = ()) -> None:
     """Print the metrics of several results side by side: worlds, or cases with the given `titles`."""
     name = scenario.name.removesuffix(f"-{titles[0]}") if titles else scenario.name
-    table = Table(title=f"{name} (seed {scenario.seed})", title_justify="left")
-    table.add_column("")
-    columns = [summary(result) for result in results]
-    for title in titles or [WORLDS[result.backend] for result in results]:
-        table.add_column(title, overflow="fold")
-    for key in columns[0]:
-        table.add_row(key, *(column[key] for column in columns))
-    _console().print(table)
+    names = titles or [WORLDS[result.backend] for result in results]
+    columns = list(map(summary, results))
+    if len(results) == 1:
+        columns = [_joined(columns[0])]
+    labels = dict.fromkeys(label for column in columns for label in column)
+    rows = [[label, *(column.get(label) for column in columns)] for label in labels]
+    printer.table(
+        Table(
+            [Column("", rank=0), *(Column(name, rank=rank, right=len(results) > 1) for rank, name in enumerate(names, 1))],
+            [row for row in rows if not says_nothing(row[1:])],
+            f"{name} (seed {scenario.seed})",
+        )
+    )
+    for title, result in zip(names, results, strict=True):
+        for line in _facts(result):
+            printer.line(f"  {line}" if len(results) == 1 else f"  {title}: {line}", indent=2)
 
 
-def _console() -> Console:
-    # A pipe has no width, and the default of 80 columns would truncate cells.
-    console = Console()
-    return console if console.is_terminal else Console(width=120)
+def _joined(rows: dict[str, str | None]) -> dict[str, str | None]:
+    """Return the rows of a single result with the packets of all kinds in one row."""
+    kinds = {label.removeprefix("packets: "): text for label, text in rows.items() if label.startswith("packets: ")}
+    shown: dict[str, str | None] = {}
+    for label, text in rows.items():
+        if label == "packets":
+            shown |= {label: text, "packets by kind": ", ".join(f"{kind} {count}" for kind, count in kinds.items())}
+        elif not label.startswith("packets: "):
+            shown[label] = text
+    return shown
 
 
-def show(result: Result, scenario: Scenario, folder: Path | None) -> None:
-    """Print one result: metrics, impaired links, and receivers unless there are too many."""
-    compare([result], scenario)
-    console = _console()
-    for line in _links(result.metrics["impairments"]):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
-    for line in _beside(result.metrics):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
-    if len(result.receivers) > MOST_ROWS:
-        where = f"in {folder / 'receivers.csv'}" if folder else "not shown; --out DIR writes them"
-        console.print(f"rows of {len(result.receivers)} receivers: {where}")
-        return
-    console.print(_receivers(result.receivers))
+def _facts(result: Result) -> Iterator[str]:
+    """Yield what is too long for a column: violations, faults, the fingerprint."""
+    first = [f"{row['rule']}: {row['what']} ({row['host']} at {row['at']:.6g} s)" for row in result.violations[:3]]
+    if first:
+        yield f"violations: {result.metrics['invariants']['broken']}, first {'; '.join(first)}"
+    if result.metrics["faults"]:
+        yield f"faults: {json.dumps(result.metrics['faults'])}"
+    if result.fingerprint:
+        yield f"fingerprint {result.fingerprint}"
 
 
-def _beside(metrics: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a line per node with a model and per flow of cross traffic."""
-    for row in metrics.get("nodes", ()):
-        filtered = f", {row['filtered']} stopped by storm control" if row["filtered"] else ""
-        yield f"  {row['node']}: {row['offered']} packets, {row['dropped']} dropped by full queues{filtered}"
-    for row in metrics.get("cross_traffic", ()):
-        goodput = "-" if row["goodput_mbit_s"] is None else f"{row['goodput_mbit_s']:.2f} Mbit/s"
-        yield f"  {row['kind']} {row['from']}-{row['to']}: {row['sent']} packets sent, {row['missing']:.1%} missing, {goodput}"
+def _beside(metrics: Mapping[str, Any]) -> Iterator[Table]:
+    """Yield tables of the nodes with a model and of the flows of cross traffic."""
+    nodes = [[row["node"], row["offered"], row["dropped"], row["filtered"] or None] for row in metrics.get("nodes", ())]
+    if nodes:
+        yield from condensed(Table(_NODE, nodes), lambda row: row[2], "nodes")
+    flows = [
+        [f"{row['from']}-{row['to']}", row["kind"], row["sent"], row["missing"] * 100, row["goodput_mbit_s"]]
+        for row in metrics.get("cross_traffic", ())
+    ]
+    if flows:
+        yield from condensed(Table(_FLOW, flows), lambda row: row[3], "flows")
 
 
 def _links(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -206,23 +251,3 @@ _SHOWN: dict[str, Callable[[Any], str]] = {
     "trunk": str,
     "cpu": format_duration,
 }
-
-
-def _receivers(rows: Sequence[Row]) -> Table:
-    table = Table()
-    table.add_column("receiver")
-    for name in ("objects", "bytes", "equal", "completed", "loss", "NACKs", "suppressed", "fault"):
-        table.add_column(name, justify="right")
-    for row in rows:
-        table.add_row(
-            row.name,
-            str(row.objects),
-            str(row.bytes),
-            "yes" if row.equal else "NO",
-            _seconds(row.completed_at),
-            _percent(row.loss),
-            _count(row.nacks_sent),
-            _count(row.nacks_suppressed),
-            row.fault or "",
-        )
-    return table

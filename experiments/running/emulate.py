@@ -9,13 +9,13 @@ from emu.hold import Hold
 from emu.launch import Emulation, NodeReport, emulate
 from emu.node_processes import ProgressCallback
 from emu.packet_capture import CapturePoint
+from experiments.running.authentication import node_codec
 from experiments.running.emulated_faults import emulated
 from experiments.running.foreign_programs import check_programs
 from experiments.running.participants import Participants, WorldCounters
 from experiments.running.program import OnDisk
 from experiments.running.recording import Recording
 from experiments.running.result import Result
-from experiments.running.simulate import codec_of
 from experiments.scenario.scenario import Scenario
 from protocols.errors import UnsupportedError
 from topologies.addressing import endpoint_of_group
@@ -55,12 +55,13 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
     check_programs(scenario.foreign)
     topology = scenario.build_topology()
     participants = Participants(scenario, topology, partial(endpoint_of_group, port=PORT), True, OnDisk())
-    keyed = scenario.emu.losses == "keyed"
+    keyed, protocol = scenario.emu.losses == "keyed", scenario.protocol
     faults = emulated(scenario.faults, topology, participants.foreign_hosts)
     emulation = emulate(
         topology,
         participants.all_programs(),
-        codec=codec_of(scenario),
+        codec=protocol.spec.codec,
+        node_codec=node_codec(protocol.spec, protocol.config),
         port=PORT,
         duration=scenario.duration,
         over=participants.senders.issubset,

@@ -2,15 +2,25 @@
 
 from collections.abc import Iterable, Mapping
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Table
+from rich.text import Text
+
+from experiments.output.budget import Column, Table
+from experiments.output.printer import View, draw
 
 __all__ = ["LiveView"]
 
 _AROUND, _FEWEST = 7, 4
 """Lines of the table that are not hosts, and hosts shown on the smallest terminal."""
-_COLUMNS = ("sent Mbit/s", "sent packets/s", "received packets/s", "loss", "NACKs/s")
+_COLUMNS = (
+    Column("host", rank=0),
+    Column("sent", "Mbit/s", rank=1, form=".2f"),
+    Column("sent packets", "1/s", rank=5, form=".0f"),
+    Column("received packets", "1/s", rank=4, form=".0f"),
+    Column("loss", "%", rank=2, form=".1f"),
+    Column("NACKs", "1/s", rank=3, form=".0f"),
+)
 
 Counts = Mapping[str, float]
 
@@ -51,19 +61,14 @@ class LiveView:
         asked = _whole(sum(nacks) if nacks else None)
         return f"{now:g} s: {len(rates)} hosts sent {sent:.2f} Mbit/s, loss {_share(lost, heard)}, {asked} NACKs/s"
 
-    def _table(self, now: float, rates: Mapping[str, Counts], census: Mapping[str, Counts]) -> Table:
-        table = Table(title=f"{self._title}, second {now:g}", title_justify="left")
-        table.add_column("host")
-        for name in _COLUMNS:
-            table.add_column(name, justify="right")
+    def _table(self, now: float, rates: Mapping[str, Counts], census: Mapping[str, Counts]) -> Group:
         shown = sorted(rates, key=lambda name: _interest(census[name]), reverse=True)[
             : max(_FEWEST, self._console.height - _AROUND)
         ]
-        for name in (name for name in rates if name in shown):
-            table.add_row(name, *_cells(rates[name]))
-        if len(shown) < len(rates):
-            table.caption = f"and {len(rates) - len(shown)} hosts that lost less"
-        return table
+        rows = [[name, *_cells(rates[name])] for name in rates if name in shown]
+        drawn, _ = draw(Table(_COLUMNS, rows), View(), self._console.width, self._console.encoding)
+        rest = [Text(f"and {len(rates) - len(shown)} hosts that lost less")] if len(shown) < len(rates) else []
+        return Group(Text(f"{self._title}, second {now:g}"), drawn, *rest)
 
 
 def _rates(counts: Counts, before: Counts) -> Counts:
@@ -83,14 +88,14 @@ def _share(part: float, whole: float) -> str:
     return f"{part / whole:.1%}" if whole else "-"
 
 
-def _cells(counts: Counts) -> tuple[str, ...]:
+def _cells(counts: Counts) -> tuple[float | None, ...]:
     lost, received = counts.get("data_lost", 0), counts.get("data_received", 0)
     return (
-        f"{counts.get('octets', 0) * 8e-6:.2f}",
-        f"{counts.get('packets', 0):.0f}",
-        _whole(counts.get("data_received")),
-        _share(lost, lost + received),
-        _whole(counts.get("nacks_sent")),
+        counts.get("octets", 0) * 8e-6,
+        float(counts.get("packets", 0)),
+        counts.get("data_received"),
+        lost / (lost + received) * 100 if lost + received else None,
+        counts.get("nacks_sent"),
     )
 
 

@@ -9,6 +9,7 @@ from typing import IO, Any, BinaryIO, TextIO, cast
 
 from emu.packet_capture import CapturePoint
 from experiments.output.extras import need
+from experiments.running.authentication import simulated_codec
 from experiments.scenario.scenario import Scenario
 from protocols.errors import UnsupportedError, UsageError
 from sim.series import MEASURES, Series
@@ -79,7 +80,7 @@ class Recording:
         """Open the watchers of a simulated run; at the end, close their files and write the time series."""
         with ExitStack() as stack:
             found: list[Watcher] = []
-            encoder = Encoder(topology, scenario.protocol.spec.codec())
+            encoder = Encoder(topology, simulated_codec(scenario.protocol.spec, scenario.protocol.config)())
             for point, path in self._files():
                 file = cast(BinaryIO, stack.enter_context(_open(path, "wb")))
                 found.append(Sniffer(topology, point, file, encoder))

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
+from experiments.running.authentication import simulated_codec
 from experiments.running.monitor import RunMonitor
 from experiments.running.participants import Participants, WorldCounters
 from experiments.running.program import accounted, in_memory
@@ -37,13 +38,13 @@ def simulate(scenario: Scenario, watchers: Sequence[Watcher] = ()) -> Result:
     """
     _check_programs(scenario)
     topology = scenario.build_topology()
-    real = scenario.wire == "bytes"
+    real, codec = scenario.wire == "bytes", codec_of(scenario)
     participants = Participants(
         scenario, topology, str, real, in_memory if real else accounted, fast=scenario.engine != "strict"
     )
     began = time.process_time()
     make = partial(WatchedNetwork, watchers=watchers) if watchers else Network
-    network = make(topology, seed=scenario.seed, codec=codec_of(scenario) if real else None, engine=scenario.engine)
+    network = make(topology, seed=scenario.seed, codec=codec if real else None, engine=scenario.engine)
     for work in scenario.workload:
         if work.ttl is not None:
             network.limit_scope(work.sender, work.ttl)
@@ -98,7 +99,7 @@ _RARE = ("corrupt", "marked", "duplicated")
 
 def codec_of(scenario: Scenario) -> Callable[[], Codec]:
     """Return a function that makes the codec of the protocol, and of cross traffic if the scenario has any."""
-    codec = scenario.protocol.spec.codec
+    codec = simulated_codec(scenario.protocol.spec, scenario.protocol.config)
     return (lambda: Mixed(codec())) if scenario.traffic else codec
 
 

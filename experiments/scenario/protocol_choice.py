@@ -157,6 +157,8 @@ def _property(known: Setting, default: Any) -> dict[str, Any]:
     described = {"description": f"{known.help} ({known.source})" if known.source else known.help, "default": default}
     if known.choices:
         return {**described, "enum": list(known.choices)}
+    if known.unit == "file":
+        return {**described, "type": "string"}
     number: dict[str, Any] = {"type": "integer" if known.unit in ("count", "bytes") else "number"}
     if known.unit != "rate":
         # The limits of the config are in bytes per second, and a number written by a user is in bits per second.

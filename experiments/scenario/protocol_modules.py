@@ -41,8 +41,11 @@ class ProtocolModule:
 
 def resolve(reference: str, *folders: Path) -> str:
     """Return the absolute path of a file found in `folders` or the working directory; return a dotted name unchanged."""
-    if not reference.endswith(".py"):
-        return reference
+    return _found(reference, *folders) if reference.endswith(".py") else reference
+
+
+def _found(reference: str, *folders: Path) -> str:
+    """Return the absolute path of a file found in `folders` or the working directory, else the reference."""
     for folder in (*folders, Path()):
         if (folder / reference).is_file():
             return str((folder / reference).resolve())
@@ -50,10 +53,12 @@ def resolve(reference: str, *folders: Path) -> str:
 
 
 def resolve_in(data: dict[str, Any], *folders: Path) -> None:
-    """Replace `protocol.module` in the plain values of a scenario by its absolute path, in place."""
+    """Replace `protocol.module` and `protocol.key_file` in the plain values of a scenario by absolute paths, in place."""
     chosen = data.get("protocol")
     if isinstance(chosen, dict) and isinstance(chosen.get("module"), str):
         chosen["module"] = resolve(chosen["module"], *folders)
+    if isinstance(chosen, dict) and isinstance(chosen.get("key_file"), str):
+        chosen["key_file"] = _found(chosen["key_file"], *folders)
 
 
 def source_of(reference: str) -> bytes | None:

@@ -160,6 +160,10 @@ class Scenario(BaseModel):
         if self.protocol.module:
             # The digest of the source stands for the path of the module.
             meaning["protocol"] = meaning["protocol"] | {"module": self.protocol.digest}
+        if "key_file" in meaning["protocol"]:
+            # Which keys they are changes nothing but the bytes of MACs.
+            rest = {key: value for key, value in meaning["protocol"].items() if key != "key_file"}
+            meaning["protocol"] = rest | {"key_file": True} if meaning["protocol"]["key_file"] else rest
         if not self.foreign:
             del meaning["nodes"]
         if self.emu.trunk == "any":

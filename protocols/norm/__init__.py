@@ -1,11 +1,22 @@
 """NORM: NACK-oriented reliable multicast (RFC 5740), wire-compatible with NRL NORM 1.5.9."""
 
+from collections.abc import Callable, Mapping
+
+from protocols.machine import Codec
 from protocols.norm.config import NormConfig
 from protocols.norm.receiver import NormReceiver
 from protocols.norm.sender import NormSender
+from protocols.norm.wire.authentication import AuthenticatedCodec
 from protocols.norm.wire.codec import NormCodec
 from protocols.spec import ProtocolSpec
 
 __all__ = ["PROTOCOL", "NormCodec", "NormConfig", "NormReceiver", "NormSender"]
 
-PROTOCOL = ProtocolSpec("norm", NormConfig, NormCodec, NormSender, NormReceiver, fast="protocols.norm.fast")
+
+def _authenticated(keys: Mapping[int, bytes], clock: Callable[[], float], shared: bool) -> Codec:
+    return AuthenticatedCodec(NormCodec(), keys, clock, shared=shared)
+
+
+PROTOCOL = ProtocolSpec(
+    "norm", NormConfig, NormCodec, NormSender, NormReceiver, fast="protocols.norm.fast", authenticated=_authenticated
+)

@@ -53,6 +53,7 @@ class NormConfig:
         1024, "count", 1, 1_000_000, help="receiver: senders remembered at the most, new and silent ones forgotten first"
     )
     buffer: int = setting(16_000_000, "bytes", 0, help="receiver: bytes of parity kept for decoding", source="RFC 5740 5.3")
+    key_file: str = setting("", "file", help="file of group keys by which every message is authenticated", source="RFC 6584 5")
 
     def __post_init__(self) -> None:
         check(self)

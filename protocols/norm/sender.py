@@ -16,7 +16,7 @@ from protocols.norm.quantise import gsize_code, rate_code
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.tx_object import TxObject, check_content
 from protocols.norm.window import IDS, Window
-from protocols.norm.wire.sizes import size_of
+from protocols.norm.wire.sizes import AUTH_SIZE, size_of
 
 __all__ = ["NormSender"]
 
@@ -52,6 +52,7 @@ class NormSender(Sender):
         "_nacks_received",
         "_next_id",
         "_objects_sent",
+        "_overhead",
         "_probe_at",
         "_probe_next",
         "_probed",
@@ -68,6 +69,7 @@ class NormSender(Sender):
         super().__init__(ports)
         self._config = config
         self._group = group
+        self._overhead = AUTH_SIZE if config.key_file else 0
         self._grtt = GrttEstimator(config)
         self._factory = self._make_factory(Origin(node, instance, self._grtt.code, config.backoff, gsize_code(config.gsize)))
         self._window = Window(config)
@@ -228,7 +230,7 @@ class NormSender(Sender):
         message = self._probe(now) if self._probe_at <= now else self._next(now)
         if message is None:
             return False
-        self._send(message, size_of(message))
+        self._send(message, size_of(message) + self._overhead)
         self._busy = bool(self._repairs or self._unsent)
         return True
 

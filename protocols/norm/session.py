@@ -3,7 +3,7 @@
 from protocols.machine import Group, Packet, Ports
 from protocols.norm.config import NormConfig
 from protocols.norm.messages import Ack, Nack
-from protocols.norm.wire.sizes import size_of
+from protocols.norm.wire.sizes import AUTH_SIZE, size_of
 
 __all__ = ["Session"]
 
@@ -34,4 +34,5 @@ class Session:
 
     def say(self, message: Nack | Ack) -> None:
         """Send feedback to the group."""
-        self.ports.send(Packet(message, size_of(message), self.group))
+        size = size_of(message) + (AUTH_SIZE if self.config.key_file else 0)
+        self.ports.send(Packet(message, size, self.group))

@@ -38,8 +38,8 @@ def _losses(result: Result) -> list[float | None]:
 
 
 TWIN_METRICS = {
-    "completion_time": TwinMetric("completion, mean of receivers (s)", _completions),
-    "goodput": TwinMetric("goodput (Mbit/s)", _metric("goodput_mbit_s")),
+    "completion_time": TwinMetric("completion, mean of receivers [s]", _completions),
+    "goodput": TwinMetric("goodput [Mbit/s]", _metric("goodput_mbit_s")),
     "overhead": TwinMetric("bytes sent / content", _metric("overhead")),
     "nacks": TwinMetric("NACKs and ACKs", _feedback, counted=True),
     "repairs": TwinMetric("repairs", _metric("repairs_sent"), counted=True),

@@ -14,6 +14,7 @@ from scapy.fields import (
     ShortField,
     StrLenField,
     ThreeBytesField,
+    XStrLenField,
 )
 from scapy.packet import Packet, Raw
 
@@ -25,6 +26,7 @@ __all__ = [
     "FTIS",
     "MOST",
     "ExtAppAck",
+    "ExtAuth",
     "ExtCc",
     "ExtFixed",
     "ExtFti",
@@ -44,7 +46,7 @@ __all__ = [
 ]
 
 FEC = {0: "Compact No-Code", 2: "RS GF(2^m)", 5: "RS GF(2^8)", 129: "Small Block Systematic"}
-_HETS = {3: "EXT_CC", 64: "EXT_FTI", 65: "APP_ACK", 128: "EXT_RATE"}
+_HETS = {1: "EXT_AUTH", 3: "EXT_CC", 64: "EXT_FTI", 65: "APP_ACK", 128: "EXT_RATE"}
 CC_FLAGS = ["CLR", "PLR", "RTT", "START", "LEAVE", "LIMIT", "BIT6", "BIT7"]
 MOST = 1 << 16
 """Entries of a list in one datagram: scapy's own limit of 100 is for other protocols."""
@@ -208,6 +210,21 @@ class ExtCc(Part):
     ]
 
 
+class ExtAuth(Part):
+    """EXT_AUTH with a group-keyed MAC and a sequence number against replay (RFC 6584 5.1)."""
+
+    name = "EXT_AUTH"
+    fields_desc = [
+        ByteEnumField("het", 1, _HETS),
+        FieldLenField("hel", None, length_of="group_keyed_mac", fmt="B", adjust=lambda packet, length: (length + 8) // 4),
+        BitField("asid", 0, 4),
+        BitField("rsvd", 0, 3),
+        BitField("anti_replay", 1, 1),
+        BitField("anti_replay_sequence_number", 0, 40),
+        XStrLenField("group_keyed_mac", b"", length_from=lambda packet: max(packet.hel * 4 - 8, 0)),
+    ]
+
+
 class ExtRate(Part):
     """EXT_RATE of CMD(CC): the sender's rate."""
 
@@ -257,6 +274,8 @@ def extension_class(packet: Any, _before: Any, _last: Any, remain: bytes) -> typ
         return known[0]
     if het == 65:
         return ExtAppAck
+    if het == 1 and size > 8 and remain[2] & 1:
+        return ExtAuth
     return ExtFixed if het >= 128 else ExtVariable
 
 

@@ -32,6 +32,7 @@ from protocols.norm.dissector.fields import (
     FTIS,
     MOST,
     ExtAppAck,
+    ExtAuth,
     ExtCc,
     ExtFixed,
     ExtFti,
@@ -52,6 +53,7 @@ from protocols.norm.dissector.fields import (
 
 __all__ = [
     "ExtAppAck",
+    "ExtAuth",
     "ExtCc",
     "ExtFixed",
     "ExtFti",

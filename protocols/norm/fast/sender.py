@@ -129,7 +129,7 @@ class FastNormSender(NormSender, FastMachine):
             self._busy = True
             message = factory.middle(item)
             if not item.packet:
-                item.packet = size_of(message)
+                item.packet = size_of(message) + self._overhead
             self._send(message, item.packet)
             return True
         if not super()._send_next(now):

@@ -25,7 +25,7 @@ from protocols.norm.messages import (
     Squelch,
 )
 
-__all__ = ["CC_SIZE", "FIRST_FIXED_HET", "ID_SIZES", "ITEM_HEADER", "REQUEST_HEADER", "size_of"]
+__all__ = ["AUTH_SIZE", "CC_SIZE", "FIRST_FIXED_HET", "ID_SIZES", "ITEM_HEADER", "REQUEST_HEADER", "size_of"]
 
 CONTENT, COMMAND, PROBE, FEEDBACK, REPORT = 16, 16, 24, 24, 8
 """Bytes of the header of NORM_DATA and NORM_INFO, of a NORM_CMD, of CMD(CC), of NACK and ACK, and of NORM_REPORT."""
@@ -37,6 +37,8 @@ REQUEST_HEADER, ITEM_HEADER = 4, 4
 """Bytes of a repair request before its items, and of an item before its payload id."""
 CC_SIZE, RATE_SIZE = 12, 4
 """Bytes of EXT_CC and EXT_RATE."""
+AUTH_SIZE = 24
+"""Bytes of EXT_AUTH, which every message of a session with keys carries besides those of `size_of`."""
 FIRST_FIXED_HET = 128
 """Extensions of this type and higher have a fixed length: one byte of header, others two."""
 

@@ -28,6 +28,7 @@ from protocols.norm.messages import (
     Squelch,
 )
 from protocols.norm.quantise import gsize_value, rate_code, rate_value, rtt_code, rtt_seconds
+from protocols.norm.wire.authentication import AuthenticatedCodec
 from protocols.norm.wire.codec import NormCodec
 
 pytestmark = pytest.mark.peer("tshark")
@@ -164,6 +165,16 @@ def test_tshark_finds_no_malformed_message(capture: Path) -> None:
         str(i + 1) for i in range(len(CASES))
     ]
     assert tshark(capture, "-Y", "_ws.malformed || _ws.expert.severity == error") == ""
+
+
+def test_tshark_finds_no_malformed_message_with_ext_auth(tmp_path: Path) -> None:
+    codec, path = AuthenticatedCodec(NormCodec(), {5: bytes(32)}, lambda: 1.8e9), tmp_path / "keyed.pcap"
+    # tshark takes header extensions of a SQUELCH for object ids, whichever they are.
+    cases = [message for message, _ in CASES if not isinstance(message, Squelch)]
+    write_pcap(path, [codec.encode(message) for message in cases])
+    assert tshark(path, "-Y", "_ws.malformed || _ws.expert.severity == error") == ""
+    types = tshark(path, "-T", "fields", "-e", "rmt-lct.hec.type").splitlines()
+    assert [line.split(",")[-1] for line in types] == ["1"] * len(cases)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,41 @@
+"""Columns of a table whose names are known only with its data, as of the rows of a sweep."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from experiments.output.budget import Column
+
+__all__ = ["columns_of"]
+
+_PREFIXES = ("p_", "m_")
+"""Prefixes of stored columns: parameters of a sweep, and metrics."""
+_FIRST = 5
+"""Rank of the first column without a rank of its own."""
+
+
+def columns_of(names: Iterable[str], ranks: Mapping[str, int], units: Mapping[str, str] | None = None) -> list[Column]:
+    """Return a column for each name, by its last part (dots are stored as __); where several have the same, the first has it.
+
+    Columns of parameters have rank 0, those in `ranks` theirs, and the others follow in their order.
+    """
+    known = list(names)
+    owner: dict[str, str] = {}
+    for name in known:
+        owner.setdefault(_last(name), name)
+    units = units or {}
+    return [
+        Column(
+            _last(name) if owner[_last(name)] == name else name,
+            units.get(_bare(name), ""),
+            rank=ranks.get(_bare(name), 0 if name.startswith("p_") else _FIRST + place),
+        )
+        for place, name in enumerate(known)
+    ]
+
+
+def _bare(name: str) -> str:
+    return name[2:] if name.startswith(_PREFIXES) else name
+
+
+def _last(name: str) -> str:
+    return re.split(r"\.|__", _bare(name))[-1]

@@ -1,0 +1,1 @@
+"""Output of the commands: tables within a width, and golden files."""
