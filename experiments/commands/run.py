@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from emu.hold import Hold
+from emu.hold import Hold, NotStartedError
 from experiments.commands.options import Brief, Columns, Json, ScenarioFile, Wide
 from experiments.output import tables
 from experiments.output.printer import Printer, View
@@ -90,7 +90,11 @@ def run_command(
     if live and place != "emu":
         raise UsageError("--live: only Mininet runs in real time; use it with --on emu")
     hold = _hold(shell, keep, place, live or as_json)
-    results = {name: _run(wanted, name, place, out, trace, live, hold) for name, wanted in cases.items()}
+    try:
+        results = {name: _run(wanted, name, place, out, trace, live, hold) for name, wanted in cases.items()}
+    except NotStartedError as error:
+        typer.echo(str(error), err=True)
+        return 0
     if as_json:
         _print_json(results)
     else:
