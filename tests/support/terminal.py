@@ -35,6 +35,20 @@ class Terminal:
         before, _, self._text = self._text.partition(wanted)
         return before + wanted
 
+    def insist(self, text: str, wanted: str) -> str:
+        """Type text every second until `wanted` is on the terminal; see `expect`.
+
+        For Ctrl-C at a prompt: Python notices a signal only once it waits for input, shortly after it has shown the prompt.
+        """
+        for _ in range(int(SECONDS)):
+            self.type(text)
+            end = time.monotonic() + 1
+            while wanted not in self._text and self._read(end):
+                pass
+            if wanted in self._text:
+                break
+        return self.expect(wanted)
+
     def end(self) -> tuple[int, str]:
         """Wait for the end of the program; return its exit code, negative for a signal, and the rest of its text."""
         while self._read(time.monotonic() + SECONDS):
