@@ -166,6 +166,11 @@ class UdpHost:
             "slow_drops": 0 if self._reader is None else self._reader.dropped,
         }
 
+    @property
+    def refusal(self) -> tuple[int, str]:
+        """How many packets the kernel has refused since the last one it took, and its last error."""
+        return self._send_queue.refused, self._send_queue.reason
+
     def counters(self) -> dict[str, int]:
         """Return counters for progress reports: packets and bytes sent so far, and those of the machine."""
         counts = {} if self._machine is None else self._machine.counts()

@@ -157,10 +157,23 @@ class SendQueue:
     """Packets for one socket: gathered into batches, kept while the kernel's buffer is full.
 
     `burst` is the most packets in one system call; 1 sends each alone. `blocked` is true from the moment the kernel takes no
-    more until `retry` has emptied the queue; `errors` counts packets the kernel refused.
+    more until `retry` has emptied the queue. `errors` counts packets the kernel refused, `refused` those since it took one;
+    `reason` is the kernel's last error.
     """
 
-    __slots__ = ("_batch", "_burst", "_max_segments", "_queue", "_size", "_sock", "_to", "blocked", "errors")
+    __slots__ = (
+        "_batch",
+        "_burst",
+        "_max_segments",
+        "_queue",
+        "_size",
+        "_sock",
+        "_to",
+        "blocked",
+        "errors",
+        "reason",
+        "refused",
+    )
 
     def __init__(self, sock: socket.socket, burst: int = SEGMENTS) -> None:
         self._sock = sock
@@ -171,7 +184,8 @@ class SendQueue:
         self._max_segments = 0
         self._queue: deque[tuple[list[bytes], SocketAddress]] = deque()
         self.blocked = False
-        self.errors = 0
+        self.errors = self.refused = 0
+        self.reason = ""
 
     def push(self, data: bytes, to: SocketAddress) -> None:
         """Add a packet; send the batch if no packet can be added to it."""
@@ -220,12 +234,13 @@ class SendQueue:
             segment = [(socket.IPPROTO_UDP, _UDP_SEGMENT, _SHORT.pack(len(batch[0])))]
             try:
                 self._sock.sendmsg(batch, segment, 0, to)
+                self.refused = 0
                 return
             except BlockingIOError:
                 raise
             except OSError as error:
                 if error.errno not in _UNSUPPORTED:
-                    self.errors += len(batch)
+                    self._refuse(len(batch), error)
                     return
                 # This kernel or path does not support segmentation: send singly from now on.
                 self._burst = 1
@@ -234,6 +249,14 @@ class SendQueue:
                 self._sock.sendto(batch[0], to)
             except BlockingIOError:
                 raise
-            except OSError:
-                self.errors += 1
+            except OSError as error:
+                self._refuse(1, error)
+            else:
+                self.refused = 0
             batch.pop(0)
+
+    def _refuse(self, packets: int, error: OSError) -> None:
+        """Count packets that the kernel did not take."""
+        self.errors += packets
+        self.refused += packets
+        self.reason = error.strerror or str(error)

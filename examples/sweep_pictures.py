@@ -58,6 +58,15 @@ def tidy(plot: Any, title: str, x: str, **scales: Any) -> None:
     plot.spines[["top", "right"]].set_visible(False)
 
 
+def legend(figure: Any, plots: Any) -> None:
+    """Write one legend for all plots below them, where it covers no curve."""
+    found: dict[str, Any] = {}
+    for plot in plots:
+        handles, labels = plot.get_legend_handles_labels()
+        found = dict(zip(labels, handles, strict=True)) | found
+    figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=min(len(found), 5), frameon=False, fontsize=8)
+
+
 def atlas(frame: Any, plots: Any) -> None:
     """Draw NACKs per loss over the number of receivers and over K, and the repair latency."""
     link, grtt = 0.025, 0.1
@@ -81,9 +90,13 @@ def atlas(frame: Any, plots: Any) -> None:
         for case, dash in (("shared", "-"), ("shared-spread", ":")):
             line(plots[2], pick(known, case, protocol__backoff=factor), RECEIVERS, "repair_wait", color=colour, linestyle=dash)
     tidy(plots[0], "NACKs per loss, group size known", "receivers", xscale="log", yscale="log")
-    plots[0].legend(
-        frameon=False, title="filled: shared loss, open: 1 %\ndashed: exact, dotted: RFC 5401", fontsize=7, title_fontsize=7
-    )
+    for label, style in (
+        ("shared loss", {"marker": "o", "linestyle": "none"}),
+        ("independent loss of 1 %", {"marker": "o", "linestyle": "none", "markerfacecolor": "none"}),
+        ("theory, exact", {"linestyle": "--"}),
+        ("theory of RFC 5401", {"linestyle": ":"}),
+    ):
+        plots[0].plot([], [], color="#444", markersize=3.5, label=label, **style)
     _safe_region(pick(frame, "shared", topology__receivers=1000), plots[1])
     tidy(plots[2], "wait for a repair [s]; dotted: RTTs spread", "receivers", xscale="log", ylim=(0, None))
 
@@ -91,12 +104,15 @@ def atlas(frame: Any, plots: Any) -> None:
 def _safe_region(frame: Any, plot: Any) -> None:
     """Draw NACKs per loss of a thousand receivers over K and the sender's estimate of the group size."""
     table = frame.pivot_table(index="p_protocol__backoff", columns="p_protocol__gsize", values="m_requests_per_loss")
-    plot.imshow(table.to_numpy() ** 0.25, cmap="RdYlGn_r", aspect="auto", origin="lower")
+    image = plot.imshow(table.to_numpy() ** 0.25, cmap="RdYlGn_r", aspect="auto", origin="lower")
     for (row, column), value in _cells(table):
-        plot.text(column, row, f"{value:.3g}", ha="center", va="center")
+        red, green, blue, _ = image.cmap(image.norm(value**0.25))
+        # Black or white, whichever has the higher contrast.
+        dark = 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2 < 0.179
+        plot.text(column, row, f"{value:.3g}", ha="center", va="center", color="white" if dark else "black")
     plot.set(xticks=range(table.shape[1]), xticklabels=[f"{g:,}" for g in table.columns])
     plot.set(yticks=range(table.shape[0]), yticklabels=table.index, ylabel="K")
-    plot.set(title="NACKs per loss, 1,000 receivers", xlabel="group size the sender believes in")
+    plot.set(title="NACKs per loss, 1,000 receivers", xlabel="group size that the sender announces [receivers]")
 
 
 def _cells(table: Any) -> Iterable[tuple[tuple[int, int], float]]:
@@ -126,8 +142,6 @@ def fec(frame: Any, plots: Any) -> None:
         plots, ("transmissions per packet", "completion time [s]", "on demand: transmissions, two block sizes"), strict=True
     ):
         tidy(plot, title, "loss [%], 100 receivers")
-    plots[0].legend(frameon=False, fontsize=7, loc="upper left")
-    plots[2].legend(frameon=False, fontsize=7, loc="upper left")
 
 
 FEC = {"block": 64, "size": 358400, "segment": 1400, "proactive": 0}
@@ -136,13 +150,12 @@ FEC = {"block": 64, "size": 358400, "segment": 1400, "proactive": 0}
 def storm(frame: Any, plots: Any) -> None:
     """Draw the effect of suppression, aggregation and hold-off, each switched off alone."""
     metrics = ("requests_per_loss", "repair_multiplicity", "repair_wait")
-    titles = ("requests per loss", "times a repair is sent", "wait for a repair [s]")
+    titles = ("requests per loss", "repair packets per loss", "wait for a repair [s]")
     for colour, case in zip(COLOURS, sorted(frame["case"].unique()), strict=True):
         for plot, metric in zip(plots, metrics, strict=True):
             line(plot, pick(frame, case), RECEIVERS, metric, color=colour, label=case)
     for plot, title in zip(plots, titles, strict=True):
         tidy(plot, title, "receivers", xscale="log", yscale="log" if plot is not plots[2] else "linear")
-    plots[0].legend(frameon=False)
 
 
 def router(frame: Any, plots: Any) -> None:
@@ -158,12 +171,10 @@ def router(frame: Any, plots: Any) -> None:
             best = pick(some, **fixed).groupby(f"p_{axis}")["m_goodput_mbit_s"].max()
             plot.plot(best.index, best, "o-", color=colour, markersize=3.5, linewidth=1.2)
     costs = [60, 80, 100, 150, 200]
-    plots[2].plot(costs, [1440 * 8 / cost for cost in costs], "k--", linewidth=1, label="one packet per cost")
-    plots[2].legend(frameon=False)
-    for plot, x in zip(plots, ("sent [Mbit/s]", "bytes of content in a packet", "processor time per packet [us]"), strict=True):
+    plots[2].plot(costs, [1440 * 8 / cost for cost in costs], "k--", linewidth=1, label="theory: one packet per processor time")
+    for plot, x in zip(plots, ("sent [Mbit/s]", "content of a packet [B]", "processor time per packet [us]"), strict=True):
         plot.axhline(50, color="#888", linewidth=0.8)
         tidy(plot, "goodput [Mbit/s]" if plot is plots[0] else "best goodput at any load [Mbit/s]", x, ylim=(0, 100))
-    plots[0].legend(frameon=False)
 
 
 def baselines(frame: Any, plots: Any) -> None:
@@ -175,10 +186,10 @@ def baselines(frame: Any, plots: Any) -> None:
             line(plot, some, RECEIVERS, "processing_throughput", color=colour, label=case)
             if formula := FORMULAS.get(f"{case}-throughput"):
                 plot.plot(groups, [formula.value(receivers=r, loss=loss) for r in groups], "--", color=colour, linewidth=1)
-            tidy(plot, f"throughput of processors, {loss:.0%} loss", "receivers", xscale="log", yscale="log")
+            tidy(plot, f"packets per packet handled, {loss:.0%} loss", "receivers", xscale="log", yscale="log")
         line(plots[2], pick(frame, case, topology__link__down__loss__p=0.1), RECEIVERS, "feedback", color=colour)
-    tidy(plots[2], "feedback packets for 100, 10% loss", "receivers", xscale="log", yscale="log")
-    plots[0].legend(frameon=False)
+    plots[0].plot([], [], "--", color="#444", linewidth=1, label="theory")
+    tidy(plots[2], "feedback for 100 packets, 10% loss [packets]", "receivers", xscale="log", yscale="log")
 
 
 def twin(frame: Any, plots: Any) -> None:
@@ -192,9 +203,8 @@ def twin(frame: Any, plots: Any) -> None:
             some = pick(frame, backend=world, protocol__rate=rate)
             for plot, metric in zip(plots, ("completion_time", "repairs_sent", "nacks_sent"), strict=True):
                 line(plot, some, "lost", metric, color=colour, label=f"{world}, {rate / 1e6:g} Mbit/s", **style)
-    for plot, title in zip(plots, ("completion time [s]", "repairs", "NACKs"), strict=True):
+    for plot, title in zip(plots, ("completion time [s]", "repairs [packets]", "NACKs [count]"), strict=True):
         tidy(plot, title, "loss [%]", ylim=(0, None))
-    plots[0].legend(frameon=False)
 
 
 PICTURES: dict[str, Callable[[Any, Any], None]] = {
@@ -220,9 +230,10 @@ def main() -> None:
     matplotlib.rcParams |= {"svg.hashsalt": "mcastlab", "font.size": 9, "axes.titlesize": 10}
     from matplotlib import pyplot
 
-    figure, plots = pyplot.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
+    figure, plots = pyplot.subplots(1, 3, figsize=(12, 4.0), layout="constrained")
     sweep = yaml.safe_load((asked.folder / "sweep.yaml").read_text(encoding="utf-8"))
     PICTURES[sweep["name"]](read(asked.folder), plots)
+    legend(figure, plots)
     figure.savefig(asked.svg, metadata={"Date": None})
 
 

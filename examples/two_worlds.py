@@ -16,8 +16,8 @@ SCENARIO = Path(__file__).parent / "two_worlds.yaml"
 LOSSES = ("0%", "1%", "2%", "5%", "10%", "20%")
 PANELS = (
     ("completion_time", "completion time [s]"),
-    ("repairs_sent", "repairs sent"),
-    ("nacks_sent", "NACKs sent"),
+    ("repairs_sent", "repairs sent [packets]"),
+    ("nacks_sent", "NACKs sent [count]"),
 )
 
 
@@ -43,7 +43,7 @@ def draw(found: dict[str, dict[str, list[dict[str, Any]]]], path: Path) -> None:
     matplotlib.rcParams["svg.hashsalt"] = "mcastlab"
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(1, len(PANELS), figsize=(11, 3.2), layout="constrained")
+    figure, axes = pyplot.subplots(1, len(PANELS), figsize=(11, 3.5), layout="constrained")
     places = [float(loss.rstrip("%")) for loss in LOSSES]
     for axis, (key, title) in zip(axes, PANELS, strict=True):
         runs = [[metrics[key] for metrics in found["sim"][loss]] for loss in LOSSES]
@@ -54,7 +54,8 @@ def draw(found: dict[str, dict[str, list[dict[str, Any]]]], path: Path) -> None:
         axis.set(xlabel="loss per receiver [%]", title=title, ylim=(0, None))
         axis.grid(alpha=0.3)
         axis.spines[["top", "right"]].set_visible(False)
-    axes[0].legend(frameon=False)
+    # Below the plots it covers no curve.
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Date": None})
 

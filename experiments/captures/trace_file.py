@@ -1,20 +1,32 @@
 """Read the trace of a run: packets with their receptions and losses, decisions, and events."""
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from protocols.errors import UsageError
 from sim.tracer import FORMAT
 from topologies.input_file import open_input
 
-__all__ = ["LostCopy", "Trace", "TraceEvent", "TracedPacket", "read_trace"]
+__all__ = ["NAME", "LostCopy", "Trace", "TraceEvent", "TraceRow", "TracedPacket", "open_trace", "read_trace"]
+
+TraceRow: TypeAlias = tuple[float, str, str, dict[str, Any]]
+"""A line of a trace: time in seconds, node, name, and data."""
 
 NAME = "trace.jsonl"
 _LONGEST = 1_000_000
+_NEEDED = {
+    "packet_sent": {"packet", "kind", "to"},
+    "packet_received": {"packet"},
+    "packet_dropped": {"packet", "link", "reason"},
+}
+_RECEPTION = re.compile(r'\{"time":[^,]+,"node":"([^"\\]*)","name":"packet_received"')
+"""The beginning of a reception as `sim.tracer` writes it; other spellings are read in full."""
 
 
 @dataclass(slots=True)
@@ -71,13 +83,49 @@ class Trace:
         """The traced hosts that send content."""
         return [name for name in self.about.get("senders", ()) if name in self.about["hosts"]]
 
+    def add(self, row: TraceRow) -> None:
+        """Add a line; receptions and losses of packets whose sending is not in the trace are left out."""
+        time, node, name, data = row
+        self.end = time
+        if name == "packet_sent":
+            shown = str(data["kind"]), str(data.get("brief", "")), bool(data.get("repair", False)), str(data["to"])
+            self.packets[data["packet"]] = TracedPacket(data["packet"], time, node, *shown)
+        elif name in _NEEDED:
+            packet = self.packets.get(data["packet"])
+            if packet is None:
+                return
+            if name == "packet_received":
+                packet.received[node] = time
+            else:
+                packet.missed.append(LostCopy(time, node, str(data["link"]), str(data["reason"])))
+        elif name != "end":
+            self.decisions.append(TraceEvent(time, node, name, data))
+
 
 def read_trace(run: Path) -> Trace:
     """Read the trace in a run's folder or a file; UsageError if there is no valid trace."""
+    with open_trace(run) as (about, rows):
+        trace = Trace(about)
+        for row in rows:
+            trace.add(row)
+        return trace
+
+
+@contextmanager
+def open_trace(run: Path, receptions_of: Collection[str] | None = None) -> Iterator[tuple[dict[str, Any], Iterator[TraceRow]]]:
+    """Open a trace for reading line by line: the description of the run, and all rows; UsageError as from `read_trace`.
+
+    With `receptions_of`, which may change while the rows are read, receptions by other hosts are passed over; this is several
+    times faster than to read them.
+    """
     path = run / NAME if run.is_dir() else run
     try:
         with open(open_input(path), encoding="utf-8") as file:
-            return _gathered(_rows(iter(lambda: file.readline(_LONGEST), ""), path))
+            lines = _lines(iter(lambda: file.readline(_LONGEST), ""), path, receptions_of)
+            about = next(lines, {})
+            if not isinstance(about.get("hosts"), list):
+                raise _not_whole(path)
+            yield about, _rows(lines, path)
     except FileNotFoundError as error:
         raise UsageError(
             f"{path}: there is no trace; record one: mcastlab run SCENARIO.yaml --out RUN --set trace=true"
@@ -86,12 +134,18 @@ def read_trace(run: Path) -> Trace:
         raise UsageError(f"{path}: can't be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: is not UTF-8 text (byte {error.start})") from error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UsageError(f"{path}: is no whole trace of this version ({FORMAT})") from error
 
 
-def _rows(lines: Iterator[str], path: Path) -> Iterator[dict[str, Any]]:
+def _not_whole(path: Path) -> UsageError:
+    return UsageError(f"{path}: is no whole trace of this version ({FORMAT})")
+
+
+def _lines(lines: Iterator[str], path: Path, receptions_of: Collection[str] | None) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(lines, 1):
+        if receptions_of is not None:
+            reception = _RECEPTION.match(line)
+            if reception and reception[1] not in receptions_of:
+                continue
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
@@ -102,26 +156,14 @@ def _rows(lines: Iterator[str], path: Path) -> Iterator[dict[str, Any]]:
         yield row
 
 
-def _gathered(rows: Iterator[dict[str, Any]]) -> Trace:
-    trace = Trace(next(rows, {"hosts": None}))
-    len(trace.hosts)
-    for row in rows:
-        time, node, name, data = float(row["time"]), str(row["node"]), row["name"], dict(row["data"])
-        if not isfinite(time):
-            raise ValueError("time is not finite")
-        trace.end = time
-        if name == "packet_sent":
-            shown = str(data["kind"]), str(data.get("brief", "")), bool(data.get("repair", False)), str(data["to"])
-            trace.packets[data["packet"]] = TracedPacket(data["packet"], time, node, *shown)
-        elif name in ("packet_received", "packet_dropped"):
-            # The sender of this packet is not traced.
-            packet = trace.packets.get(data["packet"])
-            if packet is None:
-                continue
-            if name == "packet_received":
-                packet.received[node] = time
-            else:
-                packet.missed.append(LostCopy(time, node, str(data["link"]), str(data["reason"])))
-        elif name != "end":
-            trace.decisions.append(TraceEvent(time, node, name, data))
-    return trace
+def _rows(lines: Iterator[dict[str, Any]], path: Path) -> Iterator[TraceRow]:
+    for line in lines:
+        try:
+            time, node, name, data = float(line["time"]), str(line["node"]), str(line["name"]), dict(line["data"])
+            whole = isfinite(time) and (name not in _NEEDED or data.keys() >= _NEEDED[name])
+            hash(data.get("packet"))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise _not_whole(path) from error
+        if not whole:
+            raise _not_whole(path)
+        yield time, node, name, data

@@ -10,10 +10,14 @@ from experiments.captures.trace_file import read_trace
 from experiments.commands.options import Json
 from experiments.drawing.ladder import draw_ladder
 from experiments.drawing.ladder_excerpt import cut
+from experiments.drawing.parity_requests import ParityRequest, parity_rule
+from experiments.output.printer import Printer
 from protocols.errors import ConfigError, UsageError
 from topologies.units import parse_duration
 
 __all__ = ["ladder", "write_drawing"]
+
+_MOST_EXPLAINED = 3
 
 
 def ladder(
@@ -35,7 +39,8 @@ def ladder(
 ) -> int:
     """Draw a sequence diagram as SVG: packets between hosts, losses, and suppressed requests.
 
-    Long series of equal packets are folded. The run needs a trace: mcastlab run SCENARIO.yaml --out RUN --set trace=true
+    Long series of equal packets are folded, and NACKs for parity are explained. The run needs a trace:
+    mcastlab run SCENARIO.yaml --out RUN --set trace=true
     """
     trace = read_trace(run)
     wanted = [name.strip() for name in hosts.split(",")] if hosts else []
@@ -44,9 +49,20 @@ def ladder(
     title = f"{about.get('scenario', 'trace')} (seed {about.get('seed', '?')}): {shown.begin:.3f} s to {shown.end:.3f} s"
     place = svg or (run if run.is_dir() else run.parent) / "ladder.svg"
     write_drawing(place, draw_ladder(shown, title).svg())
-    plain = {"written": [str(place)], "from": shown.begin, "to": shown.end}
-    typer.echo(json.dumps(plain) if as_json else place)
+    explained = _explanations(list(shown.parity.values()))
+    if as_json:
+        typer.echo(json.dumps({"written": [str(place)], "from": shown.begin, "to": shown.end, "explained": explained}))
+        return 0
+    typer.echo(place)
+    for line in explained:
+        Printer().line(line, indent=2)
     return 0
+
+
+def _explanations(requests: list[ParityRequest]) -> list[str]:
+    """Return lines that say why NACKs of the drawing name other symbols than those lost: the first cases, and the rule."""
+    lines = [f"{request.time:.4f} s: {request.explained}" for request in requests[:_MOST_EXPLAINED]]
+    return [*lines, parity_rule(requests)] if requests else []
 
 
 def _time(option: str, text: str | None) -> float | None:

@@ -3,20 +3,24 @@
 import os
 import secrets
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from experiments.commands.options import HIGHEST_NODE, Group, Iface, Json, KeyFile, NodeId, check_node, norm_config, seconds
-from experiments.output.transfer_reporter import TransferReporter, TransferStatus, file_row, summary
+from experiments.output.transfer_reporter import UNKNOWN_DIGEST, TransferReporter, TransferStatus, file_row, summary
 from experiments.running.authentication import node_codec, refusals, refusals_told
-from experiments.running.files import Folder, Stored
+from experiments.running.folder import Folder, Stored
+from experiments.running.hashing import digest_of
 from experiments.running.live import Live, live
+from experiments.running.names import safe_name
 from experiments.running.program import Node, ReceiverProgram
 from protocols import machine
-from protocols.events import ObjectAborted, ObjectReceived
+from protocols.events import InfoReceived, ObjectAborted, ObjectReceived
 from protocols.machine import Event
+from protocols.norm.receiver import NormReceiver
 from protocols.registry import protocol
 from protocols.rng import key_of
 from topologies.units import format_duration, format_fraction, format_size
@@ -47,9 +51,12 @@ def recv(
     longest = seconds("--timeout", timeout)
     norm, config = protocol("norm"), norm_config(key_file=str(key_file or ""))
     with live(node_codec(norm, config)(), group, iface, 1, secrets.randbits(64)) as session:
-        own = node or _own_node(session)
-        place = Node(norm, config, own, machine.Group(group))
-        return _Receiving(session, place, directory, force=force, count=count, as_json=as_json).run(longest)
+        stored: list[Stored] = []
+        folder = Folder(directory, force=force, on_stored=stored.append)
+        # A sender that only repeats its end is asked for its last object if a killed receiver may have missed that.
+        config = replace(config, join="end" if folder.resumed else "middle")
+        place = Node(norm, config, node or _own_node(session), machine.Group(group))
+        return _Receiving(session, place, folder, stored, count=count, as_json=as_json).run(longest)
 
 
 def _own_node(session: Live) -> int:
@@ -58,37 +65,81 @@ def _own_node(session: Live) -> int:
 
 
 class _Receiving:
-    def __init__(self, session: Live, node: Node, directory: Path, *, force: bool, count: int | None, as_json: bool) -> None:
+    def __init__(
+        self, session: Live, node: Node, folder: Folder, stored: list[Stored], *, count: int | None, as_json: bool
+    ) -> None:
         self.session = session
         self.count = count
-        self.stored: list[Stored] = []
-        self.opened = 0
-        self.folder = Folder(directory, force=force, on_stored=self.stored.append)
-        self.program = ReceiverProgram(node, self.folder.sink, count, self._on_event)
+        self.stored = stored
+        self.folder = folder
+        self.refused = 0
+        self.names: dict[tuple[int, int], str] = {}
+        """(sender, object id) -> name of an unfinished file, as far as known."""
+        self.program = ReceiverProgram(node, folder.sink, count, self._on_event)
         self.says = TransferReporter("receiving", as_json, self._measure)
 
     def run(self, timeout: float) -> int:
         try:
             with self.says:
-                self.session.every(0.2, self.says.tick)
+                self._tell_removed()
+                self.session.every(0.2, self._tick)
                 ending = self.session.play(self.program, timeout)
+                unfinished = len(self.folder.unfinished)
+                self.folder.remove_unfinished()
+                self.session.wait(lambda: not self.stored or self.stored[-1].digest.done())
         finally:
-            unfinished = len(self.folder.unfinished)
+            self.folder.stop_hashing()
             self.folder.close()
-        ok = not unfinished and not self.program.aborted and len(self.stored) >= (self.count or 1)
+        lost = self.refused + self.program.aborted
+        ok = not unfinished and not lost and len(self.stored) >= (self.count or 1)
         if self.count is not None:
             ok = len(self.stored) >= self.count
-        self._conclude(ok, ending.seconds)
+        self._conclude(ok, ending.seconds, lost)
         return 130 if ending.interrupted else int(not ok)
 
     def _on_event(self, event: Event) -> None:
         self.says.event(event, self.session.host.now)
-        if isinstance(event, ObjectReceived):
+        if isinstance(event, InfoReceived):
+            self.names[event.sender, event.object_id] = safe_name(event.info, "")
+        elif isinstance(event, ObjectReceived):
+            self.names.pop((event.sender, event.object_id), None)
             self._tell(self.stored[-1])
-        if isinstance(event, ObjectAborted):
-            self.says.line(f"lost: object {event.object_id} of sender {event.sender} ({event.reason})")
+        elif isinstance(event, ObjectAborted):
+            self._tell_lost(event.sender, event.object_id, event.reason.removeprefix("sink: "))
+        self._settle()
         if self.program.finished():
             self.session.stop()
+
+    def _tick(self) -> None:
+        self.says.tick()
+        self._settle()
+        self.folder.rest()
+
+    def _settle(self) -> None:
+        """Tell what the folder has refused, and tell the machine what the folder has given up."""
+        while self.folder.refused:
+            refused = self.folder.refused.popleft()
+            offer, self.refused = refused.offer, self.refused + 1
+            if self.says.as_json:
+                about = {"sender": offer.sender, "object_id": offer.object_id, "size": offer.size}
+                self.says.object("object_refused", **about, reason=refused.reason)
+            self._tell_lost(offer.sender, offer.object_id, refused.reason)
+        while self.folder.given_up:
+            refused = self.folder.given_up.popleft()
+            assert isinstance(self.program.machine, NormReceiver)
+            give_up = self.program.machine.abandon
+            self.session.host.call(give_up, refused.offer.sender, refused.offer.object_id, refused.reason)
+
+    def _tell_lost(self, sender: int, object_id: int, reason: str) -> None:
+        name = self.names.pop((sender, object_id), "")
+        what = f"{name} (object {object_id} of sender {sender})" if name else f"object {object_id} of sender {sender}"
+        self.says.problem(f"lost: {what}: {reason}")
+
+    def _tell_removed(self) -> None:
+        if self.folder.removed:
+            self.says.problem(f"removed {self.folder.removed} unfinished files of a receiver that was killed")
+            if self.says.as_json:
+                self.says.object("unfinished_removed", files=self.folder.removed)
 
     def _tell(self, stored: Stored) -> None:
         renamed = stored.name != stored.asked
@@ -112,23 +163,35 @@ class _Receiving:
         total = self.program.octets + sum(sink.size for sink in unfinished)
         return TransferStatus(done, total, self._loss(counts), counts.get("nacks_sent", 0))
 
-    def _conclude(self, ok: bool, elapsed: float) -> None:
+    def _conclude(self, ok: bool, elapsed: float, lost: int) -> None:
         counts, program = self._counts(), self.program
-        rows = [file_row(item.name, item.size, item.digest.result()) for item in self.stored]
+        rows = [file_row(item.name, item.size, digest_of(item.digest)) for item in self.stored]
         seconds = elapsed
         if program.first_at is not None and program.last_at is not None:
             seconds = program.last_at - program.first_at
-        loss = self._loss(counts)
-        last = summary(ok=ok, files=rows, seconds=seconds, loss=loss, sent=counts, cpu=time.process_time())
+        loss, errors, reason = self._loss(counts), self.session.host.faults["send_errors"], self.session.host.refusal[1]
+        last = summary(
+            ok=ok,
+            files=rows,
+            seconds=seconds,
+            loss=loss,
+            sent=counts,
+            cpu=time.process_time(),
+            refused=(errors, reason),
+            objects_lost=lost,
+        )
         if self.says.as_json:
             self.says.object("summary", **last, **refusals(self.session.host.faults))
             return
         if told := refusals_told(self.session.host.faults):
             self.says.line(told)
         for row in rows:
-            self.says.line(f"{row['sha256']}  {row['name']}")
+            self.says.line(f"{row['sha256'] or UNKNOWN_DIGEST}  {row['name']}")
         wanted = f" of {self.count}" if self.count else ""
+        missing = f", {lost} lost" if lost else ""
+        refused = f"; {errors} packets refused by the kernel ({reason})" if errors else ""
+        size, goodput = format_size(last["bytes"]), f"{last['goodput_mbit_s']:.2f} Mbit/s"
         self.says.line(
-            f"received {len(rows)}{wanted} files, {format_size(last['bytes'])} in {format_duration(round(seconds, 3))}"
-            f" ({last['goodput_mbit_s']:.2f} Mbit/s); loss {format_fraction(round(loss, 4))}, {last['nacks_sent']} NACKs"
+            f"received {len(rows)}{wanted} files{missing}, {size} in {format_duration(round(seconds, 3))} ({goodput});"
+            f" loss {format_fraction(round(loss, 4))}, {last['nacks_sent']} NACKs{refused}"
         )

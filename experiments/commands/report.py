@@ -1,10 +1,10 @@
-"""`mcastlab report`: write the results of a sweep as an HTML page, and its figures as files."""
+"""`mcastlab report`: write the results of a sweep, or of two compared, as an HTML page, and the figures as files."""
 
 import json
 import shlex
 import webbrowser
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,14 +16,26 @@ from experiments.output.printer import View
 from experiments.scenario.suggestion import one_of
 from protocols.errors import UsageError
 
+if TYPE_CHECKING:
+    from experiments.report.report_data import ReportData
+
 __all__ = ["report_command"]
 
 
 def report_command(
     *,
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a sweep.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a sweep, or of one run.", show_default=False)],
+    other: Annotated[
+        Path | None,
+        typer.Argument(metavar="[OTHER]", help="Folder of a second sweep, to be compared with the first.", show_default=False),
+    ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Page to write.  (default: DIR/report.html)", metavar="FILE", show_default=False)
+        Path | None,
+        typer.Option(
+            help="Page to write.  (default: DIR/report.html; of two sweeps, OTHER/comparison.html)",
+            metavar="FILE",
+            show_default=False,
+        ),
     ] = None,
     browse: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     metric: Annotated[
@@ -41,12 +53,31 @@ def report_command(
         str | None, typer.Option(help="Write only this figure, as PNG and SVG.", metavar="FIGURE", show_default=False)
     ] = None,
     figures: Annotated[
-        bool, typer.Option("--figures/--no-figures", help="Write every figure as PNG and SVG into DIR/figures.")
+        bool,
+        typer.Option(
+            "--figures/--no-figures", help="Write every figure as PNG and SVG into DIR/figures (two sweeps: OTHER/comparison)."
+        ),
     ] = True,
     version: Annotated[
         str | None,
         typer.Option(
-            help="Version of the code that made the runs.  (default: the last)", metavar="VERSION", show_default=False
+            help="Version of the code that made the runs; of two sweeps, both.  (default: the last)",
+            metavar="VERSION[,VERSION]",
+            show_default=False,
+        ),
+    ] = None,
+    begin: Annotated[
+        str | None, typer.Option("--from", help="Of a run: begin the replay at this time.", metavar="TIME", show_default=False)
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", help="Of a run: end the replay at this time.", metavar="TIME", show_default=False)
+    ] = None,
+    hosts: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a run: hosts to show.  (default: all up to 24, else senders and the ten worst receivers)",
+            metavar="A,B,...",
+            show_default=False,
         ),
     ] = None,
     master: Master = "local[*]",
@@ -56,32 +87,31 @@ def report_command(
 ) -> int:
     """Write one self-contained HTML file with tables, interactive figures, theory and failed runs.
 
+    Of one run with a trace or captures it has a replay, who lost which packets, rates, and a sequence diagram.
+
+    With two folders it compares the sweeps, such as those of two versions of the code, at the points they share.
+
     Exit code 0: written; 2: bad input; 3: this machine can't run Spark or lacks plotly or matplotlib.
     """
-    # Modules that need Spark's packages are imported after the check for them.
-    from experiments.sweep.run.spark_session import check_pyspark, session
+    from experiments.commands.run_report import write_run_report
 
     View.of(brief=brief, as_json=as_json)
+    of_sweeps = {"OTHER": other, "--metric": metric, "--theory": theory, "--only": only, "--version": version}
+    if (done := write_run_report(folder, out, (begin, end, hosts), of_sweeps, browse=browse, as_json=as_json)) is not None:
+        return done
+    # Modules that need Spark's packages are imported after the check for them.
+    from experiments.sweep.run.spark_session import check_pyspark
+
     check_pyspark()
     need("a report", *(["plotly"] if only is None else []), *(["matplotlib"] if figures or only else []))
     from experiments.report.matplotlib_figures import save
-    from experiments.report.report_data import collect
     from experiments.report.report_page import report_page
-    from experiments.sweep.store.invocations import latest_version
 
-    # A wrong folder is reported before Spark starts.
-    latest_version(folder)
-    with tables.working(f"reading {folder}"):
-        spark = session(master, folder / "spark.log", remote)
-        try:
-            contents = collect(spark, folder, [name for name in metric.split(",") if name.strip()], theory or (), version)
-        finally:
-            spark.stop()
+    contents = _read(folder, other, metric, theory or [], version, master, remote)
     written: list[Path] = []
     if only is None:
-        options = "".join(f" --theory {shlex.quote(text)}" for text in theory or ())
-        target = out or folder / "report.html"
-        page = report_page(contents, contents.layout, f"mcastlab report {shlex.quote(str(folder))}{options}")
+        target = out or (folder / "report.html" if other is None else other / "comparison.html")
+        page = report_page(contents, contents.layout, f"mcastlab report {contents.written_folders}{_written(theory, version)}")
         write_text("--out", target, page)
         written.append(target)
     known = {figure.name: figure for figure in contents.figures}
@@ -89,11 +119,55 @@ def report_command(
         raise UsageError(f"--only: value {only!r} is not allowed; {one_of(only, known)}")
     if figures or only:
         with tables.working("drawing figures"):
-            written += save([known[only]] if only else contents.figures, folder / "figures")
-    typer.echo(json.dumps({"written": list(map(str, written))}) if as_json else _summary(written, brief))
+            place = folder / "figures" if other is None else other / "comparison"
+            written += save([known[only]] if only else contents.figures, place)
+    typer.echo(json.dumps({"written": [str(path) for path in written]}) if as_json else _summary(written, brief))
     if browse and only is None:
         webbrowser.open(written[0].resolve().as_uri())
     return 0
+
+
+def _read(
+    folder: Path, other: Path | None, metric: str, theory: list[str], version: str | None, master: str, remote: str | None
+) -> "ReportData":
+    """Collect the contents of the report of one sweep, or of two; a wrong folder is reported before Spark starts."""
+    from experiments.report.report_data import collect, collect_pair
+    from experiments.sweep.run.spark_session import session
+    from experiments.sweep.store.invocations import latest_version
+
+    versions = _versions(version, theory, other)
+    for each in (folder, other):
+        if each is not None:
+            latest_version(each)
+    names = [name for name in metric.split(",") if name.strip()]
+    with tables.working(f"reading {folder}" + (f" and {other}" if other else "")):
+        spark = session(master, folder / "spark.log", remote)
+        try:
+            if other is not None:
+                return collect_pair(spark, (folder, other), names, versions)
+            return collect(spark, folder, names, theory, versions[0])
+        finally:
+            spark.stop()
+
+
+def _versions(written: str | None, theory: list[str], other: Path | None) -> tuple[str | None, str | None]:
+    """Return the versions of the code of both sweeps, as far as they are given. UsageError for what does not fit."""
+    if other is None:
+        return written, None
+    if theory:
+        raise UsageError("--theory: is not allowed with two sweeps; their reports of their own have theory")
+    if written is None:
+        return None, None
+    first, comma, second = (part.strip() for part in written.partition(","))
+    if not (first and comma and second):
+        raise UsageError(f"--version: value {written!r} is not allowed; with two sweeps both versions: OLD,NEW")
+    return first, second
+
+
+def _written(theory: list[str] | None, version: str | None) -> str:
+    """Return the options of the command that change the page, as written in a shell."""
+    options = "".join(f" --theory {shlex.quote(text)}" for text in theory or ())
+    return options + (f" --version {shlex.quote(version)}" if version else "")
 
 
 def _summary(written: list[Path], brief: bool) -> str:

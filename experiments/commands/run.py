@@ -45,7 +45,9 @@ def run_command(
     capture: Annotated[
         list[str] | None,
         typer.Option(
-            help="Write a pcapng of a node or link into DIR/captures; may be repeated.", metavar="s1-r1", show_default=False
+            help="Write a pcapng of a node or link into DIR/captures, or of all hosts; may be repeated.",
+            metavar="s1-r1|hosts",
+            show_default=False,
         ),
     ] = None,
     trace: Annotated[

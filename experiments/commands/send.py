@@ -9,19 +9,25 @@ from typing import Annotated, Any
 import typer
 
 from experiments.commands.options import Group, Iface, Json, KeyFile, NodeId, check_node, norm_config, seconds
-from experiments.output.transfer_reporter import TransferReporter, TransferStatus, file_row, summary
+from experiments.output.transfer_reporter import UNKNOWN_DIGEST, TransferReporter, TransferStatus, file_row, summary
 from experiments.running.authentication import node_codec, refusals, refusals_told
-from experiments.running.files import FileSource, Hasher
+from experiments.running.files import FileSource
+from experiments.running.hashing import Hasher
 from experiments.running.live import FINISHED, Live, live
+from experiments.running.open_files import OpenFiles
 from experiments.running.program import Job, Node, SenderProgram
 from protocols import machine
+from protocols.events import ObjectAborted
 from protocols.machine import Content, Event
 from protocols.registry import protocol
 from topologies.units import format_duration, format_rate, format_size
 
 __all__ = ["send"]
 
-UNKNOWN_DIGEST = "(not hashed in time)"
+UNCONFIRMED = "sent, reception not confirmed"
+GAVE_UP = "gave up"
+PATIENCE = 2.0
+"""Seconds for which the kernel may refuse every packet."""
 
 
 def send(
@@ -51,7 +57,8 @@ def send(
 ) -> int:
     """Send files to a multicast group by NORM, until no receiver requests repairs.
 
-    Exit code 0: all files were sent and flushed; 1: a file could not be sent, or --timeout expired; 2: bad input.
+    Receivers do not confirm what they have. Exit code 0: all files were sent and flushed; 1: a file could not be sent or was
+    changed meanwhile, no packet went out, or --timeout expired; 2: bad input.
     """
     config = norm_config(
         rate=rate,
@@ -68,7 +75,8 @@ def send(
     )
     check_node(node)
     longest = seconds("--timeout", timeout)
-    sources = [FileSource(path) for path in files]
+    opened = OpenFiles()
+    sources = [FileSource(path, opened) for path in files]
     norm = protocol("norm")
     with live(node_codec(norm, config)(), group, iface, ttl, secrets.randbits(64)) as session:
         instance = secrets.randbelow(0xFFFF) + 1
@@ -81,29 +89,61 @@ class _Sending:
         self.session = session
         self.config = node.config
         self.sources = sources
+        self.failed: dict[int, str] = {}
+        """Index of a file -> why it was not sent."""
+        self.refused_since: float | None = None
         jobs = [Job(0.0, Content(source, os.fsencode(source.path.name))) for source in sources]
         self.program = SenderProgram(node, jobs, self._on_event)
         self.says = TransferReporter("sending", as_json, self._measure)
 
     def run(self, timeout: float) -> int:
         begin, hasher = time.monotonic(), Hasher()
-        digests = [hasher.hash(os.open(source.path, os.O_RDONLY | os.O_CLOEXEC)) for source in self.sources]
+        digests = [hasher.hash(source.open) for source in self.sources]
         with self.says:
-            self.session.every(0.2, self.says.tick)
+            self.session.every(0.2, self._tick)
             ending = self.session.play(self.program, timeout)
-        if ending.word != FINISHED:
+            if ending.word == FINISHED:
+                self.session.wait(digests[-1].done, timeout - (time.monotonic() - begin))
             hasher.stop()
-        found = hasher.results(digests, timeout - (time.monotonic() - begin))
-        hasher.close()
+            found = hasher.results(digests)
+            hasher.close()
+            self._check_sources()
         rows = [file_row(source.path.name, source.size, digest) for source, digest in zip(self.sources, found, strict=True)]
-        ok = self.program.finished() and not self.program.failures
+        ok = self.program.finished() and not self.failed and not self.session.host.refusal[0]
         self._conclude(ok, ending.word, rows, ending.seconds)
         return 130 if ending.interrupted else int(not ok)
 
     def _on_event(self, event: Event) -> None:
         self.says.event(event, self.session.host.now)
+        if isinstance(event, ObjectAborted):
+            self._fail(self.program.sent[event.object_id], event.reason.removeprefix("source: "))
         if self.program.finished():
             self.session.stop()
+
+    def _fail(self, number: int, why: str) -> None:
+        if number not in self.failed:
+            self.failed[number] = why
+            self.says.problem(f"failed: {self.sources[number].path}: {why}")
+
+    def _check_sources(self) -> None:
+        """Note which files have changed since they were first looked at; what was sent of them may be a mixture."""
+        for number, source in enumerate(self.sources):
+            try:
+                source.check()
+            except OSError as error:
+                self._fail(number, str(error))
+
+    def _tick(self) -> None:
+        """Draw the progress, and give up when the kernel takes no packets any more."""
+        self.says.tick()
+        now, (packets, reason) = self.session.host.now, self.session.host.refusal
+        if not packets:
+            self.refused_since = None
+        elif self.refused_since is None:
+            self.refused_since = now
+            self.says.problem(f"the kernel refuses to send: {reason}")
+        elif now - self.refused_since >= PATIENCE:
+            self.session.stop(GAVE_UP)
 
     def _counts(self) -> dict[str, int]:
         return self.program.machine.counts() if self.program.machine else {}
@@ -116,8 +156,20 @@ class _Sending:
         )
 
     def _conclude(self, ok: bool, word: str, rows: list[dict[str, Any]], seconds: float) -> None:
-        counts = self._counts()
-        last = summary(ok=ok, files=rows, seconds=seconds, loss=0.0, sent=counts, cpu=time.process_time())
+        counts, errors, reason = self._counts(), self.session.host.faults["send_errors"], self.session.host.refusal[1]
+        feedback = counts.get("nacks_received", 0) + counts.get("acks_received", 0)
+        last = summary(
+            ok=ok,
+            files=rows,
+            seconds=seconds,
+            loss=0.0,
+            sent=counts,
+            cpu=time.process_time(),
+            refused=(errors, reason),
+            confirmed=None,
+            feedback_received=feedback,
+            failures={self.sources[number].path.name: why for number, why in sorted(self.failed.items())},
+        )
         if self.says.as_json:
             self.says.object("summary", **last, **refusals(self.session.host.faults))
             return
@@ -125,9 +177,10 @@ class _Sending:
             self.says.line(told)
         for row in rows:
             self.says.line(f"{row['sha256'] or UNKNOWN_DIGEST}  {row['name']}  {format_size(row['size'])}")
-        for failure in self.program.failures:
-            self.says.line(f"failed: {failure}")
+        failed = f"{len(self.failed)} failed" if self.failed else GAVE_UP
+        result = UNCONFIRMED if ok else failed if word == FINISHED else word
         what = f"{last['objects']} files, {format_size(last['bytes'])}"
         how = f"{format_duration(round(seconds, 3))} at {format_rate(self.config.rate)}"
-        heard = f"{last['nacks_received']} NACKs, {last['repairs']} repairs"
-        self.says.line(f"{'sent' if ok else word}: {what} in {how}; {heard}")
+        heard = f"{last['nacks_received']} NACKs, {last['repairs']} repairs{'' if feedback else '; no receiver answered'}"
+        refused = f"; {errors} packets refused by the kernel ({reason})" if errors else ""
+        self.says.line(f"{result}: {what} in {how}; {heard}{refused}")

@@ -3,9 +3,12 @@
 from collections.abc import Iterator
 from itertools import pairwise
 from statistics import median
+from textwrap import wrap
 
 from experiments.captures.trace_file import TracedPacket, TraceEvent
+from experiments.drawing.boxes import text_width
 from experiments.drawing.ladder_excerpt import FoldedPackets, LadderExcerpt
+from experiments.drawing.parity_requests import parity_rule
 from experiments.drawing.svg import Drawing
 from topologies.units import format_duration
 
@@ -143,12 +146,15 @@ class _Ladder:
             drawing.text_at(x, _TOP - 24, name, size=12, anchor="middle", bold=True, halo=False)
 
     def _label(self, packet: TracedPacket) -> str:
-        return f"{packet.kind} {packet.brief}".strip()
+        request = self.cut.parity.get(packet.number)
+        return f"{packet.kind} {packet.brief if request is None else request.asked}".strip()
 
     def _packet(self, packet: TracedPacket) -> None:
         x, y, colour = self.x[packet.node], self.scale(packet.time), self.colour(packet)
         to = "" if packet.to in self.x else f" to {packet.to}"
         note = f"{'repair: ' if packet.repair else ''}{self._label(packet)}{to}, sent {packet.time:.6f} s"
+        if packet.number in self.cut.parity:
+            note += f"; {self.cut.parity[packet.number].explained}"
         for side in (-1, 1):
             columns = sorted((name for name in self.x if (self.x[name] - x) * side > 0), key=lambda name: abs(self.x[name] - x))
             self._side(packet, columns, note)
@@ -265,28 +271,34 @@ class _Ladder:
                 self.drawing.line([(9, y + shift + 3), (19, y + shift - 3)], "soft", 1.2, note=f"{after - before:.4f} s")
 
     def _legend(self) -> None:
+        """Draw what lines and marks stand for, and below it why a NACK names another symbol than the one lost."""
         drawing, x, y = self.drawing, 24.0, self.scale.bottom + 30
         entries = [(kind, self.colours[kind]) for kind in self.colours]
         if any(packet.repair for packet in self._packets()):
             entries.append(("repair", "green"))
         for name, colour in entries:
             drawing.line([(x, y), (x + 20, y)], colour, 2.2)
-            drawing.text_at(x + 26, y, name, halo=False)
-            x += 44 + 6.6 * len(name)
+            x = self._entry(x + 26, y, name)
         drawing.cross(x + 8, y)
-        drawing.text_at(x + 20, y, "lost", halo=False)
+        x = self._entry(x + 20, y, "lost")
         names = {decision.name for decision in self.cut.decisions}
-        x += 62
         if "nack_backoff" in names:
             drawing.box(x + 6, y - 8, 7, 16, "orange", rounding=3.5, opacity=0.4)
-            drawing.text_at(x + 20, y, "back-off", halo=False)
-            x += 88
+            x = self._entry(x + 20, y, "back-off")
         if "nack_suppressed" in names:
             drawing.dot(x + 4, y, 3.4, "ground", ring="orange")
             drawing.line([(x + 10, y), (x + 30, y)], "orange", 1.6, dash="5 4")
-            drawing.text_at(x + 36, y, "NACK suppressed", halo=False)
-            x += 140
-        drawing.width = max(drawing.width, x + 20)
+            x = self._entry(x + 36, y, "NACK suppressed")
+        drawing.width = max(drawing.width, x)
+        for line in wrap(parity_rule(self.cut.parity.values()), int((drawing.width - 48) / text_width("x", 11))):
+            y += 20
+            drawing.text_at(24, y, line, colour="soft", halo=False)
+        drawing.height = max(drawing.height, y + 30)
+
+    def _entry(self, x: float, y: float, name: str) -> float:
+        """Draw a name of the legend and return where the next entry begins."""
+        self.drawing.text_at(x, y, name, halo=False)
+        return x + text_width(name, 11) + 16
 
 
 def draw_ladder(cut: LadderExcerpt, title: str) -> Drawing:

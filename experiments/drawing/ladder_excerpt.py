@@ -1,12 +1,13 @@
 """Select the excerpt of a trace that a sequence diagram shows: time span, hosts and packets; long loss-free runs are folded."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import inf
 from typing import TypeAlias
 
 from experiments.captures.trace_file import Trace, TracedPacket, TraceEvent
+from experiments.drawing.parity_requests import ParityRequest, find_parity_requests
 from protocols.errors import UsageError
 
 __all__ = ["MOST_HOSTS", "MOST_SHOWN", "FoldedPackets", "LadderExcerpt", "LadderItem", "cut", "folded"]
@@ -34,13 +35,14 @@ LadderItem: TypeAlias = TracedPacket | FoldedPackets
 
 @dataclass(frozen=True, slots=True)
 class LadderExcerpt:
-    """Contents of a sequence diagram; `hosts` from left to right, the senders first."""
+    """Contents of a sequence diagram; `hosts` from left to right, the senders first; `parity` the NACKs that request parity."""
 
     begin: float
     end: float
     hosts: tuple[str, ...]
     shown: tuple[LadderItem, ...]
     decisions: tuple[TraceEvent, ...]
+    parity: Mapping[int, ParityRequest] = field(default_factory=dict)
 
 
 def cut(trace: Trace, hosts: Sequence[str] = (), begin: float | None = None, end: float | None = None) -> LadderExcerpt:
@@ -69,7 +71,8 @@ def cut(trace: Trace, hosts: Sequence[str] = (), begin: float | None = None, end
         shown = shown[:MOST_SHOWN]
         end = shown[-1].time
         decisions = [each for each in decisions if each.time <= end]
-    return LadderExcerpt(begin, end, chosen, shown, tuple(decisions))
+    single = [item for item in shown if not isinstance(item, FoldedPackets)]
+    return LadderExcerpt(begin, end, chosen, shown, tuple(decisions), find_parity_requests(trace, single))
 
 
 def _window(trace: Trace) -> tuple[float, float]:

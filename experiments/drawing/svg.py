@@ -4,27 +4,27 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any
 
-__all__ = ["Drawing"]
+__all__ = ["Drawing", "page_rules"]
 
 _LIGHT = {
     "ground": "#ffffff",
     "ink": "#1f2933",
-    "soft": "#66727e",
+    "soft": "#5b6875",
     "faint": "#d5dbe1",
     "band": "#eff3f7",
     "blue": "#2563c9",
-    "green": "#15803d",
-    "orange": "#c2570c",
-    "red": "#d02c2c",
+    "green": "#137038",
+    "orange": "#a84a08",
+    "red": "#c62828",
     "violet": "#7c3aed",
-    "teal": "#0d7f86",
-    "grey": "#7b8793",
-    "loss0": "#8fa3b8",
-    "loss1": "#e0bd2f",
-    "loss2": "#ee9a1f",
-    "loss3": "#e56a1c",
-    "loss4": "#d23a2a",
-    "loss5": "#8f1040",
+    "teal": "#0b7077",
+    "grey": "#5f6b77",
+    "loss0": "#75899d",
+    "loss1": "#a98600",
+    "loss2": "#d97706",
+    "loss3": "#d9541e",
+    "loss4": "#c02626",
+    "loss5": "#7d0f3a",
 }
 _DARK = {
     "ground": "#12181f",
@@ -51,6 +51,16 @@ _DARK = {
 def _rules(colours: dict[str, str]) -> str:
     fills = [f".f-{name}{{fill:{value}}} .s-{name}{{stroke:{value}}}" for name, value in colours.items()]
     return "\n".join([*fills, f".halo{{stroke:{colours['ground']}}}"])
+
+
+def page_rules() -> str:
+    """Return CSS for a page with drawings whose root element has `data-theme`: it decides, and the colours are variables."""
+    found = []
+    for theme, colours in (("light", _LIGHT), ("dark", _DARK)):
+        root = f':root[data-theme="{theme}"]'
+        found.append(f"{root}{{{''.join(f'--{name}:{value};' for name, value in colours.items())}}}")
+        found += [f"{root} {rule}" for rule in _rules(colours).replace("} .", f"}}\n{root} .").splitlines()]
+    return "\n".join(found)
 
 
 # Classes instead of CSS variables, which some viewers do not support.

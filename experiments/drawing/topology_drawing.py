@@ -1,13 +1,19 @@
 """Draw a topology with its link parameters, or with the traffic a run measured."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import hypot, inf
 from pathlib import Path
 
+import networkx as nx
+
+from experiments.drawing.boxes import Point, text_box, text_width
+from experiments.drawing.label_places import LinkLabel, place_labels
+from experiments.drawing.node_shapes import shape_of
 from experiments.drawing.svg import Drawing
-from experiments.drawing.topology_layout import Places, place_nodes
+from experiments.drawing.topology_layout import graph_of, place_nodes
 from protocols.errors import ConfigError, UsageError
 from topologies.channels import Perfect
 from topologies.input_file import read_text
@@ -17,14 +23,21 @@ from topologies.units import format_duration, format_rate
 __all__ = ["MOST_NODES", "MeasuredTraffic", "draw_topology", "read_measured_traffic"]
 
 MOST_NODES = 400
-_MOST_LABELS = 40
+_MOST_LABELS = 120
+_USUAL = 6
+"""Smallest number of directions with equal parameters that are told once, in the legend."""
 _LARGEST_RESULT = 100_000_000
-_MOST_MEMBERS = 12
-_MARGIN_X, _MARGIN_Y = 70.0, 84.0
+_MARGIN, _TOP = 40.0, 64.0
+_LABEL, _TITLE = 10.0, 14.0
+"""Font sizes in pixels."""
 _GAP = 4.0
+_SCALES = (1.0, 1.25, 1.6, 2.0)
+_PLACES = (0.5, 0.6, 0.4, 0.7, 0.3, 0.8, 0.2)
+_TREE_PLACES = (0.7, 0.62, 0.78, 0.54, 0.46, 0.86, 0.38)
+"""Places of labels along a link, best first; in a tree the links of a node come apart towards its children."""
 _THIN, _THICK = 1.6, 8.0
 _STEPS = (0.0, 0.005, 0.02, 0.05, 0.1)
-_NAMES = ("no loss", "up to 0.5%", "to 2%", "to 5%", "to 10%", "more")
+_NAMES = ("no loss", "up to 0.5%", "to 2%", "to 5%", "to 10%", "more lost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,54 +80,114 @@ class _Map:
         self.topology = topology
         self.traffic = traffic
         self.drawing = Drawing(title)
-        places = place_nodes(topology)
-        self.places: Places = {name: (x + _MARGIN_X, y + _MARGIN_Y) for name, (x, y) in places.items()}
-        self.labelled = len(topology.links) <= _MOST_LABELS
-        members = max((self._fan(name)[1] for name in topology.host_nodes), default=0.0)
-        self.drawing.width = max(max(x for x, _ in self.places.values()) + _MARGIN_X + members, 640.0)
-        self.drawing.height = max(y for _, y in self.places.values()) + _MARGIN_Y + 8
+        tree = nx.is_tree(graph_of(topology))
+        self.along = _TREE_PLACES if tree else _PLACES
+        self.shapes = {name: shape_of(topology, name, tree) for name in topology.graph}
+        self.usual = self._usual()
+        self.texts = self._texts()
+        self._place()
+
+    def _place(self) -> None:
+        """Place nodes and labels; links are made longer while a label has no free place, but not without end."""
+        boxes = {name: shape.box for name, shape in self.shapes.items()}
+        widths = {link: text_width(text, _LABEL) for link, (text, _) in self.texts.items()}
+        for scale in _SCALES:
+            found = place_nodes(self.topology, boxes, widths, scale)
+            self.places = {name: (x + _MARGIN, y + _TOP) for name, (x, y) in found.items()}
+            self.nodes = [boxes[name].moved(*at) for name, at in self.places.items()]
+            labels = [
+                LinkLabel(text, *self._ends(*link), self._clearance(*link), both) for link, (text, both) in self.texts.items()
+            ]
+            points = place_labels(labels, _LABEL, self.nodes, self.along)
+            self.labels = dict(zip(self.texts, points, strict=True))
+            if all(point is not None for point in points):
+                break
+        if not nx.is_tree(graph_of(self.topology)):
+            self._turn_names()
+
+    def _turn_names(self) -> None:
+        """Write the name of a host above it where its links come from below."""
+        for name, (_, y) in self.places.items():
+            behind = [self.places[other][1] for other in self.topology.graph.successors(name)]
+            if self.shapes[name].hosts and sum(behind) > y * len(behind):
+                self.shapes[name] = self.shapes[name].turned()
+
+    def _ends(self, near: str, far: str) -> tuple[Point, Point]:
+        return self.places[near], self.places[far]
+
+    def _clearance(self, near: str, far: str) -> float:
+        """Return the distance from the middle of a link to its labels: beyond both of its lines."""
+        return _GAP + max(self._look(*link)[1] for link in ((near, far), (far, near))) / 2 + 3
 
     def draw(self) -> Drawing:
-        self.drawing.text_at(20, 24, self.drawing.title, size=14, bold=True, halo=False)
+        drawing, points = self.drawing, [point for point in self.labels.values() if point is not None]
+        texts = [text_box(*point, self.texts[link][0], _LABEL, "middle") for link, point in self.labels.items() if point]
+        boxes = [*self.nodes, *texts]
+        # Labels may lie outside the outline of the nodes.
+        right, down = max(0.0, _MARGIN - min(box.left for box in boxes)), max(0.0, _TOP - min(box.top for box in boxes))
+        drawing.width = max(box.right for box in boxes) + right + _MARGIN
+        drawing.height = max(box.bottom for box in boxes) + down + 24
+        self.places = {name: (x + right, y + down) for name, (x, y) in self.places.items()}
+        drawing.text_at(20, 26, drawing.title, size=_TITLE, bold=True, halo=False)
         for near, far, spec in self.topology.links:
             self._link(near, far, spec)
-        for name, (x, y) in self.places.items():
-            if self.topology.node(name).kind == "host":
-                self._host(name, x, y)
-            else:
-                width = max(34.0, 8.0 * len(name) + 14)
-                self.drawing.box(x - width / 2, y - 13, width, 26, "band", ring="soft", rounding=5, layer=2, note=name)
-                self.drawing.text_at(x, y, name, size=11.5, anchor="middle", bold=True, halo=False)
-        self._legend()
-        return self.drawing
+        for link, point in self.labels.items():
+            if point is not None:
+                drawing.text_at(
+                    point[0] + right, point[1] + down, self.texts[link][0], size=_LABEL, colour="soft", anchor="middle"
+                )
+        for name, at in self.places.items():
+            self.shapes[name].draw(drawing, *at, self._host_look)
+        self._legend(len(self.labels) - len(points))
+        drawing.width = max(drawing.width, 40 + text_width(drawing.title, _TITLE, bold=True))
+        return drawing
 
     def _link(self, near: str, far: str, spec: LinkSpec) -> None:
-        (ax, ay), (bx, by) = self.places[near], self.places[far]
+        """Draw one direction of a link, on its right."""
+        (ax, ay), (bx, by) = self._ends(near, far)
         length = hypot(bx - ax, by - ay) or 1.0
-        # Offset each direction to its right.
         dx, dy = -(by - ay) / length * _GAP, (bx - ax) / length * _GAP
-        loss, width, words = self._look(near, far, spec)
-        note = f"{near} to {far}: {words}"
-        points = [(ax + dx, ay + dy), (bx + dx, by + dy)]
-        self.drawing.line(points, _colour(loss), width, layer=0, note=note)
-        if self.labelled and words and (self.traffic is None or loss > 0):
-            # On its own side, slightly towards the far end.
-            aside = 1 + (width / 2 + 6) / _GAP
-            x, y = ax + (bx - ax) * 0.55 + dx * aside, ay + (by - ay) * 0.55 + dy * aside
-            steep = abs(by - ay) > abs(bx - ax)
-            anchor = ("end" if dx < 0 else "start") if steep else "middle"
-            self.drawing.text_at(x, y, words, size=9.5, colour="soft", anchor=anchor)
+        loss, width = self._look(near, far)
+        note = f"{near} to {far}: {self._described(near, far, spec)}"
+        self.drawing.line([(ax + dx, ay + dy), (bx + dx, by + dy)], _colour(loss), width, layer=0, note=note)
 
-    def _look(self, near: str, far: str, spec: LinkSpec) -> tuple[float, float, str]:
-        """Return (loss fraction, line width, label) of one direction."""
+    def _look(self, near: str, far: str) -> tuple[float, float]:
+        """Return the loss fraction of one direction and the width of its line."""
         if self.traffic is None:
-            return spec.loss.rate, 2.4, _described(spec)
+            return self.topology.link(near, far).loss.rate, 2.4
         offered, missed = self.traffic.links.get((near, far), (0, 0))
         if not offered:
-            return 0.0, 1.0, "no packets"
-        share = missed / offered
-        width = _THIN + (_THICK - _THIN) * (offered / self._members(near, far)) / self._most()
-        return share, width, f"{share:.2%} of {offered}" if missed else f"{offered} packets"
+            return 0.0, 1.0
+        return missed / offered, _THIN + (_THICK - _THIN) * (offered / self._members(near, far)) / self._most()
+
+    def _described(self, near: str, far: str, spec: LinkSpec) -> str:
+        """Return the parameters of one direction, or what a run measured on it."""
+        if self.traffic is None:
+            return ", ".join(_parts(spec))
+        offered, missed = self.traffic.links.get((near, far), (0, 0))
+        lost = f"{missed / offered:.2%} lost of " if missed else ""
+        return f"{lost}{offered:,} packets" if offered else "no packets"
+
+    def _usual(self) -> str:
+        """Return the parameters that most links have in both directions, which the legend tells instead of a label at each."""
+        if self.traffic is not None:
+            return ""
+        found = Counter(self._described(*link) for link in self.topology.links)
+        text, count = found.most_common(1)[0] if found else ("", 0)
+        return text if count >= _USUAL and count * 2 >= found.total() else ""
+
+    def _texts(self) -> dict[tuple[str, str], tuple[str, bool]]:
+        """Return the label of each labelled direction, and whether it is that of both directions; {} if there are too many."""
+        found: dict[tuple[str, str], tuple[str, bool]] = {}
+        for near, far, spec in self.topology.links:
+            text = self._described(near, far, spec)
+            if not text or text == self.usual or (self.traffic is not None and not self._look(near, far)[0]):
+                continue
+            if found.get((far, near), ("", False))[0] == text:
+                found[far, near] = (text, True)
+            else:
+                found[near, far] = (text, False)
+        return found if len(found) <= _MOST_LABELS else {}
 
     def _members(self, near: str, far: str) -> int:
         """Return how many member links of a counted group this link stands for."""
@@ -124,53 +197,37 @@ class _Map:
         assert self.traffic is not None
         return max(offered / self._members(*link) for link, (offered, _) in self.traffic.links.items())
 
-    def _fan(self, name: str) -> tuple[int, float]:
-        """Return how many members are drawn individually, and their width in pixels."""
-        count = self.topology.node(name).count or 1
-        return (count, 0.0) if count == 1 else (min(count, _MOST_MEMBERS), 17.0 * min(count, _MOST_MEMBERS) + 30)
-
-    def _host(self, name: str, x: float, y: float) -> None:
-        count, size = self._fan(name), self.topology.size(name)
-        if size == 1:
-            host = self.topology.member_name(name, 0)
-            self.drawing.dot(x, y, 9, self._member_look(host), ring="ground", note=self._told(host))
-            self.drawing.text_at(x, y + 20, host, anchor="middle", bold=True)
-            return
-        hosts = [self.topology.member_name(name, place) for place in range(count[0])]
-        self.drawing.box(x - 12, y - 13, count[1] - (30 if size <= _MOST_MEMBERS else 0) + 8, 26, "band", rounding=13, layer=1)
-        for place, host in enumerate(hosts):
-            self.drawing.dot(x + 17 * place, y, 6.5, self._member_look(host), ring="ground", note=self._told(host))
-        if size > _MOST_MEMBERS:
-            self.drawing.text_at(x + 17 * count[0] - 4, y, "...", colour="soft", bold=True, halo=False)
-        last = self.topology.member_name(name, size - 1)
-        words = f"{hosts[0]} to {last}" if size <= _MOST_MEMBERS else f"{hosts[0]} to {last} ({size} hosts)"
-        self.drawing.text_at(x - 8, y + 22, words, bold=True)
-
-    def _member_look(self, host: str) -> str:
+    def _host_look(self, host: str) -> tuple[str, str]:
+        """Return the colour and the tooltip of a host."""
         loss = None if self.traffic is None else self.traffic.receivers.get(host)
-        return "blue" if loss is None else _colour(loss)
+        return ("blue", host) if loss is None else (_colour(loss), f"{host}: lost {loss:.2%}")
 
-    def _told(self, host: str) -> str:
-        loss = None if self.traffic is None else self.traffic.receivers.get(host)
-        return host if loss is None else f"{host}: lost {loss:.2%}"
-
-    def _legend(self) -> None:
-        drawing, x, y = self.drawing, 24.0, self.drawing.height - 24
+    def _legend(self, hidden: int) -> None:
+        """Draw the colours below the network, and on a second line what else has to be known to read it."""
+        drawing, x, y = self.drawing, 24.0, self.drawing.height + 8
         for step, name in enumerate(_NAMES):
             drawing.line([(x, y), (x + 18, y)], f"loss{step}", 4)
             drawing.text_at(x + 25, y, name, halo=False)
-            x += 42 + 6.4 * len(name)
-        what = "width: packets carried; each direction on its right" if self.traffic else "loss; each direction on its right"
-        drawing.text_at(x + 4, y, what, colour="soft", italic=True, halo=False)
-        drawing.width = max(drawing.width, x + 260)
+            x += 43 + text_width(name, 11)
+        notes = ["each direction of a link on its right"]
+        notes += ["width: packets carried"] if self.traffic else []
+        notes += [f"links without a label: {self.usual}"] if self.usual else []
+        notes += [f"{hidden} labels have no room: move the mouse over their links"] if hidden else []
+        if (
+            not self.texts
+            and self.traffic is None
+            and not self.usual
+            and any(self._described(*link) for link in self.topology.links)
+        ):
+            notes += ["move the mouse over a link for its parameters"]
+        words = "; ".join(notes)
+        drawing.text_at(24, y + 22, words, colour="soft", halo=False)
+        drawing.width = max(drawing.width, x + 6, 48 + text_width(words, 11))
+        drawing.height = y + 44
 
 
 def _colour(loss: float) -> str:
     return f"loss{sum(loss > step for step in _STEPS)}"
-
-
-def _described(spec: LinkSpec) -> str:
-    return ", ".join(_parts(spec))
 
 
 def _parts(spec: LinkSpec) -> Iterator[str]:

@@ -22,13 +22,14 @@ h1 { font-size: 1.5em } h2 { font-size: 1.2em; margin-top: 2em }
 table { border-collapse: collapse; margin: .7em 0; font-size: .92em }
 th, td { padding: .25em .7em; text-align: left; border-bottom: 1px solid #8884; vertical-align: top }
 td.n { text-align: right; font-variant-numeric: tabular-nums }
-.bad { color: #d02c2c; font-weight: 600 }
+.bad { color: light-dark(#b91c1c, #ff8585); font-weight: 600 }
 .figure { overflow-x: auto }
 p.soft { opacity: .75 }
 """
 _OBJECT = ("id", "kind", "size", "info", "blocks_seen", "blocks_decodable", "sources", "parity", "repairs", "open_requests")
 _RECEIVER = ("nacks", "acks", "symbols_asked", "segments_lost", "loss", "nacks_covered", "rounds_suppressed", "rounds_silent")
 _REQUEST = ("packet", "time", "receiver", "sender", "what", "symbols", "new")
+_UNITS = {"size": "B", **dict.fromkeys(("first", "last", "time", "grtt", "answer_after"), "s")}
 _ROUND = ("packet", "time", "askers", "suppressed", "silent", "segments", "repairs", "unneeded", "answer_after")
 
 
@@ -133,7 +134,8 @@ def _cell(value: Any) -> str:
 
 
 def _words(name: str) -> str:
-    return name.removesuffix("_bps").replace("_", " ") + (", bit/s" if name.endswith("_bps") else "")
+    unit = "bit/s" if name.endswith("_bps") else _UNITS.get(name, "")
+    return name.removesuffix("_bps").replace("_", " ") + (f" [{unit}]" if unit else "")
 
 
 def _text(value: Any) -> str:

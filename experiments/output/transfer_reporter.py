@@ -1,19 +1,25 @@
 """Report the progress of `mcastlab send` and `recv`: JSON lines on stdout, or text lines and a progress bar."""
 
+import errno
 import json
 import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from types import TracebackType
-from typing import Any
+from typing import Any, TextIO
 
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
 
 from experiments.output.safe_text import printable
 from protocols.machine import Event
 
-__all__ = ["TransferReporter", "TransferStatus", "file_row", "summary"]
+__all__ = ["UNKNOWN_DIGEST", "TransferReporter", "TransferStatus", "file_row", "summary"]
+
+
+UNKNOWN_DIGEST = "(not hashed)"
+MOST_PROBLEMS = 20
+"""Lines about problems written between two ticks, so that a flood of them costs little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,7 @@ class TransferReporter:
         drawn = not as_json and sys.stderr.isatty()
         self._bar = Progress(*columns, disable=not drawn, auto_refresh=False, transient=True, console=_stderr())
         self._task: TaskID = self._bar.add_task(title, total=None, loss=0.0, nacks=0)
+        self._problems = 0
 
     def __enter__(self) -> "TransferReporter":
         self._bar.start()
@@ -49,9 +56,11 @@ class TransferReporter:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._bar.stop()
+        self._count_problems()
 
     def tick(self) -> None:
-        """Redraw the progress bar."""
+        """Redraw the progress bar, and count the problems that were not written."""
+        self._count_problems()
         if not self._bar.disable:
             now = self._measure()
             self._bar.update(self._task, completed=now.done, total=now.total or None, loss=now.loss, nacks=now.nacks)
@@ -64,16 +73,39 @@ class TransferReporter:
 
     def object(self, event: str, /, **values: Any) -> None:
         """Write one JSON object as a line on stdout."""
-        print(json.dumps({"event": event, **values}), flush=True)  # noqa: T201 this is the command's output
+        _print(json.dumps({"event": event, **values}), sys.stdout)
 
     def line(self, text: str) -> None:
         """Write one text line on stdout with control characters escaped, unless in JSON mode."""
+        self._write(text, sys.stdout)
+
+    def problem(self, text: str) -> None:
+        """Write one text line on stderr, unless in JSON mode; of many between two ticks, some and the number of the others."""
+        self._problems += 1
+        if self._problems <= MOST_PROBLEMS:
+            self._write(text, sys.stderr)
+
+    def _count_problems(self) -> None:
+        more, self._problems = self._problems - MOST_PROBLEMS, 0
+        if more > 0:
+            self._write(f"... and {more} more", sys.stderr)
+
+    def _write(self, text: str, to: TextIO) -> None:
         if not self.as_json:
             going_on = self._bar.live.is_started
             self._bar.stop()
-            print(printable(text), flush=True)  # noqa: T201 this is the command's output
+            _print(printable(text), to)
             if going_on:
                 self._bar.start()
+
+
+def _print(text: str, to: TextIO) -> None:
+    """Write a line. On a full disk it waits in the stream's buffer for the next one, since a transfer must not end for it."""
+    try:
+        print(text, file=to, flush=True)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
 
 
 def _stderr() -> Any:
@@ -92,14 +124,25 @@ def _plain(event: Event) -> dict[str, Any]:
 
 
 def file_row(name: str, size: int, sha256: str | None) -> dict[str, Any]:
-    """Return the entry of a file in the summary; `sha256` is None if there was no time to hash it."""
+    """Return the entry of a file in the summary; `sha256` is None if there was no time to hash it, or it could not be read."""
     return {"name": name, "size": size, "sha256": sha256}
 
 
 def summary(
-    *, ok: bool, files: list[dict[str, Any]], seconds: float, loss: float, sent: dict[str, int], cpu: float
+    *,
+    ok: bool,
+    files: list[dict[str, Any]],
+    seconds: float,
+    loss: float,
+    sent: dict[str, int],
+    cpu: float,
+    refused: tuple[int, str],
+    **more: Any,
 ) -> dict[str, Any]:
-    """Return the last JSON object of `send` and `recv`; `sent` holds the counters of the machine."""
+    """Return the last JSON object of `send` and `recv`; `sent` holds the counters of the machine, `more` further entries.
+
+    `refused` is the number of packets the kernel refused to send, and its last reason.
+    """
     octets = sum(row["size"] for row in files)
     return {
         "ok": ok,
@@ -112,5 +155,8 @@ def summary(
         "nacks_sent": sent.get("nacks_sent", 0),
         "nacks_received": sent.get("nacks_received", 0),
         "repairs": sent.get("repairs_sent", 0),
+        "send_errors": refused[0],
+        "send_error": refused[1] or None,
         "cpu_s": round(cpu, 6),
+        **more,
     }

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from experiments.analysis import quantile_bands as measured
 from experiments.report.figure_layout import COLOURS
 from experiments.report.figures import BandMark, Figure, FigureAxis, Panel
-from experiments.report.labels import DisplayedAxis, metric_label
+from experiments.report.labels import DisplayedAxis, series_label
 
 __all__ = ["band_figures"]
 
@@ -24,8 +24,8 @@ def band_figures(bands: Sequence[measured.QuantileBand], axes: Mapping[str, Disp
             for number, band in enumerate(mine)
         ]
         caption = "Mean per interval of the series. Line: median over the runs; shaded: central 50 % and 90 % of the runs."
-        title = f"{metric_label(name)} over time"
-        x, y = FigureAxis("time [s]"), FigureAxis(metric_label(name))
+        title = f"{series_label(name).partition(' [')[0]} over time"
+        x, y = FigureAxis("time [s]"), FigureAxis(series_label(name))
         found.append(Figure(_file_name(name), "bands", title, caption, command, x, y, [Panel("", marks)]))
     return found
 

@@ -1,17 +1,26 @@
 """Build figures from group summaries: lines with intervals and theory, heat maps, distributions, Pareto fronts, effects."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from experiments.analysis.effects import VarianceDecomposition
-from experiments.analysis.overlay import Prediction
-from experiments.analysis.paired_variants import VariantDifference
+from experiments.analysis.overlay import MARGIN, Prediction
 from experiments.analysis.summary import GroupSummary
 from experiments.report.figure_layout import FigureLayout
-from experiments.report.figures import BarMark, BoxMark, DotMark, Figure, FigureAxis, HeatMark, IntervalMark, LineMark, Panel
-from experiments.report.labels import HIGHER_IS_BETTER, DisplayedAxis, help_of, metric_label
+from experiments.report.figures import BarMark, BoxMark, DotMark, Figure, FigureAxis, HeatMark, LineMark, Panel
+from experiments.report.labels import HIGHER_IS_BETTER, DisplayedAxis, axis_name, help_of, metric_label, metric_name
 
-__all__ = ["boxes", "differences", "heat", "importance", "lines", "pareto", "residuals", "scatter"]
+__all__ = [
+    "boxes",
+    "heat",
+    "importance",
+    "lines",
+    "pareto",
+    "residuals",
+    "scatter",
+    "theory_label",
+]
 
 LOG_RATIO = 100.0
 """Ratio of a metric's largest to its smallest mean above which its axis is logarithmic."""
@@ -22,12 +31,12 @@ RANKS = (5, 25, 50, 75, 95)
 def _axis(shown: DisplayedAxis) -> FigureAxis:
     if shown.numeric:
         return FigureAxis(shown.label, shown.log)
-    return FigureAxis(shown.label, categories=tuple(map(shown.text, shown.values)))
+    return _words(shown)
 
 
 def _words(shown: DisplayedAxis) -> FigureAxis:
     """Return a categorical axis with equally spaced values."""
-    return FigureAxis(shown.name.rpartition(".")[2].replace("_", " "), categories=tuple(map(shown.text, shown.values)))
+    return FigureAxis(shown.label, categories=tuple(map(shown.plain, shown.values)))
 
 
 def _metric_axis(metric: str, groups: Sequence[GroupSummary]) -> FigureAxis:
@@ -57,7 +66,7 @@ def lines(
     key = "Lines: means; shaded: 95 % confidence intervals."
     caption = _caption(metric, layout, key, f"Dashed: theory ({formulas})." if formulas else "")
     y = _metric_axis(metric, groups)
-    title = f"{metric_label(metric).partition(' [')[0]} over {layout.x.name.rpartition('.')[2].replace('_', ' ')}"
+    title = f"{metric_name(metric)} over {axis_name(layout.x.name)}"
     return Figure(f"lines-{metric}", "lines", title, caption, command, _axis(layout.x), y, panels)
 
 
@@ -77,9 +86,14 @@ def _theory(
         at = [(group, known.get(tuple(group.keys.items()))) for group in picked]
         line = [(layout.x.value(group.keys[layout.x.name]), value) for group, value in at if value is not None]
         if line:
-            label = " ".join(filter(None, (layout.colour_label(colour), f"({formula})")))
+            label = theory_label(layout.colour_label(colour), formula)
             found.append(LineMark(label, number, [x for x, _ in line], [y for _, y in line], theory=True))
     return found
+
+
+def theory_label(line: str, formula: str) -> str:
+    """Return the label of a theory line that belongs to a measured `line`."""
+    return ", ".join(filter(None, (line, f"theory {formula}")))
 
 
 def heat(metric: str, groups: Sequence[GroupSummary], layout: FigureLayout, command: str) -> Figure | None:
@@ -96,7 +110,7 @@ def heat(metric: str, groups: Sequence[GroupSummary], layout: FigureLayout, comm
     turned = FigureLayout(layout.x, y, rest[0] if rest else None, fixed, layout.axes)
     panels = [Panel(turned.panel_label(panel), [_grid(turned, groups, panel)]) for panel in turned.panels()]
     caption = _caption(metric, turned, "Colour: mean of the runs.")
-    title = f"{metric_label(metric)} over {layout.x.name.rpartition('.')[2]} and {y.name.rpartition('.')[2]}"
+    title = f"{metric_name(metric)} over {axis_name(layout.x.name)} and {axis_name(y.name)}"
     return Figure(
         f"heat-{metric}", "heat", title, caption, command, _words(layout.x), _words(y), panels, (metric_label(metric),)
     )
@@ -109,7 +123,7 @@ def _grid(layout: FigureLayout, groups: Sequence[GroupSummary], panel: Any) -> H
     for value in y.values:
         means = {group.keys[x.name]: group.mean for group in layout.pick(groups, panel, value)}
         rows.append([means.get(place) for place in x.values])
-    return HeatMark([x.text(value) for value in x.values], [y.text(value) for value in y.values], rows)
+    return HeatMark([x.plain(value) for value in x.values], [y.plain(value) for value in y.values], rows)
 
 
 def boxes(metric: str, groups: Sequence[GroupSummary], layout: FigureLayout, command: str) -> Figure:
@@ -119,13 +133,13 @@ def boxes(metric: str, groups: Sequence[GroupSummary], layout: FigureLayout, com
         marks = []
         for number, colour in enumerate(layout.colours()):
             picked = layout.pick(groups, panel, colour)
-            x = [layout.x.text(group.keys[layout.x.name]) for group in picked]
+            x = [layout.x.plain(group.keys[layout.x.name]) for group in picked]
             at = [[group.percentiles[rank] for rank in RANKS] for group in picked]
             if picked:
                 marks.append(BoxMark(layout.colour_label(colour), number, x, at))
         panels.append(Panel(layout.panel_label(panel), marks))
     key = "Boxes: median and interquartile range of the runs; whiskers: 5th to 95th percentile."
-    title = f"distribution of {metric_label(metric).partition(' [')[0]} over runs"
+    title = f"distribution of {metric_name(metric)} over runs"
     caption = _caption(metric, layout, key)
     return Figure(f"spread-{metric}", "boxes", title, caption, command, _words(layout.x), _metric_axis(metric, groups), panels)
 
@@ -144,7 +158,7 @@ def scatter(metric: str, groups: Sequence[GroupSummary], layout: FigureLayout, c
         ]
         about = help_of(metric)
         caption = f"{about[:1].upper()}{about[1:]}. Every dot is the mean of a point; the other axes vary as well."
-        title = f"{metric_label(metric).partition(' [')[0]} over {axis.name.rpartition('.')[2].replace('_', ' ')}"
+        title = f"{metric_name(metric)} over {axis_name(axis.name)}"
         name = f"scatter-{metric}-{axis.name.rpartition('.')[2]}"
         y = _metric_axis(metric, groups)
         yield Figure(name, "dots", title, caption, command, _axis(axis), y, [Panel("", dots)], legend)
@@ -165,15 +179,13 @@ def pareto(first: str, second: str, groups: Sequence[GroupSummary], layout: Figu
     words = layout.colour if layout.colour and len(layout.colour.values) <= 8 else None
     dots = []
     for place, best in zip(both, front, strict=True):
-        label = ", ".join(
-            f"{axis.name.rpartition('.')[2]} {axis.text(keys[place][axis.name])}" for axis in layout.axes.values()
-        )
+        label = ", ".join(f"{axis_name(axis.name)} {axis.text(keys[place][axis.name])}" for axis in layout.axes.values())
         colour = words.values.index(keys[place][words.name]) if words else 0
         dots.append(DotMark(values[place][first], values[place][second], label, colour, best))
     legend = tuple(layout.colour_label(value) for value in words.values) if words else ()
-    wanted = " and ".join(f"{'more' if name in HIGHER_IS_BETTER else 'less'} {metric_label(name)}" for name in (first, second))
+    wanted = " and ".join(f"{'more' if name in HIGHER_IS_BETTER else 'less'} {metric_name(name)}" for name in (first, second))
     caption = f"Every point of the sweep; joined: the Pareto front (points not dominated by another). Better is {wanted}."
-    title = f"{metric_label(first).partition(' [')[0]} against {metric_label(second).partition(' [')[0]}"
+    title = f"{metric_name(first)} against {metric_name(second)}"
     axes = [_means_axis(name, [values[place][name] for place in both]) for name in (first, second)]
     return Figure("pareto", "dots", title, caption, command, axes[0], axes[1], [Panel("", dots)], legend)
 
@@ -202,15 +214,13 @@ def importance(found: Sequence[VarianceDecomposition], axes: Mapping[str, Displa
     for effect in found:
         shares = {part.axis: part.share for part in effect.axes}
         shares |= {"interaction": effect.interaction or 0.0, "chance": effect.chance or 0.0}
-        bars.append(
-            BarMark(metric_label(effect.metric).partition(" [")[0], [max(0.0, shares.get(name, 0.0)) for name in names])
-        )
-    legend = tuple(name.rpartition(".")[2] for name in names)
+        bars.append(BarMark(metric_name(effect.metric), [max(0.0, shares.get(name, 0.0)) for name in names]))
+    legend = tuple(map(axis_name, names))
     caption = (
         "Fraction of a metric's variance explained by each axis (main effect), by interaction of axes, and by chance: "
         "differences between seeds."
     )
-    axis = FigureAxis("share of variance")
+    axis = FigureAxis("share of variance [%]")
     return Figure(
         "effects",
         "bars",
@@ -225,38 +235,32 @@ def importance(found: Sequence[VarianceDecomposition], axes: Mapping[str, Displa
 
 
 def residuals(rows: Sequence[Prediction], command: str) -> Figure:
-    """Plot the residuals of measured means from theory, in standard errors."""
+    """Plot how far measured means are from theory, in per cent of it, over what theory expects."""
     formulas = list(dict.fromkeys(row.formula for row in rows))
     dots = [
         DotMark(
             row.expected,
-            row.residual,
-            ", ".join(f"{key} {value}" for key, value in row.keys.items()),
+            100 * (row.mean / row.expected - 1),
+            f"{', '.join(f'{key} {value}' for key, value in row.keys.items())}: holds: {row.holds}",
             formulas.index(row.formula),
         )
         for row in rows
-        if row.residual is not None
+        if row.expected
     ]
-    holds = sum(row.holds == "yes" for row in rows)
-    caption = f"Theory holds at {holds} of {len(rows)} points: the 90 % interval of the mean is within the margin."
-    x, y = _means_axis_of(dots), FigureAxis("(measured - theory) / standard error")
-    return Figure("theory", "dots", "distance from theory", caption, command, x, y, [Panel("", dots)], tuple(formulas))
+    found = Counter(row.holds for row in rows)
+    caption = (
+        f"Shaded: {MARGIN:.0%} around theory. By the 90 % intervals of the means, of {len(rows)} points theory holds at "
+        f"{found['yes']} and does not at {found['no']}; at {found['not shown']} the runs are too few to show either."
+    )
+    x, y = _expected_axis(rows, dots), FigureAxis("measured - theory [% of theory]")
+    legend, margin = tuple(theory_label("", name) for name in formulas), (-100 * MARGIN, 100 * MARGIN)
+    return Figure("theory", "dots", "distance from theory", caption, command, x, y, [Panel("", dots)], legend, margin)
 
 
-def _means_axis_of(dots: Sequence[DotMark]) -> FigureAxis:
-    values = [dot.x for dot in dots]
-    return FigureAxis("expected by theory", log=bool(values) and min(values) > 0 and max(values) >= LOG_RATIO * min(values))
-
-
-def differences(metric: str, gaps: Sequence[VariantDifference], axes: Mapping[str, DisplayedAxis], command: str) -> Figure:
-    """Plot paired differences to the base with their confidence intervals."""
-    rows = []
-    for gap in gaps:
-        place = ", ".join(f"{name.rpartition('.')[2]} {axes[name].text(value)}" for name, value in gap.keys.items())
-        variant = axes[gap.axis].text(gap.variant)
-        rows.append(IntervalMark(f"{variant}{', ' if place else ''}{place}", gap.mean, gap.low, gap.high, gap.clear))
-    base = axes[gaps[0].axis].text(gaps[0].base)
-    caption = "Mean paired differences on equal seeds, with 95 % confidence intervals; filled if the interval excludes 0."
-    x = FigureAxis(f"difference to {base}: {metric_label(metric)}")
-    title = f"{metric_label(metric).partition(' [')[0]}: differences to {base}"
-    return Figure(f"pairs-{metric}", "rows", title, caption, command, x, FigureAxis(""), [Panel("", rows)])
+def _expected_axis(rows: Sequence[Prediction], dots: Sequence[DotMark]) -> FigureAxis:
+    """Return the axis of the expected values, with the metric and its unit if there is one."""
+    values, metrics = [dot.x for dot in dots], list(dict.fromkeys(row.metric for row in rows))
+    label = metric_label(metrics[0]) if len(metrics) == 1 else "each metric in its unit"
+    return FigureAxis(
+        f"expected by theory: {label}", log=bool(values) and min(values) > 0 and max(values) >= LOG_RATIO * min(values)
+    )

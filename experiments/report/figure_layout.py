@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.analysis.summary import GroupSummary
-from experiments.report.labels import DisplayedAxis
+from experiments.report.labels import DisplayedAxis, axis_name
 
 __all__ = ["COLOURS", "PANELS", "FigureLayout", "assign_axes", "independent_axes", "spread"]
 
@@ -58,7 +58,7 @@ class FigureLayout:
 
 def _named(axis: DisplayedAxis, value: Any) -> str:
     text = axis.text(value)
-    return f"{axis.name.rpartition('.')[2]} {text}" if axis.numeric else text
+    return f"{axis_name(axis.name)} {text}" if axis.numeric else text
 
 
 def spread(values: Sequence[Any], most: int) -> list[Any]:
@@ -84,18 +84,23 @@ def _follows(name: str, other: str, points: Sequence[Mapping[str, Any]]) -> bool
 
 
 def assign_axes(
-    axes: Mapping[str, DisplayedAxis], shares: Mapping[str, float], points: Sequence[Mapping[str, Any]]
+    axes: Mapping[str, DisplayedAxis],
+    shares: Mapping[str, float],
+    points: Sequence[Mapping[str, Any]],
+    compared: str | None = None,
 ) -> FigureLayout | None:
     """Assign numeric axes with many values to x, categorical axes to colour; None without any axis.
 
     `shares` maps each axis to the variance it explains, which breaks ties. Remaining axes are fixed at the values most `points`
-    have.
+    have. The axis `compared` gets the colours, if there is another for x.
     """
-    names = sorted(axes, key=lambda name: (not axes[name].numeric, len(axes[name].values) < 3, -shares.get(name, 0.0)))
+    names = sorted(
+        axes, key=lambda name: (name == compared, not axes[name].numeric, len(axes[name].values) < 3, -shares.get(name, 0.0))
+    )
     if not names:
         return None
     x = axes[names.pop(0)]
-    names.sort(key=lambda name: (axes[name].numeric, -shares.get(name, 0.0)))
+    names.sort(key=lambda name: (name != compared, axes[name].numeric, -shares.get(name, 0.0)))
     colour = axes[names.pop(0)] if names else None
     names.sort(key=lambda name: -shares.get(name, 0.0))
     panel = axes[names.pop(0)] if names else None

@@ -100,7 +100,7 @@ class Panel:
 class Figure:
     """A figure: `kind` names the marks of its panels (lines bands heat boxes dots bars rows).
 
-    `legend` names the colours of dots and the parts of bars; `command` prints the figure's numbers.
+    `legend` names the colours of dots and the parts of bars; `band` is a shaded range of y; `command` prints the numbers.
     """
 
     name: str
@@ -112,6 +112,7 @@ class Figure:
     y: FigureAxis
     panels: Sequence[Panel]
     legend: Sequence[str] = field(default=())
+    band: tuple[float, float] | None = None
 
     def plain(self) -> dict[str, Any]:
         """Return plain values for JSON."""

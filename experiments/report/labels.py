@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from experiments.analysis.derived import DERIVED
@@ -11,7 +12,18 @@ from experiments.analysis.summary import sort_key
 from experiments.sweep.spec.metrics import METRICS
 from experiments.sweep.spec.sweep_file import Sweep
 
-__all__ = ["HIGHER_IS_BETTER", "DisplayedAxis", "displayed_axes", "help_of", "metric_label"]
+__all__ = [
+    "HIGHER_IS_BETTER",
+    "UNITS",
+    "DisplayedAxis",
+    "axis_name",
+    "displayed_axes",
+    "help_of",
+    "metric_label",
+    "metric_name",
+    "rounded",
+    "series_label",
+]
 
 FACTORS: Mapping[str, tuple[float, str]] = {
     "%": (100.0, "%"),
@@ -26,27 +38,68 @@ FACTORS: Mapping[str, tuple[float, str]] = {
     "MB": (1e-6, "MB"),
 }
 """Units of the sweep file, with the factor from the stored base unit and the label of the unit."""
+DIGITS = 6
 LOG_RATIO = 50.0
 """Ratio of a numeric axis' ends above which the axis is logarithmic."""
 
 UNITS = {
-    "completion_time": "s",
-    "median_completed_at": "s",
-    "duration": "s",
-    "time_to_quiet": "s",
+    **dict.fromkeys(("completion_time", "median_completed_at", "duration", "time_to_quiet", "repair_wait"), "s"),
+    **dict.fromkeys(("content_bytes", "bytes_sent"), "B"),
+    **dict.fromkeys(("completed", "loss", "incomplete"), "fraction"),
+    **dict.fromkeys(("violations", "receivers", "receivers_complete", "objects", "events"), "count"),
+    **dict.fromkeys(("nacks_sent", "nacks_suppressed", "nacks_received"), "count"),
+    **dict.fromkeys(("data_sent", "repairs_sent", "packets", "feedback", "losses", "duplicates"), "packets"),
+    **dict.fromkeys(("sender_handled", "receiver_handled", "link_offered", "link_dropped", "link_lost"), "packets"),
     "goodput_mbit_s": "Mbit/s",
-    "content_bytes": "B",
-    "bytes_sent": "B",
+    "packets_per_s": "packets/s",
+    "overhead": "B per B of content",
+    "transmissions": "per source packet",
+    "feedback_per_packet": "packets per data packet",
+    "processing_throughput": "packets per packet handled",
+    "requests_per_loss": "requests per symbol",
+    "repair_multiplicity": "packets per symbol",
 }
-NAMES = {"goodput_mbit_s": "goodput", "packets_per_s": "packets per second", "nacks_sent": "NACKs sent"}
+"""Unit of each metric."""
+SERIES_UNITS = {
+    **dict.fromkeys(("packets_sent", "repairs_sent", "packets_lost", "packets_dropped", "packets_corrupt"), "packets"),
+    **dict.fromkeys(("bytes_sent", "queue_bytes"), "B"),
+    **dict.fromkeys(("objects_received", "receivers_complete"), "count"),
+}
+"""Unit of each measure of a time series."""
+BASE_UNITS = {"rate": "bit/s", "loss": "fraction", "size": "B", "segment": "B", "delay": "s", "grtt": "s"}
+"""Units of axes whose values are written as plain numbers, by the last part of the axis' name."""
+NAMES = {"goodput_mbit_s": "goodput", "packets_per_s": "data packets per time"}
 HIGHER_IS_BETTER = frozenset({"goodput_mbit_s", "packets_per_s", "completed", "receivers_complete"})
 """Metrics to maximise; all others are to be minimised."""
 
 
 def metric_label(name: str) -> str:
     """Return the display name of a metric, with its unit."""
-    text = NAMES.get(name) or name.replace("_", " ").replace("nacks", "NACKs")
-    return f"{text} [{UNITS[name]}]" if name in UNITS else text
+    return _with_unit(metric_name(name), UNITS.get(name, ""))
+
+
+def metric_name(name: str) -> str:
+    """Return the display name of a metric without its unit."""
+    return NAMES.get(name) or name.replace("_", " ").replace("nacks", "NACKs")
+
+
+def series_label(name: str) -> str:
+    """Return the label of a measure of a time series, such as `packets_sent data`, with its unit."""
+    return _with_unit(name.replace("_", " "), SERIES_UNITS.get(name.partition(" ")[0], ""))
+
+
+def axis_name(name: str) -> str:
+    """Return the display name of an axis of a sweep: the last part of its key."""
+    return name.rpartition(".")[2].replace("_", " ")
+
+
+def rounded(value: float | None) -> float | None:
+    """Round to DIGITS significant digits; None for values that are not finite."""
+    return None if value is None or not isfinite(value) else float(f"{value:.{DIGITS}g}")
+
+
+def _with_unit(text: str, unit: str) -> str:
+    return f"{text} [{unit}]" if unit else text
 
 
 def help_of(name: str) -> str:
@@ -78,7 +131,14 @@ class DisplayedAxis:
         """Format a stored value with its unit."""
         value = self.value(stored)
         text = value if isinstance(value, str) else f"{value:.6g}"
-        return f"{text} {self.unit}".replace(" %", "%").strip()
+        # A fraction needs no unit behind the number.
+        unit = "" if self.unit == "fraction" else self.unit
+        return f"{text} {unit}".replace(" %", "%").strip()
+
+    def plain(self, stored: Any) -> str:
+        """Format a stored value without its unit, which the label of the axis has."""
+        value = self.value(stored)
+        return value if isinstance(value, str) else f"{value:.6g}"
 
 
 def displayed_axes(sweep: Sweep, names: Sequence[str], values: Mapping[str, Sequence[Any]]) -> dict[str, DisplayedAxis]:
@@ -91,19 +151,20 @@ def displayed_axes(sweep: Sweep, names: Sequence[str], values: Mapping[str, Sequ
         numbers = [value for value in known if isinstance(value, (int, float)) and not isinstance(value, bool)]
         numeric = len(numbers) == len(known)
         factor, unit = _unit(sweep, name) if numeric else (1.0, "")
-        label = name.rpartition(".")[2].replace("_", " ")
         log = numeric and min(numbers) > 0 and max(numbers) >= LOG_RATIO * min(numbers)
-        found[name] = DisplayedAxis(name, f"{label} [{unit}]" if unit else label, known, factor, unit, numeric, log)
+        found[name] = DisplayedAxis(name, _with_unit(axis_name(name), unit), known, factor, unit, numeric, log)
     return found
 
 
 def _unit(sweep: Sweep, name: str) -> tuple[float, str]:
+    """Return the factor from the stored unit to the one the sweep file uses first, and that unit."""
+    base = 1.0, BASE_UNITS.get(name.rpartition(".")[2], "")
     if name == CASE or name not in sweep.axes:
-        return 1.0, ""
+        return base
     axis = sweep.axes[name]
     written = axis.values if axis.values is not None else (axis.high, axis.low)
     for value in written:
         match = re.fullmatch(r"\s*[0-9.eE+-]+\s*([A-Za-z%]+)\s*", value) if isinstance(value, str) else None
         if match and match[1] in FACTORS:
             return FACTORS[match[1]]
-    return 1.0, ""
+    return base

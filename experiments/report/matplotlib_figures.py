@@ -164,8 +164,8 @@ def _dots(axes: Any, figure: Figure, panel: Panel) -> None:
     front = sorted((dot.x, dot.y) for dot in panel.marks if dot.front)
     if front:
         axes.plot(*zip(*front, strict=True), "o:", color=SOFT, markerfacecolor="none", markersize=7, label="Pareto front")
-    if figure.name == "theory":
-        axes.axhspan(-4, 4, color=_colour(2), alpha=0.12, linewidth=0)
+    if figure.band is not None:
+        axes.axhspan(*figure.band, color=_colour(2), alpha=0.12, linewidth=0)
     _ticks(axes, figure.x)
 
 
@@ -178,6 +178,7 @@ def _bars(axes: Any, figure: Figure, panel: Panel) -> None:
         left = [a + b for a, b in zip(left, values, strict=True)]
     axes.invert_yaxis()
     axes.set_xlim(0, 1)
+    axes.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
 
 
 def _rows(axes: Any, figure: Figure, panel: Panel) -> None:

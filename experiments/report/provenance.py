@@ -4,6 +4,7 @@ import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from experiments.analysis.runs import CASE, Runs, axis_column
 from experiments.sweep.spec.sweep_file import Sweep
 from experiments.sweep.store.invocations import read_invocations
 
-__all__ = ["FailedRun", "failures", "provenance", "rerun", "sources"]
+__all__ = ["FailedRun", "differing_sources", "failures", "provenance", "rerun", "side_by_side", "sources"]
 
 MOST_FAILURES = 200
 
@@ -65,6 +66,27 @@ def provenance(folder: Path, sweep: Sweep, runs: Runs, points: int) -> list[tupl
 def sources(folder: Path) -> dict[str, str]:
     """Return the text of the sweep file and of the base scenario."""
     return {name: (folder / name).read_text(encoding="utf-8") for name in ("sweep.yaml", "base.yaml")}
+
+
+def side_by_side(first: list[tuple[str, str]], second: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Join the provenance of two sweeps: what is equal is told once, what differs with A and B."""
+    left, right = dict(first), dict(second)
+    found = []
+    for name in dict.fromkeys([*left, *right]):
+        one, other = left.get(name, "-"), right.get(name, "-")
+        found.append((name, one if one == other else f"A: {one}; B: {other}"))
+    return found
+
+
+def differing_sources(first: Mapping[str, str], second: Mapping[str, str]) -> dict[str, str]:
+    """Return the files of sweep A, and below each the lines by which that of sweep B differs."""
+    found: dict[str, str] = {}
+    for name, text in first.items():
+        lines = list(unified_diff(text.splitlines(), second[name].splitlines(), f"A/{name}", f"B/{name}", lineterm=""))
+        found |= {name if not lines else f"{name} of A": text}
+        if lines:
+            found[f"{name}: what differs in B"] = "\n".join(lines)
+    return found
 
 
 def failures(folder: Path, runs: Runs, points: PointScenarios) -> tuple[list[tuple[str, str, int]], list[FailedRun]]:

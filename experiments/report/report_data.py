@@ -1,4 +1,4 @@
-"""Collect everything a report shows from a sweep's folder."""
+"""Collect everything a report shows from a sweep's folder, or from two."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -16,14 +16,16 @@ from experiments.analysis.runs import Runs, open_runs
 from experiments.analysis.summary import EXACT_UP_TO, GroupSummary, summarise
 from experiments.report import figure_builders
 from experiments.report.band_figures import band_figures
+from experiments.report.difference_figures import differences, sweep_differences
 from experiments.report.figure_layout import FigureLayout, assign_axes, independent_axes
 from experiments.report.figures import Figure
 from experiments.report.labels import DisplayedAxis, displayed_axes
-from experiments.report.provenance import FailedRun, failures, provenance, sources
+from experiments.report.provenance import FailedRun, differing_sources, failures, provenance, side_by_side, sources
+from experiments.report.sweep_pair import SWEEP, PairedSweeps, open_pair, paired_differences
 from experiments.sweep.store.datasets import parts
 from protocols.errors import UsageError
 
-__all__ = ["ReportData", "collect"]
+__all__ = ["ReportData", "collect", "collect_pair"]
 
 DEFAULT_METRICS = 6
 """Default number of metrics with figures."""
@@ -37,9 +39,9 @@ MOST_PAIRS = 40
 
 @dataclass(slots=True)
 class ReportData:
-    """Contents of a report: `groups` has all points by metric, `theory` the predictions of the formulas."""
+    """Contents of a report: `groups` has all points by metric, `theory` the formulas' predictions; `pair` of two sweeps."""
 
-    folder: Path
+    folders: tuple[Path, ...]
     title: str
     provenance: list[tuple[str, str]]
     sources: dict[str, str]
@@ -51,6 +53,7 @@ class ReportData:
     kinds: list[tuple[str, str, int]]
     failures: list[FailedRun]
     figures: list[Figure] = field(default_factory=list)
+    pair: PairedSweeps | None = None
 
     @property
     def layout(self) -> FigureLayout | None:
@@ -58,7 +61,7 @@ class ReportData:
         shares: dict[str, float] = {}
         for part in (part for found in self.effects for part in found.axes):
             shares[part.axis] = shares.get(part.axis, 0.0) + part.share
-        return assign_axes(self.independent_axes, shares, self.points)
+        return assign_axes(self.independent_axes, shares, self.points, SWEEP if self.pair else None)
 
     @property
     def points(self) -> list[Mapping[str, Any]]:
@@ -70,15 +73,20 @@ class ReportData:
         """Axes whose values are not determined by another axis."""
         return independent_axes(self.axes, self.points)
 
+    @property
+    def written_folders(self) -> str:
+        """The folders as a command line has them."""
+        return " ".join(shlex.quote(str(folder)) for folder in self.folders)
+
     def command(self, options: str) -> str:
         """Return the command that prints the numbers of a figure."""
-        return f"mcastlab analyse {shlex.quote(str(self.folder))} {options}"
+        return f"mcastlab analyse {shlex.quote(str(self.folders[0]))} {options}"
 
 
 def collect(
-    session: Any, folder: Path, metrics: Sequence[str] = (), theory: Sequence[str] = (), version: str | None = None
+    session: Any, folder: Path, metrics: Sequence[str], theory: Sequence[str] = (), version: str | None = None
 ) -> ReportData:
-    """Query the store for everything a report shows.
+    """Collect everything the report shows.
 
     An empty `metrics` selects the main metrics that vary; an empty `theory` selects the formulas of the sweep file. Raises
     UsageError if no run succeeded.
@@ -90,21 +98,15 @@ def collect(
         runs.frame.persist()
     if runs.ok.isEmpty():
         raise UsageError(f"{folder}: no run succeeded; `mcastlab results {folder}` shows the reasons")
-    chosen = runs.chosen_metrics(metrics) if metrics else tuple(name for name in HEADLINES if name in runs.metrics)
-    groups = summarise(runs, runs.axes, chosen, percentiles=figure_builders.RANKS)
-    if not metrics:
-        chosen = _varying(chosen, groups)[:DEFAULT_METRICS]
-    groups = [group for group in groups if group.metric in chosen]
-    values = {name: list(dict.fromkeys(group.keys[name] for group in groups)) for name in runs.axes}
-    axes = displayed_axes(points.sweep, runs.axes, values)
+    chosen, groups = _summaries(runs, metrics)
     expected = [row for text in theory or points.sweep.theory for row in overlay(runs, parse_formula(text), points, groups)]
     counted, failed = failures(folder, runs, points)
     data = ReportData(
-        folder=folder,
+        folders=(folder,),
         title=points.sweep.name,
         provenance=provenance(folder, points.sweep, runs, len({tuple(group.keys.values()) for group in groups})),
         sources=sources(folder),
-        axes=axes,
+        axes=_axes(runs, groups, points),
         metrics=chosen,
         groups=groups,
         effects=effects(runs, chosen),
@@ -114,6 +116,66 @@ def collect(
     )
     data.figures = _figures(session, runs, data, points)
     return data
+
+
+def collect_pair(
+    session: Any, folders: tuple[Path, Path], metrics: Sequence[str], versions: tuple[str | None, str | None]
+) -> ReportData:
+    """Collect the report of two sweeps at the points they share: everything has one more axis, the sweep.
+
+    Formulas are left out, since each sweep may have its own. Raises UsageError if the sweeps share no runs.
+    """
+    points = [PointScenarios(folder) for folder in folders]
+    pair = open_pair(session, folders, versions)
+    if pair.runs.count <= EXACT_UP_TO:
+        pair.runs.frame.persist()
+    chosen, groups = _summaries(pair.runs, metrics, always=True)
+    paired_differences(pair, chosen)
+    found = [
+        (provenance(folder, at.sweep, side, len(groups)), sources(folder), *failures(folder, side, at))
+        for folder, at, side in zip(folders, points, pair.sides, strict=True)
+    ]
+    data = ReportData(
+        folders=folders,
+        title=" and ".join(dict.fromkeys(at.sweep.name for at in points)) + ": two sweeps compared",
+        provenance=side_by_side(found[0][0], found[1][0]),
+        sources=differing_sources(found[0][1], found[1][1]),
+        axes=_axes(pair.runs, groups, points[0]),
+        metrics=chosen,
+        groups=groups,
+        effects=effects(pair.runs, chosen),
+        theory=[],
+        kinds=[kind for _, _, kinds, _ in found for kind in kinds],
+        failures=[row for *_, failed in found for row in failed],
+        pair=pair,
+    )
+    for metric in chosen:
+        data.figures += _compared_sweeps(data, pair, metric)
+    return data
+
+
+def _compared_sweeps(data: ReportData, pair: PairedSweeps, metric: str) -> list[Figure]:
+    """Return the differences of a metric at each point, and its lines with a colour for each sweep."""
+    layout, found = data.layout, sweep_differences(metric, pair, data.axes)
+    figures = [] if found is None else [found]
+    if layout is not None and layout.x.name != SWEEP:
+        mine = [group for group in data.groups if group.metric == metric]
+        figures.append(figure_builders.lines(metric, mine, layout, [], ""))
+    return figures
+
+
+def _summaries(runs: Runs, metrics: Sequence[str], always: bool = False) -> tuple[tuple[str, ...], list[GroupSummary]]:
+    """Return the chosen metrics and their summaries at each point; by default, main metrics that vary or are `always` shown."""
+    chosen = runs.chosen_metrics(metrics) if metrics else tuple(name for name in HEADLINES if name in runs.metrics)
+    groups = summarise(runs, runs.axes, chosen, percentiles=figure_builders.RANKS)
+    if not metrics:
+        chosen = (chosen if always else _varying(chosen, groups))[:DEFAULT_METRICS]
+    return chosen, [group for group in groups if group.metric in chosen]
+
+
+def _axes(runs: Runs, groups: Sequence[GroupSummary], points: PointScenarios) -> dict[str, DisplayedAxis]:
+    values = {name: list(dict.fromkeys(group.keys[name] for group in groups)) for name in runs.axes}
+    return displayed_axes(points.sweep, runs.axes, values)
 
 
 def _varying(metrics: Sequence[str], groups: Sequence[GroupSummary]) -> tuple[str, ...]:
@@ -133,12 +195,12 @@ def _figures(session: Any, runs: Runs, data: ReportData, points: PointScenarios)
     if data.effects:
         command = data.command(f"--effects --metric {','.join(data.metrics)}")
         found.append(figure_builders.importance(data.effects, data.axes, command))
-    if any(row.residual is not None for row in data.theory):
+    if any(row.expected for row in data.theory):
         names = " ".join(f"--theory {name}" for name in dict.fromkeys(row.formula for row in data.theory))
         found.append(figure_builders.residuals(data.theory, data.command(names)))
-    if parts(data.folder, "series"):
+    if parts(data.folders[0], "series"):
         by = [layout.colour.name] if layout and layout.colour else []
-        made = quantile_bands(session, data.folder, runs, by)
+        made = quantile_bands(session, data.folders[0], runs, by)
         found += band_figures(made, data.axes, data.command(f"--series all --by {','.join(by)}"))
     return [figure for figure in found if figure is not None]
 
@@ -174,5 +236,5 @@ def _compared(runs: Runs, data: ReportData, layout: FigureLayout) -> list[Figure
     for metric in dict.fromkeys(gap.metric for gap in gaps):
         options = f"--compare {axis.name} --metric {metric}" + (f" --by {by[0]}" if by else "")
         mine = [gap for gap in gaps if gap.metric == metric]
-        found.append(figure_builders.differences(metric, mine, data.axes, data.command(options)))
+        found.append(differences(metric, mine, data.axes, data.command(options)))
     return found

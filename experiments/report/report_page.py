@@ -1,80 +1,80 @@
 """Render the report as one self-contained HTML file with its data, scripts and style."""
 
-import json
-import math
-from collections.abc import Iterable, Sequence
+import shlex
+from collections.abc import Iterator, Sequence
 from html import escape
-from importlib.resources import files
-from string import Template
 from typing import Any
 
-from experiments.output.extras import need
+from experiments.analysis.overlay import MARGIN, Prediction
+from experiments.report.comparison_page import difference_section, summary
 from experiments.report.figure_layout import FigureLayout
 from experiments.report.figures import Figure
-from experiments.report.labels import help_of, metric_label
+from experiments.report.labels import axis_name, help_of, metric_label, rounded
+from experiments.report.page_skeleton import Section, asset, command_line, plotly, render
 from experiments.report.report_data import ReportData
+from experiments.report.sweep_tables import tables_of
 
 __all__ = ["MOST_POINTS", "report_page"]
 
 MOST_POINTS = 20_000
 """Largest number of rows in the explorer and the table; the report of a larger sweep has figures only."""
-DIGITS = 6
-ASSETS = files("experiments.report") / "assets"
+TABLES = {
+    "points": (
+        "Points",
+        "Each metric at each point, in its unit: mean, standard deviation (sd), 95 % confidence interval of the "
+        "mean (low, high), and percentiles of the runs.",
+    ),
+    "pairs": (
+        "By point",
+        "Mean difference of B to A over the pairs of runs with equal seeds at each point, in the metric's unit, with its "
+        "95 % confidence interval; clear if it excludes 0.",
+    ),
+    "theory": (
+        "Theory",
+        "What formulas expect at each point beside the mean of its runs with its 90 % interval (low, high). Theory holds where "
+        f"the interval is within {MARGIN:.0%} of it, and does not where it is beyond; otherwise more runs would show it.",
+    ),
+    "failed": ("Failed runs", ""),
+}
+"""Title of each table and what its columns mean."""
 
 
 def report_page(contents: ReportData, layout: FigureLayout | None, command: str) -> str:
     """Render the page; `layout` is the initial state of the explorer. UnsupportedError without Plotly."""
     data = _data(contents, layout)
-    sections = [*_sections(contents, data)]
-    links = "".join(f'<a href="#{name}">{escape(title)}</a>' for name, title, _ in sections)
-    body = "\n".join(f'<section id="{name}"><h2>{escape(title)}</h2>\n{inner}\n</section>' for name, title, inner in sections)
-    return Template(_asset("page.html")).substitute(
-        title=escape(contents.title),
-        lead=_lead(contents),
-        links=links,
-        body=body,
-        command=escape(command),
-        style=_asset("page.css"),
-        # Escape "</", which would end the script element.
-        data=json.dumps(data, allow_nan=False).replace("</", "<\\/"),
-        plotly=_plotly(),
-        figures=_asset("figures.js"),
-        page=_asset("page.js"),
-    )
-
-
-def _asset(name: str) -> str:
-    return (ASSETS / name).read_text(encoding="utf-8")
-
-
-def _plotly() -> str:
-    need("a report", "plotly")
-    from plotly.offline import get_plotlyjs
-
-    return str(get_plotlyjs())
+    scripts = [plotly(), *map(asset, ("page.js", "figures.js", "explorer.js"))]
+    return render(contents.title, _lead(contents), _sections(contents, data), data, scripts, command)
 
 
 def _lead(contents: ReportData) -> str:
-    about = dict(contents.provenance)
     failed = sum(count for _, _, count in contents.kinds)
     tag = f'<span class="tag bad">{failed:,} failed</span>' if failed else '<span class="tag">all runs ok</span>'
+    return f'<p class="lead">{tag}{escape(_summary(contents))}</p>'
+
+
+def _summary(contents: ReportData) -> str:
+    if contents.pair:
+        return summary(contents.pair)
+    about = dict(contents.provenance)
     runs, points = about["runs"].partition(" (")[0], about["points"].partition(", ")[0]
-    return f'<p class="lead">{tag}{escape(runs)} runs at {escape(points)} points; code {escape(about["code"])}</p>'
+    return f"{runs} runs at {points} points; code {about['code']}"
 
 
-def _sections(contents: ReportData, data: dict[str, Any]) -> Iterable[tuple[str, str, str]]:
-    yield "run", "Runs", _provenance_section(contents)
+def _sections(contents: ReportData, data: dict[str, Any]) -> Iterator[Section]:
+    """Yield the results first, then what they come from."""
+    if contents.pair:
+        yield Section("difference", "Overall", difference_section(contents.pair))
     if data["points"] and data["axes"]:
         explorer = '<div class="card"><div class="controls" id="controls"></div><p id="explained"></p>'
-        yield "explore", "Explore", explorer + '<div class="plot" id="plot-explore"></div></div>'
+        yield Section("explore", "Explore", explorer + '<div class="plot" id="plot-explore"></div></div>')
     if contents.figures:
-        yield "figures", "Figures", "\n".join(_card(figure, contents) for figure in contents.figures)
-    titles = {"points": "Points", "theory": "Theory", "failed": "Failed runs"}
+        yield Section("figures", "Figures", "\n".join(_card(figure, contents) for figure in contents.figures))
     for table in data["tables"]:
-        kinds = _failure_kinds(contents) if table["name"] == "failed" else ""
-        inner = f'<div class="card tall">{kinds}<div id="table-{table["name"]}"></div></div>'
-        yield table["name"], titles[table["name"]], inner
-    yield "again", "Reproduce", _commands_section(contents)
+        title, about = TABLES[table["name"]]
+        kinds = _failure_kinds(contents) if table["name"] == "failed" else f"<p>{about}</p>"
+        yield Section(table["name"], title, f'<div class="card tall">{kinds}<div id="table-{table["name"]}"></div></div>')
+    yield Section("run", "Runs", _provenance_section(contents))
+    yield Section("again", "Reproduce", _commands_section(contents))
 
 
 def _provenance_section(contents: ReportData) -> str:
@@ -86,18 +86,16 @@ def _provenance_section(contents: ReportData) -> str:
     return f'<div class="card"><dl class="facts">{rows}</dl>{texts}</div>'
 
 
-def _command(text: str) -> str:
-    return f'<div class="command"><code>{escape(text)}</code><button type="button">copy</button></div>'
-
-
 def _card(figure: Figure, contents: ReportData) -> str:
     title = figure.title[:1].upper() + figure.title[1:]
-    again = f"mcastlab report {contents.folder} --only {figure.name}"
+    commands = [figure.command, f"mcastlab report {contents.written_folders} --only {figure.name}"]
+    shown = "".join(command_line(text) for text in commands if text)
+    folder = "comparison" if contents.pair else "figures"
     return (
         f'<article class="card"><h3>{escape(title)}</h3><p>{escape(figure.caption)}</p>'
         f'<div class="plot" id="plot-{figure.name}" role="img" aria-label="{escape(title)}"></div>'
-        f"<details><summary>numbers and files of this figure</summary>{_command(figure.command)}{_command(again)}"
-        f"<p>For papers: figures/{figure.name}.svg and .png</p></details></article>"
+        f"<details><summary>numbers and files of this figure</summary>{shown}"
+        f"<p>For papers: {folder}/{figure.name}.svg and .png</p></details></article>"
     )
 
 
@@ -107,13 +105,15 @@ def _failure_kinds(contents: ReportData) -> str:
 
 
 def _commands_section(contents: ReportData) -> str:
-    folder = contents.folder
-    commands = {
-        "The runs (those stored are not repeated):": f"mcastlab sweep {folder}/sweep.yaml --out {folder} --resume",
-        "The numbers:": f"mcastlab analyse {folder} --csv groups.csv",
-        "One row for each run:": f"mcastlab results {folder} --csv runs.csv",
-    }
-    return '<div class="card">' + "".join(f"<p>{escape(why)}</p>{_command(text)}" for why, text in commands.items()) + "</div>"
+    parts = []
+    for folder in map(shlex.quote, map(str, contents.folders)):
+        commands = {
+            "The runs (those stored are not repeated):": f"mcastlab sweep {folder}/sweep.yaml --out {folder} --resume",
+            "The numbers:": f"mcastlab analyse {folder} --csv groups.csv",
+            "One row for each run:": f"mcastlab results {folder} --csv runs.csv",
+        }
+        parts += [f"<p>{escape(why)}</p>{command_line(text)}" for why, text in commands.items()]
+    return f'<div class="card">{"".join(parts)}</div>'
 
 
 def _data(contents: ReportData, layout: FigureLayout | None) -> dict[str, Any]:
@@ -122,9 +122,11 @@ def _data(contents: ReportData, layout: FigureLayout | None) -> dict[str, Any]:
     independent_axes = contents.independent_axes
     axes = [
         {
-            "name": axis.name.rpartition(".")[2],
+            "key": axis.name,
+            "name": axis_name(axis.name),
             "label": axis.label,
             "values": [axis.value(value) if axis.numeric else axis.text(value) for value in axis.values],
+            "texts": [axis.text(value) for value in axis.values],
             "numeric": axis.numeric,
             "log": axis.log,
             "leading": axis.name in independent_axes,
@@ -137,7 +139,7 @@ def _data(contents: ReportData, layout: FigureLayout | None) -> dict[str, Any]:
         "axes": axes,
         "metrics": metrics,
         "points": _points(contents) if small else [],
-        "tables": list(_tables(contents, small)),
+        "tables": list(tables_of(contents, small)),
         "start": _start(contents, layout),
     }
 
@@ -165,60 +167,27 @@ def _middle(contents: ReportData, layout: FigureLayout) -> Any:
 
 
 def _points(contents: ReportData) -> list[dict[str, Any]]:
-    theory = {(row.metric, *row.keys.items()): row.expected for row in contents.theory}
+    theory = {(row.metric, *row.keys.items()): row for row in contents.theory}
     places = {name: {value: n for n, value in enumerate(axis.values)} for name, axis in contents.axes.items()}
     return [
         {
             "keys": [places[name][group.keys[name]] for name in contents.axes],
             "metric": contents.metrics.index(group.metric),
-            "theory": _round(theory.get((group.metric, *group.keys.items()))),
-            **{key: _round(getattr(group, key)) for key in ("mean", "low", "high")},
-            **{f"p{rank}": _round(group.percentiles[rank]) for rank in (5, 95)},
+            **_theory(theory.get((group.metric, *group.keys.items()))),
+            **{key: rounded(getattr(group, key)) for key in ("mean", "low", "high")},
+            **{f"p{rank}": rounded(group.percentiles[rank]) for rank in (5, 95)},
         }
         for group in contents.groups
     ]
 
 
-def _tables(contents: ReportData, small: bool) -> Iterable[dict[str, Any]]:
-    names = list(contents.axes)
-    heads = [contents.axes[name].label for name in names]
-
-    def keys(row: Any) -> list[Any]:
-        return [contents.axes[name].value(row.keys[name]) for name in names]
-
-    if small:
-        columns = [*heads, "metric", "runs", "mean", "sd", "low", "high", "p5", "p50", "p95"]
-        rows = [
-            [*keys(group), group.metric, group.count, *map(_round, (group.mean, group.sd, group.low, group.high))]
-            + [_round(group.percentiles[rank]) for rank in (5, 50, 95)]
-            for group in contents.groups
-        ]
-        yield {"name": "points", "columns": columns, "rows": rows}
-    if contents.theory:
-        columns = [*heads, "formula", "metric", "theory", "measured", "runs", "residual", "holds"]
-        rows = [
-            [
-                *keys(row),
-                *(row.formula, row.metric, _round(row.expected), _round(row.mean), row.count, _round(row.residual)),
-                row.holds,
-            ]
-            for row in contents.theory
-        ]
-        yield {"name": "theory", "columns": columns, "rows": rows}
-    if contents.failures:
-        columns = ["status", "reason", "point", "seed", "command"]
-        rows = [[row.status, row.reason, row.point, row.seed, row.command] for row in contents.failures]
-        yield {"name": "failed", "columns": columns, "rows": rows, "long": ["reason", "command"]}
-
-
-def _round(value: float | None) -> float | None:
-    """Round to DIGITS significant digits; None for values that are not finite."""
-    return None if value is None or not math.isfinite(value) else float(f"{value:.{DIGITS}g}")
+def _theory(found: Prediction | None) -> dict[str, Any]:
+    return {"theory": None} if found is None else {"theory": rounded(found.expected), "formula": found.formula}
 
 
 def _rounded(value: Any) -> Any:
     if isinstance(value, float):
-        return _round(value)
+        return rounded(value)
     if isinstance(value, dict):
         return {key: _rounded(inner) for key, inner in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):

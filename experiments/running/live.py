@@ -17,8 +17,12 @@ from protocols.rng import Rng
 
 __all__ = ["FINISHED", "Ending", "Live", "Player", "live"]
 
-FINISHED = "finished"
-"""Word of an ending that the program itself decided."""
+FINISHED, INTERRUPTED = "finished", "interrupted"
+"""Words of an ending that the program itself decided, and of one by a signal."""
+WAIT = 0.02
+"""Seconds between two looks of `Live.wait`."""
+LAST = 0.5
+"""Seconds for what is not done when a signal comes."""
 
 
 class Player(Protocol):
@@ -33,7 +37,7 @@ class Player(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """Why `play` ended ("finished", "interrupted" or "timeout"), and after how many seconds."""
+    """Why `play` ended ("finished", "interrupted", "timeout" or a word given to `stop`), and after how many seconds."""
 
     word: str
     seconds: float
@@ -41,7 +45,7 @@ class Ending:
     @property
     def interrupted(self) -> bool:
         """Whether Ctrl-C or a termination signal ended it."""
-        return self.word == "interrupted"
+        return self.word == INTERRUPTED
 
 
 class Live:
@@ -63,21 +67,41 @@ class Live:
         self.loop.stop()
 
     def every(self, period: float, action: Callable[[], None]) -> None:
-        """Call `action` now and every `period` seconds."""
+        """Call `action` now and every `period` seconds, until `play` ends."""
 
         def again() -> None:
-            action()
-            self.loop.call_later(period, again)
+            if not self._word:
+                action()
+                self.loop.call_later(period, again)
 
         again()
 
     def play(self, program: Player, timeout: float = inf) -> Ending:
-        """Run the program until `stop`, SIGINT, SIGTERM, or `timeout` seconds have passed."""
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self.loop.add_signal_handler(number, self.stop, "interrupted")
+        """Run the program until `stop`, SIGINT, SIGTERM, SIGHUP, or `timeout` seconds have passed."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            # A program started by nohup(1) goes on when its terminal is closed.
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                self.loop.add_signal_handler(number, self.stop, INTERRUPTED)
         self.loop.call_soon(program.start, self.host)
         self.loop.run(timeout)
-        return Ending(self._word or "timeout", self.host.now)
+        self._word = self._word or "timeout"
+        return Ending(self._word, self.host.now)
+
+    def wait(self, done: Callable[[], bool], seconds: float = inf) -> None:
+        """After `play`, wait until `done()`, but no longer than `seconds`, nor than a moment after a signal."""
+        self.host.stop()
+
+        def look() -> None:
+            if done():
+                self.loop.stop()
+            else:
+                self.loop.call_later(WAIT, look)
+
+        if self._word == INTERRUPTED:
+            seconds = min(seconds, LAST)
+        if seconds > 0:
+            self.loop.call_soon(look)
+            self.loop.run(seconds)
 
 
 @contextmanager

@@ -10,9 +10,10 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from experiments.running.content import Accounted, MemorySink
-from experiments.running.files import Hasher, ScratchSink
+from experiments.running.files import ScratchSink
+from experiments.running.hashing import Hasher
 from experiments.running.invariants import Invariants
-from protocols.events import FlushCompleted, ObjectAborted, ObjectOpened, ObjectReceived, ObjectSent, SenderReset
+from protocols.events import FlushCompleted, ObjectAborted, ObjectOpened, ObjectPurged, ObjectReceived, ObjectSent, SenderReset
 from protocols.hosting import PortsHost
 from protocols.machine import Content, Event, Group, Machine, Offer, Sender, Sink
 from protocols.spec import ProtocolSpec
@@ -59,6 +60,7 @@ class SenderProgram:
         "_jobs",
         "_left",
         "_node",
+        "_repairable",
         "_restarts",
         "ended_at",
         "failures",
@@ -75,6 +77,8 @@ class SenderProgram:
         self._restarts = -1
         self._down = False
         self._ended = 0
+        # Objects that were sent and can still fail, in a repair.
+        self._repairable: set[int] = set()
         self._host: PortsHost | None = None
         self.machine: Sender | None = None
         self.sent: dict[int, int] = {}
@@ -90,6 +94,7 @@ class SenderProgram:
         self._restarts += 1
         self._down = False
         self._left, self._ended, self.sent, self.ended_at = len(self._jobs), 0, {}, None
+        self._repairable.clear()
         instance = (node.instance + self._restarts) & 0xFFFF
         self.machine = node.protocol.makers(node.fast).make_sender(host, node.config, node.id, node.group, instance)
         host.run(self.machine, self._on_event)
@@ -132,8 +137,12 @@ class SenderProgram:
         assert self._host is not None
         if isinstance(event, ObjectSent):
             self._ended += 1
+            self._repairable.add(event.object_id)
+        elif isinstance(event, ObjectPurged):
+            self._repairable.discard(event.object_id)
         elif isinstance(event, ObjectAborted):
-            self._ended += 1
+            self._ended += event.object_id not in self._repairable
+            self._repairable.discard(event.object_id)
             self.failures.append(event.reason)
         elif isinstance(event, FlushCompleted) and not self._left and self._ended == len(self._jobs):
             self.ended_at = self._host.now
@@ -242,6 +251,8 @@ class ReceiverProgram:
         elif isinstance(event, ObjectAborted):
             self._check(event)
             self.aborted += 1
+            if self._open:
+                self._open.pop((event.sender, event.object_id), None)
         elif isinstance(event, ObjectOpened):
             if self.first_at is None:
                 self.first_at = self._host.now

@@ -22,6 +22,8 @@ __all__ = ["Recording"]
 
 MOST_INTERVALS = 1_000_000
 """Intervals of a time series in a run, at most."""
+ALL_HOSTS, MOST_CAPTURED = "hosts", 200
+"""The capture point that stands for every host, and how many hosts it may stand for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class Recording:
         if wanted and folder is not None:
             recording = replace(
                 recording,
-                points=scenario.capture,
+                points=_points(scenario),
                 captures=folder / "captures" if scenario.capture else None,
                 trace=trace or (folder / "trace.jsonl" if scenario.trace else None),
                 series=folder / "series.parquet" if scenario.series else None,
@@ -111,6 +113,18 @@ class Recording:
         for point in self.points:
             assert self.captures is not None
             yield point, self.captures / f"{point.replace('/', '_')}.pcapng"
+
+
+def _points(scenario: Scenario) -> tuple[str, ...]:
+    """Return the capture points of a scenario, with all hosts in place of `hosts`. UsageError for too many."""
+    hosts = scenario.build_topology().hosts if ALL_HOSTS in scenario.capture else ()
+    if ALL_HOSTS in hosts or not hosts:
+        return scenario.capture
+    if len(hosts) > MOST_CAPTURED:
+        raise UsageError(
+            f"capture: {ALL_HOSTS!r} is not allowed for {len(hosts):,} hosts; at most {MOST_CAPTURED}, so name some"
+        )
+    return tuple(dict.fromkeys(name for point in scenario.capture for name in (hosts if point == ALL_HOSTS else (point,))))
 
 
 def _named(key: str, name: str, check: Callable[[str], object]) -> None:

@@ -67,7 +67,8 @@ class Scenario(BaseModel):
         description="simulator: one event per delivery (strict) or grouped (fast); the results are equal",
     )
     capture: tuple[str, ...] = Field(
-        default=(), description="nodes and links (such as s1-r1) whose packets are written as pcapng into the output folder"
+        default=(),
+        description="nodes and links (such as s1-r1; hosts: all hosts) whose packets are written as pcapng into the folder",
     )
     trace: bool | tuple[str, ...] = Field(
         default=False, description="write a trace into the output folder: of all hosts, or of these; simulator only"

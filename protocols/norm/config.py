@@ -52,6 +52,13 @@ class NormConfig:
     senders: int = setting(
         1024, "count", 1, 1_000_000, help="receiver: senders remembered at the most, new and silent ones forgotten first"
     )
+    join: str = setting(
+        "beginning",
+        "choice",
+        choices=("beginning", "middle", "end"),
+        help="receiver: where in an object it joins a sender; at the end, it requests the whole object that FLUSH names",
+        source="RFC 5740 5.3",
+    )
     buffer: int = setting(16_000_000, "bytes", 0, help="receiver: bytes of parity kept for decoding", source="RFC 5740 5.3")
     key_file: str = setting("", "file", help="file of group keys by which every message is authenticated", source="RFC 6584 5")
 

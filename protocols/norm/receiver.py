@@ -60,6 +60,13 @@ class NormReceiver(Machine):
             self.settle(sender)
         self._due(senders.deadline())
 
+    def abandon(self, node: int, object_id: int, reason: str, now: float) -> None:
+        """Give up an object of the sender `node` that the application can't store any more; call through `Host.call`."""
+        sender = self._known(node)
+        if sender is not None:
+            sender.abandon(object_id, reason)
+            self.settle(sender)
+
     def counts(self) -> dict[str, int]:
         """Return the counters of messages received and sent."""
         senders, session = self.senders(), self.session
@@ -92,6 +99,10 @@ class NormReceiver(Machine):
         """Set the deadline; called after every input that may have changed when this sender is to be woken."""
         self._senders.note(sender.node, sender.deadline())
         self._due(self._senders.deadline())
+
+    def _known(self, node: int) -> SenderState | None:
+        """Return the state of the sender `node`; None if no message of it was received."""
+        return self._senders.get(node)
 
     def _sender(self, node: int) -> SenderState | None:
         """Return the state of the sender `node`, new with its first message; None when there is no room for another."""

@@ -42,6 +42,7 @@ class NormSender(Sender):
         "_config",
         "_data_sent",
         "_factory",
+        "_failed",
         "_flush_at",
         "_flushes",
         "_flushes_sent",
@@ -84,6 +85,7 @@ class NormSender(Sender):
         self._probe_next = inf
         self._cc_sequence = 0
         self._squelch: set[int] | None = None
+        self._failed = False
         self._data_sent = self._repairs_sent = self._objects_sent = self._flushes_sent = self._probes_sent = 0
         self._squelches_sent = self._nacks_received = self._acks_received = 0
 
@@ -296,15 +298,24 @@ class NormSender(Sender):
         return message
 
     def _fail(self, item: TxObject, reason: str) -> None:
-        """Drop an object whose source can't be read; receivers that request it get a SQUELCH."""
+        """Drop an object whose source can't be read; receivers that request it get a SQUELCH.
+
+        Nothing behind the last object would make them request it, so that one is squelched unrequested.
+        """
+        if next(reversed(self._window.objects)) == item.object_id:
+            self._squelch = {item.object_id} | (self._squelch or set())
+        self._failed = True
         self._window.drop(item.object_id)
         self._unsent = deque(other for other in self._unsent if other is not item)
         self._repairs = [other for other in self._repairs if other is not item]
         self.ports.notify(ObjectAborted(self._factory.origin.source_id, item.object_id, f"source: {reason}"))
 
     def _next_flush(self, now: float) -> NormMessage | None:
-        """Make a FLUSH, of which `robust` are sent when nothing is pending (RFC 5740 4.2.3.1)."""
-        if self._aggregate_at < inf or not (self._window.objects or self._flushes):
+        """Make a FLUSH, of which `robust` are sent when nothing is pending (RFC 5740 4.2.3.1).
+
+        When no object is left to be named, all having failed, a SQUELCH takes its place.
+        """
+        if self._aggregate_at < inf or not (self._window.objects or self._flushes or self._failed):
             return None
         if self._flush_at == inf:
             if self._flushes:
@@ -342,7 +353,7 @@ class NormSender(Sender):
         when = aggregate if aggregate < probe else probe
         if self._repairs or self._unsent or self._squelch is not None:
             when = min(when, clear)
-        elif self._aggregate_at == inf and self._window.objects:
+        elif self._aggregate_at == inf and (self._window.objects or self._failed):
             idle = self._flush_at if self._flushes else self._clear
             when = min(when, max(idle, self._clear))
         if self._window.backlog:

@@ -202,6 +202,11 @@ class SenderState:
         """Whether the receiver has joined the sender, received enough of it, and the sender is not silent."""
         return self.is_joined and self._idle_at < inf and self.received >= NEW_SENDER
 
+    def abandon(self, object_id: int, reason: str) -> None:
+        """Give up an object, unless it has ended already."""
+        if object_id in self.objects:
+            self._give_up([object_id], reason)
+
     def forget(self) -> None:
         """Give up the sender's objects and keep its counters; the state is not used any more."""
         self._give_up(list(self.objects), "the sender was forgotten")
@@ -324,13 +329,17 @@ class SenderState:
         return self.first_sequence is None
 
     def _join_with(self, message: Data | Info) -> bool:
-        """Join at the first object whose beginning arrives (NRL's policy CURRENT), or a new sender at its first object."""
+        """Join at the first object whose beginning arrives (NRL's policy CURRENT), or a new sender at its first object.
+
+        With `join` "middle" or "end", any first transmission will do; what came before it in its object is then requested.
+        """
         if self.is_joined:
             return True
         part = 0
         if isinstance(message, Data):
             part = message.block if message.fti is None else message.fti.partition.first(message.block)
-        if not self._join_new_sender(message, part) and not message.flags & FLAG_REPAIR and not part:
+        is_beginning = not part or self.session.config.join != "beginning"
+        if not self._join_new_sender(message, part) and not message.flags & FLAG_REPAIR and is_beginning:
             self._join(message.object_id, message.fec_id)
         return self.is_joined
 
@@ -347,6 +356,8 @@ class SenderState:
         is_only_object = isinstance(message, Flush) and not message.object_id and not part
         if is_only_object or message.object_id + part <= sent < NEW_SENDER:
             self._join(0, message.fec_id)
+        elif isinstance(message, Flush) and self.session.config.join == "end":
+            self._join(message.object_id, message.fec_id)
         return self.is_joined
 
     def _join(self, object_id: int, fec_id: int) -> None:

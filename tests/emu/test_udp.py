@@ -107,6 +107,20 @@ def test_refused_packets_are_counted_and_the_others_are_sent() -> None:
     assert queue.errors == 1
 
 
+@pytest.mark.parametrize("burst", [1, SEGMENTS])
+def test_packets_refused_since_the_last_one_taken_are_known_with_the_reason(burst: int) -> None:
+    kernel = Kernel(OSError(errno.ENODEV, "No such device"), OSError(errno.ENODEV, "No such device"))
+    queue = queue_on(kernel, burst)
+    for _ in range(2):
+        for _ in range(burst):
+            queue.push(b"lost", HERE)
+        queue.flush()
+    assert (queue.errors, queue.refused, queue.reason) == (2 * burst, 2 * burst, "No such device")
+    queue.push(b"kept", HERE)
+    queue.flush()
+    assert (queue.errors, queue.refused) == (2 * burst, 0)
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 3), st.sampled_from([HERE, THERE])), max_size=40),

@@ -55,8 +55,8 @@ class Browser:
         answer: dict[str, Any] = json.loads(message)
         return answer
 
-    def open(self, path: Path, width: int = 1280, height: int = 900, dark: bool = False) -> "Page":
-        """Load a file in a window of this size."""
+    def open(self, path: Path, width: int = 1280, height: int = 900, dark: bool = False, fragment: str = "") -> "Page":
+        """Load a file in a window of this size; `fragment` follows the # of the address."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         page = Page(self, session)
@@ -66,7 +66,7 @@ class Browser:
         page.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         page.call("Emulation.setEmulatedMedia", features=[scheme])
-        page.call("Page.navigate", url=path.resolve().as_uri())
+        page.call("Page.navigate", url=path.resolve().as_uri() + (f"#{fragment}" if fragment else ""))
         page.wait("document.readyState === 'complete' && document.documentElement.dataset.ready === 'yes'")
         return page
 
@@ -114,6 +114,12 @@ class Page:
             elif method == "Network.requestWillBeSent" and not params["request"]["url"].startswith(("file:", "data:", "blob:")):
                 found.append(f"network: {params['request']['url']}")
         return found
+
+    def screenshot(self) -> bytes:
+        """Return the whole page, also what is below the window, as a PNG file."""
+        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        return base64.b64decode(self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)["data"])
 
     def pdf(self) -> bytes:
         """Return the page as a PDF file."""

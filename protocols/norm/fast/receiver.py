@@ -152,6 +152,11 @@ class FastNormReceiver(NormReceiver, FastMachine):
         else:
             self.deadline = due
 
+    def _known(self, node: int) -> SenderState | None:
+        """Return the state of the sender `node`; None if no message of it was received."""
+        origin = self.fast_state.origin
+        return self.fast_state if origin is not None and origin.source_id == node else self._senders.get(node)
+
     def _sender(self, node: int) -> SenderState | None:
         """Return the state of the sender `node`, from now on the one heard last; new with its first message.
 

@@ -2,16 +2,19 @@
 
 import json
 import re
+from dataclasses import replace
+from html import escape
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-from experiments.captures.trace_file import Trace, read_trace
+from experiments.captures.trace_file import Trace, TracedPacket, read_trace
 from experiments.cli import invoke
 from experiments.drawing.ladder import draw_ladder
 from experiments.drawing.ladder_excerpt import MOST_HOSTS, MOST_SHOWN, FoldedPackets, LadderExcerpt, cut
+from experiments.drawing.parity_requests import find_parity_requests, parity_rule
 from experiments.running.recording import Recording
 from experiments.running.run import run
 from experiments.scenario.scenario import parse
@@ -113,9 +116,19 @@ def test_a_run_without_losses_is_shown_from_its_start(tmp_path: Path) -> None:
     assert {"sender", "r1", "r2", "complete"} <= words(draw(shown))
 
 
-def test_the_command_writes_a_file_beside_the_trace(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_a_file_beside_the_trace(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
     assert invoke(["ladder", str(folder)]) == 0
-    assert capsys.readouterr().out.strip() == str(folder / "ladder.svg")
+    path, *explained, rule = capsys.readouterr().out.splitlines()
+    assert path == str(folder / "ladder.svg")
+    assert 1 <= len(explained) <= 3
+    assert all(
+        re.match(r"0\.\d{4} s: r\d+ lost 0\.0\.\d+.* and requests 0\.0\.p0.*: any 36 symbols decode block 0\.0", line)
+        for line in explained
+    )
+    assert rule.startswith("A NACK for p0 requests parity: any 36 symbols of a block decode it")
     svg = (folder / "ladder.svg").read_text(encoding="utf-8")
     assert "sender" in words(svg)
     other = folder / "other.svg"
@@ -171,3 +184,43 @@ def test_a_file_that_is_no_trace_is_refused(
         (tmp_path / "trace.jsonl").write_text(text)
     assert invoke(["ladder", str(tmp_path)]) == 2
     assert line in capsys.readouterr().err
+
+
+def test_a_nack_for_parity_is_labelled_as_the_repair_and_explained(trace: Trace) -> None:
+    shown = cut(trace)
+    svg = draw(shown)
+    assert any(text.startswith("nack 0.0.p0") for text in words(svg))
+    assert any("requests parity: any 36 symbols of a block decode it" in text for text in words(svg))
+    for request in shown.parity.values():
+        missed = {
+            packet.brief
+            for packet in trace.packets.values()
+            if any(each.node in (request.node, "s1") for each in packet.missed)
+        }
+        assert request.lost
+        assert {*request.lost} <= missed
+        assert escape(request.explained) in svg
+
+
+def test_without_parity_nothing_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plain = {**SCENARIO, "protocol": {**SCENARIO["protocol"], "parity": 0}}
+    run(parse(plain, "here"), recording=Recording(trace=tmp_path / "trace.jsonl"))
+    shown = cut(read_trace(tmp_path))
+    assert any(re.fullmatch(r"nack 0\.0\.\d+.*", text) for text in words(draw(shown)))
+    assert shown.parity == {}
+    assert invoke(["ladder", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.count("\n") == 1
+
+
+def test_ranges_and_blocks_of_different_size_are_explained() -> None:
+    trace = Trace({"hosts": ["sender", "r1"]})
+    for number, brief in enumerate(("0.0.0", "0.0.1", "0.1.0", "0.1.1", "0.1.2")):
+        trace.packets[number] = TracedPacket(number, number * 0.1, "sender", "data", brief, False, "all", {})
+    nack = TracedPacket(9, 1.0, "r1", "nack", "0.0.2-3, 0.1.3 +2", False, "all")
+    other = TracedPacket(10, 1.0, "r1", "nack", "0.0.1, 0.1", False, "all")
+    found = find_parity_requests(trace, [nack, other])
+    assert set(found) == {9}
+    assert found[9].explained == "r1 lost 0.0.0, 0.0.1 and requests 0.0.p0-p1, 0.1.p0 +2: any 2 symbols decode block 0.0"
+    assert "any 2 symbols of a block" in parity_rule(found.values())
+    mixed = [found[9], replace(found[9], source=5)]
+    assert "as many symbols as it has source symbols of a block" in parity_rule(mixed)

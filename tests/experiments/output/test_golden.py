@@ -193,7 +193,7 @@ def test_the_golden_files_are_those_of_the_commands() -> None:
 JSON = {
     "demo": {"worlds", "missing"},
     "topo": {"written", "missing"},
-    "ladder": {"written", "from", "to"},
+    "ladder": {"written", "from", "to", "explained"},
     "new": {"written", "next"},
 }
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.experiments.running.test_live import members
 from tests.support.golden import check_golden
+from tests.support.transfers import members
 
 pytestmark = [pytest.mark.emu, pytest.mark.serial]
 
@@ -33,4 +33,5 @@ def test_a_transfer_prints_the_files_and_a_summary(tmp_path: Path) -> None:
         out, _ = receiver.communicate(timeout=30)
     assert receiver.returncode == 0
     text = re.sub(r"[\d.]+(?= Mbit/s| NACKs| repairs)|(?<= in )[\d.]+m?s", "#", f"$ recv\n{out}$ send\n{sender.stdout}")
-    check_golden("transfer", text)
+    # The receiver may end before it has answered a probe.
+    check_golden("transfer", text.replace("; no receiver answered", ""))

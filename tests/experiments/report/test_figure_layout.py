@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from experiments.analysis.derived import DERIVED
 from experiments.report.figure_builders import _front
 from experiments.report.figure_layout import assign_axes, independent_axes, spread
-from experiments.report.labels import DisplayedAxis, displayed_axes
+from experiments.report.labels import UNITS, DisplayedAxis, displayed_axes
+from experiments.sweep.spec.metrics import METRICS
 from experiments.sweep.spec.sweep_file import Sweep, load_sweep
 
 
@@ -92,6 +94,26 @@ def test_values_are_shown_in_the_unit_of_the_sweep_file(sweep: Sweep) -> None:
     assert not axes["topology.link.loss"].log
     assert axes["delay"].unit in ("ms", "s")
     assert axes["wire"].values == ("bytes", "objects")
+
+
+def test_axes_written_as_plain_numbers_have_the_unit_in_which_they_are_stored(tmp_path: Path) -> None:
+    path = tmp_path / "sweep.yaml"
+    path.write_text("name: plain\nscenario: {}\naxes:\n  topology.link.loss: [0.01, 0.05]\n  topology.receivers: [1, 2]\n")
+    values: dict[str, list[Any]] = {"topology.link.loss": [0.01, 0.05], "topology.receivers": [1, 2]}
+    axes = displayed_axes(load_sweep(path), list(values), values)
+    assert [axis.label for axis in axes.values()] == ["loss [fraction]", "receivers"]
+    assert axes["topology.link.loss"].text(0.01) == "0.01"
+
+
+def test_every_metric_has_a_unit() -> None:
+    assert {*METRICS, *DERIVED} == set(UNITS)
+
+
+def test_the_compared_axis_gets_the_colours_whatever_it_explains() -> None:
+    layout = assign_axes(AXES, {"loss": 0.2, "n": 0.5, "case": 0.1, "k": 0.9}, POINTS, "k")
+    assert layout is not None
+    assert layout.colour is not None
+    assert (layout.x.name, layout.colour.name) == ("n", "k")
 
 
 def test_an_axis_of_one_value_is_no_axis(sweep: Sweep) -> None:

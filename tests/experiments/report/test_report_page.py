@@ -61,6 +61,8 @@ def test_every_figure_has_its_data_and_a_command(data: Any, text: str, swept: Pa
 def test_the_table_has_every_point_and_metric_in_units_of_the_sweep_file(data: Any) -> None:
     (table,) = [table for table in data["tables"] if table["name"] == "points"]
     assert table["columns"][:4] == ["receivers", "name", "loss [%]", "metric"]
+    assert table["columns"][4] == "unit"
+    assert {(row[3], row[4]) for row in table["rows"]} >= {("completion_time", "s"), ("transmissions", "per source packet")}
     assert len(table["rows"]) == 12 * len(data["metrics"])
     assert {row[2] for row in table["rows"]} == {1, 10}
 
@@ -68,4 +70,11 @@ def test_the_table_has_every_point_and_metric_in_units_of_the_sweep_file(data: A
 def test_theory_is_drawn_over_its_measured_lines(data: Any) -> None:
     (figure,) = [figure for figure in data["figures"] if figure["name"] == "lines-transmissions"]
     labels = [mark["label"] for panel in figure["panels"] for mark in panel["marks"] if mark["theory"]]
-    assert labels == ["norm (fec)", "srm (arq)"] * 2
+    assert labels == ["norm, theory fec", "srm, theory arq"] * 2
+
+
+def test_every_axis_of_a_figure_has_a_unit_or_names_what_it_counts(data: Any) -> None:
+    labels = {axis["label"] for figure in data["figures"] for axis in (figure["x"], figure["y"]) if axis["label"]}
+    without = {label for label in labels if not label.endswith("]")}
+    # The synthetic series is none that a run has.
+    assert without <= {"receivers", "name", "queue s1-r"}

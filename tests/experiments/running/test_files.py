@@ -10,14 +10,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.running import files
-from experiments.running.files import FileSource, Folder, Hasher, ScratchSink, Stored
+from experiments.running import names as naming
+from experiments.running.files import FileSource, ScratchSink
+from experiments.running.folder import FileSink, Folder, Stored
+from experiments.running.hashing import Hasher
+from experiments.running.names import FinalNames
 from protocols.errors import UsageError
 from protocols.machine import Offer
 
 
+def accepted(folder: Folder, size: int, object_id: int = 0, sender: int = 7) -> FileSink:
+    sink = folder.sink(Offer(sender, object_id, size, True))
+    assert sink is not None
+    return sink
+
+
 def receive(folder: Folder, name: bytes, content: bytes, object_id: int = 0) -> None:
-    sink = folder.sink(Offer(7, object_id, len(content), True))
+    sink = accepted(folder, len(content), object_id)
     for start in range(0, len(content), 100):
         sink.write(start, content[start : start + 100])
     sink.commit(name)
@@ -30,7 +39,7 @@ def open_folder(path: Path, force: bool = False) -> tuple[Folder, list[Stored]]:
 
 def test_a_file_appears_under_its_name_only_when_complete(tmp_path: Path) -> None:
     folder, stored = open_folder(tmp_path)
-    sink = folder.sink(Offer(7, 0, 5, True))
+    sink = accepted(folder, 5)
     sink.write(0, b"hel")
     assert [path.name[0] for path in tmp_path.iterdir()] == ["."]
     sink.write(3, b"lo")
@@ -42,7 +51,7 @@ def test_a_file_appears_under_its_name_only_when_complete(tmp_path: Path) -> Non
 
 def test_an_incomplete_file_cannot_be_committed_and_leaves_nothing(tmp_path: Path) -> None:
     folder, stored = open_folder(tmp_path)
-    sink = folder.sink(Offer(7, 0, 5, True))
+    sink = accepted(folder, 5)
     sink.write(0, b"hel")
     with pytest.raises(OSError, match="3 bytes are there, 5 were announced"):
         sink.commit(b"greeting")
@@ -55,7 +64,7 @@ def test_an_incomplete_file_cannot_be_committed_and_leaves_nothing(tmp_path: Pat
 
 def test_closing_the_folder_removes_unfinished_files(tmp_path: Path) -> None:
     folder, _ = open_folder(tmp_path)
-    folder.sink(Offer(7, 0, 5, True)).write(0, b"hel")
+    accepted(folder, 5).write(0, b"hel")
     folder.close()
     assert list(tmp_path.iterdir()) == []
 
@@ -63,14 +72,14 @@ def test_closing_the_folder_removes_unfinished_files(tmp_path: Path) -> None:
 def test_a_segment_outside_the_object_raises_a_sink_error(tmp_path: Path) -> None:
     folder, _ = open_folder(tmp_path)
     with pytest.raises(OSError, match="outside"):
-        folder.sink(Offer(7, 0, 5, True)).write(3, b"more")
+        accepted(folder, 5).write(3, b"more")
     folder.close()
 
 
 def test_segments_are_written_in_any_order_and_read_back(tmp_path: Path) -> None:
     folder, stored = open_folder(tmp_path)
     content = bytes(range(256)) * 4
-    sink = folder.sink(Offer(7, 0, len(content), True))
+    sink = accepted(folder, len(content))
     for start in (512, 0, 768, 256):
         sink.write(start, memoryview(content)[start : start + 256])
         assert sink.read(start, 256) == content[start : start + 256]
@@ -155,7 +164,7 @@ def test_a_source_reads_in_blocks_and_fails_if_the_file_shrank(tmp_path: Path) -
     assert source.read(0, 0) == b""
     assert source.read(90, 10) == bytes(range(90, 100))
     os.truncate(path, 50)
-    with pytest.raises(OSError, match="not there any more"):
+    with pytest.raises(OSError, match="was changed while it was sent"):
         source.read(40, 20)
     source.close()
 
@@ -180,7 +189,7 @@ def test_a_scratch_sink_leaves_no_file_and_has_a_digest() -> None:
 def test_a_big_file_is_not_held_in_memory(tmp_path: Path) -> None:
     size, piece = 256 << 20, bytes(1400)
     folder, stored = open_folder(tmp_path)
-    sink = folder.sink(Offer(7, 0, size, True))
+    sink = accepted(folder, size)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for start in range(0, size, len(piece)):
         sink.write(start, piece[: size - start])
@@ -194,13 +203,13 @@ def test_a_big_file_is_not_held_in_memory(tmp_path: Path) -> None:
 def test_many_files_of_one_name_are_each_compared_with_a_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, stored = open_folder(tmp_path)
     tried: list[str] = []
-    rename = Folder._rename
+    rename = FinalNames._rename
 
-    def noted(self: Folder, temporary: str, name: str) -> None:
+    def noted(self: FinalNames, temporary: str, name: str) -> None:
         tried.append(name)
         rename(self, temporary, name)
 
-    monkeypatch.setattr(Folder, "_rename", noted)
+    monkeypatch.setattr(FinalNames, "_rename", noted)
     for number in range(100):
         receive(folder, b"same", b"x", number)
     folder.close()
@@ -215,7 +224,7 @@ def test_many_files_of_one_name_are_each_compared_with_a_few(tmp_path: Path, mon
 
 
 def test_the_numbers_of_a_bounded_count_of_names_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "NAMES_KEPT", 2)
+    monkeypatch.setattr(naming, "NAMES_KEPT", 2)
     folder, stored = open_folder(tmp_path)
     for name in (b"a", b"b", b"c"):
         for number in range(3):
@@ -223,4 +232,35 @@ def test_the_numbers_of_a_bounded_count_of_names_are_kept(tmp_path: Path, monkey
     receive(folder, b"a", b"x")
     folder.close()
     assert stored[-1].name == "a.3"
-    assert len(folder._numbers) == 2
+    assert len(folder._names._numbers) == 2
+
+
+def test_a_scratch_file_is_made_when_something_is_written() -> None:
+    hasher, before = Hasher(), len(os.listdir("/proc/self/fd"))
+    sinks = [ScratchSink(100, hasher) for _ in range(10)]
+    assert len(os.listdir("/proc/self/fd")) == before
+    sinks[0].write(0, bytes(100))
+    sinks[0].commit(b"")
+    for sink in sinks[1:]:
+        sink.abort()
+    hasher.close()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("touched", [True, False])
+def test_a_source_that_is_touched_or_replaced_can_not_be_read_any_more(tmp_path: Path, touched: bool) -> None:
+    path, other = tmp_path / "f", tmp_path / "other"
+    path.write_bytes(bytes(100))
+    other.write_bytes(bytes(100))
+    source = FileSource(path)
+    source.read(0, 10)
+    source.check()
+    if touched:
+        os.utime(path, ns=(0, 0))
+    else:
+        os.replace(other, path)
+    with pytest.raises(OSError, match="changed while it was sent"):
+        source.check()
+    source.close()
+    with pytest.raises(OSError, match="changed while it was sent"):
+        source.read(0, 10)

@@ -129,3 +129,16 @@ def _without(missing: str, real: Callable[..., Any]) -> Callable[..., Any]:
         return real(name, *rest)
 
     return importing
+
+
+def test_hosts_stands_for_a_capture_of_every_host(scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--capture", "hosts", "--capture", "s1", "--capture", "r2"]
+    assert invoke(["run", scenario, "--json", "--out", str(tmp_path), *options]) == 0
+    names = sorted(path.stem for path in (tmp_path / "captures").iterdir())
+    assert names == ["r1", "r2", "r3", "s1", "sender"]
+
+
+def test_hosts_is_refused_for_too_many(scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--capture", "hosts", "--set", "topology.receivers=1000", "--out", str(tmp_path)]
+    assert invoke(["run", scenario, *options]) == 2
+    assert "capture: 'hosts' is not allowed for 1,001 hosts; at most 200, so name some" in capsys.readouterr().err

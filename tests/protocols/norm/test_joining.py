@@ -1,5 +1,6 @@
 """A NORM receiver's start of reception, its separation of senders, and its inactivity timeout."""
 
+from dataclasses import replace
 from math import inf
 
 import pytest
@@ -68,6 +69,39 @@ def test_a_receiver_does_not_synchronise_at_a_repair() -> None:
     assert not receiver.nacks
     receiver.receive(builder.info(17), *builder.whole(17))
     assert receiver.received() == [17]
+
+
+@pytest.mark.parametrize("join", ["middle", "end"])
+def test_a_receiver_may_join_in_the_middle_of_an_object_and_request_what_came_before(join: str) -> None:
+    receiver, builder = ReceiverHarness(join=join), MessageBuilder(pattern(LONG), info=b"name", sequence=LATE)
+    messages = builder.whole(17)
+    receiver.receive(*messages[12:], builder.flush(17))
+    receiver.run_to_deadline()
+    # All of the first block and the information by name; of the second, which has parity, as much as is missing.
+    (requested,) = receiver.requested()
+    assert requested.blocks == ((17, 0, 0),)
+    assert requested.has_info(17)
+    assert symbols(requested, 17, 1) == [8, 9, 10, 11]
+    receiver.receive(
+        builder.info(17, FLAG_REPAIR), *(replace(message, flags=message.flags | FLAG_REPAIR) for message in messages)
+    )
+    assert receiver.received() == [17]
+
+
+@pytest.mark.parametrize("join", ["middle", "end"])
+def test_a_receiver_does_not_join_in_the_middle_at_a_repair(join: str) -> None:
+    receiver, builder = ReceiverHarness(join=join), MessageBuilder(pattern(LONG), sequence=LATE)
+    receiver.receive(builder.data(1, 3, 16, FLAG_REPAIR))
+    receiver.run_until(5.0)
+    assert not receiver.host.offers
+
+
+@pytest.mark.parametrize(("join", "requested"), [("beginning", []), ("middle", []), ("end", [((17, 17),)])])
+def test_at_a_flush_only_a_receiver_that_joins_at_the_end_requests_the_object(join: str, requested: list[object]) -> None:
+    receiver, builder = ReceiverHarness(join=join), MessageBuilder(pattern(LONG), sequence=LATE)
+    receiver.receive(builder.flush(17))
+    receiver.run_until(5.0)
+    assert [each.objects for each in receiver.requested()[:1]] == requested
 
 
 def test_objects_before_the_first_synchronised_one_are_ignored() -> None:

@@ -89,3 +89,23 @@ def test_a_silent_sender_makes_room() -> None:
         host.turn(machine.deadline)
     host.deliver(MessageBuilder(bytes(800), node=3).data(0, 0), GROUP, GROUP, host.now)
     assert [sender.node for sender in machine.senders()] == [3]
+
+
+@pytest.mark.parametrize("kind", [NormReceiver, FastNormReceiver])
+@pytest.mark.parametrize("nodes", [(1,), (1, 2)])
+def test_the_application_can_abandon_an_object(kind: type[NormReceiver], nodes: tuple[int, ...]) -> None:
+    host, machine = listening(kind)
+    builders = {node: MessageBuilder(bytes(1600), node=node) for node in nodes}
+    for builder in builders.values():
+        for message in builder.whole(0)[:-4]:
+            host.deliver(message, GROUP, GROUP, host.now)
+    host.call(machine.abandon, 1, 0, "no room")
+    host.call(machine.abandon, 1, 0, "no room")
+    host.call(machine.abandon, 3, 0, "unknown")
+    assert [event for event in host.events if isinstance(event, ObjectAborted)] == [ObjectAborted(1, 0, "no room")]
+    for builder in builders.values():
+        for message in builder.whole(1):
+            host.deliver(message, GROUP, GROUP, host.now)
+    assert {(event.sender, event.object_id) for event in host.events if isinstance(event, ObjectReceived)} == {
+        (node, 1) for node in nodes
+    }

@@ -1,0 +1,86 @@
+"""`mcastlab send` claims no more than is known: sources that change, interfaces that vanish, thousands of files."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from emu.namespaces import run_isolated
+from tests.support.transfers import QUICK, Processes, contents, events, new_group, until
+
+pytestmark = pytest.mark.emu
+
+
+def overwrite(path: Path, size: int) -> None:
+    """Overwrite the beginning of a file in place; its length stays."""
+    with path.open("r+b") as file:
+        file.write(os.urandom(size))
+
+
+def test_a_source_that_changes_is_an_error_whenever_it_does(tmp_path: Path, live: Processes) -> None:
+    small, large, got = tmp_path / "small", tmp_path / "large", tmp_path / "got"
+    small.write_bytes(os.urandom(5000))
+    large.write_bytes(os.urandom(2_000_000))
+    receiver = live.receiver("--dir", got, "--count", "2", "--json")
+    sender = live.start("send", small, large, "--rate", "4Mbit", "--grtt", "10ms", "--robust", "40", "--json")
+    until(lambda: any(path.name.endswith(".part") for path in got.iterdir()) if got.exists() else False, sender)
+    overwrite(large, 1000)
+    assert sender.stdout is not None
+    # It is still repeating its end when the other file, which is read and received completely, changes too.
+    while "object_aborted" not in sender.stdout.readline():
+        assert sender.poll() is None
+    overwrite(small, 1000)
+    last = json.loads(sender.communicate(timeout=30)[0].splitlines()[-1])
+    assert (sender.returncode, last["ok"]) == (1, False)
+    assert last["failures"] == dict.fromkeys(("small", "large"), "the file was changed while it was sent")
+    until(lambda: set(contents(got)) == {"small"}, receiver)
+    receiver.terminate()
+    found = events(receiver)
+    assert [event["reason"] for event in found if event["event"] == "object_aborted"] == ["squelched"]
+    assert (found[-1]["objects"], found[-1]["objects_lost"]) == (1, 1)
+
+
+def lose_the_interface(folder: Path) -> tuple[int, str, str]:
+    """Send over an interface that is deleted meanwhile; return the exit code and the output."""
+    for line in (
+        "ip link add v0 type veth peer v1",
+        "ip addr add 10.99.0.1/24 dev v0",
+        "ip link set v0 up",
+        "ip link set v1 up",
+    ):
+        subprocess.run(line.split(), check=True)
+    processes = Processes(new_group(), "v0")
+    sent = Path("/sys/class/net/v0/statistics/tx_packets")
+    sender = processes.start("send", folder / "f", "--rate", "2Mbit")
+    until(lambda: int(sent.read_text()) > 100, sender)
+    subprocess.run(["ip", "link", "delete", "v0"], check=True)
+    out, err = sender.communicate(timeout=15)
+    return sender.returncode, out, err
+
+
+def test_a_sender_whose_interface_is_deleted_gives_up(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(bytes(20_000_000))
+    code, out, err = run_isolated(lambda: lose_the_interface(tmp_path))
+    assert code == 1
+    assert err.startswith("the kernel refuses to send: ")
+    assert "gave up: 1 files" in out
+    assert int(out.rpartition("; ")[2].split()[0]) > 100
+    assert "packets refused by the kernel" in out
+
+
+def test_thousands_of_files_need_few_descriptors(tmp_path: Path, live: Processes) -> None:
+    wanted = {f"{number}": b"%d" % number for number in range(2000)}
+    (tmp_path / "files").mkdir()
+    for name, content in wanted.items():
+        (tmp_path / "files" / name).write_bytes(content)
+    got, quick = tmp_path / "got", [*QUICK, "--backoff", "0", "--grtt", "2ms", "--rate", "10Mbit"]
+    receiver = live.receiver("--dir", got, "--count", "2000", "--timeout", "50", descriptors=40)
+    sender = live.start("send", *sorted((tmp_path / "files").iterdir()), *quick, descriptors=40)
+    out, err = sender.communicate(timeout=50)
+    assert (sender.returncode, err) == (0, "")
+    assert "sent, reception not confirmed: 2000 files" in out
+    assert receiver.communicate(timeout=30)[1] == ""
+    assert receiver.returncode == 0
+    assert contents(got) == wanted
