@@ -36,17 +36,17 @@ def _peer_user(connection: socket.socket) -> int:
 class NamespaceServer:
     """The server of one emulation: made outside of its namespaces, and used inside."""
 
-    def __init__(self) -> None:
+    def __init__(self, title: str) -> None:
         self.name = f"mcastlab/{os.geteuid()}/{os.getpid()}/{os.urandom(4).hex()}"
         # A socket belongs to the network namespace it was made in.
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._title = ""
+        self._title = title
         self._pids: Mapping[str, int] = {}
         self._addresses: Mapping[str, str] = {}
 
-    def listen(self, title: str, pids: Mapping[str, int], addresses: Mapping[str, str]) -> None:
+    def listen(self, pids: Mapping[str, int], addresses: Mapping[str, str]) -> None:
         """Start to listen. `pids` are processes in the namespaces of each node, `addresses` those of the hosts."""
-        self._title, self._pids, self._addresses = title, pids, addresses
+        self._pids, self._addresses = pids, addresses
         self.socket.bind(f"\0{self.name}")
         self.socket.listen()
 

@@ -99,7 +99,7 @@ def emulate(
     if plan.unsupported_by_kernel and not keyed and (netem := examine_netem()) != "none":
         plan = plan_emulation(topology, groups, ttls, seed=seed, netem=netem, trunk=kind)
 
-    server = NamespaceServer()
+    server = NamespaceServer(title)
     held, talk = make_hold(hold, server.name) if hold is not None else (None, None)
     emulation = _IsolatedEmulation(
         topology,
@@ -115,16 +115,11 @@ def emulate(
         respawn,
         captures,
         progress,
-        title,
         server,
         held,
     )
     with server.socket:
-        answer = run_isolated(emulation.run_inside, talk)
-    if answer is None:
-        raise NotStartedError("the session was not started, so there is no result")
-    answer["nodes"] = {name: NodeReport(**report) for name, report in answer["nodes"].items()}
-    return Emulation(**answer)
+        return emulation.run(talk)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +139,16 @@ class _IsolatedEmulation:
     respawn: Callable[[str, int], Program | ForeignProgram] | None
     captures: Sequence[CapturePoint]
     progress: ProgressCallback | None
-    title: str
     server: NamespaceServer
     held: HeldSession | None
+
+    def run(self, meanwhile: Callable[[], None] | None) -> Emulation:
+        """Run it in isolated namespaces, and `meanwhile()` in this process."""
+        answer = run_isolated(self.run_inside, meanwhile)
+        if answer is None:
+            raise NotStartedError("the session was not started, so there is no result")
+        answer["nodes"] = {name: NodeReport(**report) for name, report in answer["nodes"].items()}
+        return Emulation(**answer)
 
     def run_inside(self) -> dict[str, Any] | None:
         """Build the network, run the nodes, and return the fields of an Emulation; None if the session was not started."""
@@ -183,7 +185,7 @@ class _IsolatedEmulation:
     def _open(self, processes: NodeProcesses, network: EmulatedNetwork) -> bool:
         """Let others in, and wait until the session is started; returns whether it is."""
         pids = {name: network.pid(name) for name in network.nodes}
-        self.server.listen(self.title, pids, self.plan.addresses)
+        self.server.listen(pids, self.plan.addresses)
         processes.attend(self.server.socket, self.server.answer)
         if self.held is None:
             return True
