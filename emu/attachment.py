@@ -21,8 +21,8 @@ __all__ = ["NamespaceServer", "RunningEmulation", "running_emulations"]
 
 _KINDS = ("user", "mnt", "net", "pid")
 """Kinds of namespaces, in the order in which to enter them: the first gives the rights for the others."""
-_ANSWER_TIME, _WAIT = 0.5, 2.0
-"""Seconds that the server waits for a question, and a client for the answer."""
+_ANSWER_TIME, _WAIT = 0.5, 10.0
+"""Seconds that the server waits for a question, and a client for the answer of a busy server."""
 _LIMIT = 1 << 20
 _CREDENTIALS = struct.Struct("3i")
 

@@ -236,8 +236,8 @@ def _name_hosts(addresses: Mapping[str, str]) -> None:
     if not os.path.exists(_HOSTS):
         return
     lines = "".join(f"{address} {name}\n" for name, address in addresses.items())
-    with open(_HOSTS, encoding="utf-8") as outside, open(_OWN_HOSTS, "w", encoding="utf-8") as own:
-        own.write(f"{outside.read()}\n{lines}")
+    with open(_HOSTS, "rb") as outside, open(_OWN_HOSTS, "wb") as own:
+        own.write(outside.read() + f"\n{lines}".encode())
     bind_file(_OWN_HOSTS, _HOSTS)
 
 
