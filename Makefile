@@ -2,7 +2,7 @@
 PYTHON ?=
 BIN := .venv/bin
 
-.PHONY: setup demo test test-long coverage sweeps lint format docs validate twin test-netem compiled clean
+.PHONY: setup demo test test-long coverage sweeps lint format docs validate twin test-netem test-hostile compiled clean
 .DEFAULT_GOAL := setup
 
 setup: # .venv with the mcastlab command and, as root, the system packages; fast if all are installed
@@ -71,6 +71,9 @@ twin: setup # compare simulator and Mininet in every twin scenario, write docs/f
 
 test-netem: setup # tests of netem links and 802.1Q trunks, in a user-mode kernel
 	@scripts/uml/run $(BIN)/python -m pytest -q -p no:cacheprovider -k "netem or vlan" tests/emu/test_netem.py tests/emu/test_trunks.py
+
+test-hostile: setup # honest transfers beside each attack at full rate; writes the table of docs/security.md; some minutes
+	@$(BIN)/python -m benchmarks.hostile_transfer --write docs/security.md
 
 compiled: setup # the optional compiled build in build/compiled, and a comparison with the pure one
 	@$(BIN)/python scripts/compiled.py build/compiled

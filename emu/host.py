@@ -13,8 +13,9 @@ from collections.abc import Callable
 from functools import partial
 from ipaddress import IPv4Address
 from math import inf
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
+from emu.fair_queue import FairQueue
 from emu.slow_reader import SlowReader
 from emu.udp import (
     SEGMENTS,
@@ -34,12 +35,20 @@ from protocols.traffic import Traffic
 __all__ = ["Loop", "UdpHost", "new_loop"]
 
 T = TypeVar("T")
+Arrived: TypeAlias = tuple[bytes, SocketAddress, Address]
+"""A packet, its source, and the address it came to."""
 
 _PR_SET_TIMERSLACK = 29
 _MAX_BATCH = 100
 """Most packets received from one socket before other sockets and timers are served."""
-_LONGEST_BATCH = 0.02
+_LONGEST_BATCH = 0.005
 """Seconds after which no more packets are received from one socket before the others, timers and signals are served."""
+_PATIENCE = 0.05
+"""Seconds for which no socket was found empty before a host begins to queue packets by source."""
+_QUEUE = 4 << 20
+"""Bytes of that queue."""
+_LONG = 8192
+"""Bytes of a datagram from which on the machine is asked before it is decoded."""
 _TIMER_QUANTUM = 0.0005
 """Seconds: wake-ups closer than this are merged, so that a fast sender fills its batches."""
 
@@ -132,6 +141,10 @@ class UdpHost:
             here: open_receiver(here, self.address, buffers),
         }
         self._drops: dict[Address, int] = {}
+        self._queue: FairQueue[Arrived] = FairQueue(_QUEUE)
+        self._queue_drops = 0
+        self._is_queueing = False
+        self._full_since = inf
         self._refused = {WireError.reason: 0}
         self._events: deque[Event] = deque()
         self._machine: Machine | None = None
@@ -155,14 +168,15 @@ class UdpHost:
     def faults(self) -> dict[str, int]:
         """Datagrams by what went wrong with them.
 
-        `malformed`: not decodable; where the codec authenticates, `unauthenticated`, `replayed` and `stale`; `send_errors`:
-        refused by the kernel when sent; `receive_drops`: dropped by full socket buffers; `slow_drops`: dropped because a slow
-        application had no room.
+        `malformed`: not decodable, or too long for what they are; where the codec authenticates, `unauthenticated`, `replayed`
+        and `stale`; `send_errors`: refused by the kernel when sent; `receive_drops`: dropped by full socket buffers, or of a
+        source that sent more than its share while this host could not keep up; `slow_drops`: dropped because a slow application
+        had no room.
         """
         return {
             **self._refused,
             "send_errors": self._send_queue.errors,
-            "receive_drops": sum(self._drops.values()),
+            "receive_drops": sum(self._drops.values()) + self._queue_drops,
             "slow_drops": 0 if self._reader is None else self._reader.dropped,
         }
 
@@ -329,12 +343,14 @@ class UdpHost:
                 self._input(self._machine.resume)
 
     def _on_readable(self, sock: socket.socket, to: Address) -> None:
-        taken, end = 0, self._loop.time() + _LONGEST_BATCH
-        while taken < _MAX_BATCH and sock.fileno() >= 0 and self._loop.time() < end:
+        taken, clock = 0, self._loop.time
+        end = clock() + _LONGEST_BATCH
+        while (self._is_queueing or taken < _MAX_BATCH) and sock.fileno() >= 0 and clock() < end:
             try:
                 data, segment, source, drops = receive_coalesced(sock)
             except BlockingIOError:
-                break
+                self._full_since = inf
+                return
             except OSError:
                 # An earlier unicast packet was answered by ICMP port unreachable.
                 self._send_queue.errors += 1
@@ -342,9 +358,48 @@ class UdpHost:
                 continue
             if drops:
                 self._drops[to] = drops
-            if source != self._own_address:
+            packets = -(-len(data) // segment) if segment else 1
+            taken += packets
+            if source == self._own_address:
+                continue
+            if not self._is_queueing:
                 self._deliver(data, segment, source, to)
-            taken += -(-len(data) // segment) if segment else 1
+            elif self._queue.has_room(source[0]):
+                self._enqueue(data, segment, source, to)
+            else:
+                self._queue_drops += packets
+        self._note_full(clock())
+
+    def _enqueue(self, data: bytes, segment: int, source: SocketAddress, to: Address) -> None:
+        """Add the packets of a batch to the queue one by one, since one that opens a file may take milliseconds."""
+        size = len(data)
+        for start in range(0, size, segment) if size > segment else (0,):
+            packet = data[start : start + segment] if size > segment else data
+            self._queue.push(source[0], len(packet), (packet, source, to))
+
+    def _note_full(self, now: float) -> None:
+        """Begin to queue packets by source if no socket was found empty for some time: this host can't keep up."""
+        self._full_since = min(self._full_since, now)
+        if now - self._full_since >= _PATIENCE and not self._is_queueing:
+            self._is_queueing = True
+            self._loop.call_soon(self._serve_queue)
+
+    def _serve_queue(self) -> None:
+        """Process packets of the queue for a moment, and again after sockets and timers until it is empty."""
+        queue, clock = self._queue, self._loop.time
+        end = clock() + _LONGEST_BATCH
+        while queue and self._machine is not None and clock() < end:
+            queue.serve(self._deliver_queued, clock)
+        if self._machine is None:
+            queue.clear()
+        if queue or self._full_since < inf:
+            self._loop.call_soon(self._serve_queue)
+        else:
+            self._is_queueing = False
+
+    def _deliver_queued(self, arrived: Arrived) -> None:
+        packet, source, to = arrived
+        self._deliver(packet, len(packet), source, to)
 
     def _deliver(self, data: bytes, segment: int, source: SocketAddress, to: Address) -> None:
         """Decode and deliver each packet of a batch of `segment` bytes each: the hot path."""
@@ -352,6 +407,9 @@ class UdpHost:
         assert machine is not None
         now = self.now
         size = len(data)
+        if size > _LONG and size <= segment and self._is_refused(data):
+            self._refused[WireError.reason] += 1
+            return
         for start in range(0, size, segment) if size > segment else (0,):
             try:
                 message = decode(data[start : start + segment] if size > segment else data)
@@ -367,6 +425,11 @@ class UdpHost:
                 self._drain()
                 now = self.now
         self._flush()
+
+    def _is_refused(self, data: bytes) -> bool:
+        """Return whether the machine has a method `is_worth_decoding` that refuses a long datagram."""
+        is_worth_decoding = getattr(self._machine, "is_worth_decoding", None)
+        return is_worth_decoding is not None and not is_worth_decoding(data)
 
     # The one timer ---------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from math import inf
 from typing import Any, BinaryIO
 
 from protocols.errors import UsageError
-from protocols.machine import Codec, Message
+from protocols.machine import Codec
 from sim.flight import Flight
 from sim.framer import Framer
 from sim.noise import Noise
@@ -76,19 +76,20 @@ class Encoder:
         number = number_of(flight)
         found = self._recent.get(number)
         if found is None:
-            noise = type(flight.message) is Noise
-            payload = bytes(flight.size) if noise else self._codec.encode(_with_content(flight.message))
+            payload = self._payload(flight.message, flight.size)
             found = self._recent[number] = self._framer.frame(flight.source, flight.route.to, payload, number)
             if len(self._recent) > _RECENT:
                 self._recent.popitem(last=False)
         return found
 
-
-def _with_content(message: Any) -> Message:
-    if getattr(message, "payload", b"") is None:
-        message = replace(message, payload=bytes(message.length))
-    assert isinstance(message, Message)
-    return message
+    def _payload(self, message: Any, size: int) -> bytes:
+        """Return the UDP payload of a message, which has `size` bytes."""
+        if type(message) is Noise:
+            return bytes(size)
+        if getattr(message, "payload", b"") is None:
+            content = size - len(self._codec.encode(replace(message, payload=b"")))
+            message = replace(message, payload=bytes(content))
+        return self._codec.encode(message)
 
 
 class Sniffer(Watcher):

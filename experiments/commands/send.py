@@ -24,6 +24,8 @@ from topologies.units import format_duration, format_rate, format_size
 
 __all__ = ["send"]
 
+REPAIR_SHARE = 0.33
+"""Share of the rate that repairs take while new content waits: who forges requests can't stop the rest."""
 UNCONFIRMED = "sent, reception not confirmed"
 GAVE_UP = "gave up"
 PATIENCE = 2.0
@@ -71,6 +73,7 @@ def send(
         backoff=backoff,
         gsize=gsize,
         robust=robust,
+        repair_share=REPAIR_SHARE,
         key_file=str(key_file or ""),
     )
     check_node(node)

@@ -52,6 +52,13 @@ class NormConfig:
     senders: int = setting(
         1024, "count", 1, 1_000_000, help="receiver: senders remembered at the most, new and silent ones forgotten first"
     )
+    repair_share: float = setting(
+        1.0,
+        "number",
+        0.01,
+        1.0,
+        help="share of the rate for repairs, and for those one address requests, while new content waits; 1: no limit",
+    )
     join: str = setting(
         "beginning",
         "choice",

@@ -11,6 +11,7 @@ from functools import lru_cache
 from math import inf
 
 from protocols.norm.backoff import NEVER, backoff
+from protocols.norm.grtt import RTT_FLOOR
 from protocols.norm.maps import NONE, SmallDict, bit_runs, lowest, without_lowest
 from protocols.norm.messages import (
     FORM_ITEMS,
@@ -35,6 +36,7 @@ __all__ = [
     "MOST_COMPARED",
     "NOTHING",
     "RESUME",
+    "STUBBORN",
     "SUPPRESS",
     "Decision",
     "MissingRange",
@@ -43,11 +45,19 @@ __all__ = [
     "is_covered",
     "is_missing_before",
     "missing_before",
+    "most_ranges",
+    "nack_size",
 ]
 
 Objects = SmallDict[RxObject | None]
 MOST_NACKS = 4
 """NACK messages one receiver sends at once."""
+PATIENT, LEAST_PATIENT = 8, 18
+"""Fruitless back-offs after which each doubles the hold-off, and after which it does not grow any more."""
+STUBBORN = 3
+"""Fruitless back-offs after which the requests of others do not suppress a NACK: the sender may ignore those others."""
+LONGEST_NACK = 8000
+"""Bytes of the requests of a NACK at the most; whoever is in need of more requests it in the next round."""
 MOST_COMPARED = 1024
 """Incomplete blocks of an object that are compared with what another receiver requested when that is overheard."""
 
@@ -85,7 +95,7 @@ class NackProcess:
     both times stay, so that a loss found before `backoff_end` that nobody requested still leads to a NACK then.
     """
 
-    __slots__ = ("backoff_end", "due", "holdoff_end", "noted", "overheard", "suppressed_to")
+    __slots__ = ("_asked", "backoff_end", "due", "fruitless", "holdoff_end", "noted", "overheard", "suppressed_to")
 
     def __init__(self) -> None:
         self.noted: Point = (0, 0, 0)
@@ -98,6 +108,9 @@ class NackProcess:
         """Others have requested everything before this point; None while the process is not suppressed."""
         self.due = inf
         """When to be woken."""
+        self.fruitless = 0
+        """Back-offs in a row at whose end the same was missing first as at the end of the one before."""
+        self._asked: MissingRange | None = None
 
     def is_idle_before(self, point: Point, now: float) -> bool:
         """Return whether `check` would return NOTHING, given that `now` is before `holdoff_end`. False when in doubt."""
@@ -124,7 +137,10 @@ class NackProcess:
         wait = backoff(rng.uniform(), factor * grtt, sender.group_size) if factor else 0.0
         self.backoff_end = now + wait
         # Without back-off and parity the sender answers within one round trip.
-        self.holdoff_end = self.backoff_end + (factor + 2 if factor or sender.parity else 1) * grtt
+        rest = (factor + 2 if factor or sender.parity else 1) * (grtt if grtt > RTT_FLOOR else RTT_FLOOR)
+        if self.fruitless > PATIENT:
+            rest *= 1 << min(self.fruitless, LEAST_PATIENT) - PATIENT
+        self.holdoff_end = self.backoff_end + rest
         self.noted = tx_point
         self.overheard = self.suppressed_to = None
         if wait > 0.0:
@@ -132,20 +148,27 @@ class NackProcess:
         return wait > 0.0
 
     def expire(
-        self, now: float, tx_point: Point, boundary: Point, objects: Objects, fec_id: int
+        self, now: float, tx_point: Point, boundary: Point, objects: Objects, sender: SenderProfile
     ) -> tuple[Decision, list[MissingRange]]:
-        """End the back-off: NEEDLESS, SUPPRESS, or REQUEST with what is missing before `boundary`."""
+        """End the back-off: NEEDLESS, SUPPRESS, or REQUEST with what is missing before `boundary`, as far as NACKs hold it."""
         self.due = inf
         self.noted = tx_point
-        missing = missing_before(objects, boundary, fec_id)
+        missing = missing_before(objects, boundary, sender.fec_id, most_ranges(sender.segment))
         if not missing:
             self.holdoff_end = now
             return Decision.NEEDLESS, missing
-        return (SUPPRESS if self._is_covered(boundary, objects) else Decision.REQUEST), missing
+        self.fruitless = self.fruitless + 1 if self._asked == missing[0] else 0
+        self._asked = missing[0]
+        return (SUPPRESS if self.is_suppressible and self._is_covered(boundary, objects) else Decision.REQUEST), missing
+
+    @property
+    def is_suppressible(self) -> bool:
+        """Whether the requests of others suffice: not if they have brought nothing several times."""
+        return self.fruitless < STUBBORN
 
     def overhear(self, requested: RequestedRepairs, boundary: Point, objects: Objects, now: float) -> Decision:
         """Note what another receiver requested: SUPPRESS when nothing before `boundary` is left to request, else NOTHING."""
-        if now >= self.backoff_end or self.suppressed_to is not None:
+        if now >= self.backoff_end or self.suppressed_to is not None or not self.is_suppressible:
             return NOTHING
         known = self.overheard
         overheard = self.overheard = requested if known is None else known.merged(requested)
@@ -195,21 +218,34 @@ def is_missing_before(objects: Objects, point: Point) -> bool:
     return False
 
 
-def missing_before(objects: Objects, point: Point, fec_id: int) -> list[MissingRange]:
-    """Return all that is missing before `point` in transmission order; an unknown object is missing as a whole."""
+def nack_size(segment: int) -> int:
+    """Return the bytes that the requests of a NACK may have: a segment, but of a sender with large ones not too many."""
+    return min(segment, LONGEST_NACK)
+
+
+def most_ranges(segment: int) -> int:
+    """Return how many ranges the NACKs of a receiver can name at the most."""
+    return MOST_NACKS * (nack_size(segment) // (ITEM_HEADER + min(ID_SIZES.values())) + 1)
+
+
+def missing_before(objects: Objects, point: Point, fec_id: int, most: float = inf) -> list[MissingRange]:
+    """Return what is missing before `point` in transmission order, `most` ranges or few more of all there are.
+
+    An unknown object is missing as a whole.
+    """
     ranges: list[MissingRange] = []
     object_id, block, symbol = point
     for key in (objects.key,) if objects.more is None else sorted(objects, key=lambda key: ahead(key, object_id)):
         order = 0 if key == object_id else ahead(key, object_id)
-        if key == NONE or order > 0 or (order == 0 and not (block or symbol)):
+        if key == NONE or order > 0 or (order == 0 and not (block or symbol)) or len(ranges) > most:
             break
         item = objects[key]
         if item is None:
             _add_object(ranges, LEVEL_OBJECT, key, fec_id)
         elif order < 0:
-            _add_parts(ranges, item, item.fti.partition.blocks, 0, fec_id)
+            _add_parts(ranges, item, (item.fti.partition.blocks, 0), fec_id, most)
         else:
-            _add_parts(ranges, item, block, symbol, fec_id)
+            _add_parts(ranges, item, (block, symbol), fec_id, most)
     return ranges
 
 
@@ -222,13 +258,13 @@ def _add_object(ranges: list[MissingRange], level: int, key: int, fec_id: int) -
         ranges.append(MissingRange(level, _item(fec_id, key), _item(fec_id, key)))
 
 
-def _add_parts(ranges: list[MissingRange], item: RxObject, block: int, symbol: int, fec_id: int) -> None:
-    """Add what an object is missing before this symbol."""
-    key, length = item.object_id, item.fti.partition.length
+def _add_parts(ranges: list[MissingRange], item: RxObject, until: tuple[int, int], fec_id: int, most: float) -> None:
+    """Add what an object is missing before the (block, symbol) `until`, but nothing behind more than `most` ranges."""
+    (block, symbol), key, length = until, item.object_id, item.fti.partition.length
     if item.wants_info and item.info is None:
         _add_object(ranges, LEVEL_INFO, key, fec_id)
     for first, last in item.missing_blocks or ():
-        if first < block:
+        if first < block and len(ranges) <= most:
             last, size = min(last, block - 1), length(first)
             ranges.append(
                 MissingRange(
@@ -239,6 +275,8 @@ def _add_parts(ranges: list[MissingRange], item: RxObject, block: int, symbol: i
     if missing_symbols is None:
         return
     for number, missing in missing_symbols.items() if missing_symbols.more is None else sorted(missing_symbols.items()):
+        if len(ranges) > most:
+            return
         if number < block:
             _add_block(ranges, item, number, missing, fec_id)
         elif number == block and not item.fti.usable:

@@ -5,10 +5,12 @@ from collections.abc import Collection
 from protocols.events import SenderHeard
 from protocols.machine import Address, Group, Machine, Message, Ports
 from protocols.norm.config import NormConfig
+from protocols.norm.limits import NEW_SENDERS, NEW_SENDERS_RATE, SourceLimit
 from protocols.norm.maps import DeadlineMap
 from protocols.norm.messages import Ack, Command, Data, Info, Nack
 from protocols.norm.sender_state import SenderState
 from protocols.norm.session import Session
+from protocols.norm.wire.feedback import is_no_feedback
 
 __all__ = ["NormReceiver"]
 
@@ -23,12 +25,14 @@ class NormReceiver(Machine):
     further senders are ignored.
     """
 
-    __slots__ = ("_senders", "session")
+    __slots__ = ("_newcomers", "_senders", "session")
+    is_worth_decoding = staticmethod(is_no_feedback)
 
     def __init__(self, ports: Ports, config: NormConfig, node: int, group: Group) -> None:
         super().__init__(ports)
         self.session = Session(ports, config, node, group)
         self._senders: DeadlineMap[SenderState] = DeadlineMap()
+        self._newcomers = SourceLimit(NEW_SENDERS)
 
     def start(self, now: float) -> None:
         """Join the group."""
@@ -39,7 +43,7 @@ class NormReceiver(Machine):
         if isinstance(message, (Nack, Ack)):
             self.overhear(message, now)
         elif isinstance(message, (Data, Info, Command)) and message.origin.source_id != self.session.node:
-            sender = self._sender(message.origin.source_id)
+            sender = self._sender(message.origin.source_id, source, now)
             if sender is None:
                 self.session.count("ignored")
                 return
@@ -54,11 +58,10 @@ class NormReceiver(Machine):
 
     def wake(self, now: float) -> None:
         """Send the feedback that is due, and check the activity of senders."""
-        senders = self._senders
-        for sender in senders.due(now):
+        for sender in self._senders.due(now):
             sender.wake(now)
             self.settle(sender)
-        self._due(senders.deadline())
+        self._due(self._senders.deadline())
 
     def abandon(self, node: int, object_id: int, reason: str, now: float) -> None:
         """Give up an object of the sender `node` that the application can't store any more; call through `Host.call`."""
@@ -104,10 +107,10 @@ class NormReceiver(Machine):
         """Return the state of the sender `node`; None if no message of it was received."""
         return self._senders.get(node)
 
-    def _sender(self, node: int) -> SenderState | None:
-        """Return the state of the sender `node`, new with its first message; None when there is no room for another."""
+    def _sender(self, node: int, source: Address, now: float) -> SenderState | None:
+        """Return the state of the sender `node`, new with its first message; None when its address or all bring too many."""
         known = self._senders.get(node)
-        if known is None and self._has_room():
+        if known is None and self._newcomers.admits(source, now, NEW_SENDERS_RATE) and self._has_room():
             known = self._senders[node] = SenderState(self.session)
             self.ports.notify(SenderHeard(node))
         return known

@@ -7,7 +7,10 @@ from protocols.machine import Sink
 from protocols.norm.maps import NONE, BlockBitmaps, bit_runs
 from protocols.norm.messages import Fti
 
-__all__ = ["RxObject"]
+__all__ = ["MOST_FRAGMENTS", "RxObject"]
+
+MOST_FRAGMENTS = 1 << 14
+"""Incomplete blocks and ranges of missing blocks of an object, beyond which symbols that make more of them are not taken."""
 
 
 class RxObject:
@@ -49,6 +52,13 @@ class RxObject:
         """Whether nothing is missing of what was sent so far."""
         return self.missing_symbols is None and not self.missing_blocks and not (self.wants_info and self.info is None)
 
+    @property
+    def is_fragmented(self) -> bool:
+        """Whether what is missing has too many parts to be remembered with more."""
+        symbols, blocks = self.missing_symbols, self.missing_blocks
+        parts = 0 if symbols is None or symbols.more is None else len(symbols.more)
+        return parts + (len(blocks) if blocks else 0) >= MOST_FRAGMENTS
+
     def parity_of(self, block: int) -> int:
         """Return the bit mask of the parity symbols received of a block."""
         parity = self.parity
@@ -89,6 +99,8 @@ class RxObject:
             index = bisect_right(self.missing_blocks, block, key=lambda span: span[0]) - 1
             if index >= 0 and block <= self.missing_blocks[index][1]:
                 first, last = self.missing_blocks[index]
+                if first < last and self.is_fragmented:
+                    return 0
                 rest = [span for span in ([first, block - 1], [block + 1, last]) if span[0] <= span[1]]
                 self.missing_blocks[index : index + 1] = rest
                 self.lose(block, (1 << self.fti.partition.length(block)) - 1)

@@ -9,20 +9,24 @@ from math import inf
 from protocols.events import FlushCompleted, ObjectAborted, ObjectPurged, ObjectSent
 from protocols.machine import Address, Content, Group, Message, Packet, Ports, Sender
 from protocols.norm.config import NormConfig
-from protocols.norm.grtt import GrttEstimator
+from protocols.norm.grtt import RTT_FLOOR, GrttEstimator
+from protocols.norm.limits import RepairLimit
 from protocols.norm.message_factory import MessageFactory
 from protocols.norm.messages import FLAG_REPAIR, Ack, Nack, NormMessage, Origin, Squelch
 from protocols.norm.quantise import gsize_code, rate_code
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.tx_object import TxObject, check_content
 from protocols.norm.window import IDS, Window
-from protocols.norm.wire.sizes import AUTH_SIZE, size_of
+from protocols.norm.wire.feedback import is_feedback
+from protocols.norm.wire.sizes import AUTH_SIZE, ID_SIZES, ITEM_HEADER, size_of
 
 __all__ = ["NormSender"]
 
 CATCH_UP = 0.02
 """A sender woken late sends at once what was due during at most this many seconds."""
 SENT, HEARD = ("data", "repairs", "objects", "flushes", "probes", "squelches"), ("nacks", "acks")
+NACK_OVERHEAD = 1000
+"""Bytes that a NACK may have beside its requests: header and extensions, whose length has 8 bits and counts words."""
 CLOCK_OFFSET = 1_000_000
 """Microseconds at time 0: an echo of 0, 0 means that no probe was received."""
 
@@ -50,6 +54,7 @@ class NormSender(Sender):
         "_group",
         "_grtt",
         "_holdoff",
+        "_limit",
         "_nacks_received",
         "_next_id",
         "_objects_sent",
@@ -77,6 +82,7 @@ class NormSender(Sender):
         self._unsent: deque[TxObject] = deque()
         self._repairs: list[TxObject] = []
         self._next_id = 0
+        self._limit = RepairLimit(config) if config.repair_share < 1.0 else None
         self._clear = 0.0
         self._busy = self._full = False
         self._aggregate_at = self._flush_at = self._probe_at = inf
@@ -116,7 +122,7 @@ class NormSender(Sender):
                 return
             self._on_response(message, now)
             if isinstance(message, Nack):
-                self._on_nack(message, now)
+                self._on_nack(message, source, now)
             else:
                 self._acks_received += 1
             self._settle_feedback()
@@ -145,6 +151,10 @@ class NormSender(Sender):
         names = [f"{name}_sent" for name in SENT] + [f"{name}_received" for name in HEARD]
         return {name: getattr(self, f"_{name}") for name in names}
 
+    def is_worth_decoding(self, data: bytes) -> bool:
+        """Return whether a datagram is feedback, and no longer than a NACK that fits a segment (RFC 5740 4.3.1)."""
+        return is_feedback(data) and len(data) <= self._config.segment + NACK_OVERHEAD
+
     def held(self) -> dict[str, tuple[int, int]]:
         """Return the objects kept for repair."""
         return {"objects in the window": (len(self._window.objects), self._config.cache_max)}
@@ -171,14 +181,17 @@ class NormSender(Sender):
 
     def _on_response(self, message: Nack | Ack, now: float) -> None:
         if message.response_sec or message.response_usec:
-            sent = message.response_sec * 1_000_000 + message.response_usec
-            if self._grtt.respond((_clock(now) - sent) / 1e6):
+            sample = (_clock(now) - message.response_sec * 1_000_000 - message.response_usec) / 1e6
+            # Nothing else was probed than the time since the start.
+            if -RTT_FLOOR < sample < now + RTT_FLOOR and self._grtt.respond(sample):
                 self._invalidate()
                 self._factory.advertise(self._grtt.code)
 
-    def _on_nack(self, nack: Nack, now: float) -> None:
+    def _on_nack(self, nack: Nack, source: Address, now: float) -> None:
         """Aggregate the requests, or serve those beyond the transmit point during the hold-off (RFC 5740 5.4)."""
         self._nacks_received += 1
+        if self._limit is not None and not self._is_served(nack, source, now, self._limit):
+            return
         requested = requested_repairs(nack.requests, self._config.fec)
         is_holding_off = now < self._holdoff
         self._catch_up(None if is_holding_off else requested)
@@ -189,8 +202,10 @@ class NormSender(Sender):
             if item.want(requested):
                 item.active_at = now
                 is_news = True
+                if self._limit is not None:
+                    self._limit.charge(source, item.symbols_asked(requested) * self._config.segment, now)
         gone = self._window.refused(requested, self._next_id)
-        if gone is not None:
+        if gone is not None and (self._limit is None or self._limit.may_squelch(now, self._grtt.advertised)):
             # What can't be repaired any more is squelched (RFC 5740 4.2.3.3).
             self._invalidate()
             self._squelch = gone | (self._squelch or set())
@@ -204,6 +219,14 @@ class NormSender(Sender):
             self._aggregate_at = max(now + wait, self._clear)
             if self.ports.trace is not None:
                 self.ports.trace("repair_aggregation", {"until": self._aggregate_at})
+
+    def _is_served(self, nack: Nack, source: Address, now: float, limit: RepairLimit) -> bool:
+        """Return whether a NACK is one that its address may send, no longer than a segment (RFC 5740 4.3.1)."""
+        items = sum([len(request.items) for request in nack.requests])
+        if items * (ITEM_HEADER + ID_SIZES[self._config.fec]) > self._config.segment:
+            return False
+        is_idle = not (self._unsent or self._repairs or self._window.backlog)
+        return limit.admits(source, now, self._grtt.advertised, is_idle)
 
     # -- sending ---------------------------------------------------------------------------------------------------
 
@@ -257,12 +280,16 @@ class NormSender(Sender):
 
     def _next_content(self, now: float) -> NormMessage | None:
         """Make a repair or new content; None when the source can't be read."""
-        repairs, unsent = self._repairs, self._unsent
-        item = repairs[0] if repairs else unsent[0]
+        repairs, unsent, limit = self._repairs, self._unsent, self._limit
+        is_repair = bool(repairs)
+        if limit is not None and repairs and unsent:
+            is_repair = not limit.favours_new
+            limit.sent(self._config.segment, is_repair)
+        item = repairs[0] if is_repair else unsent[0]
         item.active_at = now
         self._flushes, self._flush_at = 0, inf
         try:
-            return self._repair(item) if repairs else self._make_new(item)
+            return self._repair(item) if is_repair else self._make_new(item)
         except OSError as error:
             self._fail(item, str(error))
             return None

@@ -39,6 +39,7 @@ from protocols.norm.nack_process import (
     NackProcess,
     contents_for,
     is_missing_before,
+    nack_size,
 )
 from protocols.norm.position import START, Point, TransmitPosition
 from protocols.norm.probe_response import NOTHING_HEARD, ProbeResponse
@@ -241,6 +242,10 @@ class SenderState:
         is_new = is_current and (start > next_new if is_parity else start >= next_new)
         is_repair = bool(message.flags & FLAG_REPAIR) or not (is_new or (is_parity and start == next_new))
         tx_point = (key, block, symbol) if is_repair else None
+        if is_new and start != next_new and item is not None and item.is_fragmented:
+            # As if it had been lost, too.
+            self.session.count("ignored")
+            return False
         if not is_new:
             self._move(message, (position.object_id, *next_new), sequence, tx_point)
         else:
@@ -562,7 +567,7 @@ class SenderState:
     def _expire(self, process: NackProcess, now: float) -> None:
         """The back-off is over: request what is missing, unless others did."""
         tx_point, boundary = self.position.tx_point, self.boundary()
-        decision, missing = process.expire(now, tx_point, boundary, self.objects, self._profile.fec_id)
+        decision, missing = process.expire(now, tx_point, boundary, self.objects, self._profile)
         if decision is Decision.REQUEST:
             if self.session.ports.trace is not None:
                 self.session.ports.trace("nack_due", {"silent_until": process.holdoff_end})
@@ -590,7 +595,7 @@ class SenderState:
         if self.probe_response is not None:
             echo = self.probe_response.echo(now)
             self.probe_response = self.probe_response.answered(now, self._profile)
-        for requests in contents_for(missing, self._profile.fec_id, self._profile.segment):
+        for requests in contents_for(missing, self._profile.fec_id, nack_size(self._profile.segment)):
             session.count("nacks_sent")
             session.say(Nack(session.node, 0, origin.source_id, origin.instance_id, *echo, requests))
 

@@ -215,6 +215,16 @@ class TxObject:
                 news |= self._want_symbols(block, mask)
         return news
 
+    def symbols_asked(self, requested: RequestedRepairs) -> int:
+        """Return how many symbols a request names, at most those that have been sent."""
+        key, length = self.object_id, self.partition.length(0)
+        blocks = min(self.block + 1, self.partition.blocks)
+        if requested.has_object(key):
+            return blocks * length
+        count = sum([max(min(last, blocks - 1) - first + 1, 0) for first, last in requested.block_ranges(key)]) * length
+        count += sum([mask.bit_count() for block, mask in requested.masks(key).items() if block < blocks])
+        return min(count, blocks * length)
+
     def _all_symbols(self, block: int) -> int:
         """Return the bit mask of everything that is sent of a block unrequested."""
         return (1 << self.partition.length(block) + self._auto) - 1

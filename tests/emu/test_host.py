@@ -1,6 +1,7 @@
 """`UdpHost` keeps the contract between machines and hosts, on the loopback device."""
 
 import socket
+import time
 from collections.abc import Callable, Iterator
 from math import inf
 
@@ -10,10 +11,11 @@ from emu.host import Loop, UdpHost, new_loop
 from emu.namespaces import enter_network_namespace, run_isolated
 from emu.network import EmulatedNetwork
 from emu.plan import plan_emulation
+from emu.udp import SocketAddress
 from protocols.errors import LivelockError, UsageError
 from protocols.machine import Address, Event, Group, Machine, Message, Ports
 from protocols.rng import Rng
-from tests.emu.number_protocol import GROUP, PORT, AllSent, NumberCodec, NumberReceiver, NumberSender
+from tests.emu.number_protocol import GROUP, PORT, AllSent, NumberCodec, NumberMessage, NumberReceiver, NumberSender
 from topologies.generators import Star
 
 
@@ -289,3 +291,68 @@ def test_a_sender_faster_than_its_link_is_blocked_and_loses_nothing() -> None:
     assert fulls > 0
     assert received == list(range(500))
     assert not any(faults.values())
+
+
+class SlowReceiver(NumberReceiver):
+    """A receiver that takes 1 ms for a packet."""
+
+    def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
+        time.sleep(0.001)
+        super().receive(message, source, to, now)
+
+
+def send_numbers(address: str, to: SocketAddress, numbers: range) -> None:
+    """Send numbers from an address of the loopback device."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind((address, 0))
+        for number in numbers:
+            sock.sendto(NumberCodec().encode(NumberMessage(number, 100)), to)
+
+
+def test_a_source_that_wants_little_is_served_beside_one_that_wants_everything(loop: Loop, make: Hosts) -> None:
+    host = make()
+    (own,) = [where for where in host._sockets if where != host._own_address]
+    receiver = SlowReceiver(host)
+    host.run(receiver, ignore)
+    assert isinstance(own, tuple)
+    send_numbers("127.0.0.2", own, range(3000))
+    loop.call_later(0.1, send_numbers, "127.0.0.3", own, range(10_000, 10_020))
+    loop.run(1.0)
+    arrived = [number for number in receiver.numbers if number >= 10_000]
+    assert arrived == list(range(10_000, 10_020)), "all of them, in order, though the other would take three seconds"
+    flood = [number for number in receiver.numbers if number < 10_000]
+    assert flood == sorted(flood), "the other is served, too"
+    assert len(flood) > 50
+
+
+def test_a_single_source_loses_nothing_that_the_kernel_has_room_for(loop: Loop, make: Hosts) -> None:
+    host = make()
+    (own,) = [where for where in host._sockets if where != host._own_address]
+    receiver = SlowReceiver(host)
+    host.run(receiver, ignore)
+    assert isinstance(own, tuple)
+    send_numbers("127.0.0.2", own, range(400))
+    loop.run(1.5)
+    assert receiver.numbers == list(range(400))
+    assert not host._is_queueing, "it has caught up"
+
+
+class Choosy(NumberReceiver):
+    """A receiver that wants no long datagrams."""
+
+    def is_worth_decoding(self, data: bytes) -> bool:
+        return data[-1] == 1
+
+
+def test_a_long_datagram_is_decoded_only_if_the_machine_wants_it(loop: Loop, make: Hosts) -> None:
+    host = make()
+    (own,) = [where for where in host._sockets if where != host._own_address]
+    receiver = Choosy(host)
+    host.run(receiver, ignore)
+    assert isinstance(own, tuple)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        for number, size, last in ((1, 9000, 0), (2, 9000, 1), (3, 500, 0)):
+            sock.sendto(NumberCodec().encode(NumberMessage(number, size))[:-1] + bytes([last]), own)
+    loop.run(0.2)
+    assert receiver.numbers == [2, 3]
+    assert host.faults["malformed"] == 1

@@ -12,7 +12,7 @@ from protocols.norm.backoff import NEVER
 from protocols.norm.fast.messages import FastData, FastFlush
 from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
 from protocols.norm.messages import Nack
-from protocols.norm.nack_process import MOST_COMPARED, is_covered
+from protocols.norm.nack_process import MOST_COMPARED, STUBBORN, is_covered
 from protocols.norm.position import TransmitPosition, is_before
 
 __all__ = ["apply_to_incomplete", "overhear_nack"]
@@ -130,7 +130,7 @@ def overhear_nack(machines: list[Any], nack: Nack, now: float, position: Transmi
             machine.overhear(nack, now)
             if state.is_addressed(nack):
                 requested, origin = state.requested_repairs(nack), state.origin
-        elif now < process.backoff_end and process.suppressed_to is None:
+        elif now < process.backoff_end and process.suppressed_to is None and process.fruitless < STUBBORN:
             # As `SenderState.overhear`; nearly all have overheard the same before.
             known = process.overheard
             overheard = process.overheard = requested if known is None else known.merged(requested)

@@ -157,7 +157,7 @@ class FastNormReceiver(NormReceiver, FastMachine):
         origin = self.fast_state.origin
         return self.fast_state if origin is not None and origin.source_id == node else self._senders.get(node)
 
-    def _sender(self, node: int) -> SenderState | None:
+    def _sender(self, node: int, source: Address, now: float) -> SenderState | None:
         """Return the state of the sender `node`, from now on the one heard last; new with its first message.
 
         None when there is no room for another.

@@ -51,6 +51,8 @@ class FastNormSender(NormSender, FastMachine):
     def plan_bursts(self) -> list[Burst]:
         """Return the pending repairs and the rest of the object, when that is simple and nothing else is due before."""
         factory, clear = self._linked, self._clear
+        if self._limit is not None:
+            return []
         if not self._unsent or self._squelch is not None or self._full or self._window.backlog or self.ports.trace is not None:
             return []
         item, until = cast(FastTxObject, self._unsent[0]), min(self._probe_at, self._aggregate_at)
@@ -140,7 +142,8 @@ class FastNormSender(NormSender, FastMachine):
     def _sends_only_new(self) -> bool:
         """Return whether there is new content to send, and nothing before it."""
         factory = self._linked
-        return factory.last_origin is factory.origin and bool(self._unsent) and not self._repairs and self._squelch is None
+        is_alone = bool(self._unsent) and not self._repairs and self._squelch is None
+        return is_alone and factory.last_origin is factory.origin and self._limit is None
 
     def _is_in_block(self, item: FastTxObject) -> bool:
         """Return whether the next symbol is in the middle of a block of content without bytes."""

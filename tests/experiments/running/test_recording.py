@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
+from experiments.captures.capture_file import CaptureFile
 from experiments.cli import invoke
 
 SMALL = """
@@ -142,3 +143,17 @@ def test_hosts_is_refused_for_too_many(scenario: str, tmp_path: Path, capsys: py
     options = ["--capture", "hosts", "--set", "topology.receivers=1000", "--out", str(tmp_path)]
     assert invoke(["run", scenario, *options]) == 2
     assert "capture: 'hosts' is not allowed for 1,001 hosts; at most 200, so name some" in capsys.readouterr().err
+
+
+def test_a_capture_of_content_without_bytes_is_as_long_as_one_of_real_content(
+    scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert invoke(["new", "protocol", "drip"]) == 0
+    sizes = {}
+    for wire in ("objects", "bytes"):
+        options = ["--set", "protocol={module: drip.py}", "--set", f"wire={wire}", "--capture", "sender", "--out", wire]
+        assert invoke(["run", scenario, *options]) == 0
+        sizes[wire] = [len(frame.data) for frame in CaptureFile(tmp_path / wire / "captures" / "sender.pcapng").frames()]
+    assert sizes["objects"] == sizes["bytes"]
+    assert len(sizes["objects"]) > 40

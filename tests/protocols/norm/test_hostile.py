@@ -5,26 +5,29 @@ Costs are counted in lines of Python that are executed, which do not depend on t
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from types import FrameType
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.hostile import GROUP, KINDS, NACKS, SENDER, Known, handle, receiver, sender
+from benchmarks.fuzz import RENEWED, Fuzzer, report
+from benchmarks.hostile import GROUP, KINDS, NACKS, ORIGIN, SENDER, Known, handle, receiver, sender
 from protocols.machine import Machine
-from protocols.norm.messages import Item, Nack, NormMessage, Request
+from protocols.norm.messages import Ack, Command, Data, Info, Item, Nack, NormMessage, Request
 from protocols.norm.repair_requests import MOST_MERGED, MOST_REQUESTED, RequestedRepairs
 from protocols.norm.tx_object import MOST_RANGES
 from protocols.norm.wire.codec import NormCodec
 from tests.protocols.norm.scenes import items, ranges
+from tests.support.norm_strategies import messages
 
 LITTLE, MUCH = Known(1_000_000, 4, 2), Known(1_000_000_000, 4, 300)
-LINES_PER_KILOBYTE = 8000
-"""A line takes some 50 ns, so this is less than half of what is allowed."""
+LINES_PER_KILOBYTE = 16_000
+"""A line takes some 50 ns, so this is less than what is allowed."""
 MAKE: dict[str, Callable[[Known], Machine]] = {"sender": sender, "receiver": receiver}
 
 
@@ -99,6 +102,45 @@ def test_no_nack_is_found_that_costs_more(rows: list[tuple[int, int, list[tuple[
     nack = Nack(7, 0, SENDER, 1, 0, 0, tuple(requests))
     for role in MAKE:
         assert costs(role, [nack], MUCH)[0] < LINES_PER_KILOBYTE
+
+
+def aimed(message: NormMessage) -> NormMessage:
+    """The message as one from or to the sender that the machines know."""
+    if isinstance(message, (Nack, Ack)):
+        return replace(message, sender_id=SENDER, instance_id=1)
+    return replace(message, origin=ORIGIN) if isinstance(message, (Data, Info, Command)) else message
+
+
+@settings(max_examples=20, deadline=None, derandomize=True, phases=[Phase.generate])
+@given(st.lists(messages().map(aimed), min_size=1, max_size=8))
+def test_no_sequence_of_messages_is_found_that_costs_more(found: list[NormMessage]) -> None:
+    for role in MAKE:
+        assert max(costs(role, found, MUCH)) < LINES_PER_KILOBYTE
+
+
+# -- fuzzing -----------------------------------------------------------------------------------------------------------
+
+
+def test_changed_packets_raise_nothing_in_codec_and_machines() -> None:
+    fuzzer = Fuzzer(5)
+    fuzzer.run(6000)
+    counts = report(fuzzer)
+    assert counts["decoded"] + counts["refused"] == 6000
+    assert min(counts["decoded"], counts["refused"]) > 1000
+    fuzzer.run(RENEWED)
+    heard = report(fuzzer)["machines"]
+    assert (
+        min(heard[name] for name in ("nacks_received", "repairs_sent", "nacks_sent", "data_received", "objects_received")) > 10
+    )
+
+
+def test_a_packet_that_raises_is_named() -> None:
+    fuzzer = Fuzzer(6)
+    fuzzer.run(1)
+    fuzzer._machines[0] = None  # type: ignore[call-overload]
+    with pytest.raises(AttributeError) as caught:
+        fuzzer.run(100)
+    assert "packet" in caught.value.__notes__[0]
 
 
 # -- bounds of what is kept ----------------------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ def test_forged_senders_never_displace_one_under_way(kind: type[NormReceiver]) -
     for number, message in enumerate(messages):
         host.deliver(message, GROUP, GROUP, 0.0)
         if number >= 70:
-            host.deliver(MessageBuilder(b"x" * 200, node=1000 + number).data(0, 0), GROUP, GROUP, host.now)
+            host.deliver(MessageBuilder(b"x" * 200, node=1000 + number).data(0, 0), f"host {number}", GROUP, host.now)
     assert next(event for event in host.events if isinstance(event, ObjectReceived)).sender == 1
     assert len(machine.senders()) == 4
     assert 1 in [sender.node for sender in machine.senders()]

@@ -302,15 +302,15 @@ def test_responses_raise_and_lower_the_advertised_grtt() -> None:
     sender = SenderHarness(probing="active", rate=100_000.0, grtt=0.05, probe_min=0.2, probe_max=0.2)
     sender.submit(300_000)
     first = sender.machine.grtt
-    sender.run_until(0.1)
+    sender.run_until(0.5)
     respond(sender, 0.4)
     assert sender.machine.grtt == pytest.approx(0.25 * 0.05 + 0.75 * 0.4, rel=0.08)
-    sender.run_until(0.11)
+    sender.run_until(0.51)
     assert sender.messages_of(Data)[-1].origin.grtt > sender.messages_of(Data)[0].origin.grtt
     assert sender.machine.counts()["acks_received"] == 1
     high = sender.machine.grtt
     for i in range(20):
-        sender.run_until(0.3 + 0.2 * i)
+        sender.run_until(0.7 + 0.2 * i)
         respond(sender, 0.01)
     assert sender.machine.grtt < 0.6 * high
     assert sender.machine.grtt >= first * 0.2
@@ -319,10 +319,10 @@ def test_responses_raise_and_lower_the_advertised_grtt() -> None:
 def test_the_response_in_a_nack_is_a_sample() -> None:
     sender = SenderHarness(probing="active", grtt=0.05)
     sender.submit(LONG)
-    sender.run_until(0.1)
+    sender.run_until(0.5)
     probe = sender.messages_of(Probe)[0]
     before = sender.machine.grtt
-    sender.nack(items((0, 0, 8)), echo=probe.send_sec * 1_000_000 + probe.send_usec - 400_000)
+    sender.nack(items((0, 0, 8)), echo=probe.send_sec * 1_000_000 + probe.send_usec + 100_000)
     assert sender.machine.grtt > before
 
 

@@ -1,0 +1,108 @@
+"""What one address may ask of a receiver or a sender, so that a flood of forged messages leaves room for others.
+
+Addresses are those of hosts, without ports. Each has accounts that fill with time; who can forge addresses has as many accounts
+as addresses. Honest nodes do not reach the limits: `SourceLimit` counts new sender ids, of which a host has one, and a sender
+makes `RepairLimit` only where `NormConfig.repair_share` asks for it.
+"""
+
+from protocols.machine import Address
+from protocols.norm.config import NormConfig
+
+__all__ = ["NEW_SENDERS", "NEW_SENDERS_RATE", "RepairLimit", "SourceLimit"]
+
+MOST_SOURCES = 1024
+"""Addresses that are remembered; of further ones the oldest is forgotten."""
+NEW_SENDERS, NEW_SENDERS_RATE = 32, 4.0
+"""Sender ids that an address may bring at once, and per second from then on."""
+NACKS, NACKS_PER_GRTT = 32, 8
+"""NACKs of an address that are served at once, and per GRTT from then on: twice what a receiver sends."""
+BURST = 0.25
+"""Seconds of the rate that repairs may take before they share it with new content."""
+LEAST_BURST = 65_536
+"""Bytes that they may take in any case."""
+SQUELCH_INTERVAL = 2
+"""GRTT between two SQUELCH."""
+
+
+def _host_of(source: Address) -> Address:
+    """Return an address without its port."""
+    return source[0] if isinstance(source, tuple) else source
+
+
+class SourceLimit:
+    """An account for each address: `burst` uses at once, and `rate` per second from then on."""
+
+    __slots__ = ("_accounts", "_burst")
+
+    def __init__(self, burst: float) -> None:
+        self._burst = burst
+        self._accounts: dict[Address, tuple[float, float]] = {}
+        """What is left, and at what time."""
+
+    def left(self, source: Address, now: float, rate: float) -> float:
+        """Return what is left of an address's account."""
+        rest, at = self._accounts.get(_host_of(source), (self._burst, now))
+        return min(self._burst, rest + (now - at) * rate)
+
+    def take(self, source: Address, amount: float, now: float, rate: float) -> None:
+        """Take an amount from an account, which may then be below 0."""
+        left, host = self.left(source, now, rate) - amount, _host_of(source)
+        if host not in self._accounts and len(self._accounts) >= MOST_SOURCES:
+            del self._accounts[next(iter(self._accounts))]
+        self._accounts[host] = left, now
+
+    def admits(self, source: Address, now: float, rate: float) -> bool:
+        """Take one use; return False if none is left."""
+        if self.left(source, now, rate) < 1.0:
+            return False
+        self.take(source, 1.0, now, rate)
+        return True
+
+
+class RepairLimit:
+    """What requests may cost a sender that has new content to send.
+
+    All repairs together take `repair_share` of the rate, beyond a burst of `BURST` seconds. So do the repairs that one address
+    requests: its NACKs are ignored while it has asked for more, unless the sender has nothing else to do. An address has
+    `NACKS_PER_GRTT` NACKs served. Amounts are bytes.
+    """
+
+    __slots__ = ("_asked", "_credit", "_most", "_nacks", "_rate", "_share", "_squelch_at")
+
+    def __init__(self, config: NormConfig) -> None:
+        self._share = config.repair_share
+        self._rate = config.repair_share * config.rate
+        self._most = max(BURST * config.rate, LEAST_BURST)
+        self._credit = self._most
+        self._asked = SourceLimit(self._most)
+        self._nacks = SourceLimit(NACKS)
+        self._squelch_at = 0.0
+
+    def admits(self, source: Address, now: float, grtt: float, is_idle: bool) -> bool:
+        """Return whether a NACK is to be served; `is_idle`: the sender has nothing else to send."""
+        return self._nacks.admits(source, now, NACKS_PER_GRTT / grtt) and (
+            is_idle or self._asked.left(source, now, self._rate) > 0.0
+        )
+
+    def charge(self, source: Address, octets: int, now: float) -> None:
+        """Note how much an address has asked for."""
+        self._asked.take(source, octets, now, self._rate)
+
+    def may_squelch(self, now: float, grtt: float) -> bool:
+        """Return whether a SQUELCH may be sent, and note that it is."""
+        if now < self._squelch_at:
+            return False
+        self._squelch_at = now + SQUELCH_INTERVAL * grtt
+        return True
+
+    @property
+    def favours_new(self) -> bool:
+        """Whether new content comes before repairs, because these have used up their share."""
+        return self._credit < 0.0
+
+    def sent(self, octets: int, is_repair: bool) -> None:
+        """Note a message while both repairs and new content wait."""
+        if is_repair:
+            self._credit -= octets
+        else:
+            self._credit = min(self._most, self._credit + octets * self._share / (1.0 - self._share))
