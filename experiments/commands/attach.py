@@ -17,11 +17,13 @@ __all__ = ["attach"]
 def attach(
     *,
     host: Annotated[
-        str, typer.Argument(metavar="[HOST]", help="Host, router or switch.  (default: list what runs)", show_default=False)
+        str, typer.Argument(metavar="HOST", help="Host, router or switch.  (default: list what runs)", show_default=False)
     ] = "",
     command: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[-- COMMAND]", help="Command to run there.  (default: a shell)", show_default=False),
+        typer.Argument(
+            metavar="COMMAND", help="Command to run there; write -- before it.  (default: a shell)", show_default=False
+        ),
     ] = None,
     process: Annotated[
         int | None, typer.Option("--run", help="Process id of the run, if several run.", metavar="PID", show_default=False)

@@ -21,7 +21,7 @@ def man(
     folder: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[DIR]", help="Folder for the pages.  (default: where man looks for this command)", show_default=False
+            metavar="DIR", help="Folder for the pages.  (default: where man looks for this command)", show_default=False
         ),
     ] = None,
     as_json: Json = False,

@@ -47,8 +47,10 @@ def _page(name: str, about: str, usage: str, body: str) -> str:
 
 
 def _usage(name: str, item: Any) -> str:
-    arguments = [f"\\fI{_text(_metavar(param))}\\fR" for param in _params(name, item) if param.param_type_name == "argument"]
-    return " ".join(["[\\fIOPTIONS\\fR]", *arguments])
+    found = [param for param in _params(name, item) if param.param_type_name == "argument"]
+    arguments = [f"\\fI{_text(_metavar(param))}\\fR{' ...' if param.nargs == -1 else ''}" for param in found]
+    shown = [text if param.required else f"[{text}]" for text, param in zip(arguments, found, strict=True)]
+    return " ".join(["[\\fIOPTIONS\\fR]", *shown])
 
 
 def _body(item: Any) -> Iterator[str]:
