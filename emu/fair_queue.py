@@ -16,18 +16,19 @@ ENTRY = 512
 class FairQueue(Generic[T]):
     """Entries by source. `serve` takes one of the source whose entries took the least time so far: start-time fair queueing.
 
-    Each source may fill an equal part of `limit` bytes; the caller drops what comes when it `has_room` no more. A source that
-    wants less than its share of the time waits for one entry of each other source at most, and loses nothing (Goyal, Vin and
-    Cheng 1996).
+    Sources may fill `limit` bytes together; when these are full, each has room up to an equal part of as many bytes again. The
+    caller drops what comes when a source `has_room` no more. A source that wants less than its share of the time waits for one
+    entry of each other source at most, and loses nothing (Goyal, Vin and Cheng 1996).
     """
 
-    __slots__ = ("_limit", "_now", "_octets", "_order", "_queues", "_taken", "_turns")
+    __slots__ = ("_limit", "_now", "_octets", "_order", "_queues", "_taken", "_total", "_turns")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._queues: dict[str, deque[tuple[int, T]]] = {}
         """Entries with their bytes; no source without entries."""
         self._octets: dict[str, int] = {}
+        self._total = 0
         self._taken: dict[str, float] = {}
         self._order: list[tuple[float, int, str]] = []
         """A heap of the sources that have entries: time taken, a number to break ties, source."""
@@ -39,8 +40,8 @@ class FairQueue(Generic[T]):
         return bool(self._queues)
 
     def has_room(self, source: str) -> bool:
-        """Return whether a source has not yet filled its part."""
-        return self._octets.get(source, 0) * (len(self._queues) + 1) < self._limit
+        """Return whether there is room left, for all sources or in this source's part."""
+        return self._total < self._limit or self._octets.get(source, 0) * (len(self._queues) + 1) < self._limit
 
     def push(self, source: str, octets: int, entry: T) -> None:
         """Add an entry of so many bytes."""
@@ -52,6 +53,7 @@ class FairQueue(Generic[T]):
             self._wait(source)
         octets += ENTRY
         self._octets[source] += octets
+        self._total += octets
         queue.append((octets, entry))
 
     def serve(self, process: Callable[[T], None], clock: Callable[[], float]) -> None:
@@ -61,6 +63,7 @@ class FairQueue(Generic[T]):
         queue = self._queues[source]
         octets, entry = queue.popleft()
         self._octets[source] -= octets
+        self._total -= octets
         begin = clock()
         try:
             process(entry)

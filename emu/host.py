@@ -45,8 +45,6 @@ _LONGEST_BATCH = 0.005
 """Seconds after which no more packets are received from one socket before the others, timers and signals are served."""
 _PATIENCE = 0.05
 """Seconds for which no socket was found empty before a host begins to queue packets by source."""
-_QUEUE = 4 << 20
-"""Bytes of that queue."""
 _LONG = 8192
 """Bytes of a datagram from which on the machine is asked before it is decoded."""
 _TIMER_QUANTUM = 0.0005
@@ -95,8 +93,9 @@ class UdpHost:
     """A node on a real network: sockets, clock, and the ports of its machine.
 
     `interface` is a device name or an IPv4 address (None: where the system routes multicast), `port` the UDP port for unicast
-    to this node; the name of a group contains its own port. `buffers` is the size of the kernel's socket buffers in bytes,
-    `burst` the most packets in one system call, `loopback` whether other programs of this machine receive the multicast.
+    to this node; the name of a group contains its own port. `buffers` is the size in bytes of the kernel's socket buffers, and
+    of the queue for what this host has no time to process, `burst` the most packets in one system call, `loopback` whether
+    other programs of this machine receive the multicast.
 
     With `held`, the host can be started and joins its groups, but its clock stands at 0 and nothing is sent until `begin`, so
     that many hosts begin together. `joining` is the time in seconds from joining a group until its packets arrive. `traffic`
@@ -141,7 +140,7 @@ class UdpHost:
             here: open_receiver(here, self.address, buffers),
         }
         self._drops: dict[Address, int] = {}
-        self._queue: FairQueue[Arrived] = FairQueue(_QUEUE)
+        self._queue: FairQueue[Arrived] = FairQueue(buffers)
         self._queue_drops = 0
         self._is_queueing = False
         self._full_since = inf

@@ -1,15 +1,18 @@
 """Run one emulation: isolated namespaces, the network in them, one process for each node, the results."""
 
 import gc
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from emu.attachment import NamespaceServer
 from emu.fault_injection import FaultInjector, InjectedFault
 from emu.foreign_program import ForeignProgram
 from emu.health import assess, kernel_drops
-from emu.namespaces import run_isolated
+from emu.hold import HeldSession, Hold, NotStartedError, make_hold
+from emu.namespaces import bind_file, run_isolated
 from emu.netem_qdisc import examine_netem
 from emu.network import EmulatedNetwork
 from emu.node import NodeConfig, Program, raise_priority
@@ -26,6 +29,8 @@ from topologies.keys import stream_key
 from topologies.spec import Topology
 
 __all__ = ["Emulation", "NodeReport", "emulate"]
+
+_HOSTS, _OWN_HOSTS = "/etc/hosts", "/run/hosts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,8 @@ def emulate(
     captures: Sequence[CapturePoint] = (),
     progress: ProgressCallback | None = None,
     trunk: TrunkChoice = "any",
+    title: str = "emulation",
+    hold: Hold | None = None,
     node_codec: Callable[[], Codec] | None = None,
 ) -> Emulation:
     """Run a program on each named host until `over(names of finished hosts)` is true, or for `duration` seconds.
@@ -79,10 +86,11 @@ def emulate(
     before the run. `ttls` are the multicast TTLs of hosts below 255. `respawn(host, crashes)` makes the program of a host that
     restarts. `progress` is called every second with the counters of all nodes, in the process that runs the emulation. `trunk`
     is the encapsulation on the cable of routers with `mac: single`. With `keyed` all losses are the simulator's for this
-    `seed`, packet by packet. Links read packets by `codec`, and so do nodes, unless they have a `node_codec`.
+    `seed`, packet by packet. Links read packets by `codec`, and so do nodes, unless they have a `node_codec`. `title` names
+    the emulation to who attaches to it. `hold` holds the network before and after the run.
 
-    Raises UnsupportedError before anything is started if this machine can't run it. A node that dies does not end the run; its
-    report says how it died.
+    NotStartedError if `hold` ends it before the run. UnsupportedError, before anything starts, if this machine can't run it.
+    A node that dies does not end the run; its report says how it died.
     """
     _check_programs(topology, programs)
     check_tools()
@@ -91,12 +99,27 @@ def emulate(
     if plan.unsupported_by_kernel and not keyed and (netem := examine_netem()) != "none":
         plan = plan_emulation(topology, groups, ttls, seed=seed, netem=netem, trunk=kind)
 
+    server = NamespaceServer(title)
+    held, talk = make_hold(hold, server.name) if hold is not None else (None, None)
     emulation = _IsolatedEmulation(
-        topology, plan, programs, codec, node_codec or codec, port, duration, over, seed, faults, respawn, captures, progress
+        topology,
+        plan,
+        programs,
+        codec,
+        node_codec or codec,
+        port,
+        duration,
+        over,
+        seed,
+        faults,
+        respawn,
+        captures,
+        progress,
+        server,
+        held,
     )
-    answer = run_isolated(emulation.run_inside)
-    answer["nodes"] = {name: NodeReport(**report) for name, report in answer["nodes"].items()}
-    return Emulation(**answer)
+    with server.socket:
+        return emulation.run(talk)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +139,22 @@ class _IsolatedEmulation:
     respawn: Callable[[str, int], Program | ForeignProgram] | None
     captures: Sequence[CapturePoint]
     progress: ProgressCallback | None
+    server: NamespaceServer
+    held: HeldSession | None
 
-    def run_inside(self) -> dict[str, Any]:
-        """Build the network, run the nodes, and return the fields of an Emulation."""
+    def run(self, meanwhile: Callable[[], None] | None) -> Emulation:
+        """Run it in isolated namespaces, and `meanwhile()` in this process."""
+        answer = run_isolated(self.run_inside, meanwhile)
+        if answer is None:
+            raise NotStartedError("the session was not started, so there is no result")
+        answer["nodes"] = {name: NodeReport(**report) for name, report in answer["nodes"].items()}
+        return Emulation(**answer)
+
+    def run_inside(self) -> dict[str, Any] | None:
+        """Build the network, run the nodes, and return the fields of an Emulation; None if the session was not started."""
         began = time.monotonic()
         self._check_kernel()
+        _name_hosts(self.plan.addresses)
         network = EmulatedNetwork(self.plan, self.codec)
         processes = NodeProcesses(self.programs, self.respawn)
         capture = _open_capture(self.captures, network, self.programs)
@@ -130,9 +164,13 @@ class _IsolatedEmulation:
         injector = FaultInjector(self.faults, network, processes)
         if self.progress is not None:
             processes.report_progress(self.progress)
-        before, setup = kernel_drops(), time.monotonic() - began
-        elapsed, ended = processes.run(self.duration, self.over, None if capture is None else capture.begin)
+        setup = time.monotonic() - began
+        if not self._open(processes, network):
+            return None
+        before = kernel_drops()
+        elapsed, ended = processes.run(self.duration, self._is_over, None if capture is None else capture.begin)
         dropped_between = kernel_drops() - before
+        self._keep(processes)
         captured = {} if capture is None else capture.end()
         statistics = network.collect()
         impairments = [{**row, **statistics.counts.get(row.get("link", ""), {})} for row in self.plan.report()]
@@ -143,6 +181,32 @@ class _IsolatedEmulation:
                 processes.reports, impairments, setup, elapsed, ended, *outcome, dict(injector.counts), injector.log, captured
             )
         )
+
+    def _open(self, processes: NodeProcesses, network: EmulatedNetwork) -> bool:
+        """Let others in, and wait until the session is started; returns whether it is."""
+        pids = {name: network.pid(name) for name in network.nodes}
+        self.server.listen(pids, self.plan.addresses)
+        processes.attend(self.server.socket, self.server.answer)
+        if self.held is None:
+            return True
+        held = self.held
+        processes.attend(held.connection, held.read)
+        processes.get_ready()
+        held.report("up")
+        processes.serve_until(lambda: held.started or held.ended)
+        if held.started:
+            held.report("running")
+        return held.started
+
+    def _is_over(self, finished: set[str]) -> bool:
+        return self.over(finished) or (self.held is not None and self.held.ended)
+
+    def _keep(self, processes: NodeProcesses) -> None:
+        """Keep the network until it may end."""
+        if self.held is not None:
+            held = self.held
+            held.report("over")
+            processes.serve_until(lambda: held.ended)
 
     def _check_kernel(self) -> None:
         check_kernel([*self.plan.features, *(feature for fault in self.faults for feature in fault.features)])
@@ -165,6 +229,16 @@ class _IsolatedEmulation:
             processes.fork(
                 NodeConfig(name, network.pid(name), address, self.node_codec, self.port, ttl, burst, key, joining=joining)
             )
+
+
+def _name_hosts(addresses: Mapping[str, str]) -> None:
+    """Let all programs know the hosts by their names, by an /etc/hosts of this mount namespace's own."""
+    if not os.path.exists(_HOSTS):
+        return
+    lines = "".join(f"{address} {name}\n" for name, address in addresses.items())
+    with open(_HOSTS, "rb") as outside, open(_OWN_HOSTS, "wb") as own:
+        own.write(outside.read() + f"\n{lines}".encode())
+    bind_file(_OWN_HOSTS, _HOSTS)
 
 
 def _check_programs(topology: Topology, programs: Mapping[str, Program | ForeignProgram]) -> None:

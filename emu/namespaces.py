@@ -25,9 +25,17 @@ from typing import Any
 from protocols import errors
 from protocols.errors import McastlabError, UnsupportedError
 
-__all__ = ["IsolatedRunError", "enter_network_namespace", "run_isolated", "in_network_namespace"]
+__all__ = [
+    "IsolatedRunError",
+    "bind_file",
+    "die_with_parent",
+    "enter_network_namespace",
+    "in_network_namespace",
+    "run_isolated",
+]
 
 _CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID, _CLONE_NEWNET = 0x20000, 0x10000000, 0x20000000, 0x40000000
+_MS_BIND = 0x1000
 _MS_REC_PRIVATE = 0x4000 | 0x40000
 _PR_SET_PDEATHSIG = 1
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
@@ -38,8 +46,10 @@ class IsolatedRunError(McastlabError):
     """An unexpected exception in isolated code, or its death; the message is the traceback."""
 
 
-def run_isolated(work: Callable[[], Any]) -> Any:
+def run_isolated(work: Callable[[], Any], meanwhile: Callable[[], None] | None = None) -> Any:
     """Call `work()` in new namespaces and return its result, which must be JSON-able.
+
+    `meanwhile()` runs in this process, and has the terminal to itself: Ctrl-C then does not reach `work`.
 
     Errors of this project are raised again as they are, any other as IsolatedRunError. Raises UnsupportedError if this machine
     permits no namespaces.
@@ -51,10 +61,14 @@ def run_isolated(work: Callable[[], Any]) -> Any:
     guard = os.fork()
     if guard == 0:
         os.close(answers)
+        if meanwhile is not None:
+            os.setsid()
         _guard(work, answer, caller)
     os.close(answer)
     try:
         with open(answers, "rb") as pipe:
+            if meanwhile is not None:
+                meanwhile()
             reply = pipe.read()
     except BaseException:
         os.kill(guard, signal.SIGKILL)
@@ -97,7 +111,7 @@ def _guard(work: Callable[[], Any], answer: int, caller: int) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _unshare()
         # After unshare: the kernel clears PR_SET_PDEATHSIG when a process changes its credentials.
-        _die_with_parent()
+        die_with_parent()
         if os.getppid() != caller:
             return
         lifeline, held = os.pipe()
@@ -116,7 +130,7 @@ def _guard(work: Callable[[], Any], answer: int, caller: int) -> None:
 def _run_init(work: Callable[[], Any], answer: int, lifeline: int) -> None:
     """Run process 1 of the PID namespace; when it ends, the kernel kills all others. `lifeline` closes when the guard ends."""
     try:
-        _die_with_parent()
+        die_with_parent()
         os.set_blocking(lifeline, False)
         with suppress(BlockingIOError):
             os.read(lifeline, 1)
@@ -162,7 +176,7 @@ def _reply(answer: int, text: str) -> None:
         pipe.write(text)
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     """Have the kernel kill this process when its parent ends; the caller must check that the parent has not ended before."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
@@ -200,6 +214,11 @@ def _mount_filesystems() -> None:
 def _mount(source: str, target: str, kind: str | None, flags: int) -> None:
     type_ = kind.encode() if kind else None
     _check(_LIBC.mount(source.encode(), target.encode(), type_, ctypes.c_ulong(flags), None), f"mounting {kind} on {target}")
+
+
+def bind_file(source: str, target: str) -> None:
+    """Show the file `source` in place of the file `target`, in this mount namespace (mount(2), MS_BIND)."""
+    _mount(source, target, None, _MS_BIND)
 
 
 def _check(result: int, what: str) -> None:

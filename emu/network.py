@@ -76,8 +76,13 @@ class EmulatedNetwork:
         check_reachability(plan, self.pid)
         self._impair()
 
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The names of all hosts, switches and routers."""
+        return tuple(self._nodes)
+
     def pid(self, host: str) -> int:
-        """Return a process in the network namespace of a host."""
+        """Return a process in the network namespace of a node."""
         return int(self._nodes[host].pid)
 
     def address(self, host: str) -> str:

@@ -108,7 +108,21 @@ class NodeProcesses:
         pid = fork_node(node, program, remote)
         remote.close()
         self._processes[node.name] = _NodeProcess(pid, local, state=state)
-        self._selector.register(local, selectors.EVENT_READ, node.name)
+        self.attend(local, partial(self._on_readable, node.name))
+
+    def attend(self, connection: socket.socket, action: Callable[[], None]) -> None:
+        """Call `action()` whenever a connection is readable."""
+        self._selector.register(connection, selectors.EVENT_READ, action)
+
+    def get_ready(self) -> None:
+        """Wait until every node is ready to begin."""
+        self._run_until(time.monotonic() + _TIMEOUT, lambda: not self._in_state("new"))
+
+    def serve_until(self, done: Callable[[], bool]) -> None:
+        """Serve all connections outside of the run until `done()`."""
+        while not done():
+            for key, _ in self._selector.select():
+                key.data()
 
     def schedule(self, when: float, action: Callable[[], None]) -> None:
         """Call `action()` at `when` seconds of the run, if it lasts that long."""
@@ -158,7 +172,7 @@ class NodeProcesses:
 
         `begin` is called with the epoch before time 0. Returns the seconds it took, and whether `over` ended it.
         """
-        self._run_until(time.monotonic() + _TIMEOUT, lambda: not self._in_state("new"))
+        self.get_ready()
         self.epoch = epoch = time.monotonic() + _START_DELAY
         if begin is not None:
             begin(epoch)
@@ -188,7 +202,7 @@ class NodeProcesses:
             if self._actions:
                 left = min(left, max(0.0, self.epoch + self._actions[0][0] - time.monotonic()))
             for key, _ in self._selector.select(None if left == inf else left):
-                self._on_readable(key.data)
+                key.data()
         return True
 
     def _run_actions(self) -> None:

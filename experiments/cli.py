@@ -1,8 +1,4 @@
-"""The `mcastlab` command: the list of commands, and the exit codes of errors.
-
-Exit codes: 0 success; 1 the command ran and its answer is negative; 2 bad input; 3 something is missing on this machine; 4 the
-runs showed neither yes nor no (`twin`); 130 interrupted.
-"""
+"""The `mcastlab` command: the list of commands, and the exit codes of errors."""
 
 import sys
 from collections.abc import Sequence
@@ -13,15 +9,16 @@ from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
+from experiments.commands.help import Command, Group
 from experiments.output.safe_text import printable
 from protocols.errors import McastlabError, UnsupportedError, UsageError
 
-__all__ = ["COMMANDS", "app", "invoke", "main"]
+__all__ = ["COMMANDS", "EXIT_CODES", "app", "command", "invoke", "main"]
 
 COMMANDS = {
     "run": ("run:run_command", "Run a scenario, or all its cases, and show the results."),
+    "attach": ("attach:attach", "Open a shell on a host of an emulation that runs."),
     "demo": ("demo:demo", "Run one lossy file transfer in the simulator and in Mininet, and compare."),
     "scenarios": ("scenarios:scenarios", "List the ready scenarios."),
     "doctor": ("doctor:doctor", "List what this machine can run, and how to install what is missing."),
@@ -41,28 +38,39 @@ COMMANDS = {
     "recv": ("recv:recv", "Receive files from a multicast group by NORM."),
     "new": ("new:new", "Write template files."),
     "contract": ("contract:contract", "Check a protocol against the rules of the contract."),
-    "schema": ("schema:schema", "Print the JSON Schema of scenario files."),
+    "schema": ("schema:schema", "Print the JSON Schema of scenario or sweep files, for editors."),
+    "man": ("man:man", "Write the man pages of all commands."),
     "validate": ("validate:validate_command", "Measure the reference values of theory, and compare."),
 }
 """Commands by name: module and function (or group of commands) in `experiments.commands`, and a line of help."""
+ABOUT = "A laboratory for reliable multicast: the same protocol objects in a simulator, in Mininet and on a real network."
+EXIT_CODES = {
+    0: "yes, or done",
+    1: "it ran, and the answer is no: something was not received, or a verdict is negative",
+    2: "bad input; one line names the file, the key, the value and what is allowed",
+    3: "this machine can't do it; the line says what is missing and how to get it",
+    4: "the runs showed neither yes nor no; more runs would (twin)",
+    130: "interrupted",
+}
 
 
-class _Commands(TyperGroup):
+class _Commands(Group):
     """A group that imports only the command that is called, since most are slow to import."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, found, rest = super().resolve_command(ctx, args)
-        return name, found if name is None else _command(name), rest
+        return name, found if name is None else command(name), rest
 
 
 @cache
-def _command(name: str) -> Any:
+def command(name: str) -> Any:
+    """Import a command of `COMMANDS`, and return it as an object of click."""
     module, _, attribute = COMMANDS[name][0].partition(":")
     found = getattr(import_module(f"experiments.commands.{module}"), attribute)
     if isinstance(found, typer.Typer):
         return typer.main.get_command(found)
     alone = typer.Typer(add_completion=False)
-    alone.command(name)(found)
+    alone.command(name, cls=Command)(found)
     return typer.main.get_command(alone)
 
 
@@ -86,11 +94,11 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(help=ABOUT)
 def _mcastlab(
     wanted: Annotated[bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)] = False,
 ) -> None:
-    """A laboratory for reliable multicast: the same protocol objects in a simulator, in Mininet and on a real network."""
+    """See `ABOUT`."""
 
 
 def invoke(arguments: Sequence[str]) -> int:

@@ -69,6 +69,8 @@ class Network:
         self.topology = topology
         self.seed = seed
         self._endpoints: dict[str, Endpoint] = {}
+        # By counted group: the node its members are linked to, the link, and its key, which takes time to make.
+        self._member_links: dict[str, tuple[str, LinkSpec, int]] = {}
         accelerator = NoAccelerator() if self.strict else _accelerator(look_ahead=codec is None)
         places = sum(map(topology.size, topology.host_nodes))
         kernel = Kernel(environment if environment is not None else Environment(0.0), [None] * places, accelerator.wake)
@@ -147,9 +149,13 @@ class Network:
 
     def make_member_uplink(self, endpoint: Endpoint, member: int) -> Hop:
         """Make the link from one member of a counted group to its switch."""
-        (far,) = self.topology.graph.successors(endpoint.name)
-        spec, key = self.topology.link(endpoint.name, far), loss_key(self.seed, endpoint.name, far)
-        return self._single_link(endpoint.name, far, spec, member_loss_key(key, member), member)
+        near = endpoint.name
+        known = self._member_links.get(near)
+        if known is None:
+            (far,) = self.topology.graph.successors(near)
+            known = self._member_links[near] = far, self.topology.link(near, far), loss_key(self.seed, near, far)
+        far, spec, key = known
+        return self._single_link(near, far, spec, member_loss_key(key, member), member)
 
     def make_faulty(self) -> Faulty:
         """Let links go down from now on (`sim.faults`)."""

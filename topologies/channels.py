@@ -335,19 +335,31 @@ Loss: TypeAlias = Annotated[
                 *(kind.model_json_schema() for kind in CHANNELS.values() if kind is not Scripted),
                 {
                     "type": "object",
-                    "properties": {"model": {"const": "scripted"}, "drops": {"type": "array", "items": {"type": "object"}}},
+                    "description": "Loses exactly the packets that match one of the `drops`.",
+                    "properties": {
+                        "model": {"const": "scripted"},
+                        "drops": {"type": "array", "items": Drop.model_json_schema(), "description": "Packets to lose."},
+                    },
                     "required": ["model", "drops"],
                 },
                 {
                     "type": "object",
+                    "description": "Loses packets in bursts, given by their mean length and distance.",
                     "properties": {
                         "model": {"const": "gilbert-elliott"},
-                        "burst": {"type": "number", "minimum": 1},
-                        "gap": {"type": "number", "minimum": 1},
+                        "burst": {"type": "number", "minimum": 1, "description": "Mean number of consecutive packets lost."},
+                        "gap": {"type": "number", "minimum": 1, "description": "Mean number of consecutive packets not lost."},
                     },
                     "required": ["model", "burst", "gap"],
                 },
-                {"type": "object", "properties": {"file": {"type": "string"}}, "required": ["file"]},
+                {
+                    "type": "object",
+                    "description": "A channel in a file.",
+                    "properties": {
+                        "file": {"type": "string", "description": "Channel file, as `mcastlab channel fit` writes it."},
+                    },
+                    "required": ["file"],
+                },
             ],
             "description": "A loss probability like 1%, short for {model: bernoulli, p: 1%}; a channel; or {file: CHANNEL}.",
         }

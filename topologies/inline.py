@@ -38,9 +38,10 @@ class Inline(Blueprint):
     """Any graph. A node without `kind` is a switch if it has more than one link, else a host."""
 
     kind: Literal["graph"] = "graph"
-    nodes: Annotated[dict[str, NodeAttributes], BeforeValidator(_not_endless)] = Field(
-        min_length=1, description="Every node by name, with its attributes."
-    )
+    nodes: Annotated[
+        dict[str, NodeAttributes],
+        BeforeValidator(_not_endless, json_schema_input_type=dict[str, NodeAttributes | None]),
+    ] = Field(min_length=1, description="Every node by name, with its attributes.")
     links: tuple[Edge, ...] = Field(fail_fast=True, description="Every link.")
 
     def graph(self) -> Graph:

@@ -124,7 +124,7 @@ _RANKS = {"metric": 0, "axis": 0, "name": 0, "t": 0, "mean": 1, "share": 1, "hol
 
 
 def _show(view: View, answer: "AnalysisResult", csv: Path | None) -> None:
-    from experiments.report.labels import UNITS
+    from experiments.report.labels import HEAD_UNITS
 
     failed = f", {answer.failed} failed" if answer.failed else ""
     title = f"{answer.runs} runs{failed}, code {answer.version}"
@@ -135,7 +135,7 @@ def _show(view: View, answer: "AnalysisResult", csv: Path | None) -> None:
         printer.verbatim(f"{title}: {len(answer.rows)} rows")
         return
     # A metric's unit is in the first column, since each row may have another.
-    units = {name: f"{name} [{unit}]" for name, unit in UNITS.items() if not name.endswith("_mbit_s")}
+    units = {name: f"{name} [{unit}]" for name, unit in HEAD_UNITS.items()}
     names = list(answer.rows[0]) if answer.rows else []
     rows = [
         [units.get(row[name], row[name]) if name == "metric" else row[name] for name in names]

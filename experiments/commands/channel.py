@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from experiments.channel.channel_fit import FitReport, fit_channels
 from experiments.channel.loss_record import read_record
+from experiments.commands.help import Command, Group
 from experiments.commands.options import Brief, Columns, Json, Wide
 from experiments.output.budget import Column, Table
 from experiments.output.printer import Printer, View
@@ -27,14 +28,17 @@ from topologies.strict_yaml import parse_yaml
 __all__ = ["channel", "fit", "show"]
 
 channel = typer.Typer(
-    add_completion=False, no_args_is_help=True, help="Estimate loss models from real links, and write them for the kernel."
+    cls=Group,
+    add_completion=False,
+    no_args_is_help=True,
+    help="Estimate loss models from real links, and write them for the kernel.",
 )
 
 _LOSS: TypeAdapter[Channel] = TypeAdapter(Loss)
 FORMS = ("recorded", "best", "bernoulli", "gilbert", "gilbert-elliott")
 
 
-@channel.command("fit")
+@channel.command("fit", cls=Command)
 def fit(
     *,
     record: Annotated[
@@ -123,7 +127,7 @@ def _print(printer: Printer, fitted: FitReport, origin: str, out: Path | None) -
         printer.verbatim(f"written to {out}; in a scenario: loss: {{file: {out}}}")
 
 
-@channel.command("show")
+@channel.command("show", cls=Command)
 def show(
     *,
     what: Annotated[

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from experiments.commands.help import Command, Group
 from experiments.commands.options import Json
 from experiments.scenario.protocol_modules import protocol_names
 from protocols.errors import UsageError
@@ -15,7 +16,7 @@ __all__ = ["new", "new_protocol"]
 
 TEMPLATE = Path(__file__).parents[1] / "contract" / "new_protocol.txt"
 
-new = typer.Typer(add_completion=False, no_args_is_help=True, help="Write template files.")
+new = typer.Typer(cls=Group, add_completion=False, no_args_is_help=True, help="Write template files.")
 
 
 @new.callback()
@@ -23,7 +24,7 @@ def _new() -> None:
     """Write template files."""
 
 
-@new.command("protocol")
+@new.command("protocol", cls=Command)
 def new_protocol(
     *,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the protocol, in lower case.", show_default=False)],

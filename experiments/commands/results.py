@@ -96,13 +96,13 @@ _RANKS = {"case": 0, "seed": 0, "receiver": 0, "name": 0, "t": 0, "error": 1, "c
 
 def _show(view: View, found: "DataFrame", total: int) -> None:
     """Show the first rows; of runs, the parameters, the error and the main metrics, unless other columns are named."""
-    from experiments.report.labels import UNITS
+    from experiments.report.labels import HEAD_UNITS
 
     if view.brief:
         Printer(view).verbatim(f"{total} rows")
         return
     names = found.columns
-    every = dict(zip(names, columns_of(names, _RANKS, UNITS), strict=True))
+    every = dict(zip(names, columns_of(names, _RANKS, HEAD_UNITS), strict=True))
     view.check(column.name for column in every.values())
     if "run_id" in names and "params" in names and not view.columns and not view.wide:
         main = [name for name in names if name in ("point", "case", "seed", "status", "error") or name.startswith("p_")]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from emu.hold import Hold, NotStartedError
 from experiments.commands.options import Brief, Columns, Json, ScenarioFile, Wide
 from experiments.output import tables
 from experiments.output.printer import Printer, View
@@ -59,6 +60,13 @@ def run_command(
     live: Annotated[
         bool, typer.Option("--live", help="Show the rates, loss and NACKs of hosts during a run in Mininet.")
     ] = False,
+    shell: Annotated[
+        bool,
+        typer.Option("--shell", help="Open a prompt to the hosts in Mininet, before the session starts and up to exit."),
+    ] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep the network in Mininet after the session, until Ctrl-C or Ctrl-D.")
+    ] = False,
     wide: Wide = False,
     columns: Columns = "",
     brief: Brief = False,
@@ -83,7 +91,12 @@ def run_command(
     view.check((*tables.RUN_COLUMNS, *(cases if len(cases) > 1 else [tables.WORLDS[place]])))
     if live and place != "emu":
         raise UsageError("--live: only Mininet runs in real time; use it with --on emu")
-    results = {name: _run(wanted, name, place, out, trace, live) for name, wanted in cases.items()}
+    hold = _hold(shell, keep, place, live or as_json)
+    try:
+        results = {name: _run(wanted, name, place, out, trace, live, hold) for name, wanted in cases.items()}
+    except NotStartedError as error:
+        typer.echo(str(error), err=True)
+        return 0
     if as_json:
         _print_json(results)
     else:
@@ -91,7 +104,23 @@ def run_command(
     return 0 if all(result.ok for result in results.values()) else 1
 
 
-def _run(wanted: Scenario, case: str, place: str, out: Path | None, trace: Path | None, live: bool) -> "Result":
+def _hold(shell: bool, keep: bool, place: str, printing: bool) -> Hold | None:
+    """Return how the network is held; `printing`: whether something else is printed during the run, or JSON."""
+    if not shell and not keep:
+        return None
+    name = "--shell" if shell else "--keep"
+    if place != "emu":
+        raise UsageError(f"{name}: only Mininet has hosts to enter; use it with --on emu")
+    if shell and printing:
+        raise UsageError("--shell: is a conversation; leave out --live and --json")
+    from experiments.running.emulated_shell import KEEP, SHELL
+
+    return SHELL if shell else KEEP
+
+
+def _run(
+    wanted: Scenario, case: str, place: str, out: Path | None, trace: Path | None, live: bool, hold: Hold | None
+) -> "Result":
     """Run one case, with its files in a subfolder of `out`."""
     from experiments.running.recording import Recording
     from experiments.running.run import run
@@ -101,7 +130,10 @@ def _run(wanted: Scenario, case: str, place: str, out: Path | None, trace: Path 
     if folder is not None:
         tables.prepare(folder)
     if live:
-        result = run(wanted, place, recording, LiveView(wanted.name))
+        view = LiveView(wanted.name, [*wanted.senders, *wanted.build_topology().hosts])
+        result = run(wanted, place, recording, view, hold)
+    elif hold is not None:
+        result = run(wanted, place, recording, None, hold)
     else:
         with tables.working(f"{wanted.name} on {place}"):
             result = run(wanted, place, recording)

@@ -1,15 +1,24 @@
-"""`mcastlab schema`: print the JSON Schema of scenario files."""
+"""`mcastlab schema`: print the JSON Schema of scenario or sweep files."""
 
 import json
+from typing import Annotated
 
 import typer
 
 from experiments.commands.options import Json
-from experiments.scenario import scenario
+from experiments.scenario.scenario import file_schema
+from experiments.sweep.spec.sweep_file import sweep_schema
 
 __all__ = ["schema"]
 
 
-def schema(*, as_json: Json = False) -> None:
-    """Print the JSON Schema of scenario files; it is JSON anyway, with --json on one line."""
-    typer.echo(json.dumps(scenario.file_schema(), indent=None if as_json else 2))
+def schema(
+    *,
+    sweep: Annotated[bool, typer.Option("--sweep", help="That of sweep files instead of scenario files.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Print the JSON Schema of scenario files, for editors; it is JSON anyway, with --json on one line.
+
+    A file that begins with # yaml-language-server: $schema=PATH is checked and completed by editors that know this line.
+    """
+    typer.echo(json.dumps(sweep_schema() if sweep else file_schema(), indent=None if as_json else 2))

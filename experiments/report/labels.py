@@ -13,6 +13,7 @@ from experiments.sweep.spec.metrics import METRICS
 from experiments.sweep.spec.sweep_file import Sweep
 
 __all__ = [
+    "HEAD_UNITS",
     "HIGHER_IS_BETTER",
     "UNITS",
     "DisplayedAxis",
@@ -60,6 +61,8 @@ UNITS = {
     "repair_multiplicity": "packets per symbol",
 }
 """Unit of each metric."""
+HEAD_UNITS = {name: unit for name, unit in UNITS.items() if unit in ("s", "B")}
+"""Units in the heads of narrow tables: those of metrics that are not counts or ratios and whose name has no unit."""
 SERIES_UNITS = {
     **dict.fromkeys(("packets_sent", "repairs_sent", "packets_lost", "packets_dropped", "packets_corrupt"), "packets"),
     **dict.fromkeys(("bytes_sent", "queue_bytes"), "B"),

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
+from emu.hold import Hold
 from emu.launch import Emulation, NodeReport, emulate
 from emu.node_processes import ProgressCallback
 from emu.packet_capture import CapturePoint
@@ -31,19 +32,25 @@ def _refuse(scenario: Scenario) -> None:
         raise UnsupportedError("traffic: can't be emulated yet; leave it out or run it in the simulator")
 
 
-def emulate_scenario(scenario: Scenario, recording: Recording | None = None, watch: ProgressCallback | None = None) -> Result:
+def emulate_scenario(
+    scenario: Scenario,
+    recording: Recording | None = None,
+    watch: ProgressCallback | None = None,
+    hold: Hold | None = None,
+) -> Result:
     """Run a scenario on Mininet hosts and return its result.
 
-    `recording` names the captures to write; `watch` is called every second with the counters of the hosts. UnsupportedError,
-    before any process starts, for what this machine or the emulation can't do.
+    `recording` names the captures to write; `watch` is called every second with the counters of the hosts; `hold` holds the
+    network before and after the session. NotStartedError if `hold` ends it before the session. UnsupportedError, before any
+    process starts, for what this machine or the emulation can't do.
     """
     if recording is None:
-        return _emulate(scenario, (), watch)
+        return _emulate(scenario, (), watch, hold)
     with recording.capture_points(scenario.build_topology()) as points:
-        return _emulate(scenario, points, watch)
+        return _emulate(scenario, points, watch, hold)
 
 
-def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: ProgressCallback | None) -> Result:
+def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: ProgressCallback | None, hold: Hold | None) -> Result:
     _refuse(scenario)
     check_programs(scenario.foreign)
     topology = scenario.build_topology()
@@ -66,6 +73,8 @@ def _emulate(scenario: Scenario, points: Sequence[CapturePoint], watch: Progress
         captures=points,
         progress=watch,
         groups=participants.groups(),
+        title=scenario.name,
+        hold=hold,
         ttls={work.sender: work.ttl for work in scenario.workload if work.ttl is not None},
     )
     results = {

@@ -1,6 +1,6 @@
 """Show the rates of the hosts of an emulation every second: a table on a terminal, else a line of text."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -26,20 +26,23 @@ Counts = Mapping[str, float]
 
 
 class LiveView:
-    """Show on stderr the rates of each host, as differences of its counters.
+    """Show on stderr the rates of each host, as differences of its counters, in the order of `hosts`.
 
-    On a small terminal the hosts that send most, then those that lose most, are shown.
+    On a small terminal the hosts that sent most so far, then those that lost most, are shown.
     """
 
-    def __init__(self, title: str, console: Console | None = None) -> None:
+    def __init__(self, title: str, hosts: Iterable[str] = (), console: Console | None = None) -> None:
         self._title = title
+        self._places = {name: place for place, name in enumerate(dict.fromkeys(hosts))}
         self._console = console or Console(stderr=True)
         self._before: dict[str, Counts] = {}
         self._live: Live | None = None
 
     def __call__(self, now: float, census: Mapping[str, Counts]) -> None:
         """Show the rates since the last call; `census` holds the counters of each host at `now` seconds."""
-        rates = {name: _rates(counts, self._before.get(name, {})) for name, counts in census.items()}
+        # The census lists hosts in the order in which their first counters arrived.
+        ordered = sorted(census, key=lambda name: self._places.get(name, len(self._places)))
+        rates = {name: _rates(census[name], self._before.get(name, {})) for name in ordered}
         self._before = {name: dict(counts) for name, counts in census.items()}
         if not self._console.is_terminal:
             self._console.print(self._line(now, rates), markup=False, highlight=False, soft_wrap=True)
@@ -48,7 +51,7 @@ class LiveView:
             # Started at the first call, since the view was constructed in another process.
             self._live = Live(console=self._console, auto_refresh=False)
             self._live.start()
-        self._live.update(self._table(now, rates), refresh=True)
+        self._live.update(self._table(now, rates, census), refresh=True)
 
     def _line(self, now: float, rates: Mapping[str, Counts]) -> str:
         sent = sum(counts.get("octets", 0) for counts in rates.values()) * 8e-6
@@ -58,8 +61,8 @@ class LiveView:
         asked = _whole(sum(nacks) if nacks else None)
         return f"{now:g} s: {len(rates)} hosts sent {sent:.2f} Mbit/s, loss {_share(lost, heard)}, {asked} NACKs/s"
 
-    def _table(self, now: float, rates: Mapping[str, Counts]) -> Group:
-        shown = sorted(rates, key=lambda name: _interest(rates[name]), reverse=True)[
+    def _table(self, now: float, rates: Mapping[str, Counts], census: Mapping[str, Counts]) -> Group:
+        shown = sorted(rates, key=lambda name: _interest(census[name]), reverse=True)[
             : max(_FEWEST, self._console.height - _AROUND)
         ]
         rows = [[name, *_cells(rates[name])] for name in rates if name in shown]

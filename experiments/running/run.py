@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
+from emu.hold import Hold
 from emu.node_processes import ProgressCallback
 from experiments.running.emulate import emulate_scenario
 from experiments.running.recording import Recording
@@ -21,17 +22,22 @@ def home_of(scenarios: Iterable[Scenario]) -> str:
 
 
 def run(
-    scenario: Scenario, backend: str = "sim", recording: Recording | None = None, watch: ProgressCallback | None = None
+    scenario: Scenario,
+    backend: str = "sim",
+    recording: Recording | None = None,
+    watch: ProgressCallback | None = None,
+    hold: Hold | None = None,
 ) -> Result:
     """Run a scenario until every sender is finished, at most for its `duration`; returns its result.
 
-    `recording` names the files to write; `watch` is called every second of an emulation with the counters of its hosts.
+    `recording` names the files to write; `watch` is called every second of an emulation with the counters of its hosts;
+    `hold` holds the network of an emulation before and after its session (NotStartedError if it ends before).
     UsageError for an unknown backend, UnsupportedError for a scenario that the backend or this machine can't run.
     """
     if backend not in BACKENDS:
         raise UsageError(f"backend: {backend!r} is not allowed; one of {', '.join(BACKENDS)}")
-    if watch is None:
+    if watch is None and hold is None:
         return BACKENDS[backend](scenario, recording)
     if backend != "emu":
-        raise UsageError(f"live: {backend!r} is not allowed; only Mininet runs in real time (--on emu)")
-    return emulate_scenario(scenario, recording, watch)
+        raise UsageError(f"live, hold: {backend!r} is not allowed; only Mininet runs in real time (--on emu)")
+    return emulate_scenario(scenario, recording, watch, hold)

@@ -46,7 +46,9 @@ def _listed(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
-Hosts: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_listed), Field(min_length=1)]
+Hosts: TypeAlias = Annotated[
+    tuple[str, ...], BeforeValidator(_listed, json_schema_input_type=str | tuple[str, ...]), Field(min_length=1)
+]
 """A host or a counted group of hosts, or a list of these."""
 Sides: TypeAlias = Annotated[tuple[Hosts, ...], Field(min_length=2)]
 """Lists of hosts; the word `rest` stands for all other hosts."""

@@ -122,7 +122,7 @@ _MODULE_SCHEMA = {
             "type": "string",
             "description": "file.py (relative to the folder of the scenario) or importable module that defines PROTOCOL",
         },
-        "name": {"type": "string"},
+        "name": {"type": "string", "description": "name of the protocol in the module; may be left out"},
     },
     "required": ["module"],
 }
@@ -147,7 +147,7 @@ def _read(key: str, value: Any, known: Setting) -> Any:
 
 
 def _schema(name: str) -> dict[str, Any]:
-    properties: dict[str, Any] = {"name": {"const": name}}
+    properties: dict[str, Any] = {"name": {"const": name, "description": f"the protocol {name}, with these parameters"}}
     for item in fields(find_protocol(name).spec.config):
         properties[item.name] = _property(setting_of(item), item.default)
     return {"type": "object", "title": name, "properties": properties, "required": ["name"], "additionalProperties": False}

@@ -2,15 +2,18 @@
 
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import takewhile
 from pathlib import Path
 
 from experiments.scenario.validation_errors import shown
 from protocols.errors import UsageError
 
-__all__ = ["FOLDER", "ReadyScenario", "find_scenario", "ready_scenarios"]
+__all__ = ["EDITOR_LINE", "FOLDER", "ReadyScenario", "find_scenario", "ready_scenarios"]
 
 FOLDER = Path(__file__).parents[1] / "scenarios"
 LONGEST_NAME = 100
+EDITOR_LINE = "# yaml-language-server:"
+"""Beginning of the comment that names a file's JSON Schema, for editors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +25,9 @@ class ReadyScenario:
 
     @property
     def about(self) -> str:
-        """Description: the comment at the beginning of the file, in one line."""
-        lines: list[str] = []
-        for line in self.path.read_text(encoding="utf-8").splitlines():
-            if not line.startswith("#"):
-                break
-            lines.append(line.lstrip("# "))
-        return " ".join(lines)
+        """Description: the comment at the beginning of the file, without the line for editors, in one line."""
+        lines = takewhile(lambda line: line.startswith("#"), self.path.read_text(encoding="utf-8").splitlines())
+        return " ".join(line.lstrip("# ") for line in lines if not line.startswith(EDITOR_LINE))
 
 
 def ready_scenarios() -> dict[str, ReadyScenario]:

@@ -16,6 +16,7 @@ from experiments.scenario.fault_schedule import Fault
 from experiments.scenario.fault_schedule import check as check_fault
 from experiments.scenario.files import override, read_yaml
 from experiments.scenario.foreign_nodes import NodeChoice, check_nodes
+from experiments.scenario.json_schema import describe_kinds
 from experiments.scenario.margins import Margins
 from experiments.scenario.protocol_choice import ProtocolChoice
 from experiments.scenario.protocol_modules import resolve_in
@@ -230,9 +231,13 @@ def file_schema() -> dict[str, Any]:
         "type": "object",
         "title": "File",
         "description": "YAML, JSON or GraphML file of a topology, relative to the folder of the scenario",
-        "properties": {"file": {"type": "string"}, "multicast": {"$ref": "#/$defs/Multicast"}},
+        "properties": {
+            "file": {"type": "string", "description": "path of the file"},
+            "multicast": {"$ref": "#/$defs/Multicast", "description": "how networks forward multicast packets"},
+        },
         "required": ["file"],
         "additionalProperties": False,
     }
     whole["properties"]["topology"] = {"title": "Topology", "description": description, "anyOf": [named, topology]}
+    describe_kinds(whole)
     return whole

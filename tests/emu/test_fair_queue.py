@@ -64,12 +64,15 @@ def test_entries_of_a_source_keep_their_order() -> None:
     assert found == list(range(10))
 
 
-def test_each_source_has_an_equal_part_of_the_room() -> None:
+def test_a_single_source_fills_the_queue_and_leaves_others_an_equal_part_of_as_much_again() -> None:
     served = Served(limit=10 * (100 + ENTRY))
     while served.queue.has_room("flood"):
         served.push("flood", 1.0)
-    assert 4 <= len(served.queue._queues["flood"]) <= 6
-    assert served.queue.has_room("honest")
+    assert len(served.queue._queues["flood"]) == 10
+    while served.queue.has_room("honest"):
+        served.push("honest", 1.0)
+    assert 3 <= len(served.queue._queues["honest"]) <= 5
+    assert served.queue.has_room("a third")
 
 
 def test_what_fails_is_served_no_more_and_the_next_is() -> None:

@@ -62,6 +62,14 @@ def test_a_run_with_rates_losses_faults_and_captures_needs_no_root(unprivileged_
     assert len(list(read_capture(folder / "captures" / "sender.pcapng"))) > 500
 
 
+def test_hosts_can_be_entered_without_root(unprivileged_user: UnprivilegedUser) -> None:
+    typed = "import os; r, w = os.pipe(); os.write(w, b'r1 ping -c1 -W2 sender; id -u'); os.close(w); os.dup2(r, 0); "
+    done = unprivileged_user.run("-c", typed + RUN, "run", "scenario.json", "--on", "emu", "--shell", "--set", "capture=[]")
+    assert done.returncode == 0, done.stderr
+    assert "1 received" in done.stdout
+    assert done.stdout.splitlines()[-1] == "0"
+
+
 def test_doctor_lists_what_needs_root(unprivileged_user: UnprivilegedUser) -> None:
     done = unprivileged_user.run("-c", RUN, "doctor", "--json")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -90,6 +90,12 @@ class Axis(_Strict):
         return list(dict.fromkeys(self.at(step / (self.steps - 1)) for step in range(self.steps)))
 
 
+def _or_lists(schema: dict[str, Any]) -> None:
+    """Allow a list of values instead of an axis in the JSON Schema of axes."""
+    values = {"type": "array", "minItems": 1, "items": {"type": ["string", "number", "boolean"]}}
+    schema["additionalProperties"] = {"anyOf": [values, schema["additionalProperties"]]}
+
+
 def _metric(name: str) -> str:
     if name not in METRICS:
         raise ValueError(f"no such metric; {one_of(name, METRICS)}")
@@ -107,7 +113,7 @@ class Sample(_Strict):
 class Until(_Strict):
     """Sequential stopping: replicate a point until a confidence interval is narrow enough."""
 
-    metric: str = Field(description="metric whose mean is estimated")
+    metric: str = Field(description="metric whose mean is estimated", json_schema_extra={"enum": [*METRICS]})
     width: float = Field(gt=0, description="largest half width of the interval, relative to the mean")
     confidence: float = Field(default=0.95, gt=0.5, lt=1.0, description="confidence level of the interval")
     most: int = Field(default=100, ge=2, le=1_000_000, description="maximum replications of a point")
@@ -119,7 +125,7 @@ class Refine(_Strict):
     """Adaptive refinement: add values on one axis where a metric changes most."""
 
     axis: str = Field(description="axis to refine; its values are numbers")
-    metric: str = Field(description="metric whose change selects the new values")
+    metric: str = Field(description="metric whose change selects the new values", json_schema_extra={"enum": [*METRICS]})
     rounds: int = Field(default=2, ge=1, le=10, description="number of refinement rounds")
     points: int = Field(default=2, ge=1, le=100, description="new values per round")
 
@@ -143,7 +149,9 @@ class Sweep(_Strict):
     scenario: str | dict[str, Any] = Field(description="base scenario: a file (relative to this), a ready one, or its contents")
     set: dict[str, Any] = Field(default={}, description="values replaced in the base scenario, by key.path")
     axes: dict[str, Axis] = Field(
-        default={}, description="varied parameters: by key.path of the scenario, or by a name with a key"
+        default={},
+        description="varied parameters: by key.path of the scenario, or by a name with a key",
+        json_schema_extra=_or_lists,
     )
     zip: tuple[tuple[str, ...], ...] = Field(default=(), description="axes varied together, value by value")
     cases: dict[str, dict[str, Any]] = Field(default={}, description="named variants: values by key.path")

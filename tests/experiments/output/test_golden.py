@@ -8,6 +8,7 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
+from shutil import copy
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ from tests.tidy.tree import ROOT
 
 SMALL = ("--set", "workload.size=200kB")
 CROWDED = '{kind: star, receivers: 60, trunk: {rate: 100Mbit}, link: {rate: 100Mbit, delay: 5ms, down: {loss: "2%"}}}'
-CAPTURE = str(VECTORS / "file_loss5.pcap")
+CAPTURE = "capture.pcap"
 COMMANDS: dict[str, tuple[int, tuple[str, ...]]] = {
     "run": (0, ("run", "lan-file")),
     "run-n1": (0, ("run", "lan-file", *SMALL, "--set", "protocol={name: n1, rate: 20Mbit}")),
@@ -91,6 +92,7 @@ FOUND = [
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Make a folder with what the commands read, a simulated Mininet, and a machine that lacks something."""
     monkeypatch.chdir(tmp_path)
+    copy(VECTORS / "file_loss5.pcap", CAPTURE)
     Path("cases.yaml").write_text(CASES, encoding="utf-8")
     Path("losses.txt").write_text("".join("0" * 40 + "1" * (1 + place % 3) for place in range(40)), encoding="utf-8")
     monkeypatch.setitem(running.BACKENDS, "emu", _emulated)

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from experiments.cli import COMMANDS, _command
+from experiments.cli import COMMANDS, command
 from experiments.output.budget import Column, Extent, Table, fit, number, text_of
 from experiments.output.printer import PIPED_WIDTH, Printer, View
 from protocols.errors import UsageError
@@ -229,8 +229,8 @@ def test_options_that_exclude_each_other_are_refused() -> None:
 
 def options(name: str) -> dict[str, set[str]]:
     """Return the options of a command, or of each of its subcommands."""
-    command = _command(name)
-    found = {f"{name} {sub}": each for sub, each in getattr(command, "commands", {}).items()} or {name: command}
+    whole = command(name)
+    found = {f"{name} {sub}": each for sub, each in getattr(whole, "commands", {}).items()} or {name: whole}
     return {label: {text for parameter in each.params for text in parameter.opts} for label, each in found.items()}
 
 

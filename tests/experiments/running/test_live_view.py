@@ -23,7 +23,7 @@ SECOND = {
 def view(terminal: bool) -> tuple[LiveView, io.StringIO]:
     """Return a view that writes to memory."""
     text = io.StringIO()
-    return LiveView("demo", Console(file=text, force_terminal=terminal, width=100, height=30)), text
+    return LiveView("demo", ["sender", "r1"], Console(file=text, force_terminal=terminal, width=100, height=30)), text
 
 
 def test_without_a_terminal_one_line_is_written_per_second() -> None:
@@ -42,6 +42,13 @@ def test_a_terminal_shows_a_table_of_hosts() -> None:
     shown(1.0, FIRST)
     for word in ("demo, second 1", "sender", "10.00", "900", "r1", "891", " 1.0 "):
         assert word in text.getvalue()
+
+
+def test_hosts_keep_the_given_order_whoever_reports_first() -> None:
+    for census in (FIRST, dict(reversed(FIRST.items()))):
+        shown, text = view(terminal=True)
+        shown(1.0, census)
+        assert text.getvalue().index("sender") < text.getvalue().index("r1")
 
 
 def test_counters_of_a_crashed_host_restart_from_0() -> None:

@@ -1,0 +1,81 @@
+"""The help of commands, their man pages, and how fast the command starts."""
+
+import json
+import re
+import resource
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from experiments.cli import COMMANDS, EXIT_CODES, command, invoke
+
+SLOW_MODULES = {"asyncio", "experiments.running", "mininet", "networkx", "numpy", "pydantic", "simpy", "yaml"}
+
+
+def leaves() -> list[tuple[list[str], Any]]:
+    """Return every command with its name, those of groups included."""
+    found = []
+    for name in COMMANDS:
+        inner = getattr(command(name), "commands", {"": command(name)})
+        found += [([name, key] if key else [name], item) for key, item in inner.items()]
+    return found
+
+
+def test_help_shows_no_type_beside_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in ([], *(words for words, _ in leaves())):
+        assert invoke([*words, "--help"]) == 0
+        out = capsys.readouterr().out
+        assert "--help" in out
+        assert "<bool>" not in out, words
+
+
+def test_options_with_values_keep_what_stands_for_the_value(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["run", "--help"]) == 0
+    assert re.search(r"--set +key.path=value", capsys.readouterr().out)
+
+
+def test_printing_the_version_imports_nothing_slow_and_takes_little_time() -> None:
+    script = "import sys; from experiments.cli import invoke; code = invoke(['--version']); print(code, *sys.modules)"
+    times = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        assert SLOW_MODULES.isdisjoint(done.stdout.split())
+    # Time of the processor, of the quickest run: other programs do not count.
+    assert min(times) < 0.3
+
+
+def test_a_man_page_for_each_command_names_all_its_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["man", str(tmp_path), "--json"]) == 0
+    written = {Path(path) for path in json.loads(capsys.readouterr().out)["written"]}
+    assert written == set(tmp_path.iterdir())
+    main = (tmp_path / "mcastlab.1").read_text().replace("\\-", "-")
+    for words, item in leaves():
+        name = "-".join(["mcastlab", *words])
+        text = (tmp_path / f"{name}.1").read_text().replace("\\-", "-")
+        assert name in main
+        for param in item.get_params(typer.Context(item)):
+            assert param.hidden or all(option in text for option in param.opts if option.startswith("-")), (words, param.opts)
+        assert all(f"\n{code}\n" in text for code in EXIT_CODES)
+
+
+@pytest.mark.skipif(shutil.which("man") is None, reason="needs man: sudo apt-get install man-db")
+def test_man_formats_the_pages_without_a_warning(tmp_path: Path) -> None:
+    assert invoke(["man", str(tmp_path)]) == 0
+    for name in ("mcastlab.1", "mcastlab-run.1", "mcastlab-channel-fit.1"):
+        done = subprocess.run(["man", "--warnings", "-l", str(tmp_path / name)], capture_output=True, text=True, check=True)
+        assert done.stderr == ""
+        assert done.stdout.startswith(name.partition(".")[0].upper())
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    assert invoke(["man", str(tmp_path / "file" / "man1")]) == 2
+    assert "DIR: value " in capsys.readouterr().err
