@@ -104,12 +104,10 @@ def report_command(
 
     check_pyspark()
     need("a report", *(["plotly"] if only is None else []), *(["matplotlib"] if figures or only else []))
-    from experiments.report.matplotlib_figures import prepare, save
+    from experiments.report.matplotlib_figures import save
     from experiments.report.report_page import report_page
 
-    if figures and only is None:
-        prepare()
-    contents = _read(folder, other, metric, theory or [], version, master, remote)
+    contents = _read(folder, other, metric, theory or [], version, master, remote, drawing=figures and only is None)
     written: list[Path] = []
     if only is None:
         target = out or (folder / "report.html" if other is None else other / "comparison.html")
@@ -130,9 +128,21 @@ def report_command(
 
 
 def _read(
-    folder: Path, other: Path | None, metric: str, theory: list[str], version: str | None, master: str, remote: str | None
+    folder: Path,
+    other: Path | None,
+    metric: str,
+    theory: list[str],
+    version: str | None,
+    master: str,
+    remote: str | None,
+    *,
+    drawing: bool,
 ) -> "ReportData":
-    """Collect the contents of the report of one sweep, or of two; a wrong folder is reported before Spark starts."""
+    """Collect the contents of the report of one sweep, or of two; a wrong folder is reported before Spark starts.
+
+    `drawing` says whether figures will be drawn as files.
+    """
+    from experiments.report.matplotlib_figures import prepare
     from experiments.report.report_data import collect, collect_pair
     from experiments.sweep.run.spark_session import session, stop
     from experiments.sweep.store.invocations import latest_version
@@ -142,6 +152,8 @@ def _read(
         if each is not None:
             latest_version(each)
     names = [name for name in metric.split(",") if name.strip()]
+    if drawing:
+        prepare()
     with working(f"reading {folder}" + (f" and {other}" if other else "")):
         spark = session(master, folder / "spark.log", remote)
         try:

@@ -8,7 +8,7 @@ import typer
 from experiments.commands.options import Json
 from topologies.units import format_duration
 
-__all__ = ["spark_command"]
+__all__ = ["spark_command", "start", "status", "stop"]
 
 spark_command = typer.Typer(add_completion=False, no_args_is_help=True, help="Start, show or stop the warm Spark server.")
 

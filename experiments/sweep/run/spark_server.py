@@ -22,7 +22,7 @@ from experiments.sweep.run.spark_servers import MASTER, locked
 from experiments.sweep.run.spark_session import cores_of, own_session, stop
 from protocols.errors import McastlabError
 
-__all__ = ["main"]
+__all__ = ["Server", "main"]
 
 POLL = 1.0
 FULL = 0.7

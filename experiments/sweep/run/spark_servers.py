@@ -30,6 +30,7 @@ __all__ = [
     "address",
     "folder",
     "idle_seconds",
+    "locked",
     "open_line",
     "servers",
     "status_of",

@@ -180,7 +180,7 @@ def _has_duplicates(frame: "DataFrame", folder: Path, dataset: str) -> bool:
 
     key = list(KEYS[dataset])
     files = [parquet.ParquetFile(path) for path in parts(folder, dataset)]
-    rows = sum(file.metadata.num_rows for file in files)
+    rows: int = sum(file.metadata.num_rows for file in files)
     if rows > SMALL:
         counts = frame.agg(f.count("*").alias("rows"), f.countDistinct(*key).alias("keys")).first()
         return bool(counts is not None and counts["rows"] != counts["keys"])
