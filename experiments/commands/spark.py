@@ -5,15 +5,18 @@ from typing import Any
 
 import typer
 
+from experiments.commands.help import Command, Group
 from experiments.commands.options import Json
 from topologies.units import format_duration
 
 __all__ = ["spark_command", "start", "status", "stop"]
 
-spark_command = typer.Typer(add_completion=False, no_args_is_help=True, help="Start, show or stop the warm Spark server.")
+spark_command = typer.Typer(
+    cls=Group, add_completion=False, no_args_is_help=True, help="Start, show or stop the warm Spark server."
+)
 
 
-@spark_command.command()
+@spark_command.command(cls=Command)
 def start(as_json: Json = False) -> int:
     """Start the server ahead of its first use, and return when Spark is ready.
 
@@ -35,7 +38,7 @@ def start(as_json: Json = False) -> int:
     return 0
 
 
-@spark_command.command()
+@spark_command.command(cls=Command)
 def status(as_json: Json = False) -> int:
     """Show the servers of this user.
 
@@ -46,7 +49,7 @@ def status(as_json: Json = False) -> int:
     return 0 if found else 1
 
 
-@spark_command.command()
+@spark_command.command(cls=Command)
 def stop(as_json: Json = False) -> int:
     """Stop the servers of this user with all their processes; sweeps that use them end, and can be resumed.
 
