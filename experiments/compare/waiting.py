@@ -81,8 +81,8 @@ def _note_on_grtt(name: str, config: Any, trip: float) -> list[str]:
     if not config.backoff or config.grtt <= MUCH * suitable:
         return []
     return [
-        f"{name} starts with a GRTT of {_duration(config.grtt)}, as for a wide-area network, and lowers it by at most 10 % "
-        "at a probe; its back-offs are multiples of it, and make short transfers long; "
+        f"{name} starts with a GRTT of {_duration(config.grtt)}, {config.grtt / suitable:.0f} times the round-trip time, and "
+        "lowers it by at most 10 % at a probe; its back-offs are multiples of it, and make short transfers long; "
         f"--with {name}.grtt={_duration(suitable)} starts with a value for this network"
     ]
 
