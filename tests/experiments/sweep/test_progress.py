@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from experiments.sweep.run.progress import Progress
+from experiments.sweep.run.progress import Progress, report_run
 
 
 class Terminal(io.StringIO):
@@ -53,3 +53,13 @@ def test_a_terminal_gets_one_updated_line_and_a_file_gets_many(to: io.StringIO, 
     assert wanted in to.getvalue()
     assert to.getvalue().endswith("\n")
     assert ("\r" in to.getvalue()) == to.isatty()
+
+
+def test_runs_are_shown_as_they_are_reported_and_a_repeated_task_counts_its_last_attempt(tmp_path: Path) -> None:
+    reports = tmp_path / "reports"
+    progress = Progress(tmp_path / "job", 10, 0, quiet=True, reports=reports)
+    for task, attempt, status in ((0, 0, "ok"), (0, 0, "error"), (1, 0, "ok"), (1, 0, "ok"), (1, 1, "ok")):
+        report_run(reports, task, attempt, status)
+    progress.count_reports()
+    assert progress.line(progress._began + 1.0).startswith("3 of 10 done, 1 failed, 7 left")
+    assert progress.done == 0
