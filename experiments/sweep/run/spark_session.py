@@ -160,7 +160,7 @@ def _start(master: str, many_rows: bool, log: Path, options: Mapping[str, str]) 
 
     jit = "" if many_rows else "-XX:TieredStopAtLevel=1"
     builder = SparkSession.builder.appName("mcastlab").master(_with_attempts(master))
-    local = LOCAL_OPTIONS if master.startswith("local") else {}
+    local = LOCAL_OPTIONS if re.fullmatch(r"local(\[.*\])?", master) else {}
     for key, value in {**OPTIONS, **local, **options}.items():
         builder = builder.config(key, value)
     try:

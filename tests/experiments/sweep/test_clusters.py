@@ -106,7 +106,7 @@ def process_to_kill(kind: str, driver: int) -> int:
     found = below(driver)
     if kind == "java":
         return next((pid for pid in found if "java" in command_of(pid)), 0)
-    daemons = [pid for pid in found if "pyspark.daemon" in command_of(pid)]
+    daemons = [pid for pid in found if "worker_daemon" in command_of(pid)]
     workers = [pid for pid in below(daemons[0]) if pid in found] if daemons else []
     return workers[0] if workers else 0
 
@@ -120,7 +120,10 @@ def test_a_sweep_killed_at_random_times_and_resumed_gives_the_same_rows(
     for kind, number in kills:
         before = len(parts(out))
         process = subprocess.Popen(
-            command("sweep", path, "--out", out, "--resume"), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+            command("sweep", path, "--out", out, "--resume", "--master", "local[2]"),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         while len(parts(out)) == before and process.poll() is None:
             time.sleep(0.05)
