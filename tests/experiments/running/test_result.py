@@ -102,7 +102,7 @@ def test_a_protocol_that_does_not_count_losses_and_feedback_has_none_in_every_ou
     assert [of_gossip.metrics[key] for key in missing] == [None] * len(missing)
     plain = json.loads(json.dumps(of_gossip.plain()))
     assert {(row["loss"], row["nacks_sent"], row["nacks_suppressed"]) for row in plain["receivers"]} == {(None, None, None)}
-    assert {summary(of_gossip)[key] for key in ("loss [%]", "NACKs sent", "repairs")} == {"-"}
+    assert {summary(of_gossip)[key] for key in ("loss [%]", "NACKs sent", "repairs")} == {None}
     prepare(tmp_path)
     write(of_gossip, load(find_scenario("lan-file")), tmp_path)
     with (tmp_path / "receivers.csv").open() as file:
