@@ -45,8 +45,10 @@ class Server:
         self.java: Any = None
         self.failure = ""
         self.listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        os.umask(0o077)
+        # The files of sweeps keep the permissions that their user wants.
+        umask = os.umask(0o077)
         self.listening.bind(str(path))
+        os.umask(umask)
         self.listening.listen(64)
 
     def run(self) -> int:
