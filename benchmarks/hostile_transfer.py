@@ -68,7 +68,7 @@ class Honest:
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of a transfer. Memory and descriptors are the most of the two programs, CPU seconds are [send, recv]."""
+    """Measurements of one transfer beside an attack."""
 
     kind: str
     packets: float
@@ -79,14 +79,17 @@ class Outcome:
     share: float = 0.0
     """Of the undisturbed goodput."""
     memory: int = 0
+    """Bytes of resident memory, the maximum of both programs."""
     descriptors: int = 0
+    """Open descriptors, the maximum of both programs."""
     cpu: tuple[float, float] = (0.0, 0.0)
+    """CPU seconds of `send` and of `recv`."""
     stopped: float = 0.0
     """Seconds from SIGINT until `recv` had ended."""
 
 
 class Watched:
-    """A running program, and the most memory and descriptors it has had."""
+    """A running program, with the maximum of its resident memory and of its open descriptors so far."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self.process = process

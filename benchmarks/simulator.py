@@ -46,7 +46,7 @@ def star(receivers: int, loss: float = LOSS) -> Topology:
 
 @dataclass
 class Outcome:
-    """Whether the sender has flushed, and how many objects the receivers have received."""
+    """Progress of a session: the end of the sender's flush, and the number of objects received by all receivers together."""
 
     flushed: bool = False
     received: int = 0

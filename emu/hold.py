@@ -75,7 +75,7 @@ class Controls:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """How to hold an emulation: `talk` runs in the process that started it, until the emulation may end.
+    """Options for holding an emulation: `talk` runs in the starting process, and the network ends when it returns.
 
     `waits`: whether the session waits for `Controls.start`; if not, it starts when the network is up.
     """

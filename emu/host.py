@@ -181,7 +181,7 @@ class UdpHost:
 
     @property
     def refusal(self) -> tuple[int, str]:
-        """How many packets the kernel has refused since the last one it took, and its last error."""
+        """Number of packets the kernel refused since the last packet it accepted, and the last error message."""
         return self._send_queue.refused, self._send_queue.reason
 
     def counters(self) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from abc import ABC, abstractmethod
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -77,10 +78,10 @@ def _version(state: os.stat_result) -> tuple[int, int, int, int]:
     return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns
 
 
-class Spool:
+class Spool(ABC):
     """Object content that becomes a file: adjacent segments are written together, and the first write opens the file.
 
-    Subclasses say what the file is.
+    A subclass opens the file.
     """
 
     __slots__ = ("_end", "_pending", "_start", "flushed", "size", "written")
@@ -92,9 +93,9 @@ class Spool:
         self._pending: list[bytes] = []
         self._start = self._end = 0
 
+    @abstractmethod
     def _descriptor(self) -> int:
         """Return the descriptor of the open file."""
-        raise NotImplementedError
 
     def write(self, offset: int, data: bytes | memoryview) -> None:
         """Store a segment. OSError for one that lies outside the object."""

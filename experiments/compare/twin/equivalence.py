@@ -23,13 +23,13 @@ class EquivalenceTest:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the interval lies within the margin, beyond it, or neither."""
+        """The verdict: equivalent if the interval lies within the margin, different if it lies beyond, else not shown."""
         rounding = TOLERANCE * max(abs(self.first), abs(self.second))
         return decide(self.gap.low, self.gap.high, self.margin, rounding)
 
     @cached_property
     def runs_needed(self) -> int | None:
-        """How many pairs would decide, if mean and variance stay as they are; None if decided, unknown or too many."""
+        """Number of pairs for a decision at the observed mean and variance; None if decided, unknown or too many."""
         if self.verdict is not Verdict.NOT_SHOWN:
             return None
         return runs_needed(self.gap.pairs, self.gap.mean, self.gap.sd, self.margin)

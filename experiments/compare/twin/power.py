@@ -12,7 +12,7 @@ __all__ = ["TwinPower", "power_of"]
 
 @dataclass(frozen=True, slots=True)
 class TwinPower:
-    """What `pairs` of runs show in at least 80 % of cases, if differences between pairs are independent and normal.
+    """Power of a test with `pairs` of runs: what it shows with a probability of 80 %, for independent normal differences.
 
     `largest_sd`: largest standard deviation, in margins, at which worlds with equal means are shown to be equivalent;
     `excess`: by how many standard deviations the mean difference has to exceed the margin to be shown. `relative` is

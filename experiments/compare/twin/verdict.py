@@ -54,7 +54,7 @@ class TwinVerdict:
     note: str
     warnings: tuple[str, ...]
     power: TwinPower | None
-    """What this number of pairs can show; None for a single pair, which shows nothing."""
+    """Power of the test with this number of pairs; None for a single pair, which shows nothing."""
 
     @property
     def differing(self) -> list[str]:
@@ -89,7 +89,7 @@ class TwinVerdict:
 
     @property
     def runs_needed(self) -> int | None:
-        """How many pairs would decide what is not shown; None if nothing is open, or no number of pairs is known to do."""
+        """Number of pairs that decides every metric that is not shown; None if all are decided, or no such number is known."""
         needed = [None if (test := self.metrics.get(name)) is None else test.runs_needed for name in self.not_shown]
         known = [number for number in needed if number is not None]
         return max(known) if known and len(known) == len(needed) else None
