@@ -40,7 +40,8 @@ def test_every_recorded_capture_can_be_printed_and_written_as_a_page(
 ) -> None:
     page = tmp_path / "page.html"
     assert invoke(["inspect", str(VECTORS / f"{capture}.pcap"), "--html", str(page)]) == 0
-    assert "NORM messages" in capsys.readouterr().out
+    # The path of the checkout decides where the first line wraps.
+    assert "NORM messages" in " ".join(capsys.readouterr().out.split())
     text = page.read_text()
     drawings = re.findall(r"<svg.*?</svg>", text, re.S)
     assert len(drawings) == 2
