@@ -1,7 +1,7 @@
 """Objects a sender transmits and keeps for repair."""
 
 from protocols.arq.config import AConfig
-from protocols.arq.messages import Data, identity_of, units_of
+from protocols.arq.messages import Data, End, identity_of, units_of
 from protocols.arq.wire import MOST_UNITS
 from protocols.errors import UsageError
 from protocols.machine import Content
@@ -78,6 +78,11 @@ class ObjectStore:
             gone.append(self.first)
             del self.objects[gone[-1]]
         return gone
+
+    def end(self) -> End:
+        """Return the END message after the object submitted last."""
+        units = self.objects[self.last].units if self.last in self.objects else 1
+        return End(self._node, self._instance, self.last, units, self.first)
 
     def message(self, item: TxObject, unit: int, repair: bool) -> Data:
         """Return the DATA message of a unit. OSError when the source can't be read."""

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from protocols.fast.lockstep import LockstepGroup, has_fast_machines
+from protocols.fast.group import MachineGroup
 from protocols.machine import Machine
 from sim.acceleration import Accelerator, deliver_each
 from sim.fast.lookahead import Lookahead
-from sim.fast.machines import begins_chain, fast_machine
+from sim.fast.machines import begins_chain, fast_machine, make_group
 from sim.fast.timetable import path_of
 from sim.flight import Flight, Route
 from sim.group_members import GroupMembers
@@ -34,11 +34,12 @@ class LockstepAccelerator(Accelerator):
         if lockstep is None:
             machines = members.machines
             assert machines is not None, "the members are packed before a delivery"
-            if len(machines) < LOCKSTEP_MINIMUM or not begins_chain(flight.message) or not has_fast_machines(machines):
+            if len(machines) >= LOCKSTEP_MINIMUM and begins_chain(flight.message):
+                lockstep = members.lockstep = make_group(machines)
+            if lockstep is None:
                 deliver_each(machines, flight, lost_by, now)
                 return
-            lockstep = members.lockstep = LockstepGroup(machines)
-        assert isinstance(lockstep, LockstepGroup)
+        assert isinstance(lockstep, MachineGroup)
         lockstep.tell(flight.message, flight.source, flight.route.to, now, lost_by)
 
     def wake(self, host: KernelHost, now: float) -> None:

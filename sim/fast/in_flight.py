@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 
-from protocols.fast.lockstep import LockstepGroup
+from protocols.fast.group import MachineGroup
 from sim.fast.timetable import Path, Segment
 from sim.flight import Route
 from sim.host import SimHost
@@ -31,7 +31,7 @@ class InFlight:
         assert sampler is None or isinstance(sampler, GroupLoss)
         self._sampler: GroupLoss | None = sampler
         self._endpoint = path.group.head
-        self._lockstep: LockstepGroup | None = None
+        self._lockstep: MachineGroup | None = None
         self._segments: list[Segment] = []
         self._starts: list[int] = []
         self._base = 0

@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 
 from protocols.fast.contract import FastMachine
-from protocols.fast.lockstep import LockstepGroup
+from protocols.fast.group import MachineGroup
 from protocols.fast.lookahead import Burst
 from sim.acceleration import Reservation
 from sim.fast.in_flight import InFlight
@@ -72,9 +72,9 @@ class Lookahead(InFlight, Pending, Reservation):
             lockstep.late = self
             self.wake_in_lockstep()
 
-    def _find_lockstep(self) -> LockstepGroup | None:
+    def _find_lockstep(self) -> MachineGroup | None:
         members = self._endpoint.groups.get(self._route.to)
-        if members is None or members.members is not None or not isinstance(members.lockstep, LockstepGroup):
+        if members is None or members.members is not None or not isinstance(members.lockstep, MachineGroup):
             return None
         lockstep = members.lockstep
         return lockstep if lockstep.late in (None, self) else None
@@ -179,11 +179,18 @@ class Lookahead(InFlight, Pending, Reservation):
             segment = self._segment(number)
             start, burst = segment.start, segment.burst
             next_visible = burst.next_visible(number - start)
+            if burst.shows_losses:
+                next_visible = min(next_visible, self._next_lossy(number) - start)
             if next_visible < burst.count:
                 return start + next_visible
             number = start + burst.count
             if not self._is_followed(segment):
                 return number - 1
+
+    def _next_lossy(self, number: int) -> int:
+        """The next packet from `number` on that some members lose; `_end` if there is none."""
+        at = bisect_left(self._lossy, number)
+        return self._lossy[at] if at < len(self._lossy) else self._end
 
     def _on_arrival(self, occurrence: Occurrence) -> None:
         if self._occurrence is not occurrence:
