@@ -64,6 +64,12 @@ class LockstepAccelerator(Accelerator):
         if found is not None:
             found.leave_lockstep()
 
+    def before_receive(self, machine: Machine) -> None:
+        """See `Accelerator`; a machine that plans bursts looks after them in `receive`, as when a group gets the message."""
+        found = fast_machine(machine)
+        if found is not None and not found.plans_bursts:
+            found.leave_lockstep()
+
     def route_changed(self, route: Route) -> None:
         """See `Accelerator`."""
         lookahead = self._lookaheads.pop(route, None)

@@ -4,7 +4,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from protocols.arq.config import N1Config, N2Config
-from protocols.arq.fast.messages import Position
+from protocols.arq.fast.messages import FastData, Position
 from protocols.arq.fast.policies import FastSuppressedNackPolicy
 from protocols.arq.fast.sender_state import FastSenderState
 from protocols.arq.messages import Data, End, Nack
@@ -32,12 +32,26 @@ class FastArqReceiver(ArqReceiver, UnitMachine):
         super().__init__(session, policy)
         self.fast_state: Any = _OWN
 
+    def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
+        """Handle a message of a sender, or a NACK of another receiver."""
+        is_new: bool | None = None
+        if type(message) is FastData and self.fast_state is not _OWN:
+            state: FastSenderState = self.fast_state
+            is_new = state.take(message, now)
+        if is_new is None:
+            super().receive(message, source, to, now)
+        else:
+            assert isinstance(message, FastData)
+            self._session.data_received += 1
+            self._policy.on_received(message, source, is_new, now)
+            self._set_deadline()
+
     def wake_in_lockstep(self, now: float) -> None:
         """Serve timers of missing units in lockstep: that takes no position."""
         state: FastSenderState = self.fast_state
         if state.wakes_in_place(now) and self._policy.deadline > now:
             state.wake(now)
-            self._due(min(state.due(), self._policy.deadline))
+            self._set_deadline()
         else:
             self.leave_lockstep()
 
@@ -47,7 +61,13 @@ class FastArqReceiver(ArqReceiver, UnitMachine):
         state: FastSenderState = self.fast_state
         state.overheard -= 1
         state.suppress(feedback, now)
-        due = min(state.due(), self._policy.deadline)
+        self._set_deadline()
+
+    def _set_deadline(self) -> None:
+        state: FastSenderState = self.fast_state
+        due, other = state.due(), self._policy.deadline
+        if other < due:
+            due = other
         if due != self.deadline:
             self._due(due)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from protocols.arq.fast.messages import Position
+from protocols.arq.fast.messages import FastData, Position
 from protocols.arq.fast.rx_object import FastRxObject
 from protocols.arq.messages import Data, End, Nack
 from protocols.arq.repair_policy import RepairPolicy
@@ -52,6 +52,40 @@ class FastSenderState(SenderState, UnitState):
         """Return the missing units as (object id, unit)."""
         objects: dict[int, Any] = self._objects
         return [(number, unit) for number, item in objects.items() if item.gaps is not None for unit in item.gaps]
+
+    def take(self, message: FastData, now: float) -> bool | None:
+        """Handle the usual DATA of the chain: the next new unit after lost ones, or a repair; None if it is another one.
+
+        Returns whether the unit was stored, as `on_data`.
+        """
+        self.sync()
+        before, after, synced = message.expects, message.next_state, self._synced
+        if before is None or synced is _APART or before.origin is not synced.origin:
+            return None
+        objects: dict[int, Any] = self._objects
+        object_id, unit = message.object_id, message.unit
+        item = objects.get(object_id)
+        if message.repair:
+            if before is not synced:
+                return None
+            is_new = False
+            if item is not None and item.gaps is not None and unit in item.gaps:
+                is_new = self._store(item, message)
+                self.is_complete = all(each.gaps is None for each in objects.values())
+            else:
+                self._session.duplicates += 1
+        else:
+            if item is None or object_id != synced.object_id or unit < synced.unit or next(iter(objects)) < message.first:
+                return None
+            is_new = True
+            for number in range(synced.unit, unit):
+                self._add_missing(object_id, number, now)
+                self.is_complete = False
+            item.reach(unit)
+            item.reached = self._unit = unit + 1
+        self.last_heard = now
+        self.position = self._synced = after
+        return is_new
 
     # -- messages --------------------------------------------------------------------------------------------------
 
