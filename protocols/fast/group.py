@@ -1,10 +1,11 @@
 """Groups of machines that receive the same messages, as a host uses them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from protocols.fast.deferred import Missed
+from protocols.fast.feedback import FeedbackBatch
 from protocols.machine import Address, Message
 
 if TYPE_CHECKING:
@@ -34,9 +35,11 @@ class MachineGroup(ABC):
     group over the messages of bursts by `defer` and `move`, and calls `pass_on` for those that must be delivered at their time.
     """
 
-    __slots__ = ("late",)
+    __slots__ = ("late", "send_batch")
 
     def __init__(self) -> None:
+        self.send_batch: Callable[[FeedbackBatch, float], None] | None = None
+        """Sends what several machines of the group send at one instant (seconds); None: each sends on its own."""
         self.late: Late | None = None
         """The lookahead that advances the group, if any."""
 

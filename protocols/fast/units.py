@@ -13,8 +13,9 @@ from mypy_extensions import mypyc_attr, trait
 
 from protocols.fast.contract import FastMachine, FastMessage, FastState
 from protocols.fast.deferred import Missed
+from protocols.fast.feedback import FeedbackBatch
 from protocols.fast.group import MachineGroup
-from protocols.machine import Address, Message
+from protocols.machine import Address, Message, Packet
 
 if TYPE_CHECKING:
     from protocols.fast.lookahead import Burst
@@ -61,7 +62,7 @@ class UnitMachine(FastMachine):
 
     __slots__ = ()
     acknowledges: ClassVar[bool] = False
-    """Whether a machine that only advances sends something (`acknowledge_batch`)."""
+    """Whether a machine sends something when it only advances (`acknowledge_batch`)."""
 
     @staticmethod
     def make_group(machines: list[Any]) -> MachineGroup | None:
@@ -82,8 +83,10 @@ class UnitMachine(FastMachine):
         """Process feedback about a unit that the machine lacks, without leaving the group; `overheard` counts it already."""
 
     @staticmethod
-    def acknowledge_batch(machines: list[Any], message: Message, source: Address, now: float) -> None:
-        """Send what `receive` of this message would send, for machines that it only advances."""
+    def acknowledge_batch(machines: list[Any], message: Message, source: Address) -> FeedbackBatch | None:
+        """Return what machines send that this message only advances; None for nothing. Used if the class `acknowledges`."""
+        del machines, message, source
+        return None
 
 
 class UnitGroup(MachineGroup):
@@ -163,9 +166,14 @@ class UnitGroup(MachineGroup):
                 self._call(called, message, source, to, now)
 
     def _acknowledge(self, message: Message, source: Address, now: float) -> None:
+        """Send the acknowledgements of the machines that a message only advances."""
         advancing = [machine for machine in self._machines if machine.fast_state.coordinator is self]
-        if advancing:
-            advancing[0].acknowledge_batch(advancing, message, source, now)
+        batch = advancing[0].acknowledge_batch(advancing, message, source) if advancing else None
+        if batch is not None and self.send_batch is not None:
+            self.send_batch(batch, now)
+        elif batch is not None:
+            for number, machine in enumerate(advancing):
+                machine.ports.send(Packet(batch.message(number), batch.size, batch.to))
 
     def _overhear(self, message: Message, source: Address, to: Address, now: float, lost_by: Sequence[int]) -> None:
         """Deliver feedback: it advances no machine."""

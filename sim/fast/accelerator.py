@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from protocols.fast.group import MachineGroup
 from protocols.machine import Machine
 from sim.acceleration import Accelerator, deliver_each
+from sim.fast.batches import Batches
 from sim.fast.lookahead import Lookahead
 from sim.fast.machines import begins_chain, fast_machine, make_group
 from sim.fast.timetable import path_of
@@ -27,6 +28,7 @@ class LockstepAccelerator(Accelerator):
         # None for routes on which packets can't be scheduled ahead.
         self._lookaheads: dict[Route, Lookahead | None] = {}
         self._active: list[Lookahead] = []
+        self._batches = Batches()
 
     def deliver(self, members: GroupMembers, flight: Flight, lost_by: Sequence[int], now: float) -> None:
         """See `Accelerator`; a lockstep group is made at the first message of a chain."""
@@ -35,12 +37,18 @@ class LockstepAccelerator(Accelerator):
             machines = members.machines
             assert machines is not None, "the members are packed before a delivery"
             if len(machines) >= LOCKSTEP_MINIMUM and begins_chain(flight.message):
-                lockstep = members.lockstep = make_group(machines)
+                lockstep = members.lockstep = self._make_group(machines)
             if lockstep is None:
                 deliver_each(machines, flight, lost_by, now)
                 return
         assert isinstance(lockstep, MachineGroup)
         lockstep.tell(flight.message, flight.source, flight.route.to, now, lost_by)
+
+    def _make_group(self, machines: list[Machine]) -> MachineGroup | None:
+        group = make_group(machines)
+        if group is not None:
+            group.send_batch = self._batches.send
+        return group
 
     def wake(self, host: KernelHost, now: float) -> None:
         """See `Accelerator`; the machine may go on with a burst it planned, or plan another one."""
@@ -80,6 +88,7 @@ class LockstepAccelerator(Accelerator):
         """See `Accelerator`."""
         for lookahead in self._active:
             lookahead.catch_up()
+        self._batches.catch_up()
 
     def stop_lookahead(self) -> None:
         """See `Accelerator`."""

@@ -1,8 +1,18 @@
 """Repair policies of fast receivers."""
 
-from protocols.arq.policies import SuppressedNackPolicy
+from protocols.arq.policies import AckPolicy, SuppressedNackPolicy
 
-__all__ = ["FastSuppressedNackPolicy"]
+__all__ = ["FastAckPolicy", "FastSuppressedNackPolicy"]
+
+
+class FastAckPolicy(AckPolicy):
+    """Protocol A in a lockstep group, which sends most ACKs."""
+
+    __slots__ = ()
+
+    def counts(self) -> dict[str, int]:
+        """Return the ACKs sent: one for each DATA message received."""
+        return {"acks_sent": self._session.data_received}
 
 
 class FastSuppressedNackPolicy(SuppressedNackPolicy):

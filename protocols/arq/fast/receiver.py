@@ -3,9 +3,10 @@
 from collections.abc import Hashable
 from typing import Any
 
-from protocols.arq.config import N1Config, N2Config
+from protocols.arq.config import AConfig, N1Config, N2Config
+from protocols.arq.fast.acks import AckBatch
 from protocols.arq.fast.messages import FastData, Position
-from protocols.arq.fast.policies import FastSuppressedNackPolicy
+from protocols.arq.fast.policies import FastAckPolicy, FastSuppressedNackPolicy
 from protocols.arq.fast.sender_state import FastSenderState
 from protocols.arq.messages import Data, End, Nack
 from protocols.arq.policies import NackPolicy
@@ -17,7 +18,7 @@ from protocols.fast.contract import OwnState
 from protocols.fast.units import EVERY_UNIT, UnitMachine
 from protocols.machine import Address, Group, Message, Ports
 
-__all__ = ["FastArqReceiver", "OverhearingReceiver", "nacking_receiver", "suppressing_receiver"]
+__all__ = ["AckingReceiver", "FastArqReceiver", "OverhearingReceiver", "acking_receiver", "nacking_receiver", "suppressing_receiver"]
 
 _OWN = OwnState()
 """Shared by the receivers that know no sender, or several: nothing ever advances them from outside."""
@@ -98,6 +99,23 @@ class FastArqReceiver(ArqReceiver, UnitMachine):
         return state
 
 
+class AckingReceiver(FastArqReceiver):
+    """A receiver of protocol A; those that a DATA message only advances acknowledge it together."""
+
+    __slots__ = ()
+    acknowledges = True
+
+    @staticmethod
+    def acknowledge_batch(machines: list[Any], message: Message, source: Address) -> AckBatch | None:
+        """Return the ACKs of receivers that a DATA message only advances."""
+        return AckBatch(machines, message, source) if isinstance(message, FastData) else None
+
+    @property
+    def node(self) -> int:
+        """The node id."""
+        return self._session.node
+
+
 class OverhearingReceiver(FastArqReceiver):
     """A receiver that NACKs of others concern if it misses the unit; otherwise it counts them."""
 
@@ -116,6 +134,12 @@ class OverhearingReceiver(FastArqReceiver):
 
     def _count_overheard(self, count: int) -> None:
         self._policy.count_overheard(count)
+
+
+def acking_receiver(ports: Ports, config: AConfig, node: int, group: Group) -> AckingReceiver:
+    """Return a receiver of protocol A; `node` is its 32-bit id."""
+    session = Session(ports, config, node, group)
+    return AckingReceiver(session, FastAckPolicy(session))
 
 
 def nacking_receiver(ports: Ports, config: N1Config, node: int, group: Group) -> FastArqReceiver:
