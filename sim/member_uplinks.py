@@ -16,7 +16,19 @@ MOST_IDLE = 64
 class MemberUplinks:
     """Plain lossless links of the members of a group, whose hosts have the places from `base` on, to one switch (`head`)."""
 
-    __slots__ = ("_batch", "_batch_end", "_delay", "_dropped", "_most", "_overhead", "_queues", "_spec", "base", "head", "offered")
+    __slots__ = (
+        "_batch",
+        "_batch_end",
+        "_delay",
+        "_dropped",
+        "_most",
+        "_overhead",
+        "_queues",
+        "_spec",
+        "base",
+        "head",
+        "offered",
+    )
 
     def __init__(self, spec: LinkSpec, head: Place, base: int) -> None:
         self._spec = spec

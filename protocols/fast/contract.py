@@ -143,7 +143,7 @@ class FastMachine(Machine):
     @staticmethod
     def make_group(machines: list[Any]) -> "MachineGroup | None":
         """Return a group of machines that receive the same messages, not all of this class; None: they are called singly."""
-        from protocols.fast.lockstep import LockstepGroup  # noqa: PLC0415 (imports this)
+        from protocols.fast.lockstep import LockstepGroup
 
         return LockstepGroup(machines)
 

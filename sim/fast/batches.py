@@ -114,7 +114,11 @@ class Inbox:
         while trains:
             head, times = trains[0], trains[0].times()
             count = bisect_left(times, when)
-            while count < len(times) and times[count] == when and (ARRIVAL, head.order(head.first + count, 2)) <= (priority, order):
+            while (
+                count < len(times)
+                and times[count] == when
+                and (ARRIVAL, head.order(head.first + count, 2)) <= (priority, order)
+            ):
                 count += 1
             if count < len(times):
                 if count:
@@ -219,7 +223,7 @@ def _is_simple(endpoint: Endpoint, route: Route) -> bool:
 
 
 def _last_link(switch: Place, train: Train) -> Link | None:
-    """The plain link from a switch to the host that a train is for, if that is the next one and the host only notes the packets."""
+    """The plain link from a switch to the host a train is for, if that is the next one and the host only notes the packets."""
     target = train.route.target
     if type(switch) is not Switch or type(target) is not SimHost or not _is_simple(target.endpoint, train.route):
         return None

@@ -1,7 +1,10 @@
 """The ACKs of many receivers for one DATA message."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
+
+from mypy_extensions import trait
 
 from protocols.arq.fast.messages import FastData
 from protocols.arq.messages import Ack
@@ -12,14 +15,15 @@ from protocols.machine import Address
 __all__ = ["AckBatch", "AckSink"]
 
 
-class AckSink:
+@trait
+class AckSink(ABC):
     """A sender that takes ACKs in batches."""
 
     __slots__ = ()
 
+    @abstractmethod
     def take_acks(self, message: FastData, nodes: Sequence[int], times: Sequence[float]) -> None:
         """Handle the ACKs of these nodes for a message of this sender, which arrived at `times` (seconds)."""
-        raise NotImplementedError
 
 
 class AckBatch(FeedbackBatch):

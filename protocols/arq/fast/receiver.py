@@ -18,7 +18,14 @@ from protocols.fast.contract import OwnState
 from protocols.fast.units import EVERY_UNIT, UnitMachine
 from protocols.machine import Address, Group, Message, Ports
 
-__all__ = ["AckingReceiver", "FastArqReceiver", "OverhearingReceiver", "acking_receiver", "nacking_receiver", "suppressing_receiver"]
+__all__ = [
+    "AckingReceiver",
+    "FastArqReceiver",
+    "OverhearingReceiver",
+    "acking_receiver",
+    "nacking_receiver",
+    "suppressing_receiver",
+]
 
 _OWN = OwnState()
 """Shared by the receivers that know no sender, or several: nothing ever advances them from outside."""
@@ -67,8 +74,7 @@ class FastArqReceiver(ArqReceiver, UnitMachine):
     def _set_deadline(self) -> None:
         state: FastSenderState = self.fast_state
         due, other = state.due(), self._policy.deadline
-        if other < due:
-            due = other
+        due = min(due, other)
         if due != self.deadline:
             self._due(due)
 

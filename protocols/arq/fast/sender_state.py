@@ -151,8 +151,8 @@ class FastSenderState(SenderState, UnitState):
         return FastRxObject(message, sink)
 
     def _open(self, message: Data, now: float) -> RxObject | None:
-        item: Any = super()._open(message, now)
-        if item is not None:
+        item = super()._open(message, now)
+        if isinstance(item, FastRxObject):
             item.reach(min(self._unit, item.units) if message.object_id == self._object else item.units)
         return item
 
