@@ -78,8 +78,10 @@ def _save(figure: Figure, folder: Path) -> list[Path]:
         drawn.get_layout_engine().execute(drawn)
         drawn.set_layout_engine("none")
         drawn.set_dpi(DOTS_PER_INCH)
-        FigureCanvasAgg(drawn).print_png(paths[0], metadata={"Software": None})
-        FigureCanvasSVG(drawn).print_svg(paths[1], metadata={"Date": None})
+        png: Any = FigureCanvasAgg(drawn)
+        png.print_png(paths[0], metadata={"Software": None})
+        svg: Any = FigureCanvasSVG(drawn)
+        svg.print_svg(paths[1], metadata={"Date": None})
         pyplot.close(drawn)
     return paths
 
