@@ -5,7 +5,7 @@ the other lines are sample output and not compared. The whole block runs in one 
 repository's files and with `mcastlab` on the path, and has to exit with code 0. Options follow the word console:
 
 * `needs=emulation`, `needs=libnorm1` or `needs=spark`: skipped where that is missing;
-* `exit=1`: this is the code the block has to end with; `exit=0,4`: one of these, since a busy machine may leave a twin undecided.
+* `exit=1`: this is the code the block has to end with; `exit=0,4`: one of these (a busy machine may leave a twin undecided).
 
 A block that is on two pages is run once. `make NAME` is only looked up, and `git clone`, `cd`, `sudo` and `pip` are left out:
 they set up the machine.
