@@ -115,6 +115,11 @@ class InFlight:
             some = excluded[bisect_left(excluded, begin) : bisect_left(excluded, end)]
             gaps = [number for number in some if absent[number] & bit]
         found: list[Span] = []
+        if not gaps and begin < end:
+            segment = self.segment(begin)
+            if end <= segment.start + segment.burst.count:
+                # As below, for what is usual.
+                return [Span(segment, begin, end)]
         while begin < end:
             segment = self.segment(begin)
             stop = min(end, segment.start + segment.burst.count)
@@ -140,6 +145,12 @@ class InFlight:
             self._excluded.insert(place, number)
             known = 0
         self._absent[number] = known | bits
+
+    def is_apart(self, branch: Branch, begin: float, end: float) -> bool:
+        """Return whether no packet is on a link from `begin` until `end` seconds, or just before or after."""
+        column, latency = self._sent_at, branch.latency
+        number = bisect_left(column, begin - latency - branch.cost - MARGIN)
+        return number == len(column) or column[number] + latency > end + MARGIN
 
     # Bringing up to date
 
@@ -184,14 +195,19 @@ class InFlight:
         if not spans:
             return
         count = sum([span.count for span in spans])
+        if branch.router is not None:
+            branch.router.offered += count
         if isinstance(link, LinkGroup):
             link.offered += count * link.head.count
-            if link.separate_queues:
-                link.rejoin(self.time_at(spans[0].begin, branch))
         else:
             link.offered += count
-        last = spans[-1].begin + spans[-1].count - 1
-        link.queue.advance(self.time_at(last, branch) + branch.cost)
+        last = self.time_at(spans[-1].begin + spans[-1].count - 1, branch)
+        if isinstance(link, LinkGroup) and link.separate_queues:
+            link.rejoin(last)
+        idle = last + branch.cost
+        if idle > link.queue.free_at:
+            # Otherwise a packet of another sender was offered since.
+            link.queue.advance(idle)
         if branch.sampler is not None:
             self._count_losses(link, branch.sampler, spans)
 

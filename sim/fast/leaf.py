@@ -31,6 +31,8 @@ class Leaf(Point, Pending):
         """The hosts' machines; None while no host listens."""
         self.arrived = 0
         """How many packets have arrived or were lost, as far as that is applied."""
+        # The packets from the first to before the second number are known to arrive.
+        self._sure_from = self._sure_to = 0
         self._in_flight = in_flight
         self._unfold = unfold
         # The number of the packet whose arrival is an event, and the event.
@@ -73,23 +75,31 @@ class Leaf(Point, Pending):
 
     def _next_present(self, begin: int, end: int) -> int:
         """Return the first packet from `begin` on that arrives; `end` if there is none."""
+        if self._sure_from <= begin < self._sure_to:
+            return begin
         while begin < end and self.is_gone(begin):
             begin += 1
         return begin
 
     def _next_gone(self, begin: int, end: int) -> int:
-        """Return the first packet from `begin` on that does not arrive; `end` if there is none."""
+        """Return the first packet from `begin`, which arrives, on that does not; `end` if there is none."""
+        if not self._sure_from <= begin < self._sure_to:
+            self._sure_from = self._sure_to = begin
+        if end > self._sure_to:
+            self._sure_to = self._find_gone(self._sure_to, end)
+        return min(end, self._sure_to)
+
+    def _find_gone(self, begin: int, end: int) -> int:
         sampler, count = self.branch.sampler, self.endpoint.count
-        at = begin
         for span in self._in_flight.spans(self.branch.bit, begin, end):
-            if span.begin > at:
+            if span.begin > begin:
                 break
             if sampler is not None:
                 for place, lost_by in sampler.predict(span.identity, span.count):
                     if len(lost_by) == count:
-                        return span.begin + place
-            at = span.begin + span.count
-        return at
+                        return begin + place
+            begin += span.count
+        return begin
 
     # Bringing up to date
 
@@ -213,8 +223,14 @@ class Leaf(Point, Pending):
 
     # Cancelling
 
+    def doubt(self, number: int) -> None:
+        """Note that this packet may not arrive with the others after all."""
+        self._sure_to = min(self._sure_to, number)
+        self.wake_in_lockstep()
+
     def cancel_from(self, first: int) -> None:
         """Cancel the event if it is the arrival of packet `first` or a later one, which are not sent."""
+        self._sure_to = min(self._sure_to, first)
         if self._posted is not None and self._posted >= first:
             self.cancel_event()
             self.wake_in_lockstep()

@@ -40,6 +40,7 @@ class _Offer:
     def __init__(self, branch: Branch, children: Sequence[Branch], in_flight: InFlight) -> None:
         self._branch = branch
         self._links: list[Hop] = [child.link for child in children]
+        self._router = children[0].router
         self._in_flight = in_flight
         self.bits = sum([child.bit for child in children])
         """The bits of the links."""
@@ -51,6 +52,8 @@ class _Offer:
         switch = self._branch.link.head
         assert isinstance(switch, Switch)
         if not self.is_cancelled:
+            if self._router is not None:
+                self._router.offered += 1
             links = [link for link in switch.next_links(flight.route) if link in self._links]
             self._in_flight.fabric.forwarding.forward(flight, links, now)
 
@@ -365,7 +368,11 @@ class Lookahead(InFlight, Pending, Reservation):
 
     def before_offer(self, link: Hop, flight: Flight) -> None:
         """Another packet is offered to one of the links: it queues behind those offered before, and before the rest."""
-        branch = self._branch_of[link]
+        branch, now = self._branch_of[link], self.kernel.env._now
+        known = branch.link
+        end = max(now, known.free_at()) + (flight.size + known.overhead) / known.queue.rate
+        if flight.identity is None and self.is_apart(branch, now, end):
+            return
         when, priority, order = self.instant()
         # Only this link: the others are updated when they are needed.
         if branch is self._root:
@@ -376,8 +383,7 @@ class Lookahead(InFlight, Pending, Reservation):
         while number < self.end and self.is_absent(number, branch.bit):
             number += 1
         if number < self.end:
-            known = branch.link
-            end = max(self.kernel.env._now, known.free_at()) + (flight.size + known.overhead) / known.queue.rate
+            end = max(now, known.free_at()) + (flight.size + known.overhead) / known.queue.rate
             if end > self.time_at(number, branch):
                 self._single_out(number, branch)
 
@@ -398,7 +404,7 @@ class Lookahead(InFlight, Pending, Reservation):
         self._go_on(number, branch.rank, Postponed(offer, self.time_at(number, branch)))
         for leaf in self._leaves:
             if leaf.branch.bit & branch.subtree:
-                leaf.wake_in_lockstep()
+                leaf.doubt(number)
 
     def unfold(self) -> None:
         """Materialise the packets in flight: they go on as if they had been sent one by one."""

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from sim.endpoint import Endpoint
 from sim.flight import Hop, Route
 from sim.link import Link, LinkGroup
+from sim.router import Router
 from sim.switch import Switch
 from topologies.losses import GroupLoss, LinkLoss
 
@@ -40,7 +41,7 @@ class Point:
 class Branch(Point):
     """The near end of a link of the tree, where packets are offered to it. The links are numbered from 0, parents first."""
 
-    __slots__ = ("bit", "children", "cost", "index", "link", "parent", "passed", "sampler", "subtree")
+    __slots__ = ("bit", "children", "cost", "index", "link", "parent", "passed", "router", "sampler", "subtree")
 
     def __init__(self, link: Link | LinkGroup, index: int, parent: "Branch | None") -> None:
         super().__init__(0 if parent is None else parent.index + 1)
@@ -49,6 +50,12 @@ class Branch(Point):
         self.index = index
         self.parent = parent
         self.children: list[Branch] = []
+        self.router: Router | None = None
+        """The router whose packets are counted with this link's: it is before the link, which is the first behind it."""
+        if parent is not None:
+            if not parent.children and isinstance(parent.link.head, Router):
+                self.router = parent.link.head
+            parent.children.append(self)
         self.bit = 1 << index
         self.subtree = 0
         """The bits of this link and all behind it."""
@@ -99,10 +106,8 @@ def tree_of(route: Route) -> Tree | None:
                 return None
             branch = Branch(link, len(branches), parent)
             branches.append(branch)
-            if parent is not None:
-                parent.children.append(branch)
             head = link.head
-            if type(head) is Switch:
+            if isinstance(head, Switch):
                 frontier.append((branch, head.next_links(route)))
     return Tree(branches)
 
@@ -113,7 +118,9 @@ def _plain(hop: Hop, route: Route) -> Link | LinkGroup | None:
         return None
     assert isinstance(hop, (Link, LinkGroup))
     head = hop.head
-    if hop.framing is not None or not hop.is_constant or (type(head) is not Switch and type(head) is not Endpoint):
+    if hop.framing is not None or not hop.is_constant:
+        return None
+    if type(head) is not Switch and type(head) is not Endpoint and not (type(head) is Router and head.is_immediate):
         return None
     if head is route.home or type(hop.sampler) not in (GroupLoss, LinkLoss, type(None)):
         return None
