@@ -3,17 +3,15 @@
 from bisect import bisect_left, bisect_right
 
 from protocols.fast.lookahead import Burst
-from sim.fast.tree import Branch, Point, Sampler, Tree
+from sim.fast.tree import MARGIN, Branch, Point, Sampler, Tree
 from sim.flight import Route
 from sim.host import SimHost
 from sim.link import Link, LinkGroup
 from sim.occurrence import ARRIVAL, TIMER
 from topologies.draws import listed
 
-__all__ = ["MARGIN", "InFlight", "Segment", "Span"]
+__all__ = ["InFlight", "Segment", "Span"]
 
-MARGIN = 1e-6
-"""Seconds, far more than the rounding errors of sums of times."""
 PIECE = 512
 """Most losses of which lists are made at a time."""
 
@@ -74,8 +72,8 @@ class InFlight:
         return (when, priority, order) if when >= kernel.env._now else (kernel.env._now, 0, 0)
 
     def time_at(self, number: int, point: Point) -> float:
-        """Return when a packet gets to a point of the tree, in seconds."""
-        when = self._sent_at[number - self._base]
+        """Return when a packet gets to a point of the tree, in seconds; it must be known (`known_at`)."""
+        when = (self._sent_at if point.source is None else point.source.far)[number - self._base]
         for step in point.steps:
             when += step
         return when
@@ -89,12 +87,24 @@ class InFlight:
         segment = self.segment(number)
         return segment.order + (number - segment.start << 24) + rank
 
+    def known_at(self, number: int, point: Point) -> Point:
+        """Return the last point on the way to this one at which the time of a packet is known: it may have to wait there."""
+        while point.source is not None and number >= point.source.passed:
+            point = point.source
+        return point
+
     def reached(self, begin: int, point: Point, when: float, priority: int, order: int) -> int:
         """Return how many packets have got to a point before an instant, given that those before `begin` have."""
-        base, end = self._base, self.end
+        base, end, column = self._base, self.end, self._sent_at
+        if begin >= end:
+            return begin
+        source = point.source
+        if source is not None:
+            self._advance(source, when, priority, order)
+            end, column = source.passed, source.far
         if begin >= end or self.time_at(begin, point) > when:
             return begin
-        number = bisect_left(self._sent_at, when - point.latency - MARGIN, begin - base) + base
+        number = bisect_left(column, when - point.latency - MARGIN, begin - base) + base
         while number < end:
             there = self.time_at(number, point)
             if there > when:
@@ -147,7 +157,9 @@ class InFlight:
         self._absent[number] = known | bits
 
     def is_apart(self, branch: Branch, begin: float, end: float) -> bool:
-        """Return whether no packet is on a link from `begin` until `end` seconds, or just before or after."""
+        """Return whether it is known that no packet is on a link from `begin` until `end` seconds, or just before or after."""
+        if branch.is_contested or branch.source is not None:
+            return False
         column, latency = self._sent_at, branch.latency
         number = bisect_left(column, begin - latency - branch.cost - MARGIN)
         return number == len(column) or column[number] + latency > end + MARGIN
@@ -190,6 +202,9 @@ class InFlight:
     def _pass(self, branch: Branch, end: int) -> None:
         """Apply that the packets before `end` were offered to a link."""
         begin, link = branch.passed, branch.link
+        if branch.is_contested:
+            self._queue(branch, end)
+            return
         branch.passed = end
         spans = self.spans(branch.bit, begin, end)
         if not spans:
@@ -210,6 +225,47 @@ class InFlight:
             link.queue.advance(idle)
         if branch.sampler is not None:
             self._count_losses(link, branch.sampler, spans)
+
+    def _queue(self, branch: Branch, end: int) -> None:
+        """Offer the packets before `end` to a contested link, one by one; the queue may drop some."""
+        begin, link, base = branch.passed, branch.link, self._base
+        assert isinstance(link, Link)
+        octets, queue, delay, far = self.tree.size + link.overhead, link.queue, link.delay, branch.far
+        dropped: list[int] = []
+        for number in range(begin, end):
+            offered = self.time_at(number, branch)
+            idle: float | None = None
+            if not self.is_absent(number, branch.bit):
+                link.offered += 1
+                if branch.router is not None:
+                    branch.router.offered += 1
+                idle = queue.offer(octets, offered)
+                if idle is None:
+                    link.dropped += 1
+                    dropped.append(number)
+            # A packet that does not get there has a time, too, so that times ascend.
+            far.append(idle + delay if idle is not None else far[-1] if far else offered)
+        branch.passed = end
+        if branch.sampler is not None:
+            for span in self.spans(branch.bit, begin, end):
+                lost = {span.begin + place for place, _ in branch.sampler.predict(span.identity, span.count)}
+                branch.sampler.count(span.identity, span.count)
+                link.lost += len(lost.difference(dropped))
+        assert len(far) == end - base
+        for number in dropped:
+            self.exclude(number, branch.subtree & ~branch.bit)
+        if dropped:
+            self.note_drop(branch, dropped[0])
+
+    def note_drop(self, branch: Branch, number: int) -> None:
+        """Note that a contested link dropped this packet, and perhaps later ones."""
+
+    def contest(self, branch: Branch) -> None:
+        """Let packets wait at a link from now on."""
+        arrived = branch.cost
+        delay = branch.link.delay
+        branch.far = [self.time_at(number, branch) + arrived + delay for number in range(self._base, branch.passed)]
+        branch.is_contested = True
 
     def _count_losses(self, link: Link | LinkGroup, sampler: Sampler, spans: list[Span]) -> None:
         """Count what a link loses of these packets."""

@@ -13,6 +13,9 @@ from topologies.draws import listed
 
 __all__ = ["Leaf"]
 
+_BEHIND = (1 << 24) - 2
+"""The rank of an event that comes when a packet has been offered to a link."""
+
 
 class Leaf(Point, Pending):
     """The far end of the link `branch`, which leads to hosts, for the packets `in_flight`.
@@ -35,8 +38,9 @@ class Leaf(Point, Pending):
         self._sure_from = self._sure_to = 0
         self._in_flight = in_flight
         self._unfold = unfold
-        # The number of the packet whose arrival is an event, and the event.
+        # The number of the packet whose arrival is an event, where it is then, and the event.
         self._posted: int | None = None
+        self._point: Point | None = None
         self._occurrence: Occurrence | None = None
         self._callbacks = (self._on_arrival,)
 
@@ -162,15 +166,18 @@ class Leaf(Point, Pending):
             self._post_next()
 
     def _post_next(self) -> None:
-        """Post the next arrival that is an event."""
+        """Post the next arrival that is an event; if it may still have to wait on its way, an event when that is known."""
         flying = self._in_flight
         number = self._find_event()
         if number == flying.end:
             self.cancel_event()
-        elif number != self._posted:
-            self._posted = number
+            return
+        point = flying.known_at(number, self)
+        if number != self._posted or point is not self._point:
+            self._posted, self._point = number, point
+            rank = self.rank if point is self else _BEHIND
             occurrence = self._occurrence = Occurrence(self._callbacks, number)
-            post(flying.kernel.env, flying.time_at(number, self), ARRIVAL, flying.order(number, self.rank), occurrence)
+            post(flying.kernel.env, flying.time_at(number, point), ARRIVAL, flying.order(number, rank), occurrence)
 
     def _find_event(self) -> int:
         """Return the next packet whose arrival is an event; the end if there is none."""
@@ -202,11 +209,15 @@ class Leaf(Point, Pending):
         if self._occurrence is not occurrence:
             # Cancelled: another arrival is next, or the packet goes on by itself or was never sent.
             return
-        kernel = self._in_flight.kernel
+        flying, kernel, number = self._in_flight, self._in_flight.kernel, occurrence.content
         kernel.busy = True
+        is_there = self._point is self
         self.cancel_event()
-        self._apply(occurrence.content)
-        self._deliver(occurrence.content)
+        if is_there:
+            self._apply(number)
+            self._deliver(number)
+        else:
+            flying.reached(self.arrived, self, kernel.env._now, ARRIVAL, flying.order(number, _BEHIND))
         if self not in kernel.pending:
             self._post_next()
         kernel.settle_inputs()
@@ -237,7 +248,7 @@ class Leaf(Point, Pending):
 
     def cancel_event(self) -> None:
         """Cancel the event."""
-        self._posted = self._occurrence = None
+        self._posted = self._point = self._occurrence = None
 
     def unfold(self) -> None:
         """Go on without lookahead."""

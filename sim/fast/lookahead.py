@@ -15,13 +15,14 @@ from itertools import accumulate, repeat
 from protocols.fast.contract import FastMachine
 from protocols.fast.lookahead import Burst
 from sim.acceleration import Reservation
-from sim.fast.in_flight import MARGIN, InFlight, Segment
+from sim.fast.in_flight import InFlight, Segment
 from sim.fast.leaf import Leaf
 from sim.fast.machines import fast_machine
-from sim.fast.tree import Branch, Tree, way_behind
+from sim.fast.tree import CONFLICTS, MARGIN, Branch, Point, Tree
 from sim.flight import Flight, Hop, Postponed, Route
 from sim.host import SimHost
 from sim.kernel import Pending
+from sim.link import Link
 from sim.occurrence import ARRIVAL, Occurrence, post
 from sim.switch import Switch
 
@@ -71,7 +72,6 @@ class Lookahead(InFlight, Pending, Reservation):
         self._active = active
         self._plan_next = plan_next
         self._leaves = [Leaf(branch, self, self.unfold) for branch in tree.leaves]
-        self._last_leaf = self._leaves[0] if self._leaves else None
         self._branch_of: dict[Hop, Branch] = {branch.link: branch for branch in tree.branches}
         # The packets offered to a link on their own, by number.
         self._offers: dict[int, list[_Offer]] = {}
@@ -102,7 +102,7 @@ class Lookahead(InFlight, Pending, Reservation):
         for branch in self.tree.branches:
             if branch.link.reservation is not None:
                 return False
-        return bool(self._leaves) and all([leaf.attach() for leaf in self._leaves])
+        return bool(self._leaves) and all(leaf.attach() for leaf in self._leaves)
 
     def _set_size(self, size: int) -> bool:
         """Compute the times of packets of this size; return False if others are still in flight."""
@@ -112,10 +112,12 @@ class Lookahead(InFlight, Pending, Reservation):
         if not self._is_over():
             return False
         self.tree.set_size(size)
-        for leaf in self._leaves:
-            leaf.reach(way_behind(leaf.branch))
-        self._last_leaf = max(self._leaves, key=lambda leaf: leaf.latency)
+        self._place_leaves()
         return True
+
+    def _place_leaves(self) -> None:
+        for leaf in self._leaves:
+            leaf.put_behind(leaf.branch)
 
     def _predictable(self, bursts: Sequence[Burst]) -> int:
         """Return how many packets of the bursts, which follow each other, are predictable on every link."""
@@ -131,31 +133,72 @@ class Lookahead(InFlight, Pending, Reservation):
         return total
 
     def _find_times(self, burst: Burst, count: int) -> list[float]:
-        """Return when up to `count` packets are sent: those before `burst.until` that find all queues idle."""
+        """Return when up to `count` packets are sent: those before `burst.until`; none if they can't be scheduled now.
+
+        They find all queues idle, except those of contested links.
+        """
         sent_at = list(accumulate(repeat(burst.interval, count - 1), initial=burst.begin)) if count else []
         del sent_at[bisect_left(sent_at, burst.until) :]
         for branch in self.tree.branches:
-            if not sent_at:
-                break
-            idle, cost = self._free_at(branch), branch.cost
-            if idle > _after(sent_at[0], branch.steps):
+            if branch.is_contested or not sent_at:
+                continue
+            idle = self._free_at(branch)
+            if idle > sent_at[0] + branch.floor - MARGIN:
                 return []
-            if cost + MARGIN >= burst.interval:
+            if branch.cost + MARGIN >= burst.interval and not self._contest(branch):
                 # Otherwise each packet is sent long before the next is offered.
-                for place, when in enumerate(sent_at):
-                    offered = _after(when, branch.steps)
-                    if idle > offered:
-                        del sent_at[place:]
-                        break
-                    idle = offered + cost
+                if branch.source is not None:
+                    return []
+                self._keep_idle(sent_at, branch, idle)
         return sent_at
 
+    def _keep_idle(self, sent_at: list[float], branch: Branch, idle: float) -> None:
+        """Remove the packets from the first on that finds a link busy, which is idle from `idle` seconds on."""
+        for place, offered in enumerate(sent_at):
+            for step in branch.steps:
+                offered += step
+            if idle > offered:
+                del sent_at[place:]
+                break
+            idle = offered + branch.cost
+
     def _free_at(self, branch: Branch) -> float:
-        """When a link has sent all that was offered to it, and all that is in flight to it from here."""
+        """When a link has sent all that was offered to it, and all that is in flight to it from here if none waits."""
         free_at = branch.link.free_at()
-        if branch.passed < self.end:
+        if branch.passed < self.end and branch.source is None:
             free_at = max(free_at, self.time_at(self.end - 1, branch) + branch.cost)
         return free_at
+
+    def _contest(self, branch: Branch) -> bool:
+        """Let packets wait at a link from now on; return False if that is impossible there or further on."""
+        contested = self._contested_with(branch)
+        for each in contested:
+            self.contest(each)
+        if contested:
+            self.tree.update()
+            self._place_leaves()
+        return bool(contested)
+
+    def _contested_with(self, branch: Branch) -> list[Branch]:
+        """Return a link, and those behind it at which packets may wait then: they follow each other as close as it sends them.
+
+        Nothing if one of these is the first link or one to a group of hosts, where packets can't wait.
+        """
+        if branch.parent is None or not isinstance(branch.link, Link):
+            return []
+        contested = [branch]
+        behind = list(branch.children)
+        for child in behind:
+            if child.is_contested:
+                continue
+            if child.cost + MARGIN <= branch.cost:
+                behind += child.children
+                continue
+            more = self._contested_with(child)
+            if not more:
+                return []
+            contested += more
+        return contested
 
     def _schedule(self, machine: FastMachine, bursts: Sequence[Burst], sent_at: list[float]) -> None:
         fabric, begin = self.fabric, self.end
@@ -204,10 +247,12 @@ class Lookahead(InFlight, Pending, Reservation):
         if self.end - self._base < FORGET:
             return
         self.catch_up()
-        arrived = min([leaf.arrived for leaf in self._leaves])
-        done = min(arrived, min([branch.passed for branch in self.tree.branches])) - self._base
+        arrived = [leaf.arrived for leaf in self._leaves]
+        done = min(arrived + [branch.passed for branch in self.tree.branches]) - self._base
         if done >= FORGET:
             del self._sent_at[:done]
+            for branch in self.tree.branches:
+                del branch.far[:done]
             self._base += done
             for number in self._excluded[: bisect_left(self._excluded, self._base)]:
                 del self._absent[number]
@@ -316,12 +361,14 @@ class Lookahead(InFlight, Pending, Reservation):
     # The end
 
     def _post_closing(self) -> None:
-        """Post an event behind the last arrival."""
-        assert self._last_leaf is not None
+        """Post an event behind the last arrival, as far as that is known."""
         number = self.end - 1
+        points: list[Point] = [leaf for leaf in self._leaves if leaf.arrived < self.end]
+        points += [branch for branch in self.tree.branches if branch.passed < self.end]
+        when = max([self.time_at(number, self.known_at(number, point)) for point in points])
         order = self.order(number, _LAST)
         occurrence = self._closing = Occurrence(self._on_last, order)
-        post(self.kernel.env, self.time_at(number, self._last_leaf), ARRIVAL, order, occurrence)
+        post(self.kernel.env, when, ARRIVAL, order, occurrence)
 
     def _on_closing(self, occurrence: Occurrence) -> None:
         if self._closing is not occurrence:
@@ -339,9 +386,7 @@ class Lookahead(InFlight, Pending, Reservation):
     def _is_over(self) -> bool:
         """Whether no packet is in flight, as far as that is applied."""
         end = self.end
-        return all([leaf.arrived == end for leaf in self._leaves]) and all(
-            [branch.passed == end for branch in self.tree.branches]
-        )
+        return all(leaf.arrived == end for leaf in self._leaves) and all(branch.passed == end for branch in self.tree.branches)
 
     def _finish(self) -> None:
         """Give the tree back, because no packet is in flight."""
@@ -359,6 +404,7 @@ class Lookahead(InFlight, Pending, Reservation):
         self._closing = None
         for branch in self.tree.branches:
             branch.link.reservation = None
+            branch.far.clear()
         for leaf in self._leaves:
             leaf.cancel_event()
             if leaf.lockstep is not None:
@@ -379,12 +425,18 @@ class Lookahead(InFlight, Pending, Reservation):
             self._depart(when, priority)
         else:
             self._advance(branch, when, priority, order)
+        if branch.is_contested:
+            return
         number = branch.passed
         while number < self.end and self.is_absent(number, branch.bit):
             number += 1
         if number < self.end:
             end = max(now, known.free_at()) + (flight.size + known.overhead) / known.queue.rate
-            if end > self.time_at(number, branch):
+            if self.known_at(number, branch) is not branch:
+                # It is to be offered to a contested link first.
+                if end > now + branch.latency - MARGIN:
+                    self.unfold()
+            elif end > self.time_at(number, branch):
                 self._single_out(number, branch)
 
     def _single_out(self, number: int, branch: Branch) -> None:
@@ -392,6 +444,12 @@ class Lookahead(InFlight, Pending, Reservation):
         parent = branch.parent
         if parent is None or number >= self._departed(*self.instant()[:2]):
             self.unfold()
+            return
+        is_contested = number < branch.last_conflict + CONFLICTS and type(branch.link) is Link
+        branch.last_conflict = number
+        if is_contested:
+            if not self._contest(branch):
+                self.unfold()
             return
         offers = self._offers.setdefault(number, [])
         for offer in offers:
@@ -402,6 +460,12 @@ class Lookahead(InFlight, Pending, Reservation):
         offer = _Offer(parent, [branch], self)
         offers.append(offer)
         self._go_on(number, branch.rank, Postponed(offer, self.time_at(number, branch)))
+        for leaf in self._leaves:
+            if leaf.branch.bit & branch.subtree:
+                leaf.doubt(number)
+
+    def note_drop(self, branch: Branch, number: int) -> None:
+        """See `InFlight`."""
         for leaf in self._leaves:
             if leaf.branch.bit & branch.subtree:
                 leaf.doubt(number)
@@ -438,8 +502,3 @@ class Lookahead(InFlight, Pending, Reservation):
         flight = Flight(burst.message(nth), burst.identity + nth, burst.size, host.place, host.name, self.route, order)
         self.fabric.forwarding.forward(flight, (arrival,), self.kernel.env._now)
 
-
-def _after(when: float, steps: list[float]) -> float:
-    for step in steps:
-        when += step
-    return when

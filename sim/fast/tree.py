@@ -14,7 +14,12 @@ from sim.router import Router
 from sim.switch import Switch
 from topologies.losses import GroupLoss, LinkLoss
 
-__all__ = ["Branch", "Point", "Sampler", "Tree", "sampler_of", "tree_of"]
+__all__ = ["CONFLICTS", "MARGIN", "Branch", "Point", "Sampler", "Tree", "sampler_of", "tree_of"]
+
+MARGIN = 1e-6
+"""Seconds, far more than the rounding errors of sums of times."""
+CONFLICTS = 16
+"""A link on which two packets within so many find it busy counts as contested."""
 
 Sampler: TypeAlias = GroupLoss | LinkLoss
 
@@ -22,32 +27,52 @@ Sampler: TypeAlias = GroupLoss | LinkLoss
 class Point:
     """A point of a tree that packets reach."""
 
-    __slots__ = ("latency", "rank", "steps")
+    __slots__ = ("floor", "latency", "rank", "source", "steps")
 
     def __init__(self, rank: int) -> None:
         self.rank = rank
         """Orders the arrivals of one packet: 0 at the sender, and one more than the link's index behind each link."""
+        self.source: Branch | None = None
+        """The last contested link before this point; None if there is none: the times are those of the sender."""
         self.steps: list[float] = []
-        """Seconds from the sender to here: transmission and propagation of each link, in this order."""
+        """Seconds from the source to here: transmission and propagation of each link, in this order."""
         self.latency = 0.0
         """Their sum."""
+        self.floor = 0.0
+        """Seconds from the sender to here if no packet waits."""
 
-    def reach(self, steps: list[float]) -> None:
-        """Set the way to here."""
-        self.steps = steps
-        self.latency = sum(steps)
+    def put_behind(self, branch: "Branch") -> None:
+        """Compute the way to this point, the far end of a link."""
+        self.floor = branch.floor + branch.cost + branch.link.delay
+        self.source = branch if branch.is_contested else branch.source
+        self.steps = [] if branch.is_contested else [*branch.steps, branch.cost, branch.link.delay]
+        self.latency = sum(self.steps)
 
 
 class Branch(Point):
     """The near end of a link of the tree, where packets are offered to it. The links are numbered from 0, parents first."""
 
-    __slots__ = ("bit", "children", "cost", "index", "link", "parent", "passed", "router", "sampler", "subtree")
+    __slots__ = (
+        "bit",
+        "children",
+        "cost",
+        "far",
+        "index",
+        "is_contested",
+        "last_conflict",
+        "link",
+        "parent",
+        "passed",
+        "router",
+        "sampler",
+        "subtree",
+    )
 
     def __init__(self, link: Link | LinkGroup, index: int, parent: "Branch | None") -> None:
         super().__init__(0 if parent is None else parent.index + 1)
         self.link = link
         self.sampler = sampler_of(link)
-        self.index = index
+        self.index: int = index
         self.parent = parent
         self.children: list[Branch] = []
         self.router: Router | None = None
@@ -63,6 +88,12 @@ class Branch(Point):
         """Seconds a packet takes to be sent."""
         self.passed = 0
         """How many packets have been offered to the link, as far as that is applied."""
+        self.is_contested = False
+        """Whether packets may wait here: their times behind the link are known only when they have been offered to it."""
+        self.far: list[float] = []
+        """Of a contested link, when the packets offered get to its far end."""
+        self.last_conflict = -CONFLICTS
+        """The last packet that found the link busy."""
 
 
 class Tree:
@@ -78,18 +109,18 @@ class Tree:
                 branch.parent.subtree |= branch.subtree
 
     def set_size(self, size: int) -> None:
-        """Compute the times of packets of `size` bytes of UDP payload."""
-        if size == self.size:
-            return
+        """Compute the times of packets of `size` bytes of UDP payload, without contested links."""
         self.size = size
         for branch in self.branches:
             branch.cost = (size + branch.link.overhead) / branch.link.queue.rate
-            branch.reach([] if branch.parent is None else way_behind(branch.parent))
+            branch.is_contested = False
+        self.update()
 
-
-def way_behind(branch: Branch) -> list[float]:
-    """Return the steps to the far end of a link."""
-    return [*branch.steps, branch.cost, branch.link.delay]
+    def update(self) -> None:
+        """Compute the way to each link, after a change of those that are contested."""
+        for branch in self.branches:
+            if branch.parent is not None:
+                branch.put_behind(branch.parent)
 
 
 def tree_of(route: Route) -> Tree | None:
