@@ -60,6 +60,10 @@ class MachineGroup(ABC):
         """Return whether all machines are at this position, so that a message that expects it only advances them."""
 
     @abstractmethod
+    def is_at(self, position: object) -> bool:
+        """Return whether the machines in lockstep are at this position."""
+
+    @abstractmethod
     def move(self, position: object, heard: float, following: int) -> None:
         """Advance the group over messages without another effect, the last received at `heard` seconds.
 

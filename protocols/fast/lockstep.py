@@ -92,6 +92,10 @@ class LockstepGroup(MachineGroup):
         """Return whether all machines are at this position, so that a message that expects it only advances them."""
         return self._position is position and not self._diverged
 
+    def is_at(self, position: object) -> bool:
+        """Return whether the machines in lockstep are at this position."""
+        return self._position is position
+
     def move(self, position: object, heard: float, following: int) -> None:
         """Advance the group over messages without another effect, the last received at `heard` seconds.
 
@@ -217,18 +221,18 @@ class LockstepGroup(MachineGroup):
         late = self.late
         if late is None:
             self._deliver(message, source, to, now, lost_by)
-        else:
+        elif not message.is_feedback:
             late.sync()
-            if not message.is_feedback:
-                self.call_in()
-                self._deliver(message, source, to, now, lost_by)
+            self.call_in()
+            self._deliver(message, source, to, now, lost_by)
+            late.wake_in_lockstep()
+        elif self._attentive or self._diverged:
+            late.sync()
+            # Machines in lockstep stay in lockstep.
+            had_diverged = bool(self._diverged)
+            self._overhear(message, source, to, now, self._at(lost_by))
+            if had_diverged:
                 late.wake_in_lockstep()
-            elif self._attentive or self._diverged:
-                # Machines in lockstep stay in lockstep.
-                had_diverged = bool(self._diverged)
-                self._overhear(message, source, to, now, self._at(lost_by))
-                if had_diverged:
-                    late.wake_in_lockstep()
 
     def _deliver(self, message: Message, source: Address, to: Address, now: float, indices: Sequence[int]) -> None:
         """Deliver a message, given that the group is up to date and machines with deferred losses expect no other one."""

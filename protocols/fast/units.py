@@ -277,6 +277,10 @@ class UnitGroup(MachineGroup):
         """Return whether all machines are at this position, so that a message that expects it only advances them."""
         return self._position is position and not self._diverged
 
+    def is_at(self, position: object) -> bool:
+        """Return whether the machines in lockstep are at this position."""
+        return self._position is position
+
     def move(self, position: object, heard: float, following: int) -> None:
         """Advance the group over messages that nobody lost, the last received at `heard` seconds."""
         del following
