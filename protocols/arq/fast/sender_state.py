@@ -6,16 +6,20 @@ from typing import Any
 from protocols.arq.fast.messages import FastData, Position
 from protocols.arq.fast.rx_object import FastRxObject
 from protocols.arq.messages import Data, End, Nack
-from protocols.arq.repair_policy import RepairPolicy
+from protocols.arq.repair_policy import MissingUnit, RepairPolicy
 from protocols.arq.rx_object import RxObject
 from protocols.arq.sender_state import SenderState
 from protocols.arq.session import Session
 from protocols.fast.contract import Coordinator
 from protocols.fast.units import UnitMessage, UnitState
 from protocols.machine import Address, Sink
+from protocols.norm.maps import SmallDict
 
 __all__ = ["FastSenderState"]
 
+_NOTHING: dict[tuple[int, int], MissingUnit] = {}
+_NO_TIMERS: list[tuple[float, tuple[int, int]]] = []
+"""Shared by the receivers that miss nothing; never modified."""
 _APART: Any = object()
 """The position of a receiver that is nowhere in the sender's chain."""
 
@@ -31,6 +35,10 @@ class FastSenderState(SenderState, UnitState):
 
     def __init__(self, session: Session, policy: RepairPolicy, first: Data | End, address: Address) -> None:
         super().__init__(session, policy, first, address)
+        # Few objects are open at a time, and most receivers miss nothing: empty dictionaries would be half of a receiver's memory.
+        objects: Any = SmallDict()
+        self._objects = objects
+        self._missing, self._timers = _NOTHING, _NO_TIMERS
         self.position = self._synced = _APART
         """`_synced` is the position that the rest of the state agrees with."""
         self.coordinator: Coordinator | None = None
@@ -71,6 +79,7 @@ class FastSenderState(SenderState, UnitState):
             is_new = False
             if item is not None and item.gaps is not None and unit in item.gaps:
                 is_new = self._store(item, message)
+                self._drop_missing()
                 self.is_complete = all(each.gaps is None for each in objects.values())
             else:
                 self._session.duplicates += 1
@@ -146,6 +155,16 @@ class FastSenderState(SenderState, UnitState):
         return (number in objects or position.is_end) and (not objects or None not in objects.values())
 
     # -- hooks of the plain state ----------------------------------------------------------------------------------
+
+    def _add_missing(self, object_id: int, unit: int, now: float) -> None:
+        if self._missing is _NOTHING:
+            self._missing, self._timers = {}, []
+        super()._add_missing(object_id, unit, now)
+
+    def _drop_missing(self) -> None:
+        """Give the memory back when nothing is missing; timers of missing units are void then."""
+        if not self._missing:
+            self._missing, self._timers = _NOTHING, _NO_TIMERS
 
     def _make_object(self, message: Data, sink: Sink) -> RxObject:
         return FastRxObject(message, sink)
