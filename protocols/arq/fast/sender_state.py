@@ -1,12 +1,13 @@
 """One sender as a fast receiver knows it: a state that a `UnitGroup` can advance."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from protocols.arq.fast.messages import FastData, Position
 from protocols.arq.fast.rx_object import FastRxObject
 from protocols.arq.messages import Data, End, Nack
-from protocols.arq.repair_policy import MissingUnit, RepairPolicy
+from protocols.arq.repair_policy import MissingUnit, RepairPolicy, SenderAddress
 from protocols.arq.rx_object import RxObject
 from protocols.arq.sender_state import SenderState
 from protocols.arq.session import Session
@@ -17,11 +18,23 @@ from protocols.norm.maps import SmallDict
 
 __all__ = ["FastSenderState"]
 
-_NOTHING: dict[tuple[int, int], MissingUnit] = {}
-_NO_TIMERS: list[tuple[float, tuple[int, int]]] = []
+_NOTHING: Any = SmallDict()
+_NO_TIMERS: list[tuple[float, int, int]] = []
 """Shared by the receivers that miss nothing; never modified."""
 _APART: Any = object()
 """The position of a receiver that is nowhere in the sender's chain."""
+
+
+@lru_cache(maxsize=64)
+def _origin_of(node: int, instance: int, address: Address) -> SenderAddress:
+    """Return the address of a sender, one object for all its receivers."""
+    return SenderAddress(node, instance, address)
+
+
+@lru_cache(maxsize=64)
+def _same(number: float) -> float:
+    """Return an equal number, one object for all receivers that ask for it at one time."""
+    return number
 
 
 class FastSenderState(SenderState, UnitState):
@@ -35,7 +48,8 @@ class FastSenderState(SenderState, UnitState):
 
     def __init__(self, session: Session, policy: RepairPolicy, first: Data | End, address: Address) -> None:
         super().__init__(session, policy, first, address)
-        # Few objects are open at a time, and most receivers miss nothing: empty dictionaries would be half of a receiver's memory.
+        self.origin = _origin_of(first.sender, first.instance, address)
+        # Few objects are open and few units missing at a time: dictionaries would be half of a receiver's memory.
         objects: Any = SmallDict()
         self._objects = objects
         self._missing, self._timers = _NOTHING, _NO_TIMERS
@@ -131,7 +145,7 @@ class FastSenderState(SenderState, UnitState):
         missing, most = self._missing, self._session.config.robust
         if self._silent_at <= now:
             return False
-        due = [missing.get(key) for when, key in self._timers if when <= now]
+        due = [missing.get((object_id, unit)) for when, object_id, unit in self._timers if when <= now]
         return not any(each is not None and each.tries > most for each in due)
 
     def _link(self, message: Data | End) -> None:
@@ -158,13 +172,18 @@ class FastSenderState(SenderState, UnitState):
 
     def _add_missing(self, object_id: int, unit: int, now: float) -> None:
         if self._missing is _NOTHING:
-            self._missing, self._timers = {}, []
+            missing: Any = SmallDict()
+            self._missing, self._timers = missing, []
         super()._add_missing(object_id, unit, now)
 
     def _drop_missing(self) -> None:
         """Give the memory back when nothing is missing; timers of missing units are void then."""
         if not self._missing:
             self._missing, self._timers = _NOTHING, _NO_TIMERS
+
+    def _enter_object(self, object_id: int, now: float) -> None:
+        super()._enter_object(object_id, now)
+        self._silent_at = _same(self._silent_at)
 
     def _make_object(self, message: Data, sink: Sink) -> RxObject:
         return FastRxObject(message, sink)
