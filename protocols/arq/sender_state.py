@@ -50,7 +50,7 @@ class SenderState:
         self._missing: dict[Key, MissingUnit] = {}
         """Missing units that the policy requests."""
         self._timers: list[tuple[float, int, int]] = []
-        """Heap of timers of missing units as (time in seconds, object id, unit); one is valid while it agrees with the unit's `due`."""
+        """Heap of timers of missing units: (seconds, object id, unit). One is valid while it agrees with the unit's `due`."""
         self.last_heard = -inf
         self._silent_at = inf
         """When to check whether the sender is still heard; inf while no object is incomplete."""

@@ -501,4 +501,3 @@ class Lookahead(InFlight, Pending, Reservation):
         order = self.order(number, rank) - 1
         flight = Flight(burst.message(nth), burst.identity + nth, burst.size, host.place, host.name, self.route, order)
         self.fabric.forwarding.forward(flight, (arrival,), self.kernel.env._now)
-

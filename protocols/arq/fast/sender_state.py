@@ -7,7 +7,7 @@ from typing import Any
 from protocols.arq.fast.messages import FastData, Position
 from protocols.arq.fast.rx_object import FastRxObject
 from protocols.arq.messages import Data, End, Nack
-from protocols.arq.repair_policy import MissingUnit, RepairPolicy, SenderAddress
+from protocols.arq.repair_policy import RepairPolicy, SenderAddress
 from protocols.arq.rx_object import RxObject
 from protocols.arq.sender_state import SenderState
 from protocols.arq.session import Session
