@@ -5,6 +5,7 @@ unit 0 is the object's head (its size and its out-of-band information), units 1 
 """
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import ClassVar
 
 from protocols.machine import Message
@@ -95,6 +96,7 @@ class Nack(Message):
         return f"{self.object_id}.{self.unit}"
 
 
+@lru_cache(maxsize=64)
 def units_of(size: int, segment: int) -> int:
     """Return how many units an object of `size` bytes in segments of `segment` bytes has, its head included."""
     return 1 + -(-size // segment)

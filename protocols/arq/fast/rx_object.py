@@ -27,7 +27,9 @@ class FastRxObject(RxObject):
         if unit > self.reached:
             if self.gaps is None:
                 self.gaps = SmallDict()
-            for missing in range(self.reached, unit):
+            # That number, and not an equal one, since all receivers that miss the unit share it.
+            self.gaps[self.reached] = True
+            for missing in range(self.reached + 1, unit):
                 self.gaps[missing] = True
             self.reached = unit
 

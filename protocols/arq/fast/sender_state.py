@@ -7,7 +7,7 @@ from typing import Any
 from protocols.arq.fast.messages import FastData, Position
 from protocols.arq.fast.rx_object import FastRxObject
 from protocols.arq.messages import Data, End, Nack
-from protocols.arq.repair_policy import RepairPolicy, SenderAddress
+from protocols.arq.repair_policy import MissingUnit, RepairPolicy, SenderAddress
 from protocols.arq.rx_object import RxObject
 from protocols.arq.sender_state import SenderState
 from protocols.arq.session import Session
@@ -101,9 +101,11 @@ class FastSenderState(SenderState, UnitState):
             if item is None or object_id != synced.object_id or unit < synced.unit or next(iter(objects)) < message.first:
                 return None
             is_new = True
-            for number in range(synced.unit, unit):
-                self._add_missing(object_id, number, now)
+            if synced.unit < unit:
                 self.is_complete = False
+                self._add_missing(object_id, synced.unit, now)
+                for number in range(synced.unit + 1, unit):
+                    self._add_missing(object_id, number, now)
             item.reach(unit)
             item.reached = self._unit = unit + 1
         self.last_heard = now
@@ -173,8 +175,15 @@ class FastSenderState(SenderState, UnitState):
     def _add_missing(self, object_id: int, unit: int, now: float) -> None:
         if self._missing is _NOTHING:
             missing: Any = SmallDict()
-            self._missing, self._timers = missing, []
+            self._missing = missing
         super()._add_missing(object_id, unit, now)
+
+    def _start_timer(self, missing: MissingUnit, due: float) -> None:
+        if self._timers:
+            super()._start_timer(missing, due)
+        else:
+            # A list that was made with an entry has no room for more.
+            missing.due, self._timers = due, [(due, missing.object_id, missing.unit)]
 
     def _drop_missing(self) -> None:
         """Give the memory back when nothing is missing; timers of missing units are void then."""
