@@ -32,10 +32,14 @@ TRUNKS = st.fixed_dictionaries(
 )
 NETWORKS = st.one_of(
     st.fixed_dictionaries({"kind": st.just("star"), "receivers": st.integers(4, 40), "trunk": TRUNKS, "link": LINKS}),
-    st.fixed_dictionaries({"kind": st.just("chain"), "switches": st.just(2), "receivers": st.just(6), "trunk": TRUNKS, "link": LINKS}),
+    st.fixed_dictionaries(
+        {"kind": st.just("chain"), "switches": st.just(2), "receivers": st.just(6), "trunk": TRUNKS, "link": LINKS}
+    ),
 )
 OBJECTS = st.lists(
-    st.tuples(st.sampled_from([0, 1, 1400, 20_000, 90_000]), st.sampled_from(["0s", "10ms", "80ms", "1s"])), min_size=1, max_size=4
+    st.tuples(st.sampled_from([0, 1, 1400, 20_000, 90_000]), st.sampled_from(["0s", "10ms", "80ms", "1s"])),
+    min_size=1,
+    max_size=4,
 )
 PARAMETERS = st.fixed_dictionaries(
     {"rate": st.sampled_from(["1Mbit", "8Mbit"]), "timeout": st.sampled_from([0.03, 0.25]), "robust": st.sampled_from([2, 20])}
