@@ -78,29 +78,27 @@ class Leaf(Point, Pending):
 
     def _next_present(self, begin: int, end: int) -> int:
         """Return the first packet from `begin` on that arrives; `end` if there is none."""
-        if self._sure_from <= begin < self._sure_to:
-            return begin
-        while begin < end and self.is_gone(begin):
+        while begin < end and self._next_gone(begin, end) == begin:
             begin += 1
         return begin
 
     def _next_gone(self, begin: int, end: int) -> int:
-        """Return the first packet from `begin`, which arrives, on that does not; `end` if there is none."""
-        if not self._sure_from <= begin < self._sure_to:
-            self._sure_from = self._sure_to = begin
-        if end > self._sure_to:
-            self._sure_to = self._find_gone(self._sure_to, end)
+        """Return the first packet from `begin` on that does not arrive; `end` if there is none."""
+        if not self._sure_from <= begin <= self._sure_to:
+            self._sure_from, self._sure_to = begin, self._find_gone(begin, self._in_flight.end)
+        elif end > self._sure_to:
+            self._sure_to = self._find_gone(self._sure_to, self._in_flight.end)
         return min(end, self._sure_to)
 
     def _find_gone(self, begin: int, end: int) -> int:
-        sampler, count = self.branch.sampler, self.endpoint.count
+        sampler = self.branch.sampler
         for span in self._in_flight.spans(self.branch.bit, begin, end):
             if span.begin > begin:
                 break
             if sampler is not None:
-                for place, lost_by in sampler.predict(span.identity, span.count):
-                    if len(lost_by) == count:
-                        return begin + place
+                place = sampler.first_lost_by_all(span.identity, span.count)
+                if place < span.count:
+                    return begin + place
             begin += span.count
         return begin
 
