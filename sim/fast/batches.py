@@ -24,7 +24,7 @@ from sim.member_uplinks import MemberUplinks
 from sim.occurrence import ARRIVAL, Occurrence, post
 from sim.switch import Switch
 
-__all__ = ["Batches"]
+__all__ = ["Batches", "Inbox", "Train"]
 
 
 class Train:

@@ -1,4 +1,4 @@
-"""The fast machines of A, N1 and N2 leave the fingerprints of the plain ones: many receivers, several objects, senders, faults."""
+"""The fast machines of A, N1 and N2 leave the fingerprints of the plain ones, with several objects, senders and faults."""
 
 from typing import Any
 

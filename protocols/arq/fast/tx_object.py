@@ -34,15 +34,15 @@ class FastObjectStore(ObjectStore):
         """
         payload, length = self.read(item, unit)
         before, object_id = self.position, item.object_id
-        is_inner = not repair and 0 < unit < item.units - 1 and before.object_id == object_id and payload is None
+        is_middle = not repair and 0 < unit < item.units - 1 and before.object_id == object_id and payload is None
         if repair:
             after = Position(before.origin, before.object_id, before.unit, before.sent + 1, before.is_end)
         else:
             after = Position(before.origin, object_id, unit + 1, before.sent + 1, unit + 1 == item.units)
         if not repair:
-            self.has_no_bytes = is_inner
+            self.has_no_bytes = is_middle
         message = self._make(item, unit, repair, payload, length)
-        message.expects = before if (repair or is_inner) and self.is_steady else None
+        message.expects = before if (repair or is_middle) and self.is_steady else None
         message.expects_if_complete = None
         message.fills = (object_id, unit) if repair else None
         message.next_state = self.position = after
