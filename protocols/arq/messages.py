@@ -22,6 +22,8 @@ class Data(Message):
     """
 
     kind: ClassVar[str] = "data"
+    extra: ClassVar[int] = 0
+    """Bytes that a derived message has on the wire beyond these fields."""
     sender: int
     instance: int
     object_id: int
@@ -81,6 +83,8 @@ class Nack(Message):
     """Receiver `node` requests a unit it misses."""
 
     kind: ClassVar[str] = "nack"
+    extra: ClassVar[int] = 0
+    """Bytes that a derived message has on the wire beyond these fields."""
     sender: int
     instance: int
     object_id: int
