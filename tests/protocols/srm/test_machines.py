@@ -104,7 +104,7 @@ def test_a_repair_by_a_member_completes_an_object() -> None:
 
 def test_a_repair_by_a_member_suppresses_that_of_the_sender() -> None:
     ports = Recorder()
-    config = PROTOCOL.config(segment=100, rate=1e9, distance=1.0, timeout=100.0, session_share=0.0)
+    config = PROTOCOL.config(segment=100, rate=1e9, distance=1.0, timeout=100.0, session_share=0.0, timers="fixed")
     machine = PROTOCOL.make_sender(ports, config, 1, GROUP, 7)
     machine.start(0.0)
     machine.submit(Content(Bytes(pattern(200)), b""), 0.0)
