@@ -24,8 +24,8 @@ FIRST_SIZE = 64.0
 SIZE_GAIN = 1.0 / 16.0
 PATIENCE = 5.0
 """Members not heard for this many intervals are forgotten (RFC 3550 6.3.5)."""
-QUIET = 4.0
-"""A member pauses its session messages when it heard no content, END or request for this many `timeout`s."""
+QUIET = 2.0
+"""A member pauses its session messages when there was no content and no request for this many `timeout`s."""
 CERTAIN = 2
 """Session messages a member has sent when it has heard most of the others, because its intervals grow with their number."""
 
@@ -85,7 +85,7 @@ class Member:
     # -- session messages ------------------------------------------------------------------------------------------
 
     def on_activity(self, now: float) -> None:
-        """Note content, an END or a request of the session: session messages begin, or go on after a pause."""
+        """Note content or a request: session messages begin, or go on after a pause."""
         self._active_at = now
         if self.due == inf and self._config.session_share:
             self._resumed_at = self._sent_at = now

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from protocols.arq.messages import Data, End, Nack, identity_of
+from protocols.arq.messages import Data, Nack, identity_of
 from protocols.arq.receiver import ArqReceiver
 from protocols.arq.repair_policy import MissingUnit, RepairPolicy
 from protocols.arq.session import Session
@@ -185,7 +185,7 @@ class SrmReceiver(ArqReceiver):
                     sender.on_position(object_id, unit, now)
             self._due(self._next_timer())
             return
-        if isinstance(message, (Data, End, Nack)):
+        if isinstance(message, (Data, Nack)):
             self._take_part(now)
         super().receive(message, source, to, now)
 

@@ -1,6 +1,6 @@
 """The SRM source (Floyd et al. 1997): sends new content at a rate, and repairs on request like any other member."""
 
-from protocols.arq.messages import Data, End, Nack
+from protocols.arq.messages import Data, Nack
 from protocols.arq.nacked_sender import NackedSender
 from protocols.arq.sender import Key
 from protocols.arq.tx_object import TxObject
@@ -45,7 +45,7 @@ class SrmSender(NackedSender):
         if isinstance(message, SessionMessage):
             self._member.on_session(message, now)
             return
-        if isinstance(message, (Data, End, Nack)):
+        if isinstance(message, (Data, Nack)):
             self._member.on_activity(now)
         if isinstance(message, Nack):
             self._member.peers.requested(message.node)
@@ -103,10 +103,7 @@ class SrmSender(NackedSender):
         config = self._srm_config
         farthest = self._member.peers.farthest() or config.distance
         self._last_wait = config.timeout + LAST_WAIT * farthest * (config.c1 + config.c2)
-        message = super()._on_idle(now)
-        if message is not None:
-            self._member.on_activity(now)
-        return message
+        return super()._on_idle(now)
 
     def _next_timer(self) -> float:
         return min(super()._next_timer(), self._member.due)
