@@ -279,6 +279,7 @@ class Network:
 
     def nodes(self) -> list[NodeCounts]:
         """Return the counts of every node with a model, in the order of the topology."""
+        self.catch_up()
         nodes = (self._endpoints.get(name) or self._switches[name] for name in self.topology.graph)
         return [node.counts() for node in nodes if isinstance(node, (Router, StormSwitch, LimitedEndpoint))]
 

@@ -236,18 +236,18 @@ class LockstepGroup:
         late = self.late
         if late is None:
             self._deliver(message, source, to, now, lost_by)
-        else:
+        elif not message.is_feedback:
             late.sync()
-            if not message.is_feedback:
-                self.call_in()
-                self._deliver(message, source, to, now, lost_by)
+            self.call_in()
+            self._deliver(message, source, to, now, lost_by)
+            late.wake_in_lockstep()
+        elif self._attentive or self._diverged:
+            late.sync()
+            # Machines in lockstep stay in lockstep.
+            had_diverged = bool(self._diverged)
+            self._overhear(message, source, to, now, self._at(lost_by))
+            if had_diverged:
                 late.wake_in_lockstep()
-            elif self._attentive or self._diverged:
-                # Machines in lockstep stay in lockstep.
-                had_diverged = bool(self._diverged)
-                self._overhear(message, source, to, now, self._at(lost_by))
-                if had_diverged:
-                    late.wake_in_lockstep()
 
     def _deliver(self, message: Message, source: Address, to: Address, now: float, indices: Sequence[int]) -> None:
         """Deliver a message, given that the group is up to date and machines with deferred losses expect no other one."""

@@ -7,7 +7,7 @@ from protocols.machine import Machine
 from sim.acceleration import Accelerator, deliver_each
 from sim.fast.lookahead import Lookahead
 from sim.fast.machines import begins_chain, fast_machine
-from sim.fast.timetable import path_of
+from sim.fast.tree import tree_of
 from sim.flight import Flight, Route
 from sim.group_members import GroupMembers
 from sim.host import SimHost
@@ -87,8 +87,8 @@ class LockstepAccelerator(Accelerator):
         if route is None or not self._look_ahead:
             return
         if route not in self._lookaheads:
-            path = path_of(route) if type(host) is SimHost else None
-            self._lookaheads[route] = None if path is None else Lookahead(host, route, path, self._active, self._plan)
+            tree = tree_of(route) if type(host) is SimHost else None
+            self._lookaheads[route] = None if tree is None else Lookahead(host, route, tree, self._active, self._plan)
         lookahead = self._lookaheads[route]
         if lookahead is not None:
             machine = fast_machine(host.machine)
