@@ -83,13 +83,13 @@ class Nack(Message):
     """Receiver `node` requests a unit it misses."""
 
     kind: ClassVar[str] = "nack"
-    extra: ClassVar[int] = 0
-    """Bytes that a derived message has on the wire beyond these fields."""
     sender: int
     instance: int
     object_id: int
     unit: int
     node: int
+    extra: ClassVar[int] = 0
+    """Bytes that a derived message has on the wire beyond these fields."""
 
     @property
     def brief(self) -> str:

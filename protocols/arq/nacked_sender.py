@@ -37,7 +37,7 @@ class NackedSender(ArqSender):
         """React to the request of a unit that is served: decide when to repeat it."""
 
     @abstractmethod
-    def _next_repair_at(self) -> float:
+    def _first_repair_at(self) -> float:
         """Return when a requested unit is to be repeated, in seconds; inf if none is requested."""
 
     def counts(self) -> dict[str, int]:
@@ -64,7 +64,7 @@ class NackedSender(ArqSender):
         self._restart_ends()
 
     def _on_idle(self, now: float) -> Message | None:
-        if self._finished or self._next_repair_at() < inf or now < self._end_at:
+        if self._finished or self._first_repair_at() < inf or now < self._end_at:
             return None
         if self._ends >= self._config.robust:
             self._end_at = -inf
@@ -79,7 +79,7 @@ class NackedSender(ArqSender):
         return End(self._node, self._instance, store.last, units, store.first)
 
     def _next_timer(self) -> float:
-        repair_at = self._next_repair_at()
+        repair_at = self._first_repair_at()
         if repair_at < inf:
             return repair_at
         if self._finished:
@@ -124,5 +124,5 @@ class GatheringSender(NackedSender):
         if len(self._held_until) > MOST_HELD:
             self._held_until = {key: when for key, when in self._held_until.items() if when > now}
 
-    def _next_repair_at(self) -> float:
+    def _first_repair_at(self) -> float:
         return next(iter(self._requested.values()), inf)

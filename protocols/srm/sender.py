@@ -108,7 +108,7 @@ class SrmSender(NackedSender):
     def _next_timer(self) -> float:
         return min(super()._next_timer(), self._member.due)
 
-    def _next_repair_at(self) -> float:
+    def _first_repair_at(self) -> float:
         return self._repair_timers.due
 
     def _read(self, item: TxObject, unit: int, repair: bool) -> Data | None:
