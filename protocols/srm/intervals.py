@@ -61,6 +61,7 @@ class AdaptiveInterval(Interval):
     """An interval that widens while there are more duplicates than wanted and narrows while delays are long."""
 
     __slots__ = (
+        "_configured",
         "_duplicates",
         "_highest",
         "_is_closest",
@@ -69,25 +70,31 @@ class AdaptiveInterval(Interval):
         "_mean_duplicates",
         "_member",
         "_members",
+        "_step",
     )
 
     def __init__(self, start: float, width: float, member: Member, is_repair: bool) -> None:
         super().__init__(start, width)
         self._member = member
         self._is_repair = is_repair
+        self._configured = start, width
         self._lowest = min(start, 0.5), min(width, 1.0)
         self._highest = start, width
+        self._step = 1.0
+        """Factor of the steps of the width."""
         self._duplicates = 0
         """Duplicates since the last loss."""
         self._mean_duplicates = -1.0
         """Mean number of duplicates per loss; -1 before the first loss."""
         self._is_closest = False
         self._members = 1
-        """The group size for which the width of repair timers is."""
+        """The group size for which the bounds, the steps, and the width of repair timers are."""
 
     def on_loss(self) -> None:
         """Change the interval by the averages (section VII-A)."""
-        self._scale()
+        members = self._member.group_size()
+        if members != self._members:
+            self._resize(members)
         if self._mean_duplicates < 0.0:
             self._mean_duplicates = 0.0
             return
@@ -114,20 +121,21 @@ class AdaptiveInterval(Interval):
         if own is not None and other > MUCH_FARTHER * own:
             self._is_closest = True
 
-    def _scale(self) -> None:
-        """Keep the width of repair timers in proportion to the square root of the group size, whose estimate changes."""
-        members = self._member.group_size()
-        if self._is_repair and members != self._members:
+    def _resize(self, members: int) -> None:
+        """Follow the estimated group size: the width of repair timers by its square root, steps and bounds in proportion."""
+        if self._is_repair:
             self.width *= sqrt(members / self._members)
-            self._members = members
+        self._members = members
+        self._step = max(members / REFERENCE, 1.0)
+        start, width = self._configured
+        highest = log10(members) if self._is_repair else 2.0
+        self._highest = max(start, highest), max(width, LARGEST_WIDTH * members)
 
     def _move(self, start: float, width: float) -> None:
-        """Add to both parts; in groups above `REFERENCE` the step of the width is larger in proportion."""
-        members = self._member.group_size()
-        width *= max(members / REFERENCE, 1.0)
-        highest = log10(members) if self._is_repair else 2.0
-        self.start = min(max(self.start + start, self._lowest[0]), max(self._highest[0], highest))
-        self.width = min(max(self.width + width, self._lowest[1]), max(self._highest[1], LARGEST_WIDTH * members))
+        """Add to both parts, within their bounds."""
+        if start:
+            self.start = min(max(self.start + start, self._lowest[0]), self._highest[0])
+        self.width = min(max(self.width + width * self._step, self._lowest[1]), self._highest[1])
 
 
 def request_interval(config: SrmConfig, member: Member) -> Interval:

@@ -34,7 +34,6 @@ class Member:
     """Sends the session messages of member `node`, and keeps what those of others say. `due` is when the next is due."""
 
     __slots__ = (
-        "_active_at",
         "_config",
         "_group",
         "_is_source",
@@ -44,6 +43,7 @@ class Member:
         "_sent_at",
         "_size",
         "_spread",
+        "active_at",
         "due",
         "heard",
         "peers",
@@ -56,7 +56,8 @@ class Member:
         self._node = node
         self._group = group
         self._is_source = is_source
-        self._active_at = -inf
+        self.active_at = -inf
+        """When there was content or a request last, in seconds."""
         self._resumed_at = 0.0
         self._sent_at = -inf
         """When the last session message was sent, or the session messages began."""
@@ -86,7 +87,7 @@ class Member:
 
     def on_activity(self, now: float) -> None:
         """Note content or a request: session messages begin, or go on after a pause."""
-        self._active_at = now
+        self.active_at = now
         if self.due == inf and self._config.session_share:
             self._resumed_at = self._sent_at = now
             self._spread = 0.5 + self._ports.rng.uniform()
@@ -102,7 +103,7 @@ class Member:
         """Send a session message with these positions if one is due; returns whether the network is full."""
         if now < self.due:
             return False
-        if now - self._active_at > QUIET * self._config.timeout:
+        if now - self.active_at > QUIET * self._config.timeout:
             self.due = inf
             return False
         self.due = self._sent_at + self._interval()

@@ -1,5 +1,7 @@
 """The SRM receiver (Floyd et al. 1997): multicasts requests by timers that double, and repairs what others request."""
 
+from functools import lru_cache
+from math import inf
 from typing import ClassVar
 
 from protocols.arq.messages import Data, Nack, identity_of
@@ -16,6 +18,8 @@ from protocols.srm.wire import size_of
 
 __all__ = ["SrmPolicy", "SrmReceiver", "srm_receiver"]
 
+# Every member looks up the units that requests name.
+_identity_of = lru_cache(maxsize=1024)(identity_of)
 MOST_DOUBLINGS = 6
 """The request timer grows to at most 2**6 times its first value."""
 ANSWER = 3.0
@@ -109,7 +113,7 @@ class SrmPolicy(RepairPolicy):
         self.member.peers.requested(nack.node)
         if missing is not None:
             return self._on_request_of_another(nack, missing, now)
-        cached = self._cache.get(identity_of(nack.sender, nack.object_id, nack.unit))
+        cached = self._cache.get(_identity_of(nack.sender, nack.object_id, nack.unit))
         if cached is not None and cached.instance == nack.instance and cached.object_id == nack.object_id:
             distance = self.member.distance_to_requester(nack.node, nack.sender)
             self._repairs.on_request((nack.sender, nack.object_id, nack.unit), distance, now)
@@ -147,8 +151,10 @@ class SrmPolicy(RepairPolicy):
         if message.repair:
             key = (message.sender, message.object_id, message.unit)
             reported = message.distance * 1e-6 if isinstance(message, Repair) else 0.0
-            self._repairs.on_repair(key, self.member.distance(message.sender), reported, now)
-            self.set_deadline()
+            repairs = self._repairs
+            if not repairs.on_repair(key, reported, now):
+                repairs.hold(key, self.member.distance(message.sender), now)
+            self.deadline = min(repairs.due, self.member.due)
 
     def wake(self, now: float) -> None:
         """Multicast the repairs whose timers have run out."""
@@ -177,16 +183,16 @@ class SrmReceiver(ArqReceiver):
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
         """Handle a session message of another member, and everything else as an ARQ receiver."""
+        member = self._srm.member
         if isinstance(message, SessionMessage):
-            self._srm.member.on_session(message, now)
-            for node, instance, object_id, unit in message.positions:
-                sender = self._senders.get(node)
-                if sender is not None and sender.origin.instance == instance:
-                    sender.on_position(object_id, unit, now)
-            self._due(self._next_timer())
+            member.on_session(message, now)
+            for position in message.positions:
+                self._on_position(position, now)
             return
         if isinstance(message, (Data, Nack)):
-            self._take_part(now)
+            if member.due == inf:
+                self._take_part(now)
+            member.active_at = now
         super().receive(message, source, to, now)
 
     def wake(self, now: float) -> None:
@@ -201,12 +207,17 @@ class SrmReceiver(ArqReceiver):
         return self._srm.held()
 
     def _take_part(self, now: float) -> None:
-        """Go on sending session messages after a pause."""
-        member = self._srm.member
-        was = member.due
-        member.on_activity(now)
-        if member.due != was:
-            self._srm.set_deadline()
+        """Begin to send session messages, or go on after a pause."""
+        self._srm.member.on_activity(now)
+        self._srm.set_deadline()
+        self._due(self._next_timer())
+
+    def _on_position(self, position: Position, now: float) -> None:
+        """Handle a report of the position of a source, which is news only if it is ahead of what this member knows."""
+        node, instance, object_id, unit = position
+        sender = self._senders.get(node)
+        if sender is not None and sender.origin.instance == instance and (object_id, unit) > sender.position:
+            sender.on_position(object_id, unit, now)
             self._due(self._next_timer())
 
     def _positions(self) -> list[Position]:

@@ -13,6 +13,8 @@ HOLD = 3.0
 MOST_HELD = 1024
 """Units held down above which those whose time is over are removed."""
 
+NOT_HELD: tuple[float, float | None] = (-inf, None)
+
 Key = tuple[int, int, int]
 """A unit of a source: (source, object id, unit)."""
 
@@ -47,7 +49,7 @@ class RepairTimers:
 
     def on_request(self, key: Key, distance: float, now: float) -> None:
         """Start the timer of a unit requested by a member at this distance in seconds, unless it runs or is held down."""
-        if key in self._timers or now < self._held.get(key, (-inf, None))[0]:
+        if key in self._timers or now < self._held.get(key, NOT_HELD)[0]:
             return
         self._interval.on_loss()
         due = now + self._interval.draw(distance, self._rng)
@@ -55,24 +57,24 @@ class RepairTimers:
         heappush(self._heap, (due, key))
         self.due = min(self.due, due)
 
-    def on_repair(self, key: Key, distance: float, reported: float, now: float) -> None:
-        """Stop the timer of a unit that another member repaired, and hold the unit down.
+    def on_repair(self, key: Key, reported: float, now: float) -> bool:
+        """Stop the timer of a unit that another member repaired, and hold the unit down; False if no request is known.
 
-        `distance` is that to the source in seconds, for a unit whose request was not heard; `reported` is the distance of the
-        other member to the requester, 0 if it is not known.
+        `reported` is the distance of the other member to the requester in seconds, 0 if it is not known.
         """
         timer = self._timers.pop(key, None)
         if timer is not None:
             self.suppressed += 1
             self._interval.on_answer((now - timer.set_at) / (2.0 * timer.distance))
-            self._hold(key, timer.distance, None, now)
-            self._set_due()
-            return
-        until, own = self._held.get(key, (-inf, None))
-        if now < until:
-            self._interval.on_duplicate(own, reported)
-        else:
-            self._hold(key, distance, None, now)
+            self.hold(key, timer.distance, now)
+            if self.due == timer.due:
+                self._set_due()
+            return True
+        until, own = self._held.get(key, NOT_HELD)
+        if now >= until:
+            return False
+        self._interval.on_duplicate(own, reported)
+        return True
 
     def take_due(self, now: float) -> list[tuple[Key, float]]:
         """Return the units whose timers have run out, with the distances to their requesters, and hold them down."""
@@ -82,12 +84,13 @@ class RepairTimers:
             timer = self._timers.pop(key)
             self._interval.on_answer((now - timer.set_at) / (2.0 * timer.distance))
             self._interval.on_sent()
-            self._hold(key, timer.distance, timer.distance, now)
+            self.hold(key, timer.distance, now, timer.distance)
             found.append((key, timer.distance))
             self._set_due()
         return found
 
-    def _hold(self, key: Key, distance: float, own: float | None, now: float) -> None:
+    def hold(self, key: Key, distance: float, now: float, own: float | None = None) -> None:
+        """Ignore requests for a unit for `HOLD` distances; `own` is this member's to the requester if it sent the repair."""
         self._held[key] = now + HOLD * distance, own
         if len(self._held) > MOST_HELD:
             self._held = {key: held for key, held in self._held.items() if held[0] > now}

@@ -75,7 +75,9 @@ class SrmSender(NackedSender):
             self._distances.pop(key, None)
             self._unqueued += 1
         reported = message.distance * 1e-6 if isinstance(message, Repair) else 0.0
-        self._repair_timers.on_repair((self._node, *key), self._srm_config.distance, reported, now)
+        unit = (self._node, *key)
+        if not self._repair_timers.on_repair(unit, reported, now):
+            self._repair_timers.hold(unit, self._srm_config.distance, now)
 
     def _on_request(self, key: Key, nack: Nack, now: float) -> None:
         """Start the repair timer by the distance to the requester: the measured one, or else that which the request states."""
