@@ -66,6 +66,7 @@ class Ack(Message):
     """Receiver `node` acknowledges a unit."""
 
     kind: ClassVar[str] = "ack"
+    is_feedback: ClassVar[bool] = True
     sender: int
     instance: int
     object_id: int
@@ -83,6 +84,7 @@ class Nack(Message):
     """Receiver `node` requests a unit it misses."""
 
     kind: ClassVar[str] = "nack"
+    is_feedback: ClassVar[bool] = True
     sender: int
     instance: int
     object_id: int
