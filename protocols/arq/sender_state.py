@@ -56,7 +56,7 @@ class SenderState:
         """When to check whether the sender is still heard; inf while no object is incomplete."""
 
     @property
-    def position(self) -> tuple[int, int]:
+    def reached(self) -> tuple[int, int]:
         """Object and unit that follow the last unit known to be sent."""
         return self._object, self._unit
 

@@ -216,12 +216,12 @@ class SrmReceiver(ArqReceiver):
         """Handle a report of the position of a source, which is news only if it is ahead of what this member knows."""
         node, instance, object_id, unit = position
         sender = self._senders.get(node)
-        if sender is not None and sender.origin.instance == instance and (object_id, unit) > sender.position:
+        if sender is not None and sender.origin.instance == instance and (object_id, unit) > sender.reached:
             sender.on_position(object_id, unit, now)
             self._due(self._next_timer())
 
     def _positions(self) -> list[Position]:
-        known = [(sender.origin.node, sender.origin.instance, *sender.position) for sender in self._senders.values()]
+        known = [(sender.origin.node, sender.origin.instance, *sender.reached) for sender in self._senders.values()]
         return [position for position in known if position[2] >= 0]
 
 
