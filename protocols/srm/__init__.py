@@ -12,4 +12,4 @@ from protocols.srm.wire import SrmCodec
 
 __all__ = ["PROTOCOL", "SrmConfig"]
 
-PROTOCOL = ProtocolSpec("srm", SrmConfig, SrmCodec, SrmSender, srm_receiver)
+PROTOCOL = ProtocolSpec("srm", SrmConfig, SrmCodec, SrmSender, srm_receiver, fast="protocols.srm.fast")

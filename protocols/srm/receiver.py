@@ -144,17 +144,27 @@ class SrmPolicy(RepairPolicy):
 
     def on_received(self, message: Data, source: Address, is_new: bool, now: float) -> None:
         """Keep a new unit in the cache; a repair by another member suppresses an own repair of the unit."""
-        if is_new and self._config.cache:
-            self._cache[message.identity] = message
-            if len(self._cache) > self._config.cache:
-                del self._cache[next(iter(self._cache))]
+        if is_new:
+            self.keep(message)
         if message.repair:
-            key = (message.sender, message.object_id, message.unit)
-            reported = message.distance * 1e-6 if isinstance(message, Repair) else 0.0
-            repairs = self._repairs
-            if not repairs.on_repair(key, reported, now):
-                repairs.hold(key, self.member.distance(message.sender), now)
-            self.deadline = min(repairs.due, self.member.due)
+            self.on_repair(message, now)
+
+    def keep(self, message: Data) -> None:
+        """Put a new unit into the cache."""
+        cache, most = self._cache, self._config.cache
+        if most:
+            cache[message.identity] = message
+            if len(cache) > most:
+                del cache[next(iter(cache))]
+
+    def on_repair(self, message: Data, now: float) -> None:
+        """Let the repair by another member suppress an own repair of the unit."""
+        key = (message.sender, message.object_id, message.unit)
+        reported = message.distance * 1e-6 if isinstance(message, Repair) else 0.0
+        repairs = self._repairs
+        if not repairs.on_repair(key, reported, now):
+            repairs.hold(key, self.member.distance(message.sender), now)
+        self.deadline = min(repairs.due, self.member.due)
 
     def wake(self, now: float) -> None:
         """Multicast the repairs whose timers have run out."""
