@@ -16,7 +16,7 @@ Rules, for machines and for hosts:
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from math import inf
 from typing import ClassVar, Protocol, TypeAlias, TypeVar
@@ -38,6 +38,8 @@ __all__ = [
     "Offer",
     "Packet",
     "Ports",
+    "Run",
+    "RunCodec",
     "Sender",
     "Sink",
     "Source",
@@ -81,6 +83,28 @@ class Message:
         return ""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Run(Message):
+    """Several messages that travel in packets of their own, in this order: what a host sends or receives by one system call.
+
+    A machine may send one after `Machine.send_runs`, and must be able to receive what `RunCodec.decode_run` of its protocol's
+    codec returns. A run means the same as its messages one by one.
+    """
+
+    __slots__ = ()
+    packet_kind: ClassVar[str]
+    """Kind of its messages."""
+
+    @property
+    def packets(self) -> int:
+        """The number of messages."""
+        raise NotImplementedError
+
+    def messages(self) -> Iterator[Message]:
+        """Make the messages."""
+        raise NotImplementedError
+
+
 class Packet:
     """A message to be sent: `size` is bytes of UDP payload."""
 
@@ -107,7 +131,7 @@ class Sink(Protocol):
     """Storage of a received object. Any method may raise OSError, which ends the object."""
 
     def write(self, offset: int, data: bytes | memoryview) -> None:
-        """Store a segment; segments come in any order, each once."""
+        """Store a segment, or several adjacent ones; segments come in any order, each once."""
 
     def read(self, offset: int, n: int) -> bytes:
         """Read back what was written, for decoding."""
@@ -200,6 +224,9 @@ class Machine(ABC):
     def resume(self, now: float) -> None:
         """Send again, after `send` returned "full"."""
 
+    def send_runs(self, most: int) -> None:
+        """Allow the machine to send up to `most` messages as one `Run`; called before `start`, if at all."""
+
     @abstractmethod
     def counts(self) -> dict[str, int]:
         """Return the machine's counters by name; a name means the same in every protocol (docs/protocols.md)."""
@@ -228,6 +255,19 @@ class Codec(Protocol):
 
     def decode(self, data: bytes) -> Message:
         """Return the message, its `identity` included. Raises WireError and nothing else."""
+
+
+class RunCodec(Codec, Protocol):
+    """A codec of a protocol that has runs."""
+
+    def encode_run(self, run: Run) -> list[bytes]:
+        """Return the UDP payload of each message of a run."""
+
+    def decode_run(self, data: bytes, start: int, segment: int) -> Run | None:
+        """Return the run that begins at offset `start`, None where none of at least two messages does.
+
+        `data` holds packets of `segment` bytes each, the last of which may be shorter. Raises nothing.
+        """
 
 
 class Host(Protocol):

@@ -1,6 +1,6 @@
 """Counters of the packets a host sent, by message kind, common to all hosts."""
 
-from protocols.machine import Message
+from protocols.machine import Message, Run
 
 __all__ = ["Traffic"]
 
@@ -18,4 +18,10 @@ class Traffic:
         """Count a packet of `size` bytes of UDP payload."""
         kind = message.kind
         self.packets[kind] = self.packets.get(kind, 0) + 1
+        self.octets[kind] = self.octets.get(kind, 0) + size
+
+    def count_run(self, run: Run, size: int) -> None:
+        """Count the packets of a run, which have `size` bytes in all."""
+        kind = run.packet_kind
+        self.packets[kind] = self.packets.get(kind, 0) + run.packets
         self.octets[kind] = self.octets.get(kind, 0) + size

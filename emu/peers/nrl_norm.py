@@ -178,7 +178,7 @@ class _ReceptionLog:
     def __init__(self, peer: Peer, options: argparse.Namespace) -> None:
         self._peer, self._options = peer, options
         self.completed = self.aborted = self.octets = 0
-        self.first = self.last = self.before = 0.0
+        self.first = self.last = self.before = self.after = 0.0
 
     def record(self, name: str, event: NormEvent) -> None:
         """Record one event."""
@@ -195,7 +195,7 @@ class _ReceptionLog:
         size = lib.NormObjectGetSize(handle)
         self.completed += 1
         self.octets += size
-        self.last = time.monotonic()
+        self.last, self.after = time.monotonic(), _cpu()
         length = lib.NormObjectGetInfoLength(handle)
         info = ctypes.create_string_buffer(length + 1)
         lib.NormObjectGetInfo(handle, info, length)
@@ -224,9 +224,10 @@ def _receive(options: argparse.Namespace) -> int:
             completed=log.completed,
             aborted=log.aborted,
             bytes=log.octets,
+            at=log.last,
             seconds=round(seconds, 6),
             mbit_s=round(log.octets * 8e-6 / seconds, 3) if seconds > 0 else None,
-            cpu_rx=round(_cpu() - log.before, 4),
+            cpu_rx=round(log.after - log.before, 4),
         )
 
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from protocols.norm.config import NormConfig
 from protocols.norm.identity import info_identity
-from protocols.norm.messages import EMPTY_OBJECT, Data, Flush, Info, Origin, Probe, Squelch
+from protocols.norm.messages import EMPTY_OBJECT, Data, DataRun, Flush, Info, Origin, Probe, Squelch
 from protocols.norm.position import Point
 from protocols.norm.tx_object import TxObject
 
@@ -50,6 +50,17 @@ class MessageFactory:
         number, flags = self._number(), item.flags | repair
         self.tx_point = (key, block, symbol)
         return self.data_type(self.origin, number, flags, fti.fec_id, key, block, symbol, length, fti, payload, size, identity)
+
+    def run(self, item: TxObject, most: int) -> DataRun:
+        """Make at most `most` of the next new symbols of an object, which has bytes. Raises OSError as `data` does."""
+        most = min(most, 0x10000 - (self.ordinal & 0xFFFF))
+        block, symbol = item.block, item.symbol
+        symbols, identity = item.payloads(block, symbol, most)
+        item.advance(len(symbols))
+        number, self.ordinal = self.ordinal & 0xFFFF, self.ordinal + len(symbols)
+        self.tx_point = (item.object_id, block, symbol + len(symbols) - 1)
+        at, length = (item.object_id, block, symbol), item.partition.length(block)
+        return DataRun(self.origin, number, item.flags, *at, length, item.fti, symbols, identity)
 
     def info(self, item: TxObject, repair: int) -> Info:
         """Make the NORM_INFO of an object; `repair` as in `data`."""

@@ -12,7 +12,7 @@ from protocols.norm.config import NormConfig
 from protocols.norm.grtt import RTT_FLOOR, GrttEstimator
 from protocols.norm.limits import RepairLimit
 from protocols.norm.message_factory import MessageFactory
-from protocols.norm.messages import FLAG_REPAIR, Ack, Nack, NormMessage, Origin, Squelch
+from protocols.norm.messages import FLAG_REPAIR, Ack, DataRun, Nack, NormMessage, Origin, Squelch
 from protocols.norm.quantise import gsize_code, rate_code
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.tx_object import TxObject, check_content
@@ -55,6 +55,7 @@ class NormSender(Sender):
         "_grtt",
         "_holdoff",
         "_limit",
+        "_most",
         "_nacks_received",
         "_next_id",
         "_objects_sent",
@@ -84,6 +85,7 @@ class NormSender(Sender):
         self._next_id = 0
         self._limit = RepairLimit(config) if config.repair_share < 1.0 else None
         self._clear = 0.0
+        self._most = 1
         self._busy = self._full = False
         self._aggregate_at = self._flush_at = self._probe_at = inf
         self._holdoff = -inf
@@ -145,6 +147,10 @@ class NormSender(Sender):
         self._full = False
         self._clear = max(self._clear, now)
         self.wake(now)
+
+    def send_runs(self, most: int) -> None:
+        """Send up to `most` source symbols of a block as one run."""
+        self._most = most
 
     def counts(self) -> dict[str, int]:
         """Return the counters of messages sent and received."""
@@ -259,14 +265,14 @@ class NormSender(Sender):
         self._busy = bool(self._repairs or self._unsent)
         return True
 
-    def _send(self, message: NormMessage, size: int) -> None:
+    def _send(self, message: NormMessage | DataRun, size: int) -> None:
         """Send a message of `size` bytes; the next is due when the rate allows it."""
         self._full = bool(self.ports.send(Packet(message, size, self._group)))
         self._clear += size / self._config.rate
 
-    def _next(self, now: float) -> NormMessage | None:
+    def _next(self, now: float) -> NormMessage | DataRun | None:
         """Make what comes next: a squelch, content or a flush; None for nothing."""
-        message: NormMessage | None = None
+        message: NormMessage | DataRun | None = None
         if self._squelch is not None:
             message = self._make_squelch()
         while message is None and (self._repairs or self._unsent):
@@ -278,7 +284,7 @@ class NormSender(Sender):
             self._probe_at = max(now, self._probe_next)
         return message
 
-    def _next_content(self, now: float) -> NormMessage | None:
+    def _next_content(self, now: float) -> NormMessage | DataRun | None:
         """Make a repair or new content; None when the source can't be read."""
         repairs, unsent, limit = self._repairs, self._unsent, self._limit
         is_repair = bool(repairs)
@@ -294,7 +300,7 @@ class NormSender(Sender):
             self._fail(item, str(error))
             return None
 
-    def _repair(self, item: TxObject) -> NormMessage | None:
+    def _repair(self, item: TxObject) -> NormMessage | DataRun | None:
         """Make a repair of `item`, or new content when that comes first in transmission order."""
         message: NormMessage | None = None
         if item.info_due and item.info_sent:
@@ -310,11 +316,15 @@ class NormSender(Sender):
         self._repairs_sent += message is not None
         return message
 
-    def _make_new(self, item: TxObject) -> NormMessage:
+    def _make_new(self, item: TxObject) -> NormMessage | DataRun:
         """Make the next new content of an object."""
+        message: NormMessage | DataRun
         if item.info_due and not item.info_sent:
             item.info_sent, item.info_due = True, False
-            message: NormMessage = self._factory.info(item, 0)
+            message = self._factory.info(item, 0)
+        elif (most := self._most if self._most == 1 else self._most_new(item)) > 1:
+            message = self._factory.run(item, most)
+            self._data_sent += message.packets
         else:
             message = self._factory.data(item, *item.step(), 0)
             self._data_sent += 1
@@ -323,6 +333,13 @@ class NormSender(Sender):
             self._objects_sent += 1
             self.ports.notify(ObjectSent(item.object_id))
         return message
+
+    def _most_new(self, item: TxObject) -> int:
+        """Return how many new symbols of an object may go in one run: as many as are due, unless repairs are to be sent."""
+        if item.counted or self._repairs or item.symbol >= item.partition.length(item.block):
+            return 1
+        due = (item.active_at - self._clear) * self._config.rate / item.partition.segment
+        return min(self._most, 1 + int(due))
 
     def _fail(self, item: TxObject, reason: str) -> None:
         """Drop an object whose source can't be read; receivers that request it get a SQUELCH.
@@ -392,7 +409,7 @@ class NormSender(Sender):
             when = clear
         self._due(when)
 
-    def _probe(self, now: float) -> NormMessage | None:
+    def _probe(self, now: float) -> NormMessage | DataRun | None:
         """Make a CMD(CC), unless nothing else was sent since the last one: then probing is suspended until something is."""
         if self._factory.ordinal == self._probed:
             self._probe_at = inf

@@ -122,6 +122,12 @@ class TxObject:
             self.block, self.symbol = block + 1, 0
         return block, symbol
 
+    def advance(self, count: int) -> None:
+        """Move the cursor behind `count` source symbols of its block."""
+        self.symbol += count
+        if self.symbol >= self.partition.length(self.block) + self._auto:
+            self.block, self.symbol = self.block + 1, 0
+
     def repair_step(self) -> tuple[int, int] | None:
         """Remove and return the lowest symbol to be repaired; None while new symbols are lower."""
         if self.repair_blocks.firsts and (not self._order or self.repair_blocks.lowest <= self._order[0]):
@@ -168,6 +174,18 @@ class TxObject:
             self._hold(block)
         start = symbol * partition.segment
         return self._held[start : start + size], size, identity
+
+    def payloads(self, block: int, symbol: int, most: int) -> tuple[list[memoryview], int]:
+        """Return the payloads of at most `most` source symbols of a block from `symbol` on, and the identity of the first.
+
+        For content with bytes. Raises OSError when the source fails.
+        """
+        if block != self._held_block:
+            self._hold(block)
+        partition, view = self.partition, memoryview(self._held)
+        segment, last = partition.segment, min(symbol + most, partition.length(block))
+        pieces = [view[at : at + segment] for at in range(symbol * segment, last * segment, segment)]
+        return pieces, self.bases[0] | partition.first(block) + symbol & 0xFFFFFFFF
 
     def _hold(self, block: int) -> None:
         """Read one whole block; its symbols are slices of it."""

@@ -12,6 +12,7 @@ from protocols.norm.messages import (
     AckReq,
     Application,
     Data,
+    DataRun,
     Eot,
     Extension,
     Flush,
@@ -43,8 +44,8 @@ FIRST_FIXED_HET = 128
 """Extensions of this type and higher have a fixed length: one byte of header, others two."""
 
 
-def size_of(message: NormMessage) -> int:
-    """Return the bytes of UDP payload of a message: `len(encode(message))`, also for content without bytes."""
+def size_of(message: NormMessage | DataRun) -> int:
+    """Return the bytes of UDP payload of a message: `len(encode(message))`, also for content without bytes. Of a run, the sum."""
     return _SIZES[message.kind](message)
 
 
@@ -67,6 +68,11 @@ def _data(message: Data) -> int:
     if fti is not None:
         size += FTI_SIZES.get(fti.fec_id, 16)
     return size + _extensions(message.extensions) if message.extensions else size
+
+
+def _run(run: DataRun) -> int:
+    header = CONTENT + ID_SIZES.get(run.fti.fec_id, 4) + FTI_SIZES.get(run.fti.fec_id, 16) + _extensions(run.extensions)
+    return header * len(run.symbols) + sum(map(len, run.symbols))
 
 
 def _info(message: Info) -> int:
@@ -123,6 +129,7 @@ def _feedback_extensions(message: Nack | Ack | RepairAdv) -> int:
 # By `kind`, which subclasses of the message types have in common with them.
 _SIZES: dict[str, Callable[[Any], int]] = {
     Data.kind: _data,
+    DataRun.kind: _run,
     Info.kind: _info,
     Flush.kind: _flush,
     Eot.kind: _eot,
