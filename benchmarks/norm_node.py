@@ -13,6 +13,7 @@ import os
 import sys
 import time
 from functools import partial
+from mmap import mmap
 from typing import Any
 
 from emu.host import Loop, UdpHost, new_loop
@@ -30,7 +31,7 @@ NORM = protocol("norm")
 class Memory:
     """Content in memory: a source and a sink."""
 
-    def __init__(self, data: bytes | bytearray) -> None:
+    def __init__(self, data: bytes | mmap) -> None:
         self.size = len(data)
         self.data = data
         self._view = memoryview(data)
@@ -111,7 +112,8 @@ class _Reception:
 
     def accept(self, offer: Offer) -> Sink:
         """Return a sink in memory."""
-        sink = self._sinks[offer.sender, offer.object_id] = Memory(bytearray(offer.size))
+        # Its pages are taken as they are written, as those of an array in C.
+        sink = self._sinks[offer.sender, offer.object_id] = Memory(mmap(-1, offer.size))
         return sink
 
     def on_event(self, event: Event) -> None:
