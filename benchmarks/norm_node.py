@@ -52,7 +52,7 @@ class Memory:
 
 
 def _emit(event: str, **fields: Any) -> None:
-    print(json.dumps({"event": event, "t": time.monotonic(), **fields}), flush=True)  # noqa: T201 - it is a program
+    print(json.dumps({"event": event, "t": time.monotonic(), **fields}), flush=True)
 
 
 def _host(loop: Loop, options: argparse.Namespace) -> UdpHost:

@@ -28,7 +28,7 @@ from emu.udp import (
     socket_address_of,
 )
 from protocols.errors import LivelockError, UsageError, WireError
-from protocols.machine import Address, Codec, Event, Group, Machine, Offer, Packet, Run, RunCodec, Sink
+from protocols.machine import Address, Codec, Event, Group, Machine, Message, Offer, Packet, Run, RunCodec, Sink
 from protocols.rng import Rng
 from protocols.traffic import Traffic
 
@@ -419,11 +419,12 @@ class UdpHost:
         """Decode and deliver a packet of a batch, or a run of them at once; return the offset of the next one."""
         machine, size = self._machine, len(data)
         assert machine is not None
-        end, message = start + segment, None
+        end, run = start + segment, None
         if end < size and self._run_codec is not None:
-            message = self._run_codec.decode_run(data, start, segment)
-        if message is not None:
-            end = start + message.packets * segment
+            run = self._run_codec.decode_run(data, start, segment)
+        if run is not None:
+            message: Message = run
+            end = start + run.packets * segment
         elif size > _LONG and size <= segment and self._is_refused(data):
             self._refused[WireError.reason] += 1
             return size

@@ -8,6 +8,7 @@ from protocols.norm.config import NormConfig
 from protocols.norm.limits import NEW_SENDERS, NEW_SENDERS_RATE, SourceLimit
 from protocols.norm.maps import DeadlineMap
 from protocols.norm.messages import Ack, Command, Data, DataRun, Info, Nack
+from protocols.norm.run_reception import receive_run
 from protocols.norm.sender_state import SenderState
 from protocols.norm.session import Session
 from protocols.norm.wire.feedback import is_no_feedback
@@ -56,7 +57,7 @@ class NormReceiver(Machine):
         """Process consecutive messages of a sender; at once if it is known."""
         sender = self._known(run.origin.source_id)
         if sender is not None:
-            sender.receive_run(run, now)
+            receive_run(sender, run, now)
             self.settle(sender)
             return
         for message in run.messages():

@@ -18,7 +18,7 @@ from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
 from protocols.norm.tx_object import TxObject, check_content
 from protocols.norm.window import IDS, Window
 from protocols.norm.wire.feedback import is_feedback
-from protocols.norm.wire.sizes import AUTH_SIZE, ID_SIZES, ITEM_HEADER, size_of
+from protocols.norm.wire.sizes import AUTH_SIZE, ID_SIZES, ITEM_HEADER, header_size, size_of
 
 __all__ = ["NormSender"]
 
@@ -338,7 +338,7 @@ class NormSender(Sender):
         """Return how many new symbols of an object may go in one run: as many as are due, unless repairs are to be sent."""
         if item.counted or self._repairs or item.symbol >= item.partition.length(item.block):
             return 1
-        due = (item.active_at - self._clear) * self._config.rate / item.partition.segment
+        due = (item.active_at - self._clear) * self._config.rate / (header_size(item.fti) + item.partition.segment)
         return min(self._most, 1 + int(due))
 
     def _fail(self, item: TxObject, reason: str) -> None:

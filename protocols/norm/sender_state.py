@@ -22,7 +22,6 @@ from protocols.norm.messages import (
     Ack,
     Command,
     Data,
-    DataRun,
     Flush,
     Fti,
     Info,
@@ -146,17 +145,6 @@ class SenderState:
             position = self.position
             self._move(message, (position.object_id, position.block, position.symbol), sequence)
 
-    def receive_run(self, run: DataRun, now: float) -> None:
-        """Process consecutive messages: like one by one, but at once where they continue what was received."""
-        if not self._continues(run):
-            self.receive(next(run.messages()), now)
-            run = run.rest()
-        if self._continues(run):
-            self._take_run(run, now)
-            return
-        for message in run.messages():
-            self.receive(message, now)
-
     def overhear(self, message: Nack | Ack, now: float) -> bool:
         """Process another receiver's feedback to this sender; return whether that changes what this one has to send."""
         if not self.is_addressed(message):
@@ -213,7 +201,12 @@ class SenderState:
     @property
     def is_established(self) -> bool:
         """Whether the receiver has joined the sender, received enough of it, and the sender is not silent."""
-        return self.is_joined and self._idle_at < inf and self.received >= NEW_SENDER
+        return self.is_joined and self.is_active and self.received >= NEW_SENDER
+
+    @property
+    def is_active(self) -> bool:
+        """Whether a message arrived and the sender is not silent since."""
+        return self._idle_at < inf
 
     def abandon(self, object_id: int, reason: str) -> None:
         """Give up an object, unless it has ended already."""
@@ -273,37 +266,6 @@ class SenderState:
             # Within a block there is nothing new to request.
             self.check((key, block, 0), now)
         return True
-
-    def _continues(self, run: DataRun) -> bool:
-        """Return whether each message of a run only moves the position, and stores a symbol.
-
-        The first one of a block also begins a NACK process if anything is missing before.
-        """
-        position, item = self.position, self.objects.get(run.object_id)
-        if item is None or run.origin is not self.origin or (item.fti is not run.fti and item.fti != run.fti):
-            return False
-        if not (run.symbol or self.is_complete) or run.sequence != position.sequence & 0xFFFF:
-            return False
-        return (position.object_id, position.block, position.symbol) == (run.object_id, run.block, run.symbol)
-
-    def _take_run(self, run: DataRun, now: float) -> None:
-        """Store a run that continues what was received."""
-        item, position, count = self.objects.get(run.object_id), self.position, len(run.symbols)
-        assert item is not None
-        self.last_heard = now
-        if self._idle_at == inf:
-            self._silent_periods = 0
-            self._idle_at = _later(now, self._activity_period())
-        key, block, symbol = run.object_id, run.block, run.symbol + count
-        next_new = (key, block, symbol) if symbol < item.fti.partition.length(block) else (key, block + 1, 0)
-        self.position = TransmitPosition(*next_new, position.sequence + count, next_new)
-        try:
-            item.write_all(block, run.symbol, run.symbols)
-        except OSError as error:
-            self._give_up([key], f"sink: {error}")
-            return
-        if next_new[1] >= item.fti.partition.blocks:
-            self.finish(item)
 
     def _on_info(self, message: Info, sequence: int, now: float) -> bool:
         """NORM_INFO: store the object's out-of-band information; the object has begun."""

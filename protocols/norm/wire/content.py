@@ -80,7 +80,7 @@ def _step(end: int, after_id: int) -> int:
 
 
 def _following(data: bytes, begin: int, segment: int, end: int, after_id: int, most: int) -> list[memoryview]:
-    """Return the payloads of the message at offset `begin` and those after it whose headers continue its own, at most `most`."""
+    """Return the payloads of the message at offset `begin` and of those whose headers continue its own, at most `most`."""
     view, expected, step = memoryview(data), int.from_bytes(data[begin : begin + end]), _step(end, after_id)
     symbols = []
     for at in range(begin, min(len(data), begin + most * segment), segment):

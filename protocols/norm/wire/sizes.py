@@ -16,6 +16,7 @@ from protocols.norm.messages import (
     Eot,
     Extension,
     Flush,
+    Fti,
     Info,
     Nack,
     NormMessage,
@@ -26,7 +27,7 @@ from protocols.norm.messages import (
     Squelch,
 )
 
-__all__ = ["AUTH_SIZE", "CC_SIZE", "FIRST_FIXED_HET", "ID_SIZES", "ITEM_HEADER", "REQUEST_HEADER", "size_of"]
+__all__ = ["AUTH_SIZE", "CC_SIZE", "FIRST_FIXED_HET", "ID_SIZES", "ITEM_HEADER", "REQUEST_HEADER", "header_size", "size_of"]
 
 CONTENT, COMMAND, PROBE, FEEDBACK, REPORT = 16, 16, 24, 24, 8
 """Bytes of the header of NORM_DATA and NORM_INFO, of a NORM_CMD, of CMD(CC), of NACK and ACK, and of NORM_REPORT."""
@@ -45,8 +46,13 @@ FIRST_FIXED_HET = 128
 
 
 def size_of(message: NormMessage | DataRun) -> int:
-    """Return the bytes of UDP payload of a message: `len(encode(message))`, also for content without bytes. Of a run, the sum."""
+    """Return the bytes of UDP payload of a message, `len(encode(message))`, or of a run, also for content without bytes."""
     return _SIZES[message.kind](message)
+
+
+def header_size(fti: Fti) -> int:
+    """Return the bytes of the header of NORM_DATA without other extensions than EXT_FTI."""
+    return CONTENT + ID_SIZES.get(fti.fec_id, 4) + FTI_SIZES.get(fti.fec_id, 16)
 
 
 def _extensions(extensions: tuple[Extension, ...]) -> int:
@@ -71,7 +77,7 @@ def _data(message: Data) -> int:
 
 
 def _run(run: DataRun) -> int:
-    header = CONTENT + ID_SIZES.get(run.fti.fec_id, 4) + FTI_SIZES.get(run.fti.fec_id, 16) + _extensions(run.extensions)
+    header = header_size(run.fti) + _extensions(run.extensions)
     return header * len(run.symbols) + sum(map(len, run.symbols))
 
 
