@@ -18,7 +18,8 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from emu.namespaces import run_isolated
@@ -53,13 +54,15 @@ class Measured:
     goodput: float
     cpu_sender: float
     cpu_receivers: float
+    overflows: int
+    """Packets lost at all receivers because their socket buffers were full."""
 
 
 def transfer(who: str, size: int, rate: float, parity: int, loss: float, receivers: int) -> Measured:
     """Run a sender and its receivers, each in its own process. Raises AssertionError for wrong content."""
     names = [f"r{number}" for number in range(1, receivers + 1)]
 
-    def work() -> list[list[dict[str, Any]]]:
+    def work() -> dict[str, Any]:
         lab = Lab(Star(receivers=receivers).build())
         if loss:
             lose(lab, names, loss)
@@ -75,21 +78,27 @@ def transfer(who: str, size: int, rate: float, parity: int, loss: float, receive
         for name in names:
             lab.await_join(name, ADDRESS)
         sender = start("sender", "send", "--sizes", str(size), "--rate", str(rate * 8), "--parity", str(parity), *TIMING)
-        ended = [lab.end(receiver, 2 * LONGEST) for receiver in waiting]
-        return [lab.end(sender, 2 * LONGEST), *ended]
+        received = [lab.end(receiver, 2 * LONGEST) for receiver in waiting]
+        overflows = sum(receive_errors(lab.network.pid(name)) for name in names)
+        return {"sent": lab.end(sender, 2 * LONGEST), "received": received, "overflows": overflows}
 
-    sent, *received = run_isolated(work)
-    return result_of(sent, received, size)
+    return result_of(size=size, **run_isolated(work))
 
 
-def result_of(sent: list[dict[str, Any]], received: list[list[dict[str, Any]]], size: int) -> Measured:
+def result_of(size: int, sent: list[dict[str, Any]], received: list[list[dict[str, Any]]], overflows: int) -> Measured:
     """Return the goodput of the slowest receiver, from the output of the programs."""
     began, digest = next((line["t"], line["sha256"]) for line in sent if line["event"] == "TX_OBJECT")
     complete = [line["sha256"] for lines in received for line in lines if line["event"] == "RX_OBJECT_COMPLETED"]
     assert all(found == digest for found in complete), "a receiver has other content than the sender"
     slowest = max(lines[-1]["at"] for lines in received)
     goodput = size / (slowest - began) if len(complete) == len(received) else 0.0
-    return Measured(goodput, sent[-1]["cpu_tx"], sum(lines[-1]["cpu_rx"] for lines in received))
+    return Measured(goodput, sent[-1]["cpu_tx"], sum(lines[-1]["cpu_rx"] for lines in received), overflows)
+
+
+def receive_errors(pid: int) -> int:
+    """Return the packets for which the receive buffers in the network namespace of a process had no room."""
+    names, values = [line.split() for line in Path(f"/proc/{pid}/net/snmp").read_text().splitlines() if line.startswith("Udp:")]
+    return int(values[names.index("RcvbufErrors")])
 
 
 def lose(lab: Lab, receivers: list[str], loss: float) -> None:
@@ -127,9 +136,9 @@ def measure_case(options: argparse.Namespace, code: str, case: str, say: Callabl
         for who in PROGRAMS:
             result = transfer(who, options.size, rate, CODES[code], *CASES[case])
             goodput = round(result.goodput * 8e-6, 1)
-            cpu = {"cpu_sender": result.cpu_sender, "cpu_receivers": round(result.cpu_receivers, 4)}
-            rows.append({"who": who, "code": code, "case": case, "rate": rate * 8e-6, "goodput": goodput, **cpu})
-            used = f"CPU {result.cpu_sender:.2f} + {result.cpu_receivers:.2f} s"
+            found = asdict(result) | {"goodput": goodput, "cpu_receivers": round(result.cpu_receivers, 4)}
+            rows.append({"who": who, "code": code, "case": case, "rate": rate * 8e-6, **found})
+            used = f"CPU {result.cpu_sender:.2f} + {result.cpu_receivers:.2f} s, overflows {result.overflows}"
             say(f"{code:8} {case} {who:5} at {format_rate(rate):>8}: {goodput:7.1f} Mbit/s  {used}")
     return rows
 

@@ -10,6 +10,7 @@ import selectors
 import socket
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from ipaddress import IPv4Address
 from math import inf
@@ -155,6 +156,7 @@ class UdpHost:
         self._writing = held
         self._armed = inf
         self._timer: asyncio.TimerHandle | None = None
+        self._thread: ThreadPoolExecutor | None = None
 
     # What applications use -------------------------------------------------------------------------------------------
 
@@ -201,6 +203,7 @@ class UdpHost:
             self._loop.add_reader(sock, self._on_readable, sock, to)
         if self._run_codec is not None and self._send_queue.takes_batches:
             machine.send_runs(SEGMENTS)
+        machine.compute_in(self._compute)
         self._input(machine.start)
 
     def call(self, verb: Callable[..., T], *args: object) -> T:
@@ -250,6 +253,8 @@ class UdpHost:
         """Close the sockets and cancel the timer; packets the kernel has not taken are lost."""
         if self._timer is not None:
             self._timer.cancel()
+        if self._thread is not None:
+            self._thread.shutdown(wait=False, cancel_futures=True)
         for sock in self._sockets.values():
             self._loop.remove_reader(sock)
             self._loop.remove_writer(sock)
@@ -330,6 +335,12 @@ class UdpHost:
         self._drain()
         self._flush()
         return answer
+
+    def _compute(self, function: Callable[..., Any], *arguments: object) -> Future[Any]:
+        """Call a function in this host's other thread, which begins with the first of them."""
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, "computing")
+        return self._thread.submit(function, *arguments)
 
     def _drain(self) -> None:
         events = self._events

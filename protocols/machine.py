@@ -17,9 +17,10 @@ Rules, for machines and for hosts:
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
 from math import inf
-from typing import ClassVar, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 from mypy_extensions import mypyc_attr
 
@@ -28,6 +29,7 @@ from protocols.rng import Rng
 
 __all__ = [
     "Address",
+    "Background",
     "Codec",
     "Content",
     "Event",
@@ -48,6 +50,10 @@ __all__ = [
 T = TypeVar("T")
 Address: TypeAlias = Hashable
 """Opaque to machines: a node name in the simulator, an (ip, port) in emulation, a `Group`."""
+
+
+Background: TypeAlias = Callable[..., Future[Any]]
+"""Calls a pure function with arguments in another thread, in order, and returns its future result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +232,12 @@ class Machine(ABC):
 
     def send_runs(self, most: int) -> None:
         """Allow the machine to send up to `most` messages as one `Run`; called before `start`, if at all."""
+
+    def compute_in(self, background: Background) -> None:
+        """Allow the machine to have another thread compute what it will need; called before `start`, if at all.
+
+        What the machine sends does not depend on it.
+        """
 
     @abstractmethod
     def counts(self) -> dict[str, int]:

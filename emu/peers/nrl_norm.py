@@ -15,6 +15,7 @@ import os
 import random
 import resource
 import select
+import socket
 import sys
 import tempfile
 import time
@@ -27,6 +28,7 @@ from protocols.errors import UnsupportedError, UsageError
 
 __all__ = ["Peer", "content", "main"]
 
+_SO_RCVBUFFORCE = 33
 _POLL = 0.05
 """Longest wait for an event in seconds before the timeout is checked."""
 
@@ -203,6 +205,18 @@ class _ReceptionLog:
         _emit("RX_OBJECT_COMPLETED", name=info.raw[:length].decode("latin1"), size=size, sha256=digest)
 
 
+def _force_receive_buffers(size: int) -> None:
+    """Set the receive buffers of the library's sockets beyond the system's limit, as this project's hosts do, if permitted."""
+    for entry in os.listdir("/proc/self/fd"):
+        try:
+            with socket.socket(fileno=os.dup(int(entry))) as sock:
+                if sock.type == socket.SOCK_DGRAM:
+                    sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, size)
+        except OSError:
+            # No socket, not open any more, or not permitted.
+            continue
+
+
 def _receive(options: argparse.Namespace) -> int:
     peer = Peer(options)
     with tempfile.TemporaryDirectory() as folder:
@@ -210,6 +224,7 @@ def _receive(options: argparse.Namespace) -> int:
         if not peer.lib.NormStartReceiver(peer.session, options.buffer):
             raise UsageError("libnorm can't start a receiver")
         peer.lib.NormSetRxSocketBuffer(peer.session, options.sockbuf)
+        _force_receive_buffers(options.sockbuf)
         _emit("START", role="recv")
         log = _ReceptionLog(peer, options)
         for name, event in peer.events():

@@ -7,7 +7,7 @@ from collections import deque
 from math import inf
 
 from protocols.events import FlushCompleted, ObjectAborted, ObjectPurged, ObjectSent
-from protocols.machine import Address, Content, Group, Message, Packet, Ports, Sender
+from protocols.machine import Address, Background, Content, Group, Message, Packet, Ports, Sender
 from protocols.norm.config import NormConfig
 from protocols.norm.grtt import RTT_FLOOR, GrttEstimator
 from protocols.norm.limits import RepairLimit
@@ -40,6 +40,7 @@ class NormSender(Sender):
     __slots__ = (
         "_acks_received",
         "_aggregate_at",
+        "_background",
         "_busy",
         "_cc_sequence",
         "_clear",
@@ -86,6 +87,7 @@ class NormSender(Sender):
         self._limit = RepairLimit(config) if config.repair_share < 1.0 else None
         self._clear = 0.0
         self._most = 1
+        self._background: Background | None = None
         self._busy = self._full = False
         self._aggregate_at = self._flush_at = self._probe_at = inf
         self._holdoff = -inf
@@ -111,7 +113,9 @@ class NormSender(Sender):
         """Queue an object; it is sent as soon as the window has room for it. UsageError when NORM can't carry it."""
         check_content(content, self._config)
         object_id, self._next_id = self._next_id, (self._next_id + 1) % IDS
-        self._window.backlog.append(self._make_object(object_id, content))
+        item = self._make_object(object_id, content)
+        item.background = self._background
+        self._window.backlog.append(item)
         self._admit(now)
         self._schedule()
         return object_id
@@ -151,6 +155,10 @@ class NormSender(Sender):
     def send_runs(self, most: int) -> None:
         """Send up to `most` source symbols of a block as one run."""
         self._most = most
+
+    def compute_in(self, background: Background) -> None:
+        """Encode parity in another thread before it is sent."""
+        self._background = background
 
     def counts(self) -> dict[str, int]:
         """Return the counters of messages sent and received."""
