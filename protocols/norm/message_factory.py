@@ -51,16 +51,18 @@ class MessageFactory:
         self.tx_point = (key, block, symbol)
         return self.data_type(self.origin, number, flags, fti.fec_id, key, block, symbol, length, fti, payload, size, identity)
 
-    def run(self, item: TxObject, most: int) -> DataRun:
-        """Make at most `most` of the next new symbols of an object, which has bytes. Raises OSError as `data` does."""
-        most = min(most, 0x10000 - (self.ordinal & 0xFFFF))
-        block, symbol = item.block, item.symbol
-        symbols, identity = item.payloads(block, symbol, most)
-        item.advance(len(symbols))
-        number, self.ordinal = self.ordinal & 0xFFFF, self.ordinal + len(symbols)
-        self.tx_point = (item.object_id, block, symbol + len(symbols) - 1)
+    @property
+    def most(self) -> int:
+        """Messages of a run at the most: their sequence numbers do not begin again at 0."""
+        return 0x10000 - (self.ordinal & 0xFFFF)
+
+    def run(self, item: TxObject, block: int, symbol: int, count: int, repair: int) -> DataRun:
+        """Make the NORM_DATA of `count` source symbols of a block, which has bytes; `repair` and OSError as with `data`."""
+        symbols, identity = item.payloads(block, symbol, count)
+        number, self.ordinal = self.ordinal & 0xFFFF, self.ordinal + count
+        self.tx_point = (item.object_id, block, symbol + count - 1)
         at, length = (item.object_id, block, symbol), item.partition.length(block)
-        return DataRun(self.origin, number, item.flags, *at, length, item.fti, symbols, identity)
+        return DataRun(self.origin, number, item.flags | repair, *at, length, item.fti, symbols, identity)
 
     def info(self, item: TxObject, repair: int) -> Info:
         """Make the NORM_INFO of an object; `repair` as in `data`."""

@@ -185,7 +185,7 @@ class Data(NormMessage):
 
 @dataclass(slots=True)
 class DataRun(Run):
-    """Consecutive source symbols of a block in NORM_DATA with consecutive sequence numbers, none of them a repair.
+    """Consecutive source symbols of a block in NORM_DATA with consecutive sequence numbers, all or none of them repairs.
 
     The fields are those of the first message. Each of the `symbols` is as long as its segment of the object.
     """

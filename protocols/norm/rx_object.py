@@ -122,7 +122,7 @@ class RxObject:
 
     # -- what is received ----------------------------------------------------------------------------------------------
 
-    def write(self, block: int, symbol: int, payload: bytes | None) -> None:
+    def write(self, block: int, symbol: int, payload: bytes | memoryview | None) -> None:
         """Store a source symbol; `payload` None: content without bytes."""
         if payload is not None:
             partition = self.fti.partition
@@ -133,7 +133,7 @@ class RxObject:
         partition = self.fti.partition
         self.sink.write((partition.first(block) + symbol) * partition.segment, b"".join(payloads))
 
-    def fill(self, block: int, symbol: int, payload: bytes | None) -> bool:
+    def fill(self, block: int, symbol: int, payload: bytes | memoryview | None) -> bool:
         """Store a source symbol if it is missing; return whether it was."""
         bit = 1 << symbol
         mask = self.missing(block)

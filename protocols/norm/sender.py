@@ -310,7 +310,7 @@ class NormSender(Sender):
 
     def _repair(self, item: TxObject) -> NormMessage | DataRun | None:
         """Make a repair of `item`, or new content when that comes first in transmission order."""
-        message: NormMessage | None = None
+        message: NormMessage | DataRun | None = None
         if item.info_due and item.info_sent:
             item.info_due = False
             message = self._factory.info(item, FLAG_REPAIR)
@@ -318,10 +318,13 @@ class NormSender(Sender):
             step = item.repair_step()
             if step is None:
                 return self._make_new(item)
-            message = self._factory.data(item, *step, FLAG_REPAIR)
+            more = item.repairs_following(*step, self._most_due(item) - 1) if self._most > 1 else 0
+            message = (
+                self._factory.run(item, *step, 1 + more, FLAG_REPAIR) if more else self._factory.data(item, *step, FLAG_REPAIR)
+            )
         if not item.repairing:
             self._repairs.pop(0)
-        self._repairs_sent += message is not None
+        self._repairs_sent += message.packets if isinstance(message, DataRun) else message is not None
         return message
 
     def _make_new(self, item: TxObject) -> NormMessage | DataRun:
@@ -330,9 +333,10 @@ class NormSender(Sender):
         if item.info_due and not item.info_sent:
             item.info_sent, item.info_due = True, False
             message = self._factory.info(item, 0)
-        elif (most := self._most if self._most == 1 else self._most_new(item)) > 1:
-            message = self._factory.run(item, most)
-            self._data_sent += message.packets
+        elif (count := self._new_symbols(item) if self._most > 1 else 1) > 1:
+            message = self._factory.run(item, item.block, item.symbol, count, 0)
+            item.advance(count)
+            self._data_sent += count
         else:
             message = self._factory.data(item, *item.step(), 0)
             self._data_sent += 1
@@ -342,12 +346,16 @@ class NormSender(Sender):
             self.ports.notify(ObjectSent(item.object_id))
         return message
 
-    def _most_new(self, item: TxObject) -> int:
-        """Return how many new symbols of an object may go in one run: as many as are due, unless repairs are to be sent."""
-        if item.counted or self._repairs or item.symbol >= item.partition.length(item.block):
+    def _new_symbols(self, item: TxObject) -> int:
+        """Return how many new source symbols of a block go next in one run; one while repairs are to be sent."""
+        return 1 if self._repairs else min(self._most_due(item), item.partition.length(item.block) - item.symbol)
+
+    def _most_due(self, item: TxObject) -> int:
+        """Return how many symbols of an object may go in one run: as many as are due. One where shares of the rate count."""
+        if item.counted or (self._limit is not None and self._repairs and self._unsent):
             return 1
         due = (item.active_at - self._clear) * self._config.rate / (header_size(item.fti) + item.partition.segment)
-        return min(self._most, 1 + int(due))
+        return min(self._most, 1 + int(due), self._factory.most)
 
     def _fail(self, item: TxObject, reason: str) -> None:
         """Drop an object whose source can't be read; receivers that request it get a SQUELCH.

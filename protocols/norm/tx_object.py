@@ -126,7 +126,7 @@ class TxObject:
         return block, symbol
 
     def advance(self, count: int) -> None:
-        """Move the cursor behind `count` source symbols of its block."""
+        """Move the cursor behind `count` source symbols, no more than its block has."""
         self.symbol += count
         if self.symbol >= self.partition.length(self.block) + self._auto:
             self.block, self.symbol = self.block + 1, 0
@@ -151,6 +151,22 @@ class TxObject:
         if symbol >= self._used.get(block, 0):
             self._used[block] = symbol + 1
         return block, symbol
+
+    def repairs_following(self, block: int, symbol: int, most: int) -> int:
+        """Remove and count source symbols to be repaired that follow, without a gap, a repair just taken; at most `most`."""
+        end = self.symbol if block == self.block else self.partition.length(block)
+        wanted = self.repairs.get(block, 0) >> symbol + 1
+        count = min((~wanted & wanted + 1).bit_length() - 1, end - symbol - 1, most)
+        if count <= 0:
+            return 0
+        rest = self.repairs[block] & ~((1 << count) - 1 << symbol + 1)
+        if rest:
+            self.repairs[block] = rest
+        else:
+            del self.repairs[block]
+            heappop(self._order)
+        self._used[block] = max(self._used.get(block, 0), symbol + count + 1)
+        return count
 
     def parity_identity(self, block: int, symbol: int) -> int:
         """Return the identity of a parity symbol; those of one block are consecutive."""
@@ -178,8 +194,8 @@ class TxObject:
         start = symbol * partition.segment
         return self._held[start : start + size], size, identity
 
-    def payloads(self, block: int, symbol: int, most: int) -> tuple[list[memoryview], int]:
-        """Return the payloads of at most `most` source symbols of a block from `symbol` on, and the identity of the first.
+    def payloads(self, block: int, symbol: int, count: int) -> tuple[list[memoryview], int]:
+        """Return the payloads of `count` source symbols of a block from `symbol` on, and the identity of the first.
 
         For content with bytes. Raises OSError when the source fails.
         """
@@ -188,8 +204,8 @@ class TxObject:
             if self._auto and block == self.block:
                 self._encode_ahead([block])
         partition, view = self.partition, memoryview(self._held)
-        segment, last = partition.segment, min(symbol + most, partition.length(block))
-        pieces = [view[at : at + segment] for at in range(symbol * segment, last * segment, segment)]
+        segment = partition.segment
+        pieces = [view[at : at + segment] for at in range(symbol * segment, (symbol + count) * segment, segment)]
         return pieces, self.bases[0] | partition.first(block) + symbol & 0xFFFFFFFF
 
     def _hold(self, block: int) -> None:

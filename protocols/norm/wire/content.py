@@ -8,7 +8,7 @@ from struct import Struct
 
 from protocols.errors import UsageError, WireError
 from protocols.norm.identity import PARITY_SYMBOL, SOURCE_SYMBOL, base_of, info_identity, symbol_identity
-from protocols.norm.messages import FLAG_REPAIR, FLAG_STREAM, Data, DataRun, Extension, Fti, Info, Origin
+from protocols.norm.messages import FLAG_STREAM, Data, DataRun, Extension, Fti, Info, Origin
 from protocols.norm.wire.extensions import pack_extensions, take, unpack_extensions
 from protocols.norm.wire.frame import VERSION, pack_origin, unpack_origin
 from protocols.norm.wire.schemes import HET_FTI, Scheme, Schemes
@@ -159,10 +159,10 @@ class ContentWire:
     def read_run(self, data: bytes, begin: int, segment: int) -> DataRun | None:
         """Return the DATA messages from offset `begin` on that follow each other in a block; None for fewer than two.
 
-        None, too, when no message of the object was read before, or the first message is a repair. `data` consists of messages
-        of `segment` bytes, the last of which may be shorter.
+        None, too, when no such message of the object was read before. `data` consists of messages of `segment` bytes, the
+        last of which may be shorter.
         """
-        if data[begin] != _FIRST_BYTE or segment < _LONGEST_HEADER or data[begin + 12] & (FLAG_REPAIR | FLAG_STREAM):
+        if data[begin] != _FIRST_BYTE or segment < _LONGEST_HEADER or data[begin + 12] & FLAG_STREAM:
             return None
         end = data[begin + 1] << 2
         after_id = 24 if data[begin + 13] == _SMALL_BLOCK else 20
