@@ -1,7 +1,7 @@
 """Compare the goodput of this project's NORM and NRL's libnorm1, from one sender to 1 or 4 receivers, with and without loss.
 
     python -m benchmarks.norm_goodput [--json] [--codes plain rs64_16] [--cases loss0_rx1 loss1_rx1 loss0_rx4 loss1_rx4]
-        [--size 64MB] [--rates 800Mbit 1200Mbit 1600Mbit 2400Mbit] [--repeat 1]
+        [--size 64MB] [--rates 600Mbit 1000Mbit 1600Mbit 2600Mbit] [--repeat 1]
 
 One data object goes from memory to memory over a bridge, in segments of 1400 bytes; each implementation with itself, both as
 programs with the same options (`emu.peers.nrl_norm`, `benchmarks.norm_node`), in turns, at each rate, and the highest goodput
@@ -41,7 +41,7 @@ CASES = {"loss0_rx1": (0.0, 1), "loss1_rx1": (0.01, 1), "loss0_rx4": (0.0, 4), "
 PROGRAMS = {"ours": [sys.executable, "-m", "benchmarks.norm_node"], "nrl": NRL}
 TIMING = ["--grtt", "0.005", "--grtt-max", "0.05", "--backoff", "4", "--gsize", "10", "--robust", "20"]
 LONGEST = 30.0
-RATES = ("800Mbit", "1200Mbit", "1600Mbit", "2400Mbit")
+RATES = ("600Mbit", "1000Mbit", "1600Mbit", "2600Mbit")
 
 
 @dataclass(frozen=True, slots=True)
