@@ -201,18 +201,13 @@ class DataRun(Run):
     block_length: int
     fti: Fti
     symbols: Sequence[bytes | memoryview]
-    identity: int
+    first_identity: int
     extensions: tuple[Extension, ...] = ()
 
     @property
     def packets(self) -> int:
         """The number of messages."""
         return len(self.symbols)
-
-    @property
-    def index(self) -> int:
-        """The index within the object of the first symbol."""
-        return self.fti.partition.first(self.block) + self.symbol
 
     def messages(self) -> Iterator[Data]:
         """Make the messages."""
@@ -230,7 +225,7 @@ class DataRun(Run):
                 self.fti,
                 bytes(payload),
                 len(payload),
-                self.identity + step,
+                self.first_identity + step,
                 self.extensions,
             )
 
@@ -238,7 +233,7 @@ class DataRun(Run):
         """Return the run without its first message."""
         following = self.sequence + 1 & 0xFFFF, self.flags, self.object_id, self.block, self.symbol + 1
         coding = self.block_length, self.fti
-        return DataRun(self.origin, *following, *coding, self.symbols[1:], self.identity + 1, self.extensions)
+        return DataRun(self.origin, *following, *coding, self.symbols[1:], self.first_identity + 1, self.extensions)
 
 
 @dataclass(slots=True)
