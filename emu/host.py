@@ -218,8 +218,7 @@ class UdpHost:
         if self._machine is None:
             return
         if self._reader is None:
-            # It stays installed; with a service time of 0 it passes packets on at once. It counts single packets.
-            self._run_codec = None
+            # It stays installed; with a service time of 0 it passes packets on at once.
             self._machine = self._reader = SlowReader(self, self._machine)
         self._input(self._reader.read_at, service_time, capacity)
 
@@ -431,7 +430,7 @@ class UdpHost:
         machine, size = self._machine, len(data)
         assert machine is not None
         end, run = start + segment, None
-        if end < size and self._run_codec is not None:
+        if end < size and self._run_codec is not None and machine.takes_runs:
             run = self._run_codec.decode_run(data, start, segment)
         if run is not None:
             message: Message = run

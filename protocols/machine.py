@@ -93,8 +93,8 @@ class Message:
 class Run(Message):
     """Several messages that travel in packets of their own, in this order: what a host sends or receives by one system call.
 
-    A machine may send one after `Machine.send_runs`, and must be able to receive what `RunCodec.decode_run` of its protocol's
-    codec returns. A run means the same as its messages one by one.
+    A machine may send one after `Machine.send_runs`, and receives them if it `takes_runs`. A run means the same as its messages
+    one by one.
     """
 
     __slots__ = ()
@@ -202,6 +202,8 @@ class Machine(ABC):
     """One end of a protocol; `deadline` is when `wake` is wanted, in seconds. Subclasses are slotted: there may be many."""
 
     __slots__ = ("deadline", "ports")
+    takes_runs: ClassVar[bool] = False
+    """Whether it may receive what `RunCodec.decode_run` of its protocol's codec returns."""
 
     def __init__(self, ports: Ports) -> None:
         self.ports = ports

@@ -1,6 +1,7 @@
 """The NORM receiver (RFC 5740 5.3): one machine for a node that only receives, whoever sends."""
 
 from collections.abc import Collection
+from typing import ClassVar
 
 from protocols.events import SenderHeard
 from protocols.machine import Address, Group, Machine, Message, Ports
@@ -27,6 +28,7 @@ class NormReceiver(Machine):
     """
 
     __slots__ = ("_newcomers", "_senders", "session")
+    takes_runs: ClassVar[bool] = True
     is_worth_decoding = staticmethod(is_no_feedback)
 
     def __init__(self, ports: Ports, config: NormConfig, node: int, group: Group) -> None:
