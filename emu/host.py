@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from ipaddress import IPv4Address
 from math import inf
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar
 
 from emu.fair_queue import FairQueue
 from emu.slow_reader import SlowReader
@@ -28,9 +28,11 @@ from emu.udp import (
     receive_coalesced,
     socket_address_of,
 )
+from protocols.batches import Assisted, RunCodec, RunReceiver
 from protocols.errors import LivelockError, UsageError, WireError
-from protocols.machine import Address, Codec, Event, Group, Machine, Message, Offer, Packet, Run, RunCodec, Sink
+from protocols.machine import Address, Codec, Event, Group, Machine, Offer, Packet, Sink
 from protocols.rng import Rng
+from protocols.run import Run
 from protocols.traffic import Traffic
 
 __all__ = ["Loop", "UdpHost", "new_loop"]
@@ -125,7 +127,8 @@ class UdpHost:
         self.address = address_of(interface)
         self._loop = loop
         self._encode, self._decode = codec.encode, codec.decode
-        self._run_codec: RunCodec | None = cast(RunCodec, codec) if hasattr(codec, "decode_run") else None
+        self._run_codec = codec if isinstance(codec, RunCodec) else None
+        self._run_receiver: RunReceiver | None = None
         self._epoch = inf if held else loop.time()
         self._scheduled: list[tuple[float, Callable[[], None]]] = []
         self._latest = 0.0
@@ -201,9 +204,11 @@ class UdpHost:
         self._machine, self._on_event, self._accept = machine, on_event, accept
         for to, sock in self._sockets.items():
             self._loop.add_reader(sock, self._on_readable, sock, to)
-        if self._run_codec is not None and self._send_queue.takes_batches:
-            machine.send_runs(SEGMENTS)
-        machine.compute_in(self._compute)
+        if isinstance(machine, Assisted):
+            machine.compute_in(self._compute)
+            if self._run_codec is not None and self._send_queue.takes_batches:
+                machine.send_runs(SEGMENTS)
+        self._run_receiver = machine if isinstance(machine, RunReceiver) else None
         self._input(machine.start)
 
     def call(self, verb: Callable[..., T], *args: object) -> T:
@@ -218,8 +223,9 @@ class UdpHost:
         if self._machine is None:
             return
         if self._reader is None:
-            # It stays installed; with a service time of 0 it passes packets on at once.
+            # It stays installed; with a service time of 0 it passes packets on at once. It counts single packets.
             self._machine = self._reader = SlowReader(self, self._machine)
+            self._run_receiver = None
         self._input(self._reader.read_at, service_time, capacity)
 
     def stop(self) -> None:
@@ -429,29 +435,32 @@ class UdpHost:
         """Decode and deliver a packet of a batch, or a run of them at once; return the offset of the next one."""
         machine, size = self._machine, len(data)
         assert machine is not None
-        end, run = start + segment, None
-        if end < size and self._run_codec is not None and machine.takes_runs:
+        end = start + segment
+        if end < size and self._run_receiver is not None and self._run_codec is not None:
             run = self._run_codec.decode_run(data, start, segment)
-        if run is not None:
-            message: Message = run
-            end = start + run.packets * segment
-        elif size > _LONG and size <= segment and self._is_refused(data):
+            if run is not None:
+                self._input_packets(self._run_receiver.receive_run, run, source, to)
+                return start + run.packets * segment
+        if size > _LONG and size <= segment and self._is_refused(data):
             self._refused[WireError.reason] += 1
             return size
+        try:
+            message = self._decode(data[start:end] if size > segment else data)
+        except WireError as error:
+            self._refused[error.reason] = self._refused.get(error.reason, 0) + 1
         else:
-            try:
-                message = self._decode(data[start:end] if size > segment else data)
-            except WireError as error:
-                self._refused[error.reason] = self._refused.get(error.reason, 0) + 1
-                return end
+            self._input_packets(machine.receive, message, source, to)
+        return end
+
+    def _input_packets(self, verb: Callable[..., None], *arguments: object) -> None:
+        """Deliver a message or a run; what is sent is flushed later."""
         self._busy = True
         try:
-            machine.receive(message, source, to, self.now)
+            verb(*arguments, self.now)
         finally:
             self._busy = False
         if self._events:
             self._drain()
-        return end
 
     def _is_refused(self, data: bytes) -> bool:
         """Return whether the machine has a method `is_worth_decoding` that refuses a long datagram."""

@@ -16,11 +16,10 @@ Rules, for machines and for hosts:
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator
-from concurrent.futures import Future
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from math import inf
-from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
+from typing import ClassVar, Protocol, TypeAlias, TypeVar
 
 from mypy_extensions import mypyc_attr
 
@@ -29,7 +28,6 @@ from protocols.rng import Rng
 
 __all__ = [
     "Address",
-    "Background",
     "Codec",
     "Content",
     "Event",
@@ -40,8 +38,6 @@ __all__ = [
     "Offer",
     "Packet",
     "Ports",
-    "Run",
-    "RunCodec",
     "Sender",
     "Sink",
     "Source",
@@ -50,10 +46,6 @@ __all__ = [
 T = TypeVar("T")
 Address: TypeAlias = Hashable
 """Opaque to machines: a node name in the simulator, an (ip, port) in emulation, a `Group`."""
-
-
-Background: TypeAlias = Callable[..., Future[Any]]
-"""Calls a pure function with arguments in another thread, in order, and returns its future result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,28 +79,6 @@ class Message:
     def brief(self) -> str:
         """A few characters for traces and drawings: the symbol carried, e.g. "0.2.17", or what is requested."""
         return ""
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Run(Message):
-    """Several messages that travel in packets of their own, in this order: what a host sends or receives by one system call.
-
-    A machine may send one after `Machine.send_runs`, and receives them if it `takes_runs`. A run means the same as its messages
-    one by one.
-    """
-
-    __slots__ = ()
-    packet_kind: ClassVar[str]
-    """Kind of its messages."""
-
-    @property
-    def packets(self) -> int:
-        """The number of messages."""
-        raise NotImplementedError
-
-    def messages(self) -> Iterator[Message]:
-        """Make the messages."""
-        raise NotImplementedError
 
 
 class Packet:
@@ -202,8 +172,6 @@ class Machine(ABC):
     """One end of a protocol; `deadline` is when `wake` is wanted, in seconds. Subclasses are slotted: there may be many."""
 
     __slots__ = ("deadline", "ports")
-    takes_runs: ClassVar[bool] = False
-    """Whether it may receive what `RunCodec.decode_run` of its protocol's codec returns."""
 
     def __init__(self, ports: Ports) -> None:
         self.ports = ports
@@ -231,15 +199,6 @@ class Machine(ABC):
 
     def resume(self, now: float) -> None:
         """Send again, after `send` returned "full"."""
-
-    def send_runs(self, most: int) -> None:
-        """Allow the machine to send up to `most` messages as one `Run`; called before `start`, if at all."""
-
-    def compute_in(self, background: Background) -> None:
-        """Allow the machine to have another thread compute what it will need; called before `start`, if at all.
-
-        What the machine sends does not depend on it.
-        """
 
     @abstractmethod
     def counts(self) -> dict[str, int]:
@@ -269,19 +228,6 @@ class Codec(Protocol):
 
     def decode(self, data: bytes) -> Message:
         """Return the message, its `identity` included. Raises WireError and nothing else."""
-
-
-class RunCodec(Codec, Protocol):
-    """A codec of a protocol that has runs."""
-
-    def encode_run(self, run: Run) -> list[bytes]:
-        """Return the UDP payload of each message of a run."""
-
-    def decode_run(self, data: bytes, start: int, segment: int) -> Run | None:
-        """Return the run that begins at offset `start`, None where none of at least two messages does.
-
-        `data` holds packets of `segment` bytes each, the last of which may be shorter. Raises nothing.
-        """
 
 
 class Host(Protocol):

@@ -1,6 +1,7 @@
 """Counters of the packets a host sent, by message kind, common to all hosts."""
 
-from protocols.machine import Message, Run
+from protocols.machine import Message
+from protocols.run import Run
 
 __all__ = ["Traffic"]
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 from protocols.fec import MAX_SYMBOLS
-from protocols.machine import Message, Run
+from protocols.machine import Message
 from protocols.norm.partition import Partition
+from protocols.run import Run
 
 __all__ = [
     "EMPTY_OBJECT",

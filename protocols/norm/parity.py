@@ -1,11 +1,10 @@
 """The parity symbols of an object being sent: encoded when the first of a block is due, or before by another thread."""
 
 from collections.abc import Sequence
-from concurrent.futures import Future
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
+from protocols.batches import Background, Pending
 from protocols.fec import encode
-from protocols.machine import Background
 from protocols.norm.messages import Fti
 
 __all__ = ["BLOCKS_AHEAD", "ParityStore"]
@@ -30,7 +29,7 @@ class ParityStore:
         self._fti = fti
         self._background = background
         self._made: _Symbols = {}
-        self._coming: dict[int, Future[Any]] = {}
+        self._coming: dict[int, Pending] = {}
 
     @property
     def is_ready(self) -> bool:
@@ -43,8 +42,8 @@ class ParityStore:
     def encode_ahead(self, orders: Sequence[BlockOrder]) -> None:
         """Have the other thread encode parity of these blocks."""
         assert self._background is not None
-        future = self._background(_encoded, self._fti, orders)
-        self._coming.update((order[0], future) for order in orders)
+        pending = self._background(_encoded, self._fti, orders)
+        self._coming.update((order[0], pending) for order in orders)
 
     def encode(self, order: BlockOrder) -> None:
         """Encode parity of a block now."""
@@ -53,9 +52,9 @@ class ParityStore:
     def symbol(self, block: int, number: int) -> bytes | None:
         """Remove and return a parity symbol, None if it is to be encoded; wait for it if the other thread is about to."""
         if block in self._coming:
-            future = self._coming[block]
-            self._coming = {other: coming for other, coming in self._coming.items() if coming is not future}
-            self._keep(future.result())
+            pending = self._coming[block]
+            self._coming = {other: coming for other, coming in self._coming.items() if coming is not pending}
+            self._keep(pending.result())
         symbols = self._made.get(block)
         if symbols is None:
             return None

@@ -1,15 +1,13 @@
 """The NORM receiver (RFC 5740 5.3): one machine for a node that only receives, whoever sends."""
 
 from collections.abc import Collection
-from typing import ClassVar
 
 from protocols.events import SenderHeard
 from protocols.machine import Address, Group, Machine, Message, Ports
 from protocols.norm.config import NormConfig
 from protocols.norm.limits import NEW_SENDERS, NEW_SENDERS_RATE, SourceLimit
 from protocols.norm.maps import DeadlineMap
-from protocols.norm.messages import Ack, Command, Data, DataRun, Info, Nack
-from protocols.norm.run_reception import receive_run
+from protocols.norm.messages import Ack, Command, Data, Info, Nack
 from protocols.norm.sender_state import SenderState
 from protocols.norm.session import Session
 from protocols.norm.wire.feedback import is_no_feedback
@@ -28,7 +26,6 @@ class NormReceiver(Machine):
     """
 
     __slots__ = ("_newcomers", "_senders", "session")
-    takes_runs: ClassVar[bool] = True
     is_worth_decoding = staticmethod(is_no_feedback)
 
     def __init__(self, ports: Ports, config: NormConfig, node: int, group: Group) -> None:
@@ -52,18 +49,6 @@ class NormReceiver(Machine):
                 return
             sender.receive(message, now)
             self.settle(sender)
-        elif isinstance(message, DataRun):
-            self._receive_run(message, source, to, now)
-
-    def _receive_run(self, run: DataRun, source: Address, to: Address, now: float) -> None:
-        """Process consecutive messages of a sender; at once if it is known."""
-        sender = self._known(run.origin.source_id)
-        if sender is not None:
-            receive_run(sender, run, now)
-            self.settle(sender)
-            return
-        for message in run.messages():
-            self.receive(message, source, to, now)
 
     def overhear(self, message: Nack | Ack, now: float) -> None:
         """Process the feedback of another receiver."""

@@ -1,14 +1,34 @@
 """Receive a run of NORM_DATA: consecutive source symbols of a block, which arrived in one batch of packets."""
 
+from protocols.machine import Address
 from protocols.norm.messages import FLAG_REPAIR, DataRun
 from protocols.norm.position import TransmitPosition
+from protocols.norm.receiver import NormReceiver
 from protocols.norm.sender_state import SenderState
+from protocols.run import Run
 from protocols.serial import ahead
 
-__all__ = ["receive_run"]
+__all__ = ["NormBatchReceiver"]
 
 
-def receive_run(state: SenderState, run: DataRun, now: float) -> None:
+class NormBatchReceiver(NormReceiver):
+    """A `NormReceiver` that takes runs, too, on a host that receives packets in batches."""
+
+    __slots__ = ()
+
+    def receive_run(self, run: Run, source: Address, to: Address, now: float) -> None:
+        """Process consecutive messages of a sender; at once if it is known."""
+        assert isinstance(run, DataRun)
+        sender = self._known(run.origin.source_id)
+        if sender is None:
+            for message in run.messages():
+                self.receive(message, source, to, now)
+        else:
+            _receive(sender, run, now)
+            self.settle(sender)
+
+
+def _receive(state: SenderState, run: DataRun, now: float) -> None:
     """Process the messages of a run from the sender of `state`: like one by one, but at once as soon as that is simple."""
     if not _continues(state, run):
         # Behind a loss, at the beginning of a block before which something is missing, or the first of some repairs.

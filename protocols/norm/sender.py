@@ -6,8 +6,9 @@ Order of transmission: repairs before new content, the lowest object, block and 
 from collections import deque
 from math import inf
 
+from protocols.batches import Background
 from protocols.events import FlushCompleted, ObjectAborted, ObjectPurged, ObjectSent
-from protocols.machine import Address, Background, Content, Group, Message, Packet, Ports, Sender
+from protocols.machine import Address, Content, Group, Message, Packet, Ports, Sender
 from protocols.norm.config import NormConfig
 from protocols.norm.grtt import RTT_FLOOR, GrttEstimator
 from protocols.norm.limits import RepairLimit

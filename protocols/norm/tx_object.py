@@ -2,8 +2,9 @@
 
 from heapq import heappop, heappush, nsmallest
 
+from protocols.batches import Background
 from protocols.errors import UsageError
-from protocols.machine import Background, Content
+from protocols.machine import Content
 from protocols.norm.config import NormConfig
 from protocols.norm.identity import PARITY_SYMBOL, SOURCE_SYMBOL, base_of
 from protocols.norm.messages import FLAG_FILE, FLAG_INFO, Fti

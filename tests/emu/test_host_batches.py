@@ -10,24 +10,31 @@ from experiments.contract.content import Bytes, pattern
 from experiments.running.content import MemorySink
 from protocols.composite import CompositeMachine
 from protocols.events import Event, FlushCompleted, ObjectReceived
-from protocols.machine import Address, Content, Group, Message, Offer
+from protocols.machine import Address, Content, Group, Message, Offer, Ports
 from protocols.norm import NormCodec, NormConfig, NormSender
-from protocols.norm.messages import DataRun
-from protocols.norm.receiver import NormReceiver
+from protocols.norm.run_reception import NormBatchReceiver
 from protocols.rng import Rng
+from protocols.run import Run
 
 SIZE = 1_000_000
 
 
-class Watched(NormReceiver):
+class Watched(NormBatchReceiver):
     """A receiver that counts runs."""
 
     __slots__ = ("messages", "runs")
 
+    def __init__(self, ports: Ports, config: NormConfig, node: int, group: Group) -> None:
+        super().__init__(ports, config, node, group)
+        self.runs = self.messages = 0
+
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        self.runs = getattr(self, "runs", 0) + isinstance(message, DataRun)
-        self.messages = getattr(self, "messages", 0) + 1
+        self.messages += 1
         super().receive(message, source, to, now)
+
+    def receive_run(self, run: Run, source: Address, to: Address, now: float) -> None:
+        self.runs += 1
+        super().receive_run(run, source, to, now)
 
 
 class Transfer:

@@ -19,13 +19,14 @@ from struct import error as StructError
 from typing import Any
 
 from protocols.errors import UsageError, WireError
-from protocols.machine import Message, Run
+from protocols.machine import Message
 from protocols.norm.messages import Data, DataRun, Info, NormMessage
 from protocols.norm.wire.commands import COMMANDS, TYPE_CMD
 from protocols.norm.wire.content import TYPE_DATA, TYPE_INFO, ContentWire
 from protocols.norm.wire.feedback import FEEDBACK
 from protocols.norm.wire.frame import VERSION, Layout
 from protocols.norm.wire.schemes import Schemes
+from protocols.run import Run
 
 __all__ = ["NormCodec"]
 

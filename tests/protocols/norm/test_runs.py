@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from protocols.errors import WireError
 from protocols.machine import Message
 from protocols.norm.messages import FLAG_REPAIR, Data, DataRun
+from protocols.norm.receiver import NormReceiver
+from protocols.norm.run_reception import NormBatchReceiver
 from protocols.norm.wire.codec import NormCodec
 from protocols.norm.wire.sizes import size_of
 from protocols.rng import Rng
@@ -54,6 +56,17 @@ def singles(messages: list[Message]) -> list[Message]:
     return [one for message in messages for one in (message.messages() if isinstance(message, DataRun) else (message,))]
 
 
+def deliver(receiver: ReceiverHarness, message: Message, now: float) -> None:
+    """Deliver a message or a run as a host does."""
+    machine = receiver.machine
+    if isinstance(message, DataRun):
+        assert isinstance(machine, NormBatchReceiver)
+        receiver.host.turn(now)
+        receiver.host.call(machine.receive_run, message, "sender", GROUP)
+    else:
+        receiver.receive(message, now=now)
+
+
 def state_of(receiver: ReceiverHarness) -> dict[str, Any]:
     """Return what a receiver knows, and what it sent."""
     (state,) = receiver.machine.senders()
@@ -78,7 +91,7 @@ class Session:
         self.loss, self.most = loss, most
         self.senders = [SenderHarness(**parameters) for _ in range(2)]
         self.senders[1].machine.send_runs(64)
-        self.receivers = [ReceiverHarness(**parameters) for _ in range(2)]
+        self.receivers = [ReceiverHarness(kind=kind, **parameters) for kind in (NormReceiver, NormBatchReceiver)]
         self.codecs = [NormCodec() for _ in range(3)]
         self.heard = self.runs = 0
 
@@ -110,7 +123,7 @@ class Session:
             for start in range(0, len(data), segment):
                 self.receivers[0].receive(self.codecs[1].decode(data[start : start + segment]), now=now)
             for message in decoded(self.codecs[2], data, segment):
-                self.receivers[1].receive(message, now=now)
+                deliver(self.receivers[1], message, now)
         for receiver in self.receivers:
             receiver.host.turn(now)
         if self.receivers[0].machine.senders():
@@ -236,7 +249,7 @@ def test_whatever_arrives_in_a_batch_is_decoded_as_it_is_one_by_one(data: st.Dat
 
 
 def test_a_sink_that_fails_ends_its_object_within_a_run() -> None:
-    builder, receiver = MessageBuilder(bytes(1600)), ReceiverHarness()
+    builder, receiver = MessageBuilder(bytes(1600)), ReceiverHarness(kind=NormBatchReceiver)
 
     class Full:
         def write(self, offset: int, data: bytes | memoryview) -> None:
@@ -246,13 +259,15 @@ def test_a_sink_that_fails_ends_its_object_within_a_run() -> None:
             pass
 
     receiver.host.accepting = lambda offer: Full()  # type: ignore[assignment,return-value]
-    receiver.receive(builder.data(0, 0), run_of(builder, 1, 7))
+    receiver.receive(builder.data(0, 0))
+    deliver(receiver, run_of(builder, 1, 7), 0.0)
     assert receiver.aborted() == [(0, "sink: disk full")]
 
 
 def test_a_run_of_an_unknown_sender_is_received_like_its_messages() -> None:
-    builder, receiver = MessageBuilder(bytes(800)), ReceiverHarness()
-    receiver.receive(run_of(builder, 0, 8), builder.flush())
+    builder, receiver = MessageBuilder(bytes(800)), ReceiverHarness(kind=NormBatchReceiver)
+    deliver(receiver, run_of(builder, 0, 8), 0.0)
+    receiver.receive(builder.flush())
     assert receiver.received() == [0]
 
 
