@@ -39,7 +39,8 @@ class RunCost:
     memory: int
 
     def __str__(self) -> str:
-        return f"about {clock(self.seconds)} of CPU time and {format_size(_rounded(self.memory))} of memory"
+        time = clock(self.seconds) if self.seconds >= 60 else f"{self.seconds:.2g} s"
+        return f"about {time} of CPU time and {format_size(_rounded(self.memory))} of memory"
 
 
 @dataclass(frozen=True, slots=True)
