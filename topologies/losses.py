@@ -81,6 +81,11 @@ class LinkLoss:
             lost &= lost - 1
         return losses
 
+    def first_lost_by_all(self, identity: int, count: int) -> int:
+        """As of `GroupLoss`."""
+        lost = self._bits(identity, count)
+        return (lost & -lost).bit_length() - 1 if lost else count
+
     def count(self, identity: int, count: int) -> Losers:
         """As of `GroupLoss`."""
         window, offset = identity >> 8, identity & 255
@@ -339,6 +344,17 @@ class GroupLoss(GroupSampler):
             losses.append((offset - (identity & 255), members[begin : starts[offset + 1]]))
             begin = starts[offset + 1]
         return losses
+
+    def first_lost_by_all(self, identity: int, count: int) -> int:
+        """Return the place of the first of `count` packets of one window that all links lose; `count` if there is none."""
+        window, offset = identity >> 8, identity & 255
+        starts, _ = self._tables.get(window) or self._draw(window)
+        links = len(self._keys)
+        if starts[offset + count] - starts[offset] >= links:
+            for place in range(count):
+                if starts[offset + place + 1] - starts[offset + place] == links:
+                    return place
+        return count
 
     def count(self, identity: int, count: int) -> Losers:
         """Count the first occurrences of predicted packets; returns the members that lost them, once per packet lost."""

@@ -80,6 +80,9 @@ class InFlight:
 
     def segment(self, number: int) -> Segment:
         """Return the segment of a packet."""
+        last = self._segments[-1]
+        if number >= last.start:
+            return last
         return self._segments[bisect_right(self._starts, number) - 1]
 
     def order(self, number: int, rank: int) -> int:

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 
 from protocols.fast.deferred import Missed
-from protocols.fast.lockstep import LockstepGroup, has_fast_machines
+from protocols.fast.group import MachineGroup
 from sim.endpoint import Endpoint
 from sim.fast.in_flight import InFlight
+from sim.fast.machines import make_group
 from sim.fast.tree import Branch, Point
 from sim.kernel import Pending
 from sim.occurrence import ARRIVAL, Occurrence, post
@@ -30,7 +31,7 @@ class Leaf(Point, Pending):
         assert isinstance(branch.link.head, Endpoint)
         self.branch = branch
         self.endpoint: Endpoint = branch.link.head
-        self.lockstep: LockstepGroup | None = None
+        self.lockstep: MachineGroup | None = None
         """The hosts' machines; None while no host listens."""
         self.arrived = 0
         """How many packets have arrived or were lost, as far as that is applied."""
@@ -54,10 +55,8 @@ class Leaf(Point, Pending):
         if members.members is not None:
             return False
         if members.lockstep is None:
-            if not has_fast_machines(machines):
-                return False
-            members.lockstep = LockstepGroup(machines)
-        if not isinstance(members.lockstep, LockstepGroup) or members.lockstep.late is not None:
+            members.lockstep = make_group(machines)
+        if not isinstance(members.lockstep, MachineGroup) or members.lockstep.late is not None:
             return False
         self.lockstep = members.lockstep
         return True
@@ -79,29 +78,27 @@ class Leaf(Point, Pending):
 
     def _next_present(self, begin: int, end: int) -> int:
         """Return the first packet from `begin` on that arrives; `end` if there is none."""
-        if self._sure_from <= begin < self._sure_to:
-            return begin
-        while begin < end and self.is_gone(begin):
+        while begin < end and self._next_gone(begin, end) == begin:
             begin += 1
         return begin
 
     def _next_gone(self, begin: int, end: int) -> int:
-        """Return the first packet from `begin`, which arrives, on that does not; `end` if there is none."""
-        if not self._sure_from <= begin < self._sure_to:
-            self._sure_from = self._sure_to = begin
-        if end > self._sure_to:
-            self._sure_to = self._find_gone(self._sure_to, end)
+        """Return the first packet from `begin` on that does not arrive; `end` if there is none."""
+        if not self._sure_from <= begin <= self._sure_to:
+            self._sure_from, self._sure_to = begin, self._find_gone(begin, self._in_flight.end)
+        elif end > self._sure_to:
+            self._sure_to = self._find_gone(self._sure_to, self._in_flight.end)
         return min(end, self._sure_to)
 
     def _find_gone(self, begin: int, end: int) -> int:
-        sampler, count = self.branch.sampler, self.endpoint.count
+        sampler = self.branch.sampler
         for span in self._in_flight.spans(self.branch.bit, begin, end):
             if span.begin > begin:
                 break
             if sampler is not None:
-                for place, lost_by in sampler.predict(span.identity, span.count):
-                    if len(lost_by) == count:
-                        return begin + place
+                place = sampler.first_lost_by_all(span.identity, span.count)
+                if place < span.count:
+                    return begin + place
             begin += span.count
         return begin
 
@@ -132,7 +129,7 @@ class Leaf(Point, Pending):
         if lockstep is None:
             return
         first = flying.segment(begin)
-        assert lockstep._position is first.burst.position(begin - first.start), (begin, end)
+        assert lockstep.is_at(first.burst.position(begin - first.start)), (begin, end)
         missed: list[Missed] = []
         lost = 0
         if sampler is not None:
@@ -198,12 +195,24 @@ class Leaf(Point, Pending):
             segment = flying.segment(number)
             start, burst = segment.start, segment.burst
             next_visible = burst.next_visible(number - start)
+            if burst.shows_losses:
+                next_visible = min(next_visible, self._next_lossy(number, start + burst.count) - start)
             if next_visible < burst.count:
                 return start + next_visible
             number = start + burst.count
             if number < flying.end and flying.segment(number).burst.position(0) is not burst.position(burst.count):
                 break
         return number
+
+    def _next_lossy(self, begin: int, end: int) -> int:
+        """Return the first packet from `begin` on that some members lose on the link; `end` if there is none."""
+        sampler = self.branch.sampler
+        if sampler is not None:
+            for span in self._in_flight.spans(self.branch.bit, begin, end):
+                losses = sampler.predict(span.identity, span.count)
+                if losses:
+                    return span.begin + losses[0][0]
+        return end
 
     def _on_arrival(self, occurrence: Occurrence) -> None:
         if self._occurrence is not occurrence:

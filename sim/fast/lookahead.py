@@ -78,6 +78,9 @@ class Lookahead(InFlight, Pending, Reservation):
         # The event at the last arrival.
         self._closing: Occurrence | None = None
         self._on_last = (self._on_closing,)
+        # By contested link with a limited queue, the event at which its queue is looked at next.
+        self._looks: dict[Branch, Occurrence] = {}
+        self._on_look = (self._look,)
         # How many packets the sender's state includes.
         self._committed = 0
 
@@ -177,6 +180,8 @@ class Lookahead(InFlight, Pending, Reservation):
         if contested:
             self.tree.update()
             self._place_leaves()
+        for each in contested:
+            self._post_look(each)
         return bool(contested)
 
     def _contested_with(self, branch: Branch) -> list[Branch]:
@@ -184,7 +189,7 @@ class Lookahead(InFlight, Pending, Reservation):
 
         Nothing if one of these is the first link or one to a group of hosts, where packets can't wait.
         """
-        if branch.parent is None or not isinstance(branch.link, Link):
+        if branch.parent is None or not isinstance(branch.link, Link) or branch.cost < 2 * MARGIN:
             return []
         contested = [branch]
         behind = list(branch.children)
@@ -223,6 +228,9 @@ class Lookahead(InFlight, Pending, Reservation):
             leaf.settle()
         if self._closing is None:
             self._post_closing()
+        for branch in self.tree.branches:
+            if branch.is_contested and branch not in self._looks:
+                self._post_look(branch)
 
     def _exclude_lost(self, burst: Burst, begin: int, count: int) -> None:
         """Find the packets that are lost on the way: they do not take part in what is behind."""
@@ -358,6 +366,30 @@ class Lookahead(InFlight, Pending, Reservation):
         burst = self._segments[-1].burst
         burst.take(burst.count, self._sent_at[-1] + burst.interval)
 
+    # Contested links
+
+    def _post_look(self, branch: Branch) -> None:
+        """Post an event before the first packet not yet offered could arrive: if it is dropped, the next is an event."""
+        self._looks.pop(branch, None)
+        number = branch.passed
+        if branch.link.queue.limit is None or number >= self.end:
+            return
+        point = self.known_at(number, branch)
+        way = min([leaf.floor for leaf in self._leaves if leaf.branch.bit & branch.subtree]) - point.floor
+        occurrence = self._looks[branch] = Occurrence(self._on_look, branch)
+        env = self.kernel.env
+        post(env, max(env._now, self.time_at(number, point) + way - MARGIN), ARRIVAL, next(env._eid), occurrence)
+
+    def _look(self, occurrence: Occurrence) -> None:
+        branch: Branch = occurrence.content
+        if self._looks.get(branch) is not occurrence:
+            return
+        kernel = self.kernel
+        kernel.busy = True
+        self._advance(branch, *self.instant())
+        self._post_look(branch)
+        kernel.settle_inputs()
+
     # The end
 
     def _post_closing(self) -> None:
@@ -402,6 +434,7 @@ class Lookahead(InFlight, Pending, Reservation):
         self._absent.clear()
         self._offers.clear()
         self._closing = None
+        self._looks.clear()
         for branch in self.tree.branches:
             branch.link.reservation = None
             branch.far.clear()
@@ -501,4 +534,3 @@ class Lookahead(InFlight, Pending, Reservation):
         order = self.order(number, rank) - 1
         flight = Flight(burst.message(nth), burst.identity + nth, burst.size, host.place, host.name, self.route, order)
         self.fabric.forwarding.forward(flight, (arrival,), self.kernel.env._now)
-
