@@ -10,6 +10,7 @@ this. It has three layers, each of which works without the next:
 """
 
 from collections.abc import Hashable, Iterable, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from mypy_extensions import mypyc_attr, trait
@@ -18,8 +19,12 @@ from protocols.machine import Address, Machine, Message
 
 if TYPE_CHECKING:
     from protocols.fast.lookahead import Burst
+    from protocols.fast.overhearers import Overhearers
 
-__all__ = ["Applied", "Coordinator", "FastMachine", "FastMessage", "FastState", "OwnState", "Overheard", "fan_out"]
+__all__ = ["QUIET", "Applied", "Coordinator", "FastMachine", "FastMessage", "FastState", "OwnState", "Overheard", "fan_out"]
+
+QUIET = object()
+"""What a machine waits for that only messages concern that bring what it lacks."""
 
 _NO_SLOTS = ()
 # A name, because a type checker takes a literal for all the attributes there are; subclasses have the slots.
@@ -55,8 +60,19 @@ class FastMessage(Message):
         return False
 
     def is_irrelevant_to(self, waiting: Any) -> bool:
-        """Whether an incomplete receiver with this `FastState.waiting_for` only advances, as a complete one does."""
+        """Whether an incomplete receiver with this `FastState.waiting_for` only advances, as a complete one does.
+
+        What the message brings (`brings`) is considered apart from this.
+        """
         del waiting
+        return False
+
+    def brings(self) -> tuple[Hashable, int] | None:
+        """Return what the message brings to a receiver that lacks it: a unit and a bit mask of its parts, 0 for any part."""
+        return None
+
+    def concerns_quiet(self) -> bool:
+        """Return whether it concerns quiet machines (`FastState.quiet_until`) that do not lack what it brings."""
         return False
 
 
@@ -89,9 +105,27 @@ class FastState:
     """Whether feedback of other machines has an effect."""
     coordinator: Coordinator | None
 
-    def waiting_for(self) -> Hashable:
-        """Return what an idle, incomplete machine waits for, in terms of `FastMessage.is_irrelevant_to`; None if not simple."""
+    def waiting_for(self, now: float) -> object:
+        """Return what an incomplete or attentive machine waits for beside what it lacks (`FastMessage.is_irrelevant_to`).
+
+        QUIET for nothing before the time `quiet_until`; None if that is not simple: every message that does more than to
+        advance concerns the machine. `now` (seconds) may be some time ago.
+        """
+        del now
         return None
+
+    def lacks(self) -> Sequence[tuple[Hashable, int]]:
+        """Return what a machine lacks as (unit, parts), as in `FastMessage.brings`; all of it unless `waiting_for` is None."""
+        return ()
+
+    def is_lacking(self, unit: Hashable) -> bool:
+        """Return whether it lacks anything of this unit."""
+        del unit
+        return False
+
+    def quiet_until(self) -> float:
+        """Return until when (seconds) `waiting_for` holds unless the machine gets an input; inf: always."""
+        return inf
 
     def skip(self, loss: Any) -> None:
         """Record, at the latest before the next input, the loss of a message of a burst (`Burst.loss`)."""
@@ -153,6 +187,13 @@ class FastMachine(Machine):
         """
         del message, now
         return [], [], [], [machine for machine in dict.fromkeys(machines) if machine.fast_state.coordinator is coordinator]
+
+    @staticmethod
+    def make_overhearers(group: Any) -> "Overhearers":
+        """Return the empty list of the attentive machines of a lockstep group."""
+        from protocols.fast.overhearers import Overhearers
+
+        return Overhearers(group)
 
     @staticmethod
     def overhear_batch(

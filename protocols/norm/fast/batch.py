@@ -4,18 +4,15 @@ It is the effect on each of them (`FastSenderState.advance`, `SenderState.overhe
 computed once, and the usual case is tried first: one object is incomplete, and no whole block of it is missing.
 """
 
-from math import inf
 from typing import Any
 
-from protocols.fast.contract import Applied, Coordinator, Overheard
+from protocols.fast.contract import Applied, Coordinator
 from protocols.norm.backoff import NEVER
 from protocols.norm.fast.messages import FastData, FastFlush
 from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
-from protocols.norm.messages import Nack
-from protocols.norm.nack_process import MOST_COMPARED, STUBBORN, is_covered
-from protocols.norm.position import TransmitPosition, is_before
+from protocols.norm.position import is_before
 
-__all__ = ["apply_to_incomplete", "overhear_nack"]
+__all__ = ["apply_to_incomplete"]
 
 
 def apply_to_incomplete(machines: list[Any], message: FastData | FastFlush, now: float, coordinator: Coordinator) -> Applied:
@@ -36,7 +33,7 @@ def apply_to_incomplete(machines: list[Any], message: FastData | FastFlush, now:
             machine.settle(state)
         # The coordinator counts it, too.
         state.duplicates -= redundant
-        advanced.append(machine)
+        (attentive if state.attentive else advanced).append(machine)
     return unchanged, attentive, advanced, others
 
 
@@ -61,9 +58,10 @@ def _apply_progress(machines: list[Any], message: FastData | FastFlush, now: flo
             unchanged.append(machine)
         else:
             state.position, state.last_heard = next_state, now
+            was_attentive = state.attentive
             if state.check(reach, now):
                 machine.settle(state)
-            (attentive if state.attentive else advanced).append(machine)
+            (attentive if state.attentive and not was_attentive else advanced).append(machine)
     return answer
 
 
@@ -101,46 +99,11 @@ def _apply_content(machines: list[Any], message: FastData, now: float, coordinat
             missing = item.missing_symbols
             if missing is None:
                 state.finish(item)
+        was_attentive = state.attentive and not fills
         # Nothing new is to be requested if nothing is missing before the block, and no back-off is under way.
         is_waiting = missing is not None and missing.key >= block and not item.wants_info and now >= backoff_end
         if state.attentive if state.is_complete else not (is_idle or is_waiting) and state.check(reach, now):
             machine.settle(state)
         if state.attentive or not state.is_complete:
-            (attentive if state.attentive else advanced).append(machine)
-    return answer
-
-
-def overhear_nack(machines: list[Any], nack: Nack, now: float, position: TransmitPosition, last_heard: float) -> Overheard:
-    """`FastMachine.overhear_batch` of a NACK to the sender, which its other receivers may be about to send, too."""
-    answer: Overheard = [], []
-    attentive, others = answer
-    has_echo = bool(nack.response_sec or nack.response_usec)
-    requested = origin = fti = None
-    boundary, key = position.tx_point, position.tx_point[0]
-    for machine in machines:
-        state: FastSenderState = machine.fast_state
-        process, response, objects = state.nack_process, state.probe_response, state.objects
-        item = objects.item
-        if (
-            (requested is None or state.origin is not origin or objects.key != key)
-            or (process is None or item is None)
-            or (has_echo and response is not None and response.due < inf)
-        ):
-            state.position, state.last_heard = position, last_heard
-            machine.overhear(nack, now)
-            if state.is_addressed(nack):
-                requested, origin = state.requested_repairs(nack), state.origin
-        elif now < process.backoff_end and process.suppressed_to is None and process.fruitless < STUBBORN:
-            # As `SenderState.overhear`; nearly all have overheard the same before.
-            known = process.overheard
-            overheard = process.overheard = requested if known is None else known.merged(requested)
-            if item.fti is not fti:
-                state.position, fti = position, item.fti
-                boundary = state.boundary()
-            if is_covered(objects, boundary, overheard, MOST_COMPARED):
-                state.position, state.last_heard = position, last_heard
-                process.suppress(boundary)
-                state.note_suppression(process)
-                machine.settle(state)
-        (attentive if state.attentive else others).append(machine)
+            (attentive if state.attentive and not was_attentive else advanced).append(machine)
     return answer

@@ -1,6 +1,7 @@
 """The bursts of a NORM sender: repairs by parity, then the next new symbols of content without bytes, block after block."""
 
 from abc import abstractmethod
+from collections.abc import Hashable
 from typing import Protocol
 
 from protocols.fast.lookahead import Burst
@@ -131,6 +132,11 @@ class NewSymbols(Symbols):
         """Return the missing symbol."""
         blocks, symbol = divmod(self._first + number, self._length)
         return self.key, self._block + blocks, 1 << symbol
+
+    def lacked(self, number: int) -> tuple[Hashable, int]:
+        """Return the block and the symbol, as a bit mask."""
+        key, block, mask = self.loss(number)
+        return (key, block), mask
 
     def reveals_loss_of(self, other: Burst) -> bool:
         """Return True: everything before a new symbol was sent."""

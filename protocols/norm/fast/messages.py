@@ -1,10 +1,11 @@
 """The messages of a fast sender: what the wire holds, and the positions before and after them."""
 
+from collections.abc import Hashable
 from typing import Any, TypeAlias
 
 from protocols.fast.contract import FastMessage
 from protocols.norm.messages import FLAG_REPAIR, Data, Flush, Info, Probe, Squelch
-from protocols.norm.position import Point
+from protocols.norm.position import Point, TransmitPosition, is_before
 
 __all__ = ["Effect", "FastData", "FastFlush", "FastInfo", "FastProbe", "FastSquelch", "Loss"]
 
@@ -36,9 +37,21 @@ class FastData(Data, FastMessage):
         return self.object_id, self.block if self.redundant else -1, reach, None
 
     def is_irrelevant_to(self, waiting: Any) -> bool:
-        """Whether it comes before the first block with missing symbols (object, block), or is that block's first symbol."""
-        block = waiting[1]
-        return bool(waiting[0] == self.object_id and (block > self.block or (block == self.block and not self.redundant)))
+        """Whether it does not tell that this block (object, block) is over."""
+        return bool(waiting[0] == self.object_id and waiting[1] >= self.block)
+
+    def brings(self) -> tuple[Hashable, int] | None:
+        """Return the block and the symbol, as a bit mask, that it repairs; 0 for parity."""
+        if self.symbol >= self.block_length:
+            return (self.object_id, self.block), 0
+        return ((self.object_id, self.block), 1 << self.symbol) if self.flags & FLAG_REPAIR else None
+
+    def concerns_quiet(self) -> bool:
+        """Return whether the sender rewound: a hold-off may end."""
+        if not self.flags & FLAG_REPAIR or self.next_state is None:
+            return False
+        before: TransmitPosition | None = self.expects_if_complete
+        return before is None or is_before(self.next_state.tx_point, before.tx_point)
 
 
 class FastInfo(Info, FastMessage):
@@ -57,7 +70,7 @@ class FastFlush(Flush, FastMessage):
         return self.object_id, -1, (self.object_id, self.block + 1, 0), None
 
     def is_irrelevant_to(self, waiting: Any) -> bool:
-        """Whether it comes before the first block with missing symbols (object, block)."""
+        """Whether it does not tell that this block (object, block) is over."""
         return bool(waiting[0] == self.object_id and waiting[1] > self.block)
 
 

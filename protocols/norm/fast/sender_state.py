@@ -1,12 +1,15 @@
 """A sender as one fast receiver sees it: messages that only advance the position are processed by short cuts."""
 
 from math import inf
+from typing import Any
 
-from protocols.fast.contract import Coordinator, FastMessage, FastState
+from protocols.fast.contract import QUIET, Coordinator, FastMessage, FastState
 from protocols.norm.fast.messages import FastData, FastFlush, Loss
+from protocols.norm.fast.nack_log import FastNackProcess
 from protocols.norm.messages import FLAG_REPAIR, Nack
 from protocols.norm.position import Point, TransmitPosition
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
+from protocols.norm.rx_object import RxObject
 from protocols.norm.sender_state import SenderMessage, SenderState
 from protocols.norm.session import Session
 
@@ -14,6 +17,8 @@ __all__ = ["ADVANCED", "OTHER", "RESCHEDULE", "FastSenderState"]
 
 OTHER, ADVANCED, RESCHEDULE = 0, 1, 2
 """Results of a short cut: the message takes more than it; done; done, and the deadline may have changed."""
+MOST_BLOCKS = 64
+"""Incomplete blocks from which on a receiver is asked at every repair."""
 
 
 class _Overheard:
@@ -34,6 +39,7 @@ class FastSenderState(SenderState, FastState):
     """One sender as one receiver sees it; `position` is the sender's own object wherever that is equal."""
 
     __slots__ = ("attentive", "coordinator")
+    process_type = FastNackProcess
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -131,15 +137,50 @@ class FastSenderState(SenderState, FastState):
             self.is_complete = False
             item.lose(block, mask)
 
-    def waiting_for(self) -> tuple[int, int] | None:
-        """Return (object, first incomplete block) if that is all that is missing and no NACK process is under way."""
-        objects, process = self.objects, self.nack_process
-        if process is not None and self.last_heard < process.holdoff_end:
+    @property
+    def _simple(self) -> RxObject | None:
+        """The incomplete object, if it is the only one, and only symbols of not too many blocks of it are missing."""
+        item = self.objects.item
+        if item is None or item.missing_blocks or (item.wants_info and item.info is None):
             return None
-        item = objects.item
-        if item is None or item.missing_blocks or item.missing_symbols is None or (item.wants_info and item.info is None):
+        missing = item.missing_symbols
+        return item if missing is not None and (missing.more is None or len(missing.more) < MOST_BLOCKS) else None
+
+    def waiting_for(self, now: float) -> object:
+        """Return (object, block) if no NACK process begins or is resumed before that block is over; None if not simple.
+
+        The block is the first incomplete one, or of a suppressed process the one up to which others have requested everything.
+        A process that is in back-off or hold-off and not suppressed is `QUIET`.
+        """
+        if self.is_complete:
+            return QUIET
+        item, process, key = self._simple, self.nack_process, self.objects.key
+        if item is None or item.missing_symbols is None:
             return None
-        return objects.key, item.missing_symbols.key
+        if process is None or now >= process.holdoff_end:
+            return key, item.missing_symbols.key
+        if process.suppressed_to is None or now >= process.backoff_end:
+            return QUIET
+        return (key, process.suppressed_to[1]) if process.suppressed_to[0] == key else None
+
+    def quiet_until(self) -> float:
+        """Return the end of the hold-off; inf if complete."""
+        process = self.nack_process
+        return inf if process is None else process.holdoff_end
+
+    def lacks(self) -> list[tuple[tuple[int, int], int]]:
+        """Return the missing symbols: a bit mask for each (object, block)."""
+        item, key = self._simple, self.objects.key
+        if item is None or item.missing_symbols is None:
+            return []
+        return [((key, block), mask) for block, mask in item.missing_symbols.items()]
+
+    def is_lacking(self, unit: Any) -> bool:
+        """Return whether symbols of this (object, block) are missing."""
+        item, missing = self._simple, None
+        if item is not None and unit[0] == self.objects.key:
+            missing = item.missing_symbols
+        return missing is not None and unit[1] in missing
 
     def requested_repairs(self, nack: Nack) -> RequestedRepairs:
         """Return what a NACK to this sender asks for; looked up once per message."""

@@ -1,0 +1,175 @@
+"""The receivers of a group that a NACK may suppress, found by the first missing symbol that nobody requested yet."""
+
+from math import inf
+from typing import Any
+
+from protocols.fast.contract import FastMachine
+from protocols.fast.index import PartIndex
+from protocols.fast.overhearers import Overhearers, OverhearingGroup
+from protocols.machine import Address, Message
+from protocols.norm.fast.nack_log import FastNackProcess, NackLog, simple_item
+from protocols.norm.fast.sender_state import FastSenderState
+from protocols.norm.messages import Fti, Nack
+from protocols.norm.position import Point, TransmitPosition
+from protocols.norm.repair_requests import RequestedRepairs
+
+__all__ = ["NormOverhearers"]
+
+SYMBOLS = (1 << 256) - 1
+"""The symbols that a block can have, as a bit mask."""
+
+
+class NormOverhearers(Overhearers):
+    """Receivers in back-off by a symbol each that they miss and that nobody requested: without it they are not suppressed.
+
+    A receiver is asked at every NACK if that is not simple, or if it is about to answer a probe.
+    """
+
+    __slots__ = ("_by_symbol", "_known", "_log")
+
+    def __init__(self, group: OverhearingGroup) -> None:
+        super().__init__(group)
+        self._by_symbol = PartIndex()
+        self._log = NackLog()
+        # Any receiver of the sender.
+        self._known: FastSenderState | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._machines or self._by_symbol.rows)
+
+    def add(self, machine: FastMachine) -> None:
+        """Add a receiver in lockstep that is attentive, or that may now wait for other NACKs."""
+        state: FastSenderState = machine.fast_state
+        self._known = state
+        process, response, item = state.nack_process, state.probe_response, simple_item(state.objects)
+        is_answering = response is not None and response.due < inf
+        if isinstance(process, FastNackProcess) and item is not None and not is_answering and machine.has_one_sender:  # type: ignore[attr-defined]
+            if not process.is_suppressible:
+                return
+            process.follow(self._log)
+            if process.is_regular:
+                uncovered = process.first_uncovered(state.objects.key, item)
+                if uncovered is not None:
+                    self._watch(machine, uncovered, item.fti.usable)
+                    return
+        self._machines.append(machine)
+
+    def _watch(self, machine: FastMachine, uncovered: Point, parity: int) -> None:
+        key, block, symbol = uncovered
+        self._by_symbol.add((key, block), 0 if parity else 1 << symbol, [machine])
+
+    def release(self, machine: FastMachine) -> None:
+        """Bring an attentive machine up to date, because it leaves the group."""
+        process = machine.fast_state.nack_process
+        if isinstance(process, FastNackProcess):
+            process.unfollow()
+
+    def clear(self) -> None:
+        """Remove all machines, which have left the group."""
+        super().clear()
+        self._by_symbol.clear()
+
+    def overhear(
+        self,
+        message: Message,
+        source: Address,
+        to: Address,
+        now: float,
+        lost_by: set[FastMachine],
+        position: Any,
+        last_heard: float,
+    ) -> list[FastMachine]:
+        """Deliver feedback to all but `lost_by`; return machines that are not attentive any more."""
+        group, known, others = self._group, self._known, []
+        nack = message if isinstance(message, Nack) and known is not None and known.is_addressed(message) else None
+        singly = [machine for machine in self._machines if machine.fast_state.coordinator is group]
+        self._machines = []
+        if nack is not None:
+            singly += [each for each in group.latest_losers() if each.fast_state.coordinator is group]
+        called = dict.fromkeys(singly)
+        for machine in called:
+            state: FastSenderState = machine.fast_state
+            if machine in lost_by or not state.attentive:
+                continue
+            self.release(machine)
+            if not group.is_behind(machine):
+                state.position, state.last_heard = position, last_heard
+            machine.receive(message, source, to, now)
+            if not state.attentive:
+                others.append(machine)
+        if nack is not None and known is not None:
+            others += self._suppress(known.requested_repairs(nack), called, now, lost_by, position, last_heard)
+        for machine in called:
+            if machine.fast_state.attentive:
+                self.add(machine)
+        return others
+
+    def _suppress(
+        self,
+        requested: RequestedRepairs,
+        called: dict[FastMachine, None],
+        now: float,
+        lost_by: set[FastMachine],
+        position: TransmitPosition,
+        last_heard: float,
+    ) -> list[FastMachine]:
+        """Enter a NACK in the log; suppress receivers for which that suffices, and return them. Leave out the `called`."""
+        log, group = self._log, self._group
+        if log.forget(now):
+            self._by_symbol.keep(lambda machine: machine.fast_state.coordinator is group and machine.fast_state.attentive)
+        log.append(requested, now)
+        for machine in lost_by:
+            process = machine.fast_state.nack_process
+            if isinstance(process, FastNackProcess):
+                process.miss_last()
+        suppressed: list[FastMachine] = []
+        fti: Fti | None = None
+        boundary: Point = position.tx_point
+        for machine in dict.fromkeys(self._take(requested, position.tx_point)):
+            state: FastSenderState = machine.fast_state
+            if state.coordinator is not group or not state.attentive or machine in called:
+                continue
+            process = state.nack_process
+            if machine in lost_by or not isinstance(process, FastNackProcess):
+                self.add(machine)
+                continue
+            is_behind = group.is_behind(machine)
+            assert not is_behind, "those are called singly"
+            item = simple_item(state.objects)
+            if item is None or item.fti is not fti:
+                state.position, fti = position, item.fti if item is not None else None
+                boundary = state.boundary()
+            if item is not None and process.is_regular and boundary[0] == state.objects.key:
+                uncovered = process.first_uncovered(boundary[0], item)
+                if uncovered is not None and uncovered < boundary:
+                    self._watch(machine, uncovered, item.fti.usable)
+                    continue
+                is_covered = now < process.backoff_end and process.suppressed_to is None
+            else:
+                is_covered = process.covers(state.objects, boundary, now)
+            if is_covered:
+                state.position, state.last_heard = position, last_heard
+                process.unfollow()
+                process.suppress(boundary)
+                state.note_suppression(process)
+                machine.settle(state)  # type: ignore[attr-defined]
+                suppressed.append(machine)
+            else:
+                self.add(machine)
+        return suppressed
+
+    def _take(self, requested: RequestedRepairs, tx_point: Point) -> list[FastMachine]:
+        """Remove and return the receivers that wait for what is requested, or for nothing that was sent before `tx_point`."""
+        index, (object_id, block, symbol) = self._by_symbol, tx_point
+        if requested.objects or requested.infos or requested.blocks:
+            return index.take_all()
+        taken: list[FastMachine] = []
+        for unit, mask in requested.symbols.items():
+            if unit in index.rows:
+                for machines in index.take(unit, mask & SYMBOLS):
+                    taken += machines
+        for unit in [each for each in index.rows if each[0] != object_id or each[1] >= block]:
+            is_same = unit == (object_id, block)
+            for machines in index.take(unit, SYMBOLS >> symbol << symbol if is_same else 0):
+                taken += machines
+        return taken
