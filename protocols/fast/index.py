@@ -130,9 +130,11 @@ class QuietQueue:
         self._runs.append(([ends[at] for at in order], [machines[at] for at in order]))
         self._ends, self._machines, self._first = [], [], inf
 
-    def take_all(self) -> Machines:
-        """Remove and return all machines."""
-        taken = [machine for _, machines in self._runs for machine in machines] + self._machines
+    def machines(self) -> Machines:
+        """Return all machines."""
+        return list(dict.fromkeys([machine for _, machines in self._runs for machine in machines] + self._machines))
+
+    def clear(self) -> None:
+        """Remove all machines."""
         self._ends, self._machines, self._first = [], [], inf
         self._runs.clear()
-        return taken

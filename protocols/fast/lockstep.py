@@ -296,12 +296,13 @@ class LockstepGroup:
         self._position, self._last_heard = message.next_state, now
         self._duplicates += message.redundant
         for waiting, group in groups:
-            advanced = self._apply_to(group, message, now, before, called)
+            unchanged, advanced = self._apply_to(group, message, now, before, called)
             if waiting is None:
                 # What they lack was not listed.
-                self._list(advanced)
+                self._list(unchanged + advanced)
             else:
-                self._list_again(advanced, now)
+                # Quiet machines without a change are still listed.
+                self._list_again(advanced if waiting is QUIET else unchanged + advanced, now)
         if brought is not None:
             unit, parts = brought
             lacking, others = self._lacking.take(unit, parts)
@@ -319,8 +320,8 @@ class LockstepGroup:
         if message.concerns_quiet():
             groups: list[tuple[object, list[FastMachine]]] = list(waiting.items())
             waiting.clear()
-            if quiet := self._quiet.take_all():
-                groups.append((QUIET, list(dict.fromkeys(quiet))))
+            if quiet := self._quiet.machines():
+                groups.append((QUIET, quiet))
             return groups
         due = self._quiet.due(now)
         if due:
@@ -335,32 +336,29 @@ class LockstepGroup:
         now: float,
         before: tuple[Any, float, int],
         called: list[FastMachine],
-    ) -> list[FastMachine]:
-        """Apply a message to machines; return those that stay in lockstep. Those to be called singly are added to `called`.
+    ) -> tuple[list[FastMachine], list[FastMachine]]:
+        """Apply a message to machines; return those in lockstep on which it had no effect, and the others in lockstep.
+
+        Those to be called singly are added to `called`.
 
         `before` is position, time of the last message and number of duplicates of the group before the message.
         """
         unchanged, attentive, advanced, others = group[0].apply_to_incomplete(group, message, now, self)
         for machine in others:
             state: Any = machine.fast_state
-            if state.attentive:
-                self._overhearers.release(machine)
             state.position, state.last_heard, duplicates = before
             state.duplicates += duplicates
             state.coordinator = None
         called += others
         for machine in attentive:
             self._overhearers.add(machine)
-        return unchanged + attentive + advanced
+        return unchanged, attentive + advanced
 
     def _overhear(self, message: Message, source: Address, to: Address, now: float, lost_by: list[FastMachine]) -> None:
         """Deliver feedback: it advances no machine, and concerns diverged and attentive ones."""
-        lost = set(lost_by)
-        for machine in _without(self._diverged, lost_by):
-            machine.receive(message, source, to, now)
-        if self._overhearers:
-            others = self._overhearers.overhear(message, source, to, now, lost, self._position, self._last_heard)
-            self._list_again(others, now)
+        lost, position = set(lost_by), self._position
+        others = self._overhearers.overhear(message, source, to, now, self._diverged, lost, position, self._last_heard)
+        self._list_again(others, now)
 
     def is_behind(self, machine: FastMachine) -> bool:
         """Apply the deferred losses a machine could notice; if there are others, put its state before them and return True."""
@@ -445,14 +443,12 @@ class LockstepGroup:
         """Forget which machines messages concern."""
         self._lacking.clear()
         self._waiting.clear()
-        self._quiet.take_all()
+        self._quiet.clear()
         self._overhearers.clear()
 
     def _update(self, machine: FastMachine) -> None:
         """Copy the group's state to a machine, which is not in lockstep any more."""
         state: Any = machine.fast_state
-        if state.attentive:
-            self._overhearers.release(machine)
         state.position = self._position
         state.last_heard = self._last_heard
         state.duplicates += self._duplicates

@@ -35,10 +35,6 @@ class Overhearers:
         """Add a machine in lockstep that has become attentive, or that may now wait for other feedback."""
         self._machines.append(machine)
 
-    def release(self, machine: FastMachine) -> None:
-        """Bring an attentive machine up to date, because it leaves the group."""
-        del machine
-
     def clear(self) -> None:
         """Remove all machines, which have left the group."""
         self._machines.clear()
@@ -49,14 +45,18 @@ class Overhearers:
         source: Address,
         to: Address,
         now: float,
+        diverged: list[FastMachine],
         lost_by: set[FastMachine],
         position: object,
         last_heard: float,
     ) -> list[FastMachine]:
-        """Deliver feedback to all but `lost_by`; return machines that are not attentive any more.
+        """Deliver feedback to all but `lost_by`, also to machines that have diverged.
 
-        `position` and `last_heard` are those of the group.
+        Returns machines in lockstep that are not attentive any more. `position` and `last_heard` are those of the group.
         """
+        for machine in diverged:
+            if machine not in lost_by:
+                machine.receive(message, source, to, now)
         group, machines = self._group, dict.fromkeys(self._machines)
         called: list[FastMachine] = []
         others: list[FastMachine] = []

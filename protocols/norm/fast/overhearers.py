@@ -7,16 +7,13 @@ from protocols.fast.contract import FastMachine
 from protocols.fast.index import PartIndex
 from protocols.fast.overhearers import Overhearers, OverhearingGroup
 from protocols.machine import Address, Message
-from protocols.norm.fast.nack_log import FastNackProcess, NackLog, simple_item
+from protocols.norm.fast.nack_log import SYMBOLS, FastNackProcess, NackLog, simple_item
 from protocols.norm.fast.sender_state import FastSenderState
 from protocols.norm.messages import Fti, Nack
 from protocols.norm.position import Point, TransmitPosition
 from protocols.norm.repair_requests import RequestedRepairs
 
 __all__ = ["NormOverhearers"]
-
-SYMBOLS = (1 << 256) - 1
-"""The symbols that a block can have, as a bit mask."""
 
 
 class NormOverhearers(Overhearers):
@@ -42,13 +39,18 @@ class NormOverhearers(Overhearers):
         state: FastSenderState = machine.fast_state
         self._known = state
         process, response, item = state.nack_process, state.probe_response, simple_item(state.objects)
-        is_answering = response is not None and response.due < inf
-        if isinstance(process, FastNackProcess) and item is not None and not is_answering and machine.has_one_sender:  # type: ignore[attr-defined]
-            if not process.is_suppressible:
-                return
+        if isinstance(process, FastNackProcess) and process.due < inf:
             process.follow(self._log)
-            if process.is_regular:
-                uncovered = process.first_uncovered(state.objects.key, item)
+            is_answering = response is not None and response.due < inf
+            if item is not None and not is_answering and machine.has_one_sender:  # type: ignore[attr-defined]
+                missing, key = item.missing_symbols, state.objects.key
+                if not process.is_suppressible:
+                    return
+                uncovered: Point | None = None
+                if process.has_heard_nothing and missing is not None:
+                    uncovered = key, missing.key, (missing.item & -missing.item).bit_length() - 1
+                elif process.is_regular:
+                    uncovered = process.first_uncovered(key, item)
                 if uncovered is not None:
                     self._watch(machine, uncovered, item.fti.usable)
                     return
@@ -57,12 +59,6 @@ class NormOverhearers(Overhearers):
     def _watch(self, machine: FastMachine, uncovered: Point, parity: int) -> None:
         key, block, symbol = uncovered
         self._by_symbol.add((key, block), 0 if parity else 1 << symbol, [machine])
-
-    def release(self, machine: FastMachine) -> None:
-        """Bring an attentive machine up to date, because it leaves the group."""
-        process = machine.fast_state.nack_process
-        if isinstance(process, FastNackProcess):
-            process.unfollow()
 
     def clear(self) -> None:
         """Remove all machines, which have left the group."""
@@ -75,46 +71,43 @@ class NormOverhearers(Overhearers):
         source: Address,
         to: Address,
         now: float,
+        diverged: list[FastMachine],
         lost_by: set[FastMachine],
         position: Any,
         last_heard: float,
     ) -> list[FastMachine]:
         """Deliver feedback to all but `lost_by`; return machines that are not attentive any more."""
-        group, known, others = self._group, self._known, []
-        nack = message if isinstance(message, Nack) and known is not None and known.is_addressed(message) else None
-        singly = [machine for machine in self._machines if machine.fast_state.coordinator is group]
-        self._machines = []
-        if nack is not None:
-            singly += [each for each in group.latest_losers() if each.fast_state.coordinator is group]
-        called = dict.fromkeys(singly)
+        group, known = self._group, self._known
+        others: list[FastMachine] = []
+        singly, self._machines = self._machines, []
+        requested: RequestedRepairs | None = None
+        if isinstance(message, Nack) and known is not None and known.is_addressed(message):
+            requested = known.requested_repairs(message)
+            self._enter(requested, now, lost_by)
+            singly += group.latest_losers()
+        for machine in diverged:
+            if machine not in lost_by:
+                machine.receive(message, source, to, now)
+        called = {machine: None for machine in singly if machine.fast_state.coordinator is group}
         for machine in called:
             state: FastSenderState = machine.fast_state
             if machine in lost_by or not state.attentive:
                 continue
-            self.release(machine)
             if not group.is_behind(machine):
                 state.position, state.last_heard = position, last_heard
             machine.receive(message, source, to, now)
             if not state.attentive:
                 others.append(machine)
-        if nack is not None and known is not None:
-            others += self._suppress(known.requested_repairs(nack), called, now, lost_by, position, last_heard)
+        if requested is not None:
+            others += self._suppress(requested, called, now, position, last_heard)
         for machine in called:
             if machine.fast_state.attentive:
                 self.add(machine)
         return others
 
-    def _suppress(
-        self,
-        requested: RequestedRepairs,
-        called: dict[FastMachine, None],
-        now: float,
-        lost_by: set[FastMachine],
-        position: TransmitPosition,
-        last_heard: float,
-    ) -> list[FastMachine]:
-        """Enter a NACK in the log; suppress receivers for which that suffices, and return them. Leave out the `called`."""
-        log, group = self._log, self._group
+    def _enter(self, requested: RequestedRepairs, now: float, lost_by: set[FastMachine]) -> None:
+        """Enter a NACK in the log."""
+        group, log = self._group, self._log
         if log.forget(now):
             self._by_symbol.keep(lambda machine: machine.fast_state.coordinator is group and machine.fast_state.attentive)
         log.append(requested, now)
@@ -122,7 +115,17 @@ class NormOverhearers(Overhearers):
             process = machine.fast_state.nack_process
             if isinstance(process, FastNackProcess):
                 process.miss_last()
-        suppressed: list[FastMachine] = []
+
+    def _suppress(
+        self,
+        requested: RequestedRepairs,
+        called: dict[FastMachine, None],
+        now: float,
+        position: TransmitPosition,
+        last_heard: float,
+    ) -> list[FastMachine]:
+        """Suppress receivers for which the last NACK of the log suffices, and return them. Leave out the `called`."""
+        group, suppressed = self._group, []
         fti: Fti | None = None
         boundary: Point = position.tx_point
         for machine in dict.fromkeys(self._take(requested, position.tx_point)):
@@ -130,7 +133,7 @@ class NormOverhearers(Overhearers):
             if state.coordinator is not group or not state.attentive or machine in called:
                 continue
             process = state.nack_process
-            if machine in lost_by or not isinstance(process, FastNackProcess):
+            if not isinstance(process, FastNackProcess) or now >= process.backoff_end or process.suppressed_to is not None:
                 self.add(machine)
                 continue
             is_behind = group.is_behind(machine)
@@ -139,23 +142,19 @@ class NormOverhearers(Overhearers):
             if item is None or item.fti is not fti:
                 state.position, fti = position, item.fti if item is not None else None
                 boundary = state.boundary()
-            if item is not None and process.is_regular and boundary[0] == state.objects.key:
+            if item is not None and boundary[0] == state.objects.key and process.is_regular:
                 uncovered = process.first_uncovered(boundary[0], item)
                 if uncovered is not None and uncovered < boundary:
                     self._watch(machine, uncovered, item.fti.usable)
                     continue
-                is_covered = now < process.backoff_end and process.suppressed_to is None
-            else:
-                is_covered = process.covers(state.objects, boundary, now)
-            if is_covered:
-                state.position, state.last_heard = position, last_heard
-                process.unfollow()
-                process.suppress(boundary)
-                state.note_suppression(process)
-                machine.settle(state)  # type: ignore[attr-defined]
-                suppressed.append(machine)
-            else:
+            elif not process.covers(boundary, state.objects):
                 self.add(machine)
+                continue
+            state.position, state.last_heard = position, last_heard
+            process.suppress(boundary)
+            state.note_suppression(process)
+            machine.settle(state)  # type: ignore[attr-defined]
+            suppressed.append(machine)
         return suppressed
 
     def _take(self, requested: RequestedRepairs, tx_point: Point) -> list[FastMachine]:

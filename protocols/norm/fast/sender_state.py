@@ -5,11 +5,10 @@ from typing import Any
 
 from protocols.fast.contract import QUIET, Coordinator, FastMessage, FastState
 from protocols.norm.fast.messages import FastData, FastFlush, Loss
-from protocols.norm.fast.nack_log import FastNackProcess
+from protocols.norm.fast.nack_log import FastNackProcess, simple_item
 from protocols.norm.messages import FLAG_REPAIR, Nack
 from protocols.norm.position import Point, TransmitPosition
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
-from protocols.norm.rx_object import RxObject
 from protocols.norm.sender_state import SenderMessage, SenderState
 from protocols.norm.session import Session
 
@@ -17,8 +16,6 @@ __all__ = ["ADVANCED", "OTHER", "RESCHEDULE", "FastSenderState"]
 
 OTHER, ADVANCED, RESCHEDULE = 0, 1, 2
 """Results of a short cut: the message takes more than it; done; done, and the deadline may have changed."""
-MOST_BLOCKS = 64
-"""Incomplete blocks from which on a receiver is asked at every repair."""
 
 
 class _Overheard:
@@ -137,15 +134,6 @@ class FastSenderState(SenderState, FastState):
             self.is_complete = False
             item.lose(block, mask)
 
-    @property
-    def _simple(self) -> RxObject | None:
-        """The incomplete object, if it is the only one, and only symbols of not too many blocks of it are missing."""
-        item = self.objects.item
-        if item is None or item.missing_blocks or (item.wants_info and item.info is None):
-            return None
-        missing = item.missing_symbols
-        return item if missing is not None and (missing.more is None or len(missing.more) < MOST_BLOCKS) else None
-
     def waiting_for(self, now: float) -> object:
         """Return (object, block) if no NACK process begins or is resumed before that block is over; None if not simple.
 
@@ -154,7 +142,7 @@ class FastSenderState(SenderState, FastState):
         """
         if self.is_complete:
             return QUIET
-        item, process, key = self._simple, self.nack_process, self.objects.key
+        item, process, key = simple_item(self.objects), self.nack_process, self.objects.key
         if item is None or item.missing_symbols is None:
             return None
         if process is None or now >= process.holdoff_end:
@@ -170,14 +158,14 @@ class FastSenderState(SenderState, FastState):
 
     def lacks(self) -> list[tuple[tuple[int, int], int]]:
         """Return the missing symbols: a bit mask for each (object, block)."""
-        item, key = self._simple, self.objects.key
+        item, key = simple_item(self.objects), self.objects.key
         if item is None or item.missing_symbols is None:
             return []
         return [((key, block), mask) for block, mask in item.missing_symbols.items()]
 
     def is_lacking(self, unit: Any) -> bool:
         """Return whether symbols of this (object, block) are missing."""
-        item, missing = self._simple, None
+        item, missing = simple_item(self.objects), None
         if item is not None and unit[0] == self.objects.key:
             missing = item.missing_symbols
         return missing is not None and unit[1] in missing
