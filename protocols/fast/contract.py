@@ -10,21 +10,19 @@ this. It has three layers, each of which works without the next:
 """
 
 from collections.abc import Hashable, Iterable, Sequence
-from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from mypy_extensions import mypyc_attr, trait
 
+from protocols.fast.index import QuietQueue
 from protocols.machine import Address, Machine, Message
 
 if TYPE_CHECKING:
     from protocols.fast.lookahead import Burst
     from protocols.fast.overhearers import Overhearers
 
-__all__ = ["QUIET", "Applied", "Coordinator", "FastMachine", "FastMessage", "FastState", "OwnState", "Overheard", "fan_out"]
+__all__ = ["Applied", "Coordinator", "FastMachine", "FastMessage", "FastState", "OwnState", "Overheard", "fan_out"]
 
-QUIET = object()
-"""What a machine waits for that only messages concern that bring what it lacks."""
 
 _NO_SLOTS = ()
 # A name, because a type checker takes a literal for all the attributes there are; subclasses have the slots.
@@ -60,7 +58,7 @@ class FastMessage(Message):
         return False
 
     def is_irrelevant_to(self, waiting: Any) -> bool:
-        """Whether an incomplete receiver with this `FastState.waiting_for` only advances, as a complete one does.
+        """Whether an incomplete receiver that waits for this (`FastMachine.list_waiting`) only advances, as a complete one.
 
         What the message brings (`brings`) is considered apart from this.
         """
@@ -72,7 +70,7 @@ class FastMessage(Message):
         return None
 
     def concerns_quiet(self) -> bool:
-        """Return whether it concerns quiet machines (`FastState.quiet_until`) that do not lack what it brings."""
+        """Return whether it concerns quiet machines (`FastMachine.list_waiting`) that do not lack what it brings."""
         return False
 
 
@@ -105,27 +103,14 @@ class FastState:
     """Whether feedback of other machines has an effect."""
     coordinator: Coordinator | None
 
-    def waiting_for(self, now: float) -> object:
-        """Return what an incomplete or attentive machine waits for beside what it lacks (`FastMessage.is_irrelevant_to`).
-
-        QUIET for nothing before the time `quiet_until`; None if that is not simple: every message that does more than to
-        advance concerns the machine. `now` (seconds) may be some time ago.
-        """
-        del now
-        return None
-
     def lacks(self) -> Sequence[tuple[Hashable, int]]:
-        """Return what a machine lacks as (unit, parts), as in `FastMessage.brings`; all of it unless `waiting_for` is None."""
+        """Return what a machine lacks as (unit, parts), as in `FastMessage.brings`; all of it unless it waits for None."""
         return ()
 
     def is_lacking(self, unit: Hashable) -> bool:
         """Return whether it lacks anything of this unit."""
         del unit
         return False
-
-    def quiet_until(self) -> float:
-        """Return until when (seconds) `waiting_for` holds unless the machine gets an input; inf: always."""
-        return inf
 
     def skip(self, loss: Any) -> None:
         """Record, at the latest before the next input, the loss of a message of a burst (`Burst.loss`)."""
@@ -187,6 +172,22 @@ class FastMachine(Machine):
         """
         del message, now
         return [], [], [], [machine for machine in dict.fromkeys(machines) if machine.fast_state.coordinator is coordinator]
+
+    @staticmethod
+    def list_waiting(
+        machines: list[Any], now: float, waiting: dict[Any, list[Any]], quiet: QuietQueue, *, joined: bool
+    ) -> None:
+        """List incomplete and attentive machines by what they wait for beside what they lack (`FastMessage.is_irrelevant_to`).
+
+        `waiting[None]`: every message that does more than to advance concerns them. A machine in `quiet` is listed anew at
+        the given time; before, and if it is not in `waiting`, only messages concern it that bring what it lacks. Complete
+        machines that are not attentive are left out. `now` (seconds) may be some time ago. `joined`: they have just joined the
+        group; otherwise they may still be in `quiet`.
+        """
+        del now, quiet, joined
+        listed = [each for each in machines if each.fast_state.attentive or not each.fast_state.is_complete]
+        if listed:
+            waiting.setdefault(None, []).extend(listed)
 
     @staticmethod
     def make_overhearers(group: Any) -> "Overhearers":

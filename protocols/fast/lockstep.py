@@ -8,10 +8,9 @@ is that of plain machines called one by one.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from math import inf
 from typing import TYPE_CHECKING, Any, Protocol
 
-from protocols.fast.contract import QUIET, FastMachine, FastMessage, FastState, OwnState, fan_out
+from protocols.fast.contract import FastMachine, FastMessage, FastState, OwnState, fan_out
 from protocols.fast.deferred import DeferredLosses, Missed
 from protocols.fast.index import PartIndex, QuietQueue
 from protocols.fast.overhearers import Overhearers
@@ -19,6 +18,9 @@ from protocols.machine import Address, Machine, Message
 
 if TYPE_CHECKING:
     from protocols.fast.lookahead import Burst
+
+_QUIET, _LISTED = object(), object()
+"""Instead of what machines wait for: they are in the `QuietQueue`; they stay where they are listed."""
 
 __all__ = ["Late", "LockstepGroup", "has_fast_machines"]
 
@@ -300,9 +302,9 @@ class LockstepGroup:
             if waiting is None:
                 # What they lack was not listed.
                 self._list(unchanged + advanced)
-            else:
+            elif waiting is not _LISTED:
                 # Quiet machines without a change are still listed.
-                self._list_again(advanced if waiting is QUIET else unchanged + advanced, now)
+                self._list_again(advanced if waiting is _QUIET else unchanged + advanced, now)
         if brought is not None:
             unit, parts = brought
             lacking, others = self._lacking.take(unit, parts)
@@ -318,10 +320,12 @@ class LockstepGroup:
         """Remove and return the machines that a message concerns, apart from what it brings, by what they wait for."""
         waiting = self._waiting
         if message.concerns_quiet():
-            groups: list[tuple[object, list[FastMachine]]] = list(waiting.items())
-            waiting.clear()
+            groups: list[tuple[object, list[FastMachine]]] = []
+            for each in list(waiting):
+                is_listed = each is not None and message.is_irrelevant_to(each)
+                groups.append((_LISTED, waiting[each][:]) if is_listed else (each, waiting.pop(each)))
             if quiet := self._quiet.machines():
-                groups.append((QUIET, quiet))
+                groups.append((_QUIET, quiet))
             return groups
         due = self._quiet.due(now)
         if due:
@@ -488,24 +492,13 @@ class LockstepGroup:
             listed.append(machine)
             for unit, parts in state.lacks():
                 lacking.add(unit, parts, [machine])
-        self._list_again(listed, self._last_heard)
+        if listed:
+            listed[0].list_waiting(listed, self._last_heard, self._waiting, self._quiet, joined=True)
 
     def _list_again(self, machines: list[FastMachine], now: float) -> None:
         """List machines in lockstep anew by when messages concern them that do not bring what they lack."""
-        waiting = self._waiting
-        for machine in machines:
-            state: FastState = machine.fast_state
-            if state.is_complete and not state.attentive:
-                continue
-            until, each = state.quiet_until(), state.waiting_for(now)
-            if now < until < inf:
-                self._quiet.push(machine, until)
-            if each is not QUIET:
-                group = waiting.get(each)
-                if group is None:
-                    waiting[each] = [machine]
-                else:
-                    group.append(machine)
+        if machines:
+            machines[0].list_waiting(machines, now, self._waiting, self._quiet, joined=False)
 
 
 def _without(machines: list[FastMachine], lost_by: list[FastMachine]) -> list[FastMachine]:

@@ -7,12 +7,14 @@ computed once, and the usual case is tried first: one object is incomplete, and 
 from typing import Any
 
 from protocols.fast.contract import Applied, Coordinator
+from protocols.fast.index import QuietQueue
 from protocols.norm.backoff import NEVER
 from protocols.norm.fast.messages import FastData, FastFlush
+from protocols.norm.fast.nack_log import MOST_BLOCKS
 from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
 from protocols.norm.position import is_before
 
-__all__ = ["apply_to_incomplete"]
+__all__ = ["apply_to_incomplete", "list_waiting"]
 
 
 def apply_to_incomplete(machines: list[Any], message: FastData | FastFlush, now: float, coordinator: Coordinator) -> Applied:
@@ -107,3 +109,40 @@ def _apply_content(machines: list[Any], message: FastData, now: float, coordinat
         if state.attentive or not state.is_complete:
             (attentive if state.attentive and not was_attentive else advanced).append(machine)
     return answer
+
+
+def list_waiting(machines: list[Any], now: float, waiting: dict[Any, list[Any]], quiet: QuietQueue, joined: bool) -> None:
+    """`FastMachine.list_waiting` for the receivers of a sender.
+
+    A NACK process begins or is resumed when the block (object, block) is over that they wait for: the first incomplete one, or
+    the one up to which others have requested everything. Those in back-off or hold-off are quiet until the end of that.
+    """
+    for machine in machines:
+        state: FastSenderState = machine.fast_state
+        if state.is_complete:
+            continue
+        process, item, key = state.nack_process, state.objects.item, state.objects.key
+        missing = None if item is None or item.missing_blocks else item.missing_symbols
+        waits_for: tuple[int, int] | None = None
+        if (
+            item is None
+            or missing is None
+            or (item.wants_info and item.info is None)
+            or (missing.more is not None and len(missing.more) >= MOST_BLOCKS)
+        ):
+            pass
+        elif process is None or now >= process.holdoff_end:
+            waits_for = key, missing.key
+        else:
+            suppressed_to = process.suppressed_to
+            is_quiet = suppressed_to is None or now >= process.backoff_end
+            if joined or is_quiet:
+                # One that was suppressed, or still is, has been there since its back-off began.
+                quiet.push(machine, process.holdoff_end)
+            if is_quiet:
+                continue
+            waits_for = (key, suppressed_to[1]) if suppressed_to is not None and suppressed_to[0] == key else None
+        if waits_for in waiting:
+            waiting[waits_for].append(machine)
+        else:
+            waiting[waits_for] = [machine]

@@ -134,9 +134,9 @@ class NewSymbols(Symbols):
         return self.key, self._block + blocks, 1 << symbol
 
     def lacked(self, number: int) -> tuple[Hashable, int]:
-        """Return the block and the symbol, as a bit mask."""
-        key, block, mask = self.loss(number)
-        return (key, block), mask
+        """Return the block, and the symbol as a bit mask; 0 where parity repairs it."""
+        blocks, symbol = divmod(self._first + number, self._length)
+        return (self.key, self._block + blocks), 0 if self.item.fti.usable else 1 << symbol
 
     def reveals_loss_of(self, other: Burst) -> bool:
         """Return True: everything before a new symbol was sent."""

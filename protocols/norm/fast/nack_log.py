@@ -36,7 +36,19 @@ MOST_BLOCKS = 64
 class NackLog:
     """The requested repairs of NACKs, numbered in the order in which they arrived."""
 
-    __slots__ = ("_base", "_by_block", "_entries", "_irregular", "_mark", "_mark_until", "_times", "_until", "end", "size")
+    __slots__ = (
+        "_base",
+        "_by_block",
+        "_counts",
+        "_entries",
+        "_irregular",
+        "_mark",
+        "_mark_until",
+        "_times",
+        "_until",
+        "end",
+        "size",
+    )
 
     def __init__(self) -> None:
         self._base = 0
@@ -44,6 +56,8 @@ class NackLog:
         """The number of the next NACK."""
         self._entries: list[RequestedRepairs] = []
         self._times: list[float] = []
+        # Results of `parity_count` since the last NACK.
+        self._counts: dict[tuple[tuple[int, int], int, int, int], int] = {}
         self.size = self._irregular = 0
         # Block -> symbol -> the NACKs that request it.
         self._by_block: dict[tuple[int, int], dict[int, list[int]]] = {}
@@ -56,6 +70,7 @@ class NackLog:
         self.end = number + 1
         self._entries.append(requested)
         self._times.append(now)
+        self._counts.clear()
         self.size += requested.size
         self._irregular += _is_irregular(requested)
         for unit, mask in requested.symbols.items():
@@ -139,6 +154,23 @@ class NackLog:
         for symbol in row or ():
             mask |= 1 << symbol
         return mask ^ self.unrequested(unit, mask, first, end, lost)
+
+    def requested_count(self, unit: tuple[int, int]) -> int:
+        """Return how many symbols of a block the NACKs of the log request."""
+        return len(self._by_block.get(unit, ()))
+
+    def parity_count(self, unit: tuple[int, int], first: int, end: int, lost: int, item: RxObject) -> int:
+        """Return how many parity symbols of a block the NACKs request; -1 if source symbols are among them.
+
+        `first`, `end` and `lost` as in `unrequested`.
+        """
+        key = unit, first, end, lost
+        count = self._counts.get(key)
+        if count is None:
+            mask = self.requested(unit, first, end, lost)
+            has_sources = mask & (1 << item.fti.partition.length(unit[1])) - 1
+            count = self._counts[key] = -1 if has_sources else mask.bit_count()
+        return count
 
     def merged(self, known: RequestedRepairs | None, first: int, end: int, lost: int) -> RequestedRepairs | None:
         """Return what `known` and the NACKs from `first` to `end` - 1 request, merged one after another."""
@@ -229,21 +261,26 @@ class FastNackProcess(NackProcess):
         missing, log, known = item.missing_symbols, self._log, self.overheard
         if missing is None:
             return None
-        end, usable = self._present_end(), item.fti.usable
+        end, usable, parity = self._present_end(), item.fti.usable, item.parity
         for block, mask in ((missing.key, missing.item),) if missing.more is None else sorted(missing.items()):
             unit = key, block
-            if usable:
-                requested = 0 if known is None else known.symbols.get(unit, 0)
-                if log is not None:
-                    requested |= log.requested(unit, self._first, end, self._lost)
-                if not requested or not is_block_covered(item, block, mask, requested):
-                    return key, block, 0
-            else:
+            if not usable:
                 rest = mask if known is None else mask & ~known.symbols.get(unit, 0)
                 if rest and log is not None:
                     rest = log.unrequested(unit, rest, self._first, end, self._lost)
                 if rest:
                     return key, block, (rest & -rest).bit_length() - 1
+                continue
+            count = -1 if log is None or known is not None else log.parity_count(unit, self._first, end, self._lost, item)
+            heard = 0 if parity is None else parity.get(block, 0)
+            if count < 0 or heard.bit_length() + count > usable:
+                requested = 0 if known is None else known.symbols.get(unit, 0)
+                if log is not None:
+                    requested |= log.requested(unit, self._first, end, self._lost)
+                if not requested or not is_block_covered(item, block, mask, requested):
+                    return key, block, 0
+            elif count < mask.bit_count() - heard.bit_count():
+                return key, block, 0
         return None
 
     def _present_end(self) -> int:

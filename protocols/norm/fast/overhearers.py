@@ -12,8 +12,12 @@ from protocols.norm.fast.sender_state import FastSenderState
 from protocols.norm.messages import Fti, Nack
 from protocols.norm.position import Point, TransmitPosition
 from protocols.norm.repair_requests import RequestedRepairs
+from protocols.norm.rx_object import RxObject
 
 __all__ = ["NormOverhearers"]
+
+PARITY = "parity"
+"""Marks a block with parity."""
 
 
 class NormOverhearers(Overhearers):
@@ -52,13 +56,21 @@ class NormOverhearers(Overhearers):
                 elif process.is_regular:
                     uncovered = process.first_uncovered(key, item)
                 if uncovered is not None:
-                    self._watch(machine, uncovered, item.fti.usable)
+                    self._watch(machine, uncovered, item)
                     return
         self._machines.append(machine)
 
-    def _watch(self, machine: FastMachine, uncovered: Point, parity: int) -> None:
+    def _watch(self, machine: FastMachine, uncovered: Point, item: RxObject) -> None:
+        """List a receiver under a symbol; where parity repairs the block, under the number of symbols it lacks."""
         key, block, symbol = uncovered
-        self._by_symbol.add((key, block), 0 if parity else 1 << symbol, [machine])
+        if not item.fti.usable or item.missing_symbols is None:
+            self._by_symbol.add((key, block), 1 << symbol, [machine])
+            return
+        lacking = item.missing_symbols.get(block, 0).bit_count() - item.parity_of(block).bit_count()
+        if machine.fast_state.nack_process.overheard is not None:
+            # More may be requested than the log has.
+            lacking = 0
+        self._by_symbol.add((key, block, PARITY), 1 << lacking, [machine])
 
     def clear(self) -> None:
         """Remove all machines, which have left the group."""
@@ -145,7 +157,7 @@ class NormOverhearers(Overhearers):
             if item is not None and boundary[0] == state.objects.key and process.is_regular:
                 uncovered = process.first_uncovered(boundary[0], item)
                 if uncovered is not None and uncovered < boundary:
-                    self._watch(machine, uncovered, item.fti.usable)
+                    self._watch(machine, uncovered, item)
                     continue
             elif not process.covers(boundary, state.objects):
                 self.add(machine)
@@ -166,6 +178,10 @@ class NormOverhearers(Overhearers):
         for unit, mask in requested.symbols.items():
             if unit in index.rows:
                 for machines in index.take(unit, mask & SYMBOLS):
+                    taken += machines
+            if (*unit, PARITY) in index.rows:
+                # Who lacks more symbols than are requested of the block is not suppressed.
+                for machines in index.take((*unit, PARITY), (2 << self._log.requested_count(unit)) - 1):
                     taken += machines
         for unit in [each for each in index.rows if each[0] != object_id or each[1] >= block]:
             is_same = unit == (object_id, block)

@@ -5,11 +5,12 @@ from typing import Any
 
 from protocols.events import SenderHeard
 from protocols.fast.contract import Applied, Coordinator, FastMachine, FastMessage, fan_out
+from protocols.fast.index import QuietQueue
 from protocols.fast.lockstep import LockstepGroup
 from protocols.fast.overhearers import Overhearers, OverhearingGroup
 from protocols.machine import Address, Group, Message, Ports
 from protocols.norm.config import NormConfig
-from protocols.norm.fast.batch import apply_to_incomplete
+from protocols.norm.fast.batch import apply_to_incomplete, list_waiting
 from protocols.norm.fast.messages import FastData, FastFlush
 from protocols.norm.fast.overhearers import NormOverhearers
 from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
@@ -87,6 +88,13 @@ class FastNormReceiver(NormReceiver, FastMachine):
         """Apply a message of the sender to receivers that are incomplete or attentive."""
         assert isinstance(message, (FastData, FastFlush))
         return apply_to_incomplete(machines, message, now, coordinator)
+
+    @staticmethod
+    def list_waiting(
+        machines: list[Any], now: float, waiting: dict[Any, list[Any]], quiet: QuietQueue, *, joined: bool
+    ) -> None:
+        """List receivers by what they wait for."""
+        list_waiting(machines, now, waiting, quiet, joined)
 
     @staticmethod
     def make_overhearers(group: OverhearingGroup) -> Overhearers:

@@ -3,7 +3,7 @@
 from math import inf
 from typing import Any
 
-from protocols.fast.contract import QUIET, Coordinator, FastMessage, FastState
+from protocols.fast.contract import Coordinator, FastMessage, FastState
 from protocols.norm.fast.messages import FastData, FastFlush, Loss
 from protocols.norm.fast.nack_log import FastNackProcess, simple_item
 from protocols.norm.messages import FLAG_REPAIR, Nack
@@ -134,40 +134,18 @@ class FastSenderState(SenderState, FastState):
             self.is_complete = False
             item.lose(block, mask)
 
-    def waiting_for(self, now: float) -> object:
-        """Return (object, block) if no NACK process begins or is resumed before that block is over; None if not simple.
-
-        The block is the first incomplete one, or of a suppressed process the one up to which others have requested everything.
-        A process that is in back-off or hold-off and not suppressed is `QUIET`.
-        """
-        if self.is_complete:
-            return QUIET
-        item, process, key = simple_item(self.objects), self.nack_process, self.objects.key
-        if item is None or item.missing_symbols is None:
-            return None
-        if process is None or now >= process.holdoff_end:
-            return key, item.missing_symbols.key
-        if process.suppressed_to is None or now >= process.backoff_end:
-            return QUIET
-        return (key, process.suppressed_to[1]) if process.suppressed_to[0] == key else None
-
-    def quiet_until(self) -> float:
-        """Return the end of the hold-off; inf if complete."""
-        process = self.nack_process
-        return inf if process is None else process.holdoff_end
-
     def lacks(self) -> list[tuple[tuple[int, int], int]]:
-        """Return the missing symbols: a bit mask for each (object, block)."""
+        """Return what is missing: for each (object, block) a bit mask of symbols, 0 where parity repairs it."""
         item, key = simple_item(self.objects), self.objects.key
         if item is None or item.missing_symbols is None:
             return []
-        return [((key, block), mask) for block, mask in item.missing_symbols.items()]
+        usable = item.fti.usable
+        return [((key, block), 0 if usable else mask) for block, mask in item.missing_symbols.items()]
 
     def is_lacking(self, unit: Any) -> bool:
         """Return whether symbols of this (object, block) are missing."""
-        item, missing = simple_item(self.objects), None
-        if item is not None and unit[0] == self.objects.key:
-            missing = item.missing_symbols
+        item = self.objects.item
+        missing = None if item is None or unit[0] != self.objects.key else item.missing_symbols
         return missing is not None and unit[1] in missing
 
     def requested_repairs(self, nack: Nack) -> RequestedRepairs:
