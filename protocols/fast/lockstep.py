@@ -300,8 +300,10 @@ class LockstepGroup:
         for waiting, group in groups:
             unchanged, advanced = self._apply_to(group, message, now, before, called)
             if waiting is None:
-                # What they lack was not listed.
-                self._list(unchanged + advanced)
+                # What the others lack was not listed.
+                if unchanged:
+                    self._waiting[None] = unchanged + self._waiting.get(None, [])
+                self._list_lacking(advanced)
             elif waiting is not _LISTED:
                 # Quiet machines without a change are still listed.
                 self._list_again(advanced if waiting is _QUIET else unchanged + advanced, now)
@@ -481,17 +483,22 @@ class LockstepGroup:
 
     def _list(self, machines: list[FastMachine]) -> None:
         """List machines that joined the group and that some messages or some feedback concern."""
+        overhearers = self._overhearers
+        for machine in machines:
+            if machine.fast_state.attentive:
+                overhearers.add(machine)
+        self._list_lacking(machines)
+
+    def _list_lacking(self, machines: list[FastMachine]) -> None:
+        """List machines in lockstep by when messages concern them."""
         listed: list[FastMachine] = []
-        lacking, overhearers = self._lacking, self._overhearers
+        lacking = self._lacking
         for machine in machines:
             state: FastState = machine.fast_state
-            if state.attentive:
-                overhearers.add(machine)
-            elif state.is_complete:
-                continue
-            listed.append(machine)
-            for unit, parts in state.lacks():
-                lacking.add(unit, parts, [machine])
+            if not state.is_complete or state.attentive:
+                listed.append(machine)
+                for unit, parts in state.lacks():
+                    lacking.add(unit, parts, [machine])
         if listed:
             listed[0].list_waiting(listed, self._last_heard, self._waiting, self._quiet, joined=True)
 

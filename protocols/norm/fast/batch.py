@@ -4,17 +4,20 @@ It is the effect on each of them (`FastSenderState.advance`, `SenderState.overhe
 computed once, and the usual case is tried first: one object is incomplete, and no whole block of it is missing.
 """
 
+from math import inf
 from typing import Any
 
-from protocols.fast.contract import Applied, Coordinator
+from protocols.fast.contract import Applied, Coordinator, Overheard
 from protocols.fast.index import QuietQueue
 from protocols.norm.backoff import NEVER
-from protocols.norm.fast.messages import FastData, FastFlush
+from protocols.norm.fast.messages import FastData, FastFlush, is_indexed
 from protocols.norm.fast.nack_log import MOST_BLOCKS
 from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
-from protocols.norm.position import is_before
+from protocols.norm.messages import Nack
+from protocols.norm.nack_process import MOST_COMPARED, STUBBORN, is_covered
+from protocols.norm.position import TransmitPosition, is_before
 
-__all__ = ["apply_to_incomplete", "list_waiting"]
+__all__ = ["apply_to_incomplete", "list_waiting", "overhear_nack"]
 
 
 def apply_to_incomplete(machines: list[Any], message: FastData | FastFlush, now: float, coordinator: Coordinator) -> Applied:
@@ -111,11 +114,48 @@ def _apply_content(machines: list[Any], message: FastData, now: float, coordinat
     return answer
 
 
+def overhear_nack(machines: list[Any], nack: Nack, now: float, position: TransmitPosition, last_heard: float) -> Overheard:
+    """`FastMachine.overhear_batch` of a NACK to the sender, which its other receivers may be about to send, too."""
+    answer: Overheard = [], []
+    attentive, others = answer
+    has_echo = bool(nack.response_sec or nack.response_usec)
+    requested = origin = fti = None
+    boundary, key = position.tx_point, position.tx_point[0]
+    for machine in machines:
+        state: FastSenderState = machine.fast_state
+        process, response, objects = state.nack_process, state.probe_response, state.objects
+        item = objects.item
+        if (
+            (requested is None or state.origin is not origin or objects.key != key)
+            or (process is None or item is None or process.log is not None)
+            or (has_echo and response is not None and response.due < inf)
+        ):
+            state.position, state.last_heard = position, last_heard
+            machine.overhear(nack, now)
+            if state.is_addressed(nack):
+                requested, origin = state.requested_repairs(nack), state.origin
+        elif now < process.backoff_end and process.suppressed_to is None and process.fruitless < STUBBORN:
+            # As `SenderState.overhear`; nearly all have overheard the same before.
+            known = process.overheard
+            overheard = process.overheard = requested if known is None else known.merged(requested)
+            if item.fti is not fti:
+                state.position, fti = position, item.fti
+                boundary = state.boundary()
+            if is_covered(objects, boundary, overheard, MOST_COMPARED):
+                state.position, state.last_heard = position, last_heard
+                process.suppress(boundary)
+                state.note_suppression(process)
+                machine.settle(state)
+        (attentive if state.attentive else others).append(machine)
+    return answer
+
+
 def list_waiting(machines: list[Any], now: float, waiting: dict[Any, list[Any]], quiet: QuietQueue, joined: bool) -> None:
     """`FastMachine.list_waiting` for the receivers of a sender.
 
     A NACK process begins or is resumed when the block (object, block) is over that they wait for: the first incomplete one, or
-    the one up to which others have requested everything. Those in back-off or hold-off are quiet until the end of that.
+    the one up to which others have requested everything. Those in back-off or hold-off are quiet until the end of that, unless
+    a repair concerns most of them anyway.
     """
     for machine in machines:
         state: FastSenderState = machine.fast_state
@@ -124,16 +164,12 @@ def list_waiting(machines: list[Any], now: float, waiting: dict[Any, list[Any]],
         process, item, key = state.nack_process, state.objects.item, state.objects.key
         missing = None if item is None or item.missing_blocks else item.missing_symbols
         waits_for: tuple[int, int] | None = None
-        if (
-            item is None
-            or missing is None
-            or (item.wants_info and item.info is None)
-            or (missing.more is not None and len(missing.more) >= MOST_BLOCKS)
-        ):
+        if item is None or missing is None or (item.wants_info and item.info is None):
             pass
         elif process is None or now >= process.holdoff_end:
-            waits_for = key, missing.key
-        else:
+            if missing.more is None or len(missing.more) < MOST_BLOCKS:
+                waits_for = key, missing.key
+        elif is_indexed(item.fti) and (missing.more is None or len(missing.more) < MOST_BLOCKS):
             suppressed_to = process.suppressed_to
             is_quiet = suppressed_to is None or now >= process.backoff_end
             if joined or is_quiet:

@@ -188,23 +188,23 @@ def _is_irregular(requested: RequestedRepairs) -> bool:
 class FastNackProcess(NackProcess):
     """A NACK process that can overhear by a `NackLog`."""
 
-    __slots__ = ("_end", "_first", "_log", "_lost")
+    __slots__ = ("_end", "_first", "_lost", "log")
 
     def __init__(self) -> None:
         super().__init__()
-        self._log: NackLog | None = None
+        self.log: NackLog | None = None
         self._first = self._end = self._lost = 0
 
     def begin(self, now: float, tx_point: Point, sender: SenderProfile, rng: Rng) -> bool:
         """Begin a back-off, which has overheard nothing yet."""
-        self._log = None
+        self.log = None
         return super().begin(now, tx_point, sender, rng)
 
     def follow(self, log: NackLog) -> None:
         """Overhear the NACKs that the log will get."""
-        if self._log is not log:
+        if self.log is not log:
             self._merge()
-            self._log, self._first, self._lost = log, log.end, 0
+            self.log, self._first, self._lost = log, log.end, 0
             log.keep_until(self.backoff_end)
         elif self._end != OPEN:
             # What came meanwhile was not overheard.
@@ -213,7 +213,7 @@ class FastNackProcess(NackProcess):
 
     def miss_last(self) -> None:
         """Note that the last NACK of the log was lost."""
-        log = self._log
+        log = self.log
         if log is not None and self._end == OPEN and log.end > self._first:
             self._lost |= 1 << log.end - 1 - self._first
 
@@ -224,7 +224,7 @@ class FastNackProcess(NackProcess):
 
     def overhear(self, requested: RequestedRepairs, boundary: Point, objects: Objects, now: float) -> Decision:
         """Note what another receiver requested, if the log does not have it already."""
-        log = self._log
+        log = self.log
         if log is None or now >= self.backoff_end or self.suppressed_to is not None:
             return super().overhear(requested, boundary, objects, now)
         if self._end != OPEN or log.last is not requested or self._lost >> log.end - 1 - self._first & 1:
@@ -243,12 +243,12 @@ class FastNackProcess(NackProcess):
     @property
     def has_heard_nothing(self) -> bool:
         """Whether nothing was overheard, so that nothing that is missing was requested."""
-        return self.overheard is None and (self._log is None or self._first == self._log.end)
+        return self.overheard is None and (self.log is None or self._first == self.log.end)
 
     @property
     def is_regular(self) -> bool:
         """Whether everything overheard are symbols, and not too many to be remembered."""
-        known, log = self.overheard, self._log
+        known, log = self.overheard, self.log
         if known is None:
             return log is None or log.is_regular
         return not _is_irregular(known) and (log is None or (log.is_regular and known.size + log.size <= MOST_MERGED))
@@ -258,7 +258,7 @@ class FastNackProcess(NackProcess):
 
         Of an object with parity it is the beginning of the block.
         """
-        missing, log, known = item.missing_symbols, self._log, self.overheard
+        missing, log, known = item.missing_symbols, self.log, self.overheard
         if missing is None:
             return None
         end, usable, parity = self._present_end(), item.fti.usable, item.parity
@@ -285,27 +285,27 @@ class FastNackProcess(NackProcess):
 
     def _present_end(self) -> int:
         """Return the number behind the last NACK of the log that counts: none does that arrives at the end of the back-off."""
-        log = self._log
+        log = self.log
         if log is None or self._end != OPEN:
             return self._end
         return log.end_before(self._first, self.backoff_end)
 
     def _is_covered(self, point: Point, objects: Objects, most: float = inf) -> bool:
-        if self._log is None:
+        if self.log is None:
             return super()._is_covered(point, objects, most)
         item = simple_item(objects)
         if item is not None and objects.key == point[0] and self.is_regular:
             uncovered = self.first_uncovered(objects.key, item)
             return uncovered is None or uncovered >= ((*point[:2], 0) if item.fti.usable else point)
-        overheard = self._log.merged(self.overheard, self._first, self._present_end(), self._lost)
+        overheard = self.log.merged(self.overheard, self._first, self._present_end(), self._lost)
         return overheard is not None and is_covered(objects, point, overheard, most)
 
     def _merge(self) -> None:
         """Merge what was overheard by the log, which is not needed any more then."""
-        log = self._log
+        log = self.log
         if log is not None:
             self.overheard = log.merged(self.overheard, self._first, self._present_end(), self._lost)
-            self._log = None
+            self.log = None
 
 
 def simple_item(objects: Objects) -> RxObject | None:

@@ -7,6 +7,7 @@ from protocols.fast.contract import FastMachine
 from protocols.fast.index import PartIndex
 from protocols.fast.overhearers import Overhearers, OverhearingGroup
 from protocols.machine import Address, Message
+from protocols.norm.fast.messages import is_indexed
 from protocols.norm.fast.nack_log import SYMBOLS, FastNackProcess, NackLog, simple_item
 from protocols.norm.fast.sender_state import FastSenderState
 from protocols.norm.messages import Fti, Nack
@@ -42,23 +43,29 @@ class NormOverhearers(Overhearers):
         """Add a receiver in lockstep that is attentive, or that may now wait for other NACKs."""
         state: FastSenderState = machine.fast_state
         self._known = state
+        item = state.objects.item
+        if item is None or not is_indexed(item.fti) or not self._add_by_symbol(machine, state):
+            self._machines.append(machine)
+
+    def _add_by_symbol(self, machine: FastMachine, state: FastSenderState) -> bool:
+        """List a receiver by the first missing symbol that nobody requested; return False if that is not simple."""
         process, response, item = state.nack_process, state.probe_response, simple_item(state.objects)
-        if isinstance(process, FastNackProcess) and process.due < inf:
-            process.follow(self._log)
-            is_answering = response is not None and response.due < inf
-            if item is not None and not is_answering and machine.has_one_sender:  # type: ignore[attr-defined]
-                missing, key = item.missing_symbols, state.objects.key
-                if not process.is_suppressible:
-                    return
-                uncovered: Point | None = None
-                if process.has_heard_nothing and missing is not None:
-                    uncovered = key, missing.key, (missing.item & -missing.item).bit_length() - 1
-                elif process.is_regular:
-                    uncovered = process.first_uncovered(key, item)
-                if uncovered is not None:
-                    self._watch(machine, uncovered, item)
-                    return
-        self._machines.append(machine)
+        if item is None or not isinstance(process, FastNackProcess) or process.due == inf:
+            return False
+        process.follow(self._log)
+        if (response is not None and response.due < inf) or not machine.has_one_sender:  # type: ignore[attr-defined]
+            return False
+        uncovered: Point | None = None
+        missing, key = item.missing_symbols, state.objects.key
+        if process.has_heard_nothing and missing is not None:
+            uncovered = key, missing.key, (missing.item & -missing.item).bit_length() - 1
+        elif process.is_regular:
+            uncovered = process.first_uncovered(key, item)
+        if not process.is_suppressible:
+            return True
+        if uncovered is not None:
+            self._watch(machine, uncovered, item)
+        return uncovered is not None
 
     def _watch(self, machine: FastMachine, uncovered: Point, item: RxObject) -> None:
         """List a receiver under a symbol; where parity repairs the block, under the number of symbols it lacks."""
@@ -101,17 +108,26 @@ class NormOverhearers(Overhearers):
             if machine not in lost_by:
                 machine.receive(message, source, to, now)
         called = {machine: None for machine in singly if machine.fast_state.coordinator is group}
+        batch: list[FastMachine] = []
         for machine in called:
-            state: FastSenderState = machine.fast_state
-            if machine in lost_by or not state.attentive:
+            if machine in lost_by or not machine.fast_state.attentive:
                 continue
-            if not group.is_behind(machine):
-                state.position, state.last_heard = position, last_heard
-            machine.receive(message, source, to, now)
-            if not state.attentive:
-                others.append(machine)
+            if group.is_behind(machine):
+                machine.receive(message, source, to, now)
+                if not machine.fast_state.attentive:
+                    others.append(machine)
+            else:
+                batch.append(machine)
+        if batch:
+            attentive, more = batch[0].overhear_batch(batch, message, source, to, now, position, last_heard)
+            others += more
+            if known is not None and (item := known.objects.item) is not None and not is_indexed(item.fti):
+                # They stay where they were.
+                self._machines += attentive
+                for machine in batch:
+                    del called[machine]
         if requested is not None:
-            others += self._suppress(requested, called, now, position, last_heard)
+            others += self._suppress(called, requested, now, position, last_heard)
         for machine in called:
             if machine.fast_state.attentive:
                 self.add(machine)
@@ -130,8 +146,8 @@ class NormOverhearers(Overhearers):
 
     def _suppress(
         self,
-        requested: RequestedRepairs,
         called: dict[FastMachine, None],
+        requested: RequestedRepairs,
         now: float,
         position: TransmitPosition,
         last_heard: float,

@@ -4,13 +4,13 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from protocols.events import SenderHeard
-from protocols.fast.contract import Applied, Coordinator, FastMachine, FastMessage, fan_out
+from protocols.fast.contract import Applied, Coordinator, FastMachine, FastMessage, Overheard, fan_out
 from protocols.fast.index import QuietQueue
 from protocols.fast.lockstep import LockstepGroup
 from protocols.fast.overhearers import Overhearers, OverhearingGroup
 from protocols.machine import Address, Group, Message, Ports
 from protocols.norm.config import NormConfig
-from protocols.norm.fast.batch import apply_to_incomplete, list_waiting
+from protocols.norm.fast.batch import apply_to_incomplete, list_waiting, overhear_nack
 from protocols.norm.fast.messages import FastData, FastFlush
 from protocols.norm.fast.overhearers import NormOverhearers
 from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
@@ -100,6 +100,15 @@ class FastNormReceiver(NormReceiver, FastMachine):
     def make_overhearers(group: OverhearingGroup) -> Overhearers:
         """Return the empty list of the attentive receivers of a group."""
         return NormOverhearers(group)
+
+    @staticmethod
+    def overhear_batch(
+        machines: list[Any], message: Message, source: Address, to: Address, now: float, position: Any, last_heard: float
+    ) -> Overheard:
+        """Deliver feedback to receivers at one position."""
+        if isinstance(message, Nack):
+            return overhear_nack(machines, message, now, position, last_heard)
+        return FastMachine.overhear_batch(machines, message, source, to, now, position, last_heard)
 
     @property
     def has_one_sender(self) -> bool:

@@ -4,7 +4,7 @@ from math import inf
 from typing import Any
 
 from protocols.fast.contract import Coordinator, FastMessage, FastState
-from protocols.norm.fast.messages import FastData, FastFlush, Loss
+from protocols.norm.fast.messages import FastData, FastFlush, Loss, is_indexed
 from protocols.norm.fast.nack_log import FastNackProcess, simple_item
 from protocols.norm.messages import FLAG_REPAIR, Nack
 from protocols.norm.position import Point, TransmitPosition
@@ -136,8 +136,8 @@ class FastSenderState(SenderState, FastState):
 
     def lacks(self) -> list[tuple[tuple[int, int], int]]:
         """Return what is missing: for each (object, block) a bit mask of symbols, 0 where parity repairs it."""
-        item, key = simple_item(self.objects), self.objects.key
-        if item is None or item.missing_symbols is None:
+        item, key = self.objects.item, self.objects.key
+        if item is None or not is_indexed(item.fti) or simple_item(self.objects) is None or item.missing_symbols is None:
             return []
         usable = item.fti.usable
         return [((key, block), 0 if usable else mask) for block, mask in item.missing_symbols.items()]
