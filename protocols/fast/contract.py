@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from mypy_extensions import mypyc_attr, trait
 
-from protocols.fast.index import QuietQueue
+from protocols.fast.index import PartIndex, QuietQueue
 from protocols.machine import Address, Machine, Message
 
 if TYPE_CHECKING:
@@ -103,10 +103,6 @@ class FastState:
     """Whether feedback of other machines has an effect."""
     coordinator: Coordinator | None
 
-    def lacks(self) -> Sequence[tuple[Hashable, int]]:
-        """Return what a machine lacks as (unit, parts), as in `FastMessage.brings`; all of it unless it waits for None."""
-        return ()
-
     def is_lacking(self, unit: Hashable) -> bool:
         """Return whether it lacks anything of this unit."""
         del unit
@@ -175,17 +171,19 @@ class FastMachine(Machine):
 
     @staticmethod
     def list_waiting(
-        machines: list[Any], now: float, waiting: dict[Any, list[Any]], quiet: QuietQueue, *, joined: bool
+        machines: list[Any], now: float, waiting: dict[Any, list[Any]], quiet: QuietQueue, lacking: PartIndex | None
     ) -> None:
-        """List incomplete and attentive machines by what they wait for beside what they lack (`FastMessage.is_irrelevant_to`).
+        """List incomplete machines by what they wait for beside what they lack (`FastMessage.is_irrelevant_to`).
 
         `waiting[None]`: every message that does more than to advance concerns them. A machine in `quiet` is listed anew at
-        the given time; before, and if it is not in `waiting`, only messages concern it that bring what it lacks. Complete
-        machines that are not attentive are left out. `now` (seconds) may be some time ago. `joined`: they have just joined the
-        group; otherwise they may still be in `quiet`.
+        the given time; before, and if it is not in `waiting`, only messages concern it that bring what it lacks. Attentive
+        machines in `Overhearers.machines` are left out. `now` (seconds) may be some time ago.
+
+        `lacking` is given for machines that joined the group, to list there what they lack (`FastMessage.brings`), all of it
+        unless they are in `waiting[None]`. What others lack is listed, and they may still be in `quiet`.
         """
-        del now, quiet, joined
-        listed = [each for each in machines if each.fast_state.attentive or not each.fast_state.is_complete]
+        del now, quiet, lacking
+        listed = [each for each in machines if not (each.fast_state.attentive or each.fast_state.is_complete)]
         if listed:
             waiting.setdefault(None, []).extend(listed)
 

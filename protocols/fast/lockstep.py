@@ -297,12 +297,14 @@ class LockstepGroup:
         brought = message.brings()
         self._position, self._last_heard = message.next_state, now
         self._duplicates += message.redundant
+        overhearers = self._overhearers
+        attentive, overhearers.machines = overhearers.machines, []
         for waiting, group in groups:
-            unchanged, advanced = self._apply_to(group, message, now, before, called)
+            unchanged, advanced = self._apply_to(group, message, now, before, called, overhearers.add)
             if waiting is None:
-                # What the others lack was not listed.
                 if unchanged:
                     self._waiting[None] = unchanged + self._waiting.get(None, [])
+                # What the others lack was not listed.
                 self._list_lacking(advanced)
             elif waiting is not _LISTED:
                 # Quiet machines without a change are still listed.
@@ -311,10 +313,17 @@ class LockstepGroup:
             unit, parts = brought
             lacking, others = self._lacking.take(unit, parts)
             if lacking or others:
-                self._apply_to(lacking + others, message, now, before, called)
+                self._apply_to(lacking + others, message, now, before, called, overhearers.add)
             still = [each for each in others if each.fast_state.coordinator is self and each.fast_state.is_lacking(unit)]
             if still:
                 self._lacking.add(unit, 0, still)
+        if attentive:
+            unchanged, advanced = self._apply_to(attentive, message, now, before, called)
+            overhearers.machines += unchanged
+            for machine in advanced:
+                if machine.fast_state.attentive:
+                    overhearers.machines.append(machine)
+            self._list_lacking([each for each in advanced if not each.fast_state.attentive])
         if called:
             self._call(called, message, source, to, now)
 
@@ -342,6 +351,7 @@ class LockstepGroup:
         now: float,
         before: tuple[Any, float, int],
         called: list[FastMachine],
+        became_attentive: Callable[[FastMachine], None] | None = None,
     ) -> tuple[list[FastMachine], list[FastMachine]]:
         """Apply a message to machines; return those in lockstep on which it had no effect, and the others in lockstep.
 
@@ -356,8 +366,9 @@ class LockstepGroup:
             state.duplicates += duplicates
             state.coordinator = None
         called += others
-        for machine in attentive:
-            self._overhearers.add(machine)
+        if became_attentive is not None:
+            for machine in attentive:
+                became_attentive(machine)
         return unchanged, attentive + advanced
 
     def _overhear(self, message: Message, source: Address, to: Address, now: float, lost_by: list[FastMachine]) -> None:
@@ -491,21 +502,13 @@ class LockstepGroup:
 
     def _list_lacking(self, machines: list[FastMachine]) -> None:
         """List machines in lockstep by when messages concern them."""
-        listed: list[FastMachine] = []
-        lacking = self._lacking
-        for machine in machines:
-            state: FastState = machine.fast_state
-            if not state.is_complete or state.attentive:
-                listed.append(machine)
-                for unit, parts in state.lacks():
-                    lacking.add(unit, parts, [machine])
-        if listed:
-            listed[0].list_waiting(listed, self._last_heard, self._waiting, self._quiet, joined=True)
+        if machines:
+            machines[0].list_waiting(machines, self._last_heard, self._waiting, self._quiet, self._lacking)
 
     def _list_again(self, machines: list[FastMachine], now: float) -> None:
         """List machines in lockstep anew by when messages concern them that do not bring what they lack."""
         if machines:
-            machines[0].list_waiting(machines, now, self._waiting, self._quiet, joined=False)
+            machines[0].list_waiting(machines, now, self._waiting, self._quiet, None)
 
 
 def _without(machines: list[FastMachine], lost_by: list[FastMachine]) -> list[FastMachine]:

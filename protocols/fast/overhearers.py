@@ -19,25 +19,25 @@ class OverhearingGroup(Coordinator, Protocol):
 
 
 class Overhearers:
-    """Attentive machines; each is called at each feedback. A protocol may find those that it concerns in another way."""
+    """Attentive machines. This one calls each of them at each feedback; a protocol may find those that it concerns."""
 
-    __slots__ = ("_group", "_machines")
+    __slots__ = ("_group", "machines")
 
     def __init__(self, group: OverhearingGroup) -> None:
         self._group = group
-        # Some may be listed repeatedly.
-        self._machines: list[FastMachine] = []
+        self.machines: list[FastMachine] = []
+        """Those that every feedback, and every message that does more than to advance, may concern; some repeatedly."""
 
     def __bool__(self) -> bool:
-        return bool(self._machines)
+        return bool(self.machines)
 
     def add(self, machine: FastMachine) -> None:
         """Add a machine in lockstep that has become attentive, or that may now wait for other feedback."""
-        self._machines.append(machine)
+        self.machines.append(machine)
 
     def clear(self) -> None:
         """Remove all machines, which have left the group."""
-        self._machines.clear()
+        self.machines.clear()
 
     def overhear(
         self,
@@ -57,22 +57,22 @@ class Overhearers:
         for machine in diverged:
             if machine not in lost_by:
                 machine.receive(message, source, to, now)
-        group, machines = self._group, dict.fromkeys(self._machines)
+        group, machines = self._group, dict.fromkeys(self.machines)
         called: list[FastMachine] = []
         others: list[FastMachine] = []
-        self._machines = []
+        self.machines = []
         for machine in machines:
             if machine.fast_state.coordinator is not group:
                 continue
             if machine in lost_by:
-                self._machines.append(machine)
+                self.machines.append(machine)
             elif group.is_behind(machine):
                 machine.receive(message, source, to, now)
-                (self._machines if machine.fast_state.attentive else others).append(machine)
+                (self.machines if machine.fast_state.attentive else others).append(machine)
             else:
                 called.append(machine)
         if called:
             attentive, more = called[0].overhear_batch(called, message, source, to, now, position, last_heard)
-            self._machines += attentive
+            self.machines += attentive
             others += more
         return others

@@ -8,7 +8,7 @@ from math import inf
 from typing import Any
 
 from protocols.fast.contract import Applied, Coordinator, Overheard
-from protocols.fast.index import QuietQueue
+from protocols.fast.index import PartIndex, QuietQueue
 from protocols.norm.backoff import NEVER
 from protocols.norm.fast.messages import FastData, FastFlush, is_indexed
 from protocols.norm.fast.nack_log import MOST_BLOCKS
@@ -150,7 +150,9 @@ def overhear_nack(machines: list[Any], nack: Nack, now: float, position: Transmi
     return answer
 
 
-def list_waiting(machines: list[Any], now: float, waiting: dict[Any, list[Any]], quiet: QuietQueue, joined: bool) -> None:
+def list_waiting(
+    machines: list[Any], now: float, waiting: dict[Any, list[Any]], quiet: QuietQueue, lacking: PartIndex | None
+) -> None:
     """`FastMachine.list_waiting` for the receivers of a sender.
 
     A NACK process begins or is resumed when the block (object, block) is over that they wait for: the first incomplete one, or
@@ -162,22 +164,37 @@ def list_waiting(machines: list[Any], now: float, waiting: dict[Any, list[Any]],
         if state.is_complete:
             continue
         process, item, key = state.nack_process, state.objects.item, state.objects.key
-        missing = None if item is None or item.missing_blocks else item.missing_symbols
         waits_for: tuple[int, int] | None = None
-        if item is None or missing is None or (item.wants_info and item.info is None):
-            pass
-        elif process is None or now >= process.holdoff_end:
-            if missing.more is None or len(missing.more) < MOST_BLOCKS:
-                waits_for = key, missing.key
-        elif is_indexed(item.fti) and (missing.more is None or len(missing.more) < MOST_BLOCKS):
-            suppressed_to = process.suppressed_to
-            is_quiet = suppressed_to is None or now >= process.backoff_end
-            if joined or is_quiet:
-                # One that was suppressed, or still is, has been there since its back-off began.
-                quiet.push(machine, process.holdoff_end)
-            if is_quiet:
-                continue
-            waits_for = (key, suppressed_to[1]) if suppressed_to is not None and suppressed_to[0] == key else None
+        is_held = process is not None and now < process.holdoff_end
+        indexed = item is not None and is_indexed(item.fti)
+        if state.attentive and not indexed:
+            # It is among `Overhearers.machines`.
+            continue
+        if item is not None and (indexed or not is_held):
+            missing = item.missing_symbols
+            if (
+                missing is None
+                or item.missing_blocks
+                or (item.wants_info and item.info is None)
+                or (missing.more is not None and len(missing.more) >= MOST_BLOCKS)
+            ):
+                pass
+            else:
+                if indexed and lacking is not None:
+                    has_parity = item.fti.usable > 0
+                    for block, mask in missing.items():
+                        lacking.add((key, block), 0 if has_parity else mask, [machine])
+                if process is None or not is_held:
+                    waits_for = key, missing.key
+                else:
+                    suppressed_to = process.suppressed_to
+                    is_quiet = suppressed_to is None or now >= process.backoff_end
+                    if is_quiet or lacking is not None:
+                        # One that was suppressed, or still is, has been there since its back-off began.
+                        quiet.push(machine, process.holdoff_end)
+                    if is_quiet:
+                        continue
+                    waits_for = (key, suppressed_to[1]) if suppressed_to is not None and suppressed_to[0] == key else None
         if waits_for in waiting:
             waiting[waits_for].append(machine)
         else:

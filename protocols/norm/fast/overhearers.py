@@ -37,7 +37,7 @@ class NormOverhearers(Overhearers):
         self._known: FastSenderState | None = None
 
     def __bool__(self) -> bool:
-        return bool(self._machines or self._by_symbol.rows)
+        return bool(self.machines or self._by_symbol.rows)
 
     def add(self, machine: FastMachine) -> None:
         """Add a receiver in lockstep that is attentive, or that may now wait for other NACKs."""
@@ -45,7 +45,7 @@ class NormOverhearers(Overhearers):
         self._known = state
         item = state.objects.item
         if item is None or not is_indexed(item.fti) or not self._add_by_symbol(machine, state):
-            self._machines.append(machine)
+            self.machines.append(machine)
 
     def _add_by_symbol(self, machine: FastMachine, state: FastSenderState) -> bool:
         """List a receiver by the first missing symbol that nobody requested; return False if that is not simple."""
@@ -98,7 +98,7 @@ class NormOverhearers(Overhearers):
         """Deliver feedback to all but `lost_by`; return machines that are not attentive any more."""
         group, known = self._group, self._known
         others: list[FastMachine] = []
-        singly, self._machines = self._machines, []
+        singly, self.machines = self.machines, []
         requested: RequestedRepairs | None = None
         if isinstance(message, Nack) and known is not None and known.is_addressed(message):
             requested = known.requested_repairs(message)
@@ -121,10 +121,11 @@ class NormOverhearers(Overhearers):
         if batch:
             attentive, more = batch[0].overhear_batch(batch, message, source, to, now, position, last_heard)
             others += more
-            if known is not None and (item := known.objects.item) is not None and not is_indexed(item.fti):
-                # They stay where they were.
-                self._machines += attentive
-                for machine in batch:
+            for machine in attentive:
+                item = machine.fast_state.objects.item
+                if item is None or not is_indexed(item.fti):
+                    # As `add`, without a call.
+                    self.machines.append(machine)
                     del called[machine]
         if requested is not None:
             others += self._suppress(called, requested, now, position, last_heard)

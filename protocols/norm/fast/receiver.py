@@ -5,7 +5,7 @@ from typing import Any
 
 from protocols.events import SenderHeard
 from protocols.fast.contract import Applied, Coordinator, FastMachine, FastMessage, Overheard, fan_out
-from protocols.fast.index import QuietQueue
+from protocols.fast.index import PartIndex, QuietQueue
 from protocols.fast.lockstep import LockstepGroup
 from protocols.fast.overhearers import Overhearers, OverhearingGroup
 from protocols.machine import Address, Group, Message, Ports
@@ -91,10 +91,10 @@ class FastNormReceiver(NormReceiver, FastMachine):
 
     @staticmethod
     def list_waiting(
-        machines: list[Any], now: float, waiting: dict[Any, list[Any]], quiet: QuietQueue, *, joined: bool
+        machines: list[Any], now: float, waiting: dict[Any, list[Any]], quiet: QuietQueue, lacking: PartIndex | None
     ) -> None:
         """List receivers by what they wait for."""
-        list_waiting(machines, now, waiting, quiet, joined)
+        list_waiting(machines, now, waiting, quiet, lacking)
 
     @staticmethod
     def make_overhearers(group: OverhearingGroup) -> Overhearers:

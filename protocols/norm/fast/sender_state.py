@@ -4,8 +4,8 @@ from math import inf
 from typing import Any
 
 from protocols.fast.contract import Coordinator, FastMessage, FastState
-from protocols.norm.fast.messages import FastData, FastFlush, Loss, is_indexed
-from protocols.norm.fast.nack_log import FastNackProcess, simple_item
+from protocols.norm.fast.messages import FastData, FastFlush, Loss
+from protocols.norm.fast.nack_log import FastNackProcess
 from protocols.norm.messages import FLAG_REPAIR, Nack
 from protocols.norm.position import Point, TransmitPosition
 from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
@@ -133,14 +133,6 @@ class FastSenderState(SenderState, FastState):
         if item is not None:
             self.is_complete = False
             item.lose(block, mask)
-
-    def lacks(self) -> list[tuple[tuple[int, int], int]]:
-        """Return what is missing: for each (object, block) a bit mask of symbols, 0 where parity repairs it."""
-        item, key = self.objects.item, self.objects.key
-        if item is None or not is_indexed(item.fti) or simple_item(self.objects) is None or item.missing_symbols is None:
-            return []
-        usable = item.fti.usable
-        return [((key, block), 0 if usable else mask) for block, mask in item.missing_symbols.items()]
 
     def is_lacking(self, unit: Any) -> bool:
         """Return whether symbols of this (object, block) are missing."""
