@@ -318,10 +318,9 @@ class LockstepGroup:
             if still:
                 self._lacking.add(unit, 0, still)
         if attentive:
-            unchanged, advanced = self._apply_to(attentive, message, now, before, called)
-            overhearers.machines += unchanged
-            for machine in advanced:
-                if machine.fast_state.attentive:
+            _, advanced = self._apply_to(attentive, message, now, before, called)
+            for machine in attentive:
+                if machine.fast_state.attentive and machine.fast_state.coordinator is self:
                     overhearers.machines.append(machine)
             self._list_lacking([each for each in advanced if not each.fast_state.attentive])
         if called:

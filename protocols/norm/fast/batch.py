@@ -11,7 +11,7 @@ from protocols.fast.contract import Applied, Coordinator, Overheard
 from protocols.fast.index import PartIndex, QuietQueue
 from protocols.norm.backoff import NEVER
 from protocols.norm.fast.messages import FastData, FastFlush, is_indexed
-from protocols.norm.fast.nack_log import MOST_BLOCKS
+from protocols.norm.fast.nack_log import MOST_BLOCKS, FastNackProcess
 from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
 from protocols.norm.messages import Nack
 from protocols.norm.nack_process import MOST_COMPARED, STUBBORN, is_covered
@@ -127,7 +127,7 @@ def overhear_nack(machines: list[Any], nack: Nack, now: float, position: Transmi
         item = objects.item
         if (
             (requested is None or state.origin is not origin or objects.key != key)
-            or (process is None or item is None or process.log is not None)
+            or (not isinstance(process, FastNackProcess) or item is None or process.log is not None)
             or (has_echo and response is not None and response.due < inf)
         ):
             state.position, state.last_heard = position, last_heard
@@ -159,6 +159,7 @@ def list_waiting(
     the one up to which others have requested everything. Those in back-off or hold-off are quiet until the end of that, unless
     a repair concerns most of them anyway.
     """
+    fti, indexed = None, False
     for machine in machines:
         state: FastSenderState = machine.fast_state
         if state.is_complete:
@@ -166,7 +167,9 @@ def list_waiting(
         process, item, key = state.nack_process, state.objects.item, state.objects.key
         waits_for: tuple[int, int] | None = None
         is_held = process is not None and now < process.holdoff_end
-        indexed = item is not None and is_indexed(item.fti)
+        if item is not None and item.fti is not fti:
+            fti = item.fti
+            indexed = is_indexed(fti)
         if state.attentive and not indexed:
             # It is among `Overhearers.machines`.
             continue

@@ -112,6 +112,11 @@ class NackLog:
         return True
 
     @property
+    def is_followed(self) -> bool:
+        """Whether any process has ever overheard by the log."""
+        return self._until > NEVER
+
+    @property
     def last(self) -> RequestedRepairs | None:
         """The last NACK."""
         return self._entries[-1] if self._entries else None

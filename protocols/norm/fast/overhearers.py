@@ -102,8 +102,9 @@ class NormOverhearers(Overhearers):
         requested: RequestedRepairs | None = None
         if isinstance(message, Nack) and known is not None and known.is_addressed(message):
             requested = known.requested_repairs(message)
-            self._enter(requested, now, lost_by)
-            singly += group.latest_losers()
+            if self._log.is_followed:
+                self._enter(requested, now, lost_by)
+                singly += group.latest_losers()
         for machine in diverged:
             if machine not in lost_by:
                 machine.receive(message, source, to, now)
@@ -127,7 +128,7 @@ class NormOverhearers(Overhearers):
                     # As `add`, without a call.
                     self.machines.append(machine)
                     del called[machine]
-        if requested is not None:
+        if requested is not None and self._by_symbol.rows:
             others += self._suppress(called, requested, now, position, last_heard)
         for machine in called:
             if machine.fast_state.attentive:
