@@ -52,8 +52,12 @@ class NormOverhearers(Overhearers):
         process, response, item = state.nack_process, state.probe_response, simple_item(state.objects)
         if item is None or not isinstance(process, FastNackProcess) or process.due == inf:
             return False
+        is_simple = (response is None or response.due == inf) and machine.has_one_sender  # type: ignore[attr-defined]
+        if not process.is_suppressible:
+            # It overhears nothing.
+            return bool(is_simple)
         process.follow(self._log)
-        if (response is not None and response.due < inf) or not machine.has_one_sender:  # type: ignore[attr-defined]
+        if not is_simple:
             return False
         uncovered: Point | None = None
         missing, key = item.missing_symbols, state.objects.key
@@ -61,8 +65,6 @@ class NormOverhearers(Overhearers):
             uncovered = key, missing.key, (missing.item & -missing.item).bit_length() - 1
         elif process.is_regular:
             uncovered = process.first_uncovered(key, item)
-        if not process.is_suppressible:
-            return True
         if uncovered is not None:
             self._watch(machine, uncovered, item)
         return uncovered is not None
