@@ -131,7 +131,7 @@ class NormOverhearers(Overhearers):
                     self.machines.append(machine)
                     del called[machine]
         if requested is not None and self._by_symbol.rows:
-            others += self._suppress(called, requested, now, position, last_heard)
+            others += self._suppress(called, lost_by, requested, now, position, last_heard)
         for machine in called:
             if machine.fast_state.attentive:
                 self.add(machine)
@@ -151,12 +151,13 @@ class NormOverhearers(Overhearers):
     def _suppress(
         self,
         called: dict[FastMachine, None],
+        lost_by: set[FastMachine],
         requested: RequestedRepairs,
         now: float,
         position: TransmitPosition,
         last_heard: float,
     ) -> list[FastMachine]:
-        """Suppress receivers for which the last NACK of the log suffices, and return them. Leave out the `called`."""
+        """Suppress receivers for which the last NACK of the log suffices, and return them. Leave out the `called` and `lost_by`."""
         group, suppressed = self._group, []
         fti: Fti | None = None
         boundary: Point = position.tx_point
@@ -165,7 +166,8 @@ class NormOverhearers(Overhearers):
             if state.coordinator is not group or not state.attentive or machine in called:
                 continue
             process = state.nack_process
-            if not isinstance(process, FastNackProcess) or now >= process.backoff_end or process.suppressed_to is not None:
+            is_open = isinstance(process, FastNackProcess) and now < process.backoff_end and process.suppressed_to is None
+            if not isinstance(process, FastNackProcess) or not is_open or machine in lost_by:
                 self.add(machine)
                 continue
             is_behind = group.is_behind(machine)
