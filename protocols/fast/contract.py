@@ -18,6 +18,7 @@ from protocols.fast.index import PartIndex, QuietQueue
 from protocols.machine import Address, Machine, Message
 
 if TYPE_CHECKING:
+    from protocols.fast.group import MachineGroup
     from protocols.fast.lookahead import Burst
     from protocols.fast.overhearers import Overhearers
 
@@ -153,6 +154,13 @@ class FastMachine(Machine):
     def plan_bursts(self) -> "Sequence[Burst]":
         """Return the messages the machine will send from its deadline on if it gets no input; none if that is not simple."""
         return ()
+
+    @staticmethod
+    def make_group(machines: list[Any]) -> "MachineGroup | None":
+        """Return a group of machines that receive the same messages, not all of this class; None: they are called singly."""
+        from protocols.fast.lockstep import LockstepGroup
+
+        return LockstepGroup(machines)
 
     @staticmethod
     def receive_batch(machines: Iterable[Any], message: Message, source: Address, to: Address, now: float) -> None:

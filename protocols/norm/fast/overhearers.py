@@ -157,7 +157,7 @@ class NormOverhearers(Overhearers):
         position: TransmitPosition,
         last_heard: float,
     ) -> list[FastMachine]:
-        """Suppress receivers for which the last NACK of the log suffices, and return them. Leave out the `called` and `lost_by`."""
+        """Suppress receivers for which the last NACK suffices, and return them. Leave out the `called` and `lost_by`."""
         group, suppressed = self._group, []
         fti: Fti | None = None
         boundary: Point = position.tx_point
