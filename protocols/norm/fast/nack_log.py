@@ -232,7 +232,8 @@ class FastNackProcess(NackProcess):
         log = self.log
         if log is None or now >= self.backoff_end or self.suppressed_to is not None:
             return super().overhear(requested, boundary, objects, now)
-        if self._end != OPEN or log.last is not requested or self._lost >> log.end - 1 - self._first & 1:
+        count = log.end - self._first
+        if self._end != OPEN or not count or log.last is not requested or self._lost >> count - 1 & 1:
             # It did not come by the group.
             self._merge()
             return super().overhear(requested, boundary, objects, now)
