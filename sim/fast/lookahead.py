@@ -23,7 +23,7 @@ from sim.flight import Flight, Hop, Postponed, Route
 from sim.host import SimHost
 from sim.kernel import Pending
 from sim.link import Link
-from sim.occurrence import ARRIVAL, Occurrence, post
+from sim.occurrence import ARRIVAL, TIMER, Occurrence, post
 from sim.switch import Switch
 
 __all__ = ["Lookahead"]
@@ -31,8 +31,6 @@ __all__ = ["Lookahead"]
 FORGET = 128
 SHORTEST = 4
 """The shortest burst that is worth being scheduled."""
-_LAST = (1 << 24) - 1
-"""The order of an event behind all arrivals of a packet."""
 
 
 class _Offer:
@@ -121,6 +119,7 @@ class Lookahead(InFlight, Pending, Reservation):
     def _place_leaves(self) -> None:
         for leaf in self._leaves:
             leaf.put_behind(leaf.branch)
+            leaf.rank = leaf.branch.rank_behind
 
     def _predictable(self, bursts: Sequence[Burst]) -> int:
         """Return how many packets of the bursts, which follow each other, are predictable on every link."""
@@ -398,9 +397,8 @@ class Lookahead(InFlight, Pending, Reservation):
         points: list[Point] = [leaf for leaf in self._leaves if leaf.arrived < self.end]
         points += [branch for branch in self.tree.branches if branch.passed < self.end]
         when = max([self.time_at(number, self.known_at(number, point)) for point in points])
-        order = self.order(number, _LAST)
-        occurrence = self._closing = Occurrence(self._on_last, order)
-        post(self.kernel.env, when, ARRIVAL, order, occurrence)
+        occurrence = self._closing = Occurrence(self._on_last, None)
+        post(self.kernel.env, when, TIMER, self.order(number, 0), occurrence)
 
     def _on_closing(self, occurrence: Occurrence) -> None:
         if self._closing is not occurrence:
@@ -408,7 +406,7 @@ class Lookahead(InFlight, Pending, Reservation):
         self._closing = None
         kernel = self.kernel
         kernel.busy = True
-        self._catch_up(kernel.env._now, ARRIVAL, occurrence.content)
+        self._catch_up(kernel.env._now, TIMER, 0)
         if self._is_over():
             self._finish()
         else:
