@@ -1,91 +1,162 @@
-"""Benchmark cases besides the star: networks and traffic in which fewer deliveries can be grouped."""
+"""The sessions of the benchmark of the simulator: protocols, networks, numbers of receivers and packets.
 
+Each is a scenario, and runs in this simulator and in textbook SimPy (`benchmarks.textbook`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import sqrt
+from random import Random
 from typing import Any
 
-from benchmarks.yardsticks import Measure, bare_loop, best, timed
-from experiments.running.participants import Participants
+from benchmarks.textbook import TextbookNetwork
+from benchmarks.yardsticks import Measure, timed
+from experiments.running.participants import Participants, WorldCounters
 from experiments.running.program import accounted
-from experiments.scenario.scenario import parse
+from experiments.scenario.scenario import Scenario, parse
 from sim.network import Network
 
-__all__ = ["CASES", "measure_cases"]
+__all__ = ["CASES", "Case", "OURS", "TEXTBOOK", "World", "run"]
 
-_LINK = {"rate": "100Mbit", "delay": "5ms"}
-_LOSSY = {**_LINK, "down": {"loss": "1%"}}
-_NORM = {"name": "norm", "rate": "10Mbit", "grtt": "100ms", "gsize": 100, "parity": 16}
+SEGMENT = 1400
+LINK = {"rate": "100Mbit", "delay": "5ms"}
+LOSSY = {**LINK, "down": {"loss": "1%"}}
+TRUNK = {**LINK, "rate": "1Gbit"}
+"""Acknowledgements of a thousand receivers do not congest it."""
 
-CASES: dict[str, tuple[int, dict[str, Any]]] = {
-    "many senders": (
-        300_000,
-        {
-            "topology": {"kind": "lan", "receivers": 50, "link": _LOSSY},
-            "workload": [{"from": name} for name in ("sender", *(f"r{n}" for n in range(1, 8)))],
-        },
-    ),
-    "cross traffic": (
-        1_500_000,
-        {
-            "topology": {
-                "kind": "dumbbell",
-                "receivers": 50,
-                "pairs": 2,
-                "link": _LOSSY,
-                "bottleneck": {"rate": "20Mbit", "delay": "5ms", "queue": 100},
-            },
-            "workload": [{"from": "sender"}],
-            "traffic": [
-                {"kind": "poisson", "from": "x1", "to": "y1", "rate": "3Mbit", "size": 700},
-                {"kind": "aimd", "from": "x2", "to": "y2"},
-            ],
-        },
-    ),
-    "random tree": (
-        1_500_000,
-        {
-            "topology": {"kind": "waxman", "seed": 1, "switches": 20, "receivers": 5, "trunk": _LINK, "link": _LOSSY},
-            "workload": [{"from": "sender"}],
-        },
-    ),
-    "multicast NACKs": (
-        1_500_000,
-        {
-            "topology": {"kind": "star", "receivers": 1000, "trunk": {**_LINK, "down": {"loss": "3%"}}, "link": _LINK},
-            "protocol": {**_NORM, "gsize": 10, "parity": 0},
-            "workload": [{"from": "sender"}],
-        },
-    ),
-}
-"""Bytes that each sender sends, and the scenario, of each case."""
+Settings = Callable[[int], dict[str, Any]]
 
 
-def measure_cases(share: float = 1.0, times: int = 3) -> dict[str, dict[str, float]]:
-    """Return for each case nanoseconds per delivery, SimPy events per packet, and the ratio to a bare loop.
+@dataclass(frozen=True)
+class Case:
+    """A protocol on a network with 1 % independent loss on the last hops.
 
-    `share` scales the content, `times` is the number of runs, of which the fastest counts.
+    `protocol` and `topology` are given the number of receivers. `lengths` has by number of receivers the packets of content of
+    each sender, in this simulator and in the textbook: equal where the cost per delivery depends on them.
     """
-    bare = best(bare_loop, 100, 2000)
-    found = {}
-    for name, (size, data) in CASES.items():
-        known = min((measure(name, data, round(size * share)) for _ in range(times)), key=lambda one: one.each)
-        found[name] = {
-            "ns_per_delivery": round(known.each * 1e9, 1),
-            "events_per_packet": round(known.events / known.packets, 2),
-            "deliveries_per_packet": round(known.deliveries / known.packets, 1),
-            "ratio_bare_loop": round(known.each / bare.each, 1),
+
+    protocol: Settings
+    topology: Settings
+    lengths: dict[int, tuple[int, int]]
+    senders: tuple[str, ...] = ("sender",)
+    traffic: tuple[dict[str, Any], ...] = ()
+
+    def scenario(self, receivers: int, packets: int) -> Scenario:
+        """Return the scenario with an object of `packets` segments from each sender."""
+        data = {
+            "name": "benchmark",
+            "seed": 1,
+            "protocol": self.protocol(receivers),
+            "topology": self.topology(receivers),
+            "workload": [{"from": name, "size": packets * SEGMENT} for name in self.senders],
+            "traffic": list(self.traffic),
+            "duration": "3600s",
         }
-    return found
+        return parse(data, "benchmark")
 
 
-def measure(name: str, data: dict[str, Any], size: int) -> Measure:
-    """Run a case once; asserts that every receiver gets everything."""
-    work = [{"kind": "file", "size": size, **one} for one in data["workload"]]
-    common = {"name": name.replace(" ", "-"), "seed": 1, "protocol": _NORM, "duration": "600s"}
-    scenario = parse({**common, **data, "workload": work}, name)
+def norm(**settings: Any) -> Settings:
+    """Return a NORM session of 10 Mbit/s for any number of receivers."""
+    common = {"name": "norm", "rate": "10Mbit", "segment": SEGMENT, "grtt": "50ms", "backoff": 4, "block": 64, "parity": 16}
+    return lambda receivers: {**common, "gsize": receivers, **settings}
+
+
+def arq(name: str, **settings: Any) -> Settings:
+    """Return a session of 10 Mbit/s of an ARQ protocol."""
+    return lambda receivers: {"name": name, "rate": "10Mbit", "segment": SEGMENT, **settings}
+
+
+def star(receivers: int) -> dict[str, Any]:
+    """Return a star with links of 100 Mbit/s and 5 ms."""
+    return {"kind": "star", "receivers": receivers, "trunk": TRUNK, "link": LOSSY}
+
+
+def shared_loss(receivers: int) -> dict[str, Any]:
+    """Return a star with 3 % loss on the trunk and no other."""
+    return {"kind": "star", "receivers": receivers, "trunk": {**TRUNK, "down": {"loss": "3%"}}, "link": LINK}
+
+
+def lan(receivers: int) -> dict[str, Any]:
+    """Return a LAN with eight senders besides the receivers."""
+    return {"kind": "lan", "receivers": receivers + 7, "link": LOSSY}
+
+
+def random_tree(receivers: int) -> dict[str, Any]:
+    """Return a random recursive tree of 2 sqrt(R) switches, with links of 1 to 20 ms and any number of receivers on each."""
+    rng = Random(receivers)
+    switches = [f"s{number}" for number in range(1, round(2 * sqrt(receivers)) + 1)]
+    hosts = [0] * len(switches)
+    for _ in range(receivers):
+        hosts[rng.randrange(len(hosts))] += 1
+    links: list[dict[str, Any]] = [{"ends": ("sender", "s1"), **TRUNK}]
+    for at, name in enumerate(switches[1:], 1):
+        links.append({"ends": (rng.choice(switches[:at]), name), "rate": "1Gbit", "delay": f"{rng.randint(1, 20)}ms"})
+    nodes: dict[str, Any] = {"sender": {"kind": "host"}} | {name: {"kind": "switch"} for name in switches}
+    for number, (name, count) in enumerate(zip(switches, hosts, strict=True), 1):
+        if count:
+            nodes[f"r{number}_"] = {"kind": "host", "count": count}
+            links.append({"ends": (name, f"r{number}_"), **LOSSY})
+    return {"kind": "graph", "nodes": nodes, "links": links}
+
+
+def wan(receivers: int) -> dict[str, Any]:
+    """Return a random network of 20 switches with a twentieth of the receivers each; below 20 receivers, one on each second."""
+    idle = {f"r{number}_": {"bystander": True} for number in range(1, 21, 2)} if receivers < 20 else {}
+    each = max(receivers // 20, 1)
+    return {"kind": "waxman", "seed": 1, "switches": 20, "receivers": each, "trunk": TRUNK, "link": LOSSY, "nodes": idle}
+
+
+def bottleneck(receivers: int) -> dict[str, Any]:
+    """Return a bottleneck of twice the rate of the session, which cross traffic fills."""
+    line = {"rate": "20Mbit", "delay": "5ms", "queue": 100}
+    return {"kind": "dumbbell", "receivers": receivers, "pairs": 2, "link": LOSSY, "bottleneck": line}
+
+
+CROSS = (
+    {"kind": "poisson", "from": "x1", "to": "y1", "rate": "3Mbit", "size": 700},
+    {"kind": "aimd", "from": "x2", "to": "y2"},
+)
+EIGHT = ("sender", *(f"r{number}" for number in range(1, 8)))
+
+CASES = {
+    "parity": Case(norm(), star, {10: (10_000, 5000), 100: (5000, 1000), 1000: (2560, 128)}),
+    "plain": Case(norm(parity=0), star, {10: (10_000, 3000), 100: (5000, 500), 1000: (2560, 64), 10_000: (500, 8)}),
+    "a": Case(arq("a"), star, {10: (2000, 2000), 100: (200, 200), 1000: (20, 20)}),
+    "n1": Case(arq("n1"), star, {10: (5000, 5000), 100: (1000, 500), 1000: (300, 32)}),
+    "n2": Case(arq("n2"), star, {10: (5000, 5000), 100: (1000, 500), 1000: (300, 32)}),
+    "srm": Case(arq("srm"), star, {10: (500, 500), 100: (20, 20), 1000: (2, 2)}),
+    "senders8": Case(norm(), lan, {10: (1000, 300), 100: (500, 60), 1000: (100, 5)}, senders=EIGHT),
+    "tree": Case(norm(), random_tree, {10: (3000, 2000), 100: (1000, 300), 1000: (200, 32)}),
+    "wan20": Case(norm(), wan, {10: (3000, 1000), 100: (1000, 300), 1000: (200, 32)}),
+    "bottleneck": Case(norm(), bottleneck, {10: (3000, 1000), 100: (1000, 300), 1000: (200, 32)}, traffic=CROSS),
+    "nacks": Case(norm(parity=0, gsize=10), shared_loss, {10: (10_000, 3000), 100: (5000, 1000), 1000: (1000, 100)}),
+}
+"""By name; docs/simulator.md describes them."""
+
+
+@dataclass(frozen=True)
+class World:
+    """A simulator: the network of a topology and a seed, and whether it runs the fast machines."""
+
+    network: Callable[..., Network | TextbookNetwork]
+    fast: bool
+
+
+OURS = World(Network, fast=True)
+TEXTBOOK = World(TextbookNetwork, fast=False)
+
+
+def run(world: World, scenario: Scenario) -> Measure:
+    """Run a scenario until its senders have finished; asserts that every receiver got everything."""
     topology = scenario.build_topology()
-    participants = Participants(scenario, topology, str, False, accounted, fast=True)
-    network = Network(topology, seed=scenario.seed)
-    for host, program in participants.programs():
-        program.start(network.host(host))
-    cpu = timed(lambda: network.run(until=scenario.duration, over=participants.over))
-    assert participants.over(), f"{name} did not end"
-    return Measure(cpu, network.deliveries, network.events, sum(network.traffic.packets.values()))
+    network = world.network(topology, seed=scenario.seed)
+    participants = Participants(scenario, topology, str, False, accounted, fast=world.fast)
+    for name, program in participants.programs():
+        host: Any = network.host(name)
+        program.start(host)
+    cpu = timed(lambda: network.run(scenario.duration, participants.over))
+    traffic = network.traffic
+    counters = WorldCounters(None, dict(traffic.packets), dict(traffic.octets), {"duration": network.env.now})
+    result = participants.result("sim", {name: program.result() for name, program in participants.programs()}, counters)
+    assert result.completed, f"{scenario.protocol.name}, {len(result.receivers)} receivers: not all got everything"
+    return Measure(cpu, network.deliveries, network.events, sum(traffic.packets.values()))

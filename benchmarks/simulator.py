@@ -1,19 +1,24 @@
 """Measure the speed of the simulator: `python -m benchmarks.simulator [--json]`.
 
-All numbers are CPU time per packet delivered to a machine, and ratios within one run. The session: a star with 1 % independent
-loss on the last hops, one NORM sender, NORM receivers, repair by parity (64, 16), until the sender has flushed.
+All numbers are CPU time per packet delivered to a machine, and ratios within one run. `benchmarks.cases` has the sessions; each
+is run until its senders have finished, here and in textbook SimPy. With a compiled build, `compiled` is how many times as fast
+it runs the same session.
+
+    python -m benchmarks.simulator --cases plain n2 --receivers 100
 """
 
 import argparse
 import gc
 import json
+import sys
 import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, cast
 
-from benchmarks.cases import measure_cases
-from benchmarks.textbook import TextbookStar, at_random
+from benchmarks.cases import CASES, OURS, TEXTBOOK, run
+from benchmarks.compiled import BUILD, is_build, speed_up
 from benchmarks.yardsticks import GROUP, Measure, bare_loop, best, timed
 from experiments.running.content import Extent
 from experiments.running.program import accounted
@@ -29,6 +34,8 @@ from topologies.spec import Topology
 __all__ = ["fill", "main", "star"]
 
 RATE, DELAY, LOSS = 12.5e6, 0.005, 0.01
+SAME = 0.02
+"""Share by which packets and deliveries of equal sessions may differ."""
 
 
 def config_for(receivers: int) -> NormConfig:
@@ -77,25 +84,6 @@ def fill(
     host.run(sender, on_event, accept)
     host.call(sender.submit, Content(Extent(packets * config.segment), b"", is_file=False))
     return outcome
-
-
-def ours(receivers: int, packets: int, loss: float = LOSS) -> Measure:
-    """Measure this project's simulator."""
-    topology = star(receivers, loss)
-    network = Network(topology, seed=1)
-    outcome = fill([network.host(name) for name in topology.hosts], packets)
-    cpu = timed(lambda: network.run(1e6, lambda: outcome.flushed))
-    assert outcome.received == receivers
-    return Measure(cpu, network.deliveries, network.events, sum(network.traffic.packets.values()))
-
-
-def textbook(receivers: int, packets: int) -> Measure:
-    """Measure the textbook implementation."""
-    world = TextbookStar(receivers, RATE, DELAY, at_random(LOSS))
-    outcome = fill(world.hosts, packets)
-    cpu = timed(lambda: world.run(lambda: outcome.flushed))
-    assert outcome.received == receivers
-    return Measure(cpu, world.deliveries)
 
 
 def bytes_per_receiver(receivers: int, packets: int = 200) -> float:
@@ -168,54 +156,108 @@ def lose_next(host: SimHost) -> None:
     trunk.sampler = Once()
 
 
-SIZES = {10: 10_000, 100: 5_000, 1000: 2_560}
-"""Receivers -> packets, for both simulators: enough that the start of a session does not matter."""
+Cells = dict[str, dict[str, dict[str, float]]]
+"""Figures by case and number of receivers."""
 
 
-def in_turn(receivers: int, packets: int) -> tuple[Measure, Measure]:
-    """Measure this simulator and the textbook in turn; return the fastest run of each."""
+def measure_case(name: str, receivers: int, lengths: tuple[int, int], rounds: int = 2) -> dict[str, float]:
+    """Measure a case in both simulators in turn; the fastest run of each counts.
+
+    `lengths` are the packets of content in this simulator and in the textbook. Asserts that both simulators send and deliver
+    the same packets when they have the same content, and that every receiver gets everything.
+    """
+    long, short = (CASES[name].scenario(receivers, packets) for packets in lengths)
+    check_same(run(OURS, short), run(TEXTBOOK, short))
     mine: list[Measure] = []
     theirs: list[Measure] = []
-    for _ in range(3):
-        mine.append(best(ours, receivers, packets, 4))
-        theirs.append(textbook(receivers, packets))
-    return min(mine, key=lambda known: known.each), min(theirs, key=lambda known: known.each)
-
-
-def measure_all(
-    sizes: dict[int, int] = SIZES, memory_receivers: int = 10_000, storm_receivers: int = 100_000, share: float = 1.0
-) -> dict[str, Any]:
-    """Measure everything.
-
-    `memory_receivers` is the number of receivers for memory, `storm_receivers` that of the storms; `share` scales the content
-    of the other cases.
-    """
-    # The largest first, which suffers most from memory in pieces.
-    pairs = {receivers: in_turn(receivers, sizes[receivers]) for receivers in sorted(sizes, reverse=True)}
-    mine, theirs = ({receivers: pair[side] for receivers, pair in pairs.items()} for side in range(2))
-    most = max(sizes)
-    bare = best(bare_loop, most, sizes[most])
+    for _ in range(rounds):
+        mine += [run(OURS, long) for _ in range(3)]
+        theirs.append(run(TEXTBOOK, short))
+    ours, textbook = (min(measures, key=lambda known: known.each) for measures in (mine, theirs))
     return {
-        "ratio_textbook": {str(r): round(theirs[r].each / mine[r].each, 1) for r in sizes},
-        "ratio_bare_loop": {str(most): round(mine[most].each / bare.each, 2)},
-        "ns_per_delivery": {str(r): round(mine[r].each * 1e9, 1) for r in sizes},
-        "events_per_packet": {str(r): round(mine[r].events / mine[r].packets, 2) for r in sizes},
+        "ratio_textbook": round(textbook.each / ours.each, 1),
+        "us": round(ours.each * 1e6, 4),
+        "events_per_packet": round(ours.events / ours.packets, 2),
+    }
+
+
+def check_same(ours: Measure, textbook: Measure) -> None:
+    """Assert that two simulators did the same work.
+
+    They have the same losses and random numbers, so runs are equal but for inputs of one instant, which may come in another
+    order.
+    """
+    for mine, theirs in ((ours.deliveries, textbook.deliveries), (ours.packets, textbook.packets)):
+        assert abs(mine - theirs) <= SAME * theirs, f"{ours} here, {textbook} in the textbook: these are different runs"
+
+
+def measure_cases(
+    names: Sequence[str], receivers: Sequence[int] | None, say: Callable[[str], None], build: Path | None = None
+) -> Cells:
+    """Measure cases at their numbers of receivers, or at those of `receivers` they have; `say` is given a line after each.
+
+    With the folder `build` of a compiled build, also how many times as fast it is.
+    """
+    cells = [(name, size) for name in names for size in CASES[name].lengths if receivers is None or size in receivers]
+    found: Cells = {name: {} for name in names}
+    for number, (name, size) in enumerate(cells, 1):
+        lengths = CASES[name].lengths[size]
+        cell = measure_case(name, size, lengths)
+        if build is not None:
+            cell["compiled"] = round(speed_up(build, name, size, lengths[0]), 2)
+        found[name][str(size)] = cell
+        figures = ", ".join(f"{key} {value}" for key, value in cell.items())
+        say(f"{number}/{len(cells)} {name} {size}: {figures}")
+    return found
+
+
+def measure_all(cases: Cells, memory_receivers: int = 10_000, storm_receivers: int = 100_000) -> dict[str, Any]:
+    """Measure all that is not a case, and summarise the case `parity`.
+
+    `memory_receivers` is the number of receivers for memory, `storm_receivers` that of the storms.
+    """
+    parity = cases["parity"]
+    most = max(parity, key=int)
+    bare = best(bare_loop, int(most), 1000)
+    return {
+        "ratio_textbook": {size: cell["ratio_textbook"] for size, cell in parity.items()},
+        "ratio_bare_loop": {most: round(parity[most]["us"] / 1e6 / bare.each, 2)},
+        "ns_per_delivery": {size: round(cell["us"] * 1e3, 1) for size, cell in parity.items()},
+        "events_per_packet": {size: cell["events_per_packet"] for size, cell in parity.items()},
         "bytes_per_receiver": {str(memory_receivers): round(bytes_per_receiver(memory_receivers))},
         f"storm_{storm_receivers // 1000}k": least_disturbed(lambda: storm(storm_receivers)),
         f"storm_{storm_receivers // 1000}k_ill_set": least_disturbed(lambda: storm(storm_receivers, well_set=False)),
-        "cases": measure_cases(share),
+        "cases": cases,
     }
+
+
+def print_cases(cases: Cells) -> None:
+    """Print a line for each case and number of receivers."""
+    heads = "ratio to textbook", "us per delivery", "events per packet", "compiled"
+    print(f"{'case':12}{'receivers':>10}" + "".join(f"{head:>19}" for head in heads))
+    for name, row in cases.items():
+        for size, cell in row.items():
+            print(f"{name:12}{size:>10}" + "".join(f"{value:>19}" for value in cell.values()))
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.simulator", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--cases", nargs="+", choices=CASES, metavar="CASE", help=f"only these of {', '.join(CASES)}")
+    parser.add_argument("--receivers", nargs="+", type=int, metavar="N", help="only these numbers of receivers")
+    parser.add_argument(
+        "--compiled", type=Path, metavar="FOLDER", help="a compiled build (default build/compiled, if it is there)"
+    )
     options = parser.parse_args()
-    found = measure_all()
+    build = options.compiled or (BUILD if is_build(BUILD) else None)
+    cases = measure_cases(options.cases or list(CASES), options.receivers, lambda line: print(line, file=sys.stderr), build)
+    everything = options.cases is None and options.receivers is None
+    found = measure_all(cases) if everything else {"cases": cases}
     if options.json:
         print(json.dumps(found))
         return
+    print_cases(found.pop("cases"))
     for name, value in found.items():
         print(f"{name:20} {value}")
 

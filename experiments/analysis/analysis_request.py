@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.analysis.effects import effects
 from experiments.analysis.paired_variants import compare_variants
 from experiments.analysis.quantile_bands import quantile_bands
 from experiments.analysis.runs import Runs, open_runs, pick
@@ -105,6 +104,9 @@ def _compare(runs: Runs, request: AnalysisRequest, folder: Path) -> tuple[str, l
 
 def _effects(runs: Runs, request: AnalysisRequest, folder: Path) -> tuple[str, list[dict[str, Any]]]:
     del folder
+    # It imports NumPy, which the other questions do without.
+    from experiments.analysis.effects import effects
+
     found = effects(runs, _metrics(runs, request), runs.chosen_axes(request.by) or None)
     return "variance decomposition, and Spearman rank correlation", [row for each in found for row in each.rows()]
 

@@ -77,7 +77,7 @@ def _chunk_sums(runs: Runs, by: Sequence[str], metrics: Sequence[str]) -> ChunkS
     from pyspark.sql import functions as f
 
     keys, columns = [axis_column(name) for name in by], [metric_column(metric) for metric in metrics]
-    chunk = f.pmod(f.xxhash64("run_id"), f.lit(CHUNKS)).alias("_chunk")
+    chunk = f.expr(f"pmod(xxhash64(run_id), {CHUNKS})").alias("_chunk")
     known = {name: f.when(~f.isnan(name), f.col(name)) for name in columns}
     wanted = [item for name in columns for item in (f.sum(known[name]), f.count(known[name]))]
     groups: dict[tuple[Any, ...], list[tuple[int, float, int]]] = defaultdict(list)

@@ -102,7 +102,7 @@ def _aggregates(metric: str, known: Sequence[str], percentiles: Sequence[int], e
     call = f"percentile({column}, array({at}))" if exact else f"percentile_approx({column}, array({at}), {ACCURACY})"
     col = f.col(column)
     found = {"n": f.count(col), "mean": f.avg(col), "sd": f.stddev_samp(col), "least": f.min(col), "most": f.max(col)}
-    found["top"] = f.max(metric_column(bound)) if bound is not None and bound in known else f.lit(1.0)
+    found["top"] = f.max(metric_column(bound)) if bound is not None and bound in known else f.expr("1.0D")
     return [value.alias(f"{column}.{name}") for name, value in found.items()] + [f.expr(call).alias(f"{column}.at")]
 
 

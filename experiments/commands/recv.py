@@ -9,7 +9,19 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.options import HIGHEST_NODE, Group, Iface, Json, KeyFile, NodeId, check_node, norm_config, seconds
+from experiments.commands.options import (
+    HIGHEST_NODE,
+    Brief,
+    Group,
+    Iface,
+    Json,
+    KeyFile,
+    NodeId,
+    check_node,
+    norm_config,
+    seconds,
+)
+from experiments.output.printer import View
 from experiments.output.transfer_reporter import UNKNOWN_DIGEST, TransferReporter, TransferStatus, file_row, summary
 from experiments.running.authentication import node_codec, refusals, refusals_told
 from experiments.running.folder import Folder, Stored
@@ -40,6 +52,7 @@ def recv(
         float | None, typer.Option(help="End after so many seconds.  (default: never)", metavar="S", show_default=False)
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files of the same name.")] = False,
+    brief: Brief = False,
     as_json: Json = False,
 ) -> int:
     """Receive files from a multicast group by NORM into a folder, until --count, --timeout or Ctrl-C.
@@ -47,6 +60,7 @@ def recv(
     A file has a temporary name until it is complete. A number is appended to a name that exists, unless --force is given.
     Exit code 0: all requested files were received; 1: not; 130: interrupted.
     """
+    View.of(brief=brief, as_json=as_json)
     check_node(node)
     longest = seconds("--timeout", timeout)
     norm, config = protocol("norm"), norm_config(key_file=str(key_file or ""))
@@ -56,7 +70,7 @@ def recv(
         # A sender that only repeats its end is asked for its last object if a killed receiver may have missed that.
         config = replace(config, join="end" if folder.resumed else "middle")
         place = Node(norm, config, node or _own_node(session), machine.Group(group))
-        return _Receiving(session, place, folder, stored, count=count, as_json=as_json).run(longest)
+        return _Receiving(session, place, folder, stored, count=count, brief=brief, as_json=as_json).run(longest)
 
 
 def _own_node(session: Live) -> int:
@@ -66,7 +80,15 @@ def _own_node(session: Live) -> int:
 
 class _Receiving:
     def __init__(
-        self, session: Live, node: Node, folder: Folder, stored: list[Stored], *, count: int | None, as_json: bool
+        self,
+        session: Live,
+        node: Node,
+        folder: Folder,
+        stored: list[Stored],
+        *,
+        count: int | None,
+        brief: bool,
+        as_json: bool,
     ) -> None:
         self.session = session
         self.count = count
@@ -76,7 +98,7 @@ class _Receiving:
         self.names: dict[tuple[int, int], str] = {}
         """(sender, object id) -> name of an unfinished file, as far as known."""
         self.program = ReceiverProgram(node, folder.sink, count, self._on_event)
-        self.says = TransferReporter("receiving", as_json, self._measure)
+        self.says = TransferReporter("receiving", as_json, self._measure, brief=brief)
 
     def run(self, timeout: float) -> int:
         try:
@@ -148,7 +170,7 @@ class _Receiving:
             self.says.object("file_stored", sender=stored.sender, object_id=stored.object_id, **named)
         else:
             note = f" ({stored.asked} was taken)" if renamed else ""
-            self.says.line(f"{stored.name}{note}  {format_size(stored.size)}")
+            self.says.detail(f"{stored.name}{note}  {format_size(stored.size)}")
 
     def _counts(self) -> dict[str, int]:
         return self.program.machine.counts() if self.program.machine else {}
@@ -184,9 +206,9 @@ class _Receiving:
             self.says.object("summary", **last, **refusals(self.session.host.faults))
             return
         if told := refusals_told(self.session.host.faults):
-            self.says.line(told)
+            self.says.detail(told)
         for row in rows:
-            self.says.line(f"{row['sha256'] or UNKNOWN_DIGEST}  {row['name']}")
+            self.says.detail(f"{row['sha256'] or UNKNOWN_DIGEST}  {row['name']}")
         wanted = f" of {self.count}" if self.count else ""
         missing = f", {lost} lost" if lost else ""
         refused = f"; {errors} packets refused by the kernel ({reason})" if errors else ""

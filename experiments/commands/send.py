@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from experiments.commands.options import Group, Iface, Json, KeyFile, NodeId, check_node, norm_config, seconds
+from experiments.commands.options import Brief, Group, Iface, Json, KeyFile, NodeId, check_node, norm_config, seconds
+from experiments.output.printer import View
 from experiments.output.transfer_reporter import UNKNOWN_DIGEST, TransferReporter, TransferStatus, file_row, summary
 from experiments.running.authentication import node_codec, refusals, refusals_told
 from experiments.running.files import FileSource
@@ -55,6 +56,7 @@ def send(
     timeout: Annotated[
         float | None, typer.Option(help="Give up after so many seconds.  (default: never)", metavar="S", show_default=False)
     ] = None,
+    brief: Brief = False,
     as_json: Json = False,
 ) -> int:
     """Send files to a multicast group by NORM, until no receiver requests repairs.
@@ -76,6 +78,7 @@ def send(
         repair_share=REPAIR_SHARE,
         key_file=str(key_file or ""),
     )
+    View.of(brief=brief, as_json=as_json)
     check_node(node)
     longest = seconds("--timeout", timeout)
     opened = OpenFiles()
@@ -84,11 +87,11 @@ def send(
     with live(node_codec(norm, config)(), group, iface, ttl, secrets.randbits(64)) as session:
         instance = secrets.randbelow(0xFFFF) + 1
         place = Node(norm, config, node or session.address_number, machine.Group(group), instance)
-        return _Sending(session, place, sources, as_json).run(longest)
+        return _Sending(session, place, sources, brief=brief, as_json=as_json).run(longest)
 
 
 class _Sending:
-    def __init__(self, session: Live, node: Node, sources: list[FileSource], as_json: bool) -> None:
+    def __init__(self, session: Live, node: Node, sources: list[FileSource], *, brief: bool, as_json: bool) -> None:
         self.session = session
         self.config = node.config
         self.sources = sources
@@ -97,7 +100,7 @@ class _Sending:
         self.refused_since: float | None = None
         jobs = [Job(0.0, Content(source, os.fsencode(source.path.name))) for source in sources]
         self.program = SenderProgram(node, jobs, self._on_event)
-        self.says = TransferReporter("sending", as_json, self._measure)
+        self.says = TransferReporter("sending", as_json, self._measure, brief=brief)
 
     def run(self, timeout: float) -> int:
         begin, hasher = time.monotonic(), Hasher()
@@ -177,9 +180,9 @@ class _Sending:
             self.says.object("summary", **last, **refusals(self.session.host.faults))
             return
         if told := refusals_told(self.session.host.faults):
-            self.says.line(told)
+            self.says.detail(told)
         for row in rows:
-            self.says.line(f"{row['sha256'] or UNKNOWN_DIGEST}  {row['name']}  {format_size(row['size'])}")
+            self.says.detail(f"{row['sha256'] or UNKNOWN_DIGEST}  {row['name']}  {format_size(row['size'])}")
         failed = f"{len(self.failed)} failed" if self.failed else GAVE_UP
         result = UNCONFIRMED if ok else failed if word == FINISHED else word
         what = f"{last['objects']} files, {format_size(last['bytes'])}"

@@ -33,10 +33,11 @@ class TransferStatus:
 
 
 class TransferReporter:
-    """Context manager that reports a transfer; the bar is drawn on stderr if it is a terminal."""
+    """Context manager that reports a transfer; the bar is drawn on stderr if it is a terminal. `brief` leaves out details."""
 
-    def __init__(self, title: str, as_json: bool, measure: Callable[[], TransferStatus]) -> None:
+    def __init__(self, title: str, as_json: bool, measure: Callable[[], TransferStatus], *, brief: bool = False) -> None:
         self.as_json = as_json
+        self._brief = brief
         self._measure = measure
         columns = (
             TextColumn("{task.description}"),
@@ -78,6 +79,11 @@ class TransferReporter:
     def line(self, text: str) -> None:
         """Write one text line on stdout with control characters escaped, unless in JSON mode."""
         self._write(text, sys.stdout)
+
+    def detail(self, text: str) -> None:
+        """Write a line about a part of the transfer, such as one file, unless the report is brief or in JSON mode."""
+        if not self._brief:
+            self.line(text)
 
     def problem(self, text: str) -> None:
         """Write one text line on stderr, unless in JSON mode; of many between two ticks, some and the number of the others."""

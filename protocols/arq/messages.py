@@ -64,6 +64,7 @@ class Ack(Message):
     """Receiver `node` acknowledges a unit."""
 
     kind: ClassVar[str] = "ack"
+    is_feedback: ClassVar[bool] = True
     sender: int
     instance: int
     object_id: int
@@ -81,6 +82,7 @@ class Nack(Message):
     """Receiver `node` requests a unit it misses."""
 
     kind: ClassVar[str] = "nack"
+    is_feedback: ClassVar[bool] = True
     sender: int
     instance: int
     object_id: int

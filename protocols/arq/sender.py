@@ -48,7 +48,7 @@ class ArqSender(Sender):
         self._node = node
         self._group = group
         self._instance = instance & 0xFFFF
-        self._store = ObjectStore(config, node, instance)
+        self._store = self._make_store()
         self._repairs: dict[Key, None] = {}
         """Units to repeat, in the order in which they are due."""
         self._next_at = 0.0
@@ -60,6 +60,9 @@ class ArqSender(Sender):
         self._finished = True
         """Whether everything was sent and, as far as the protocol can know, received."""
         self._data_sent = self._repairs_sent = self._objects_sent = 0
+
+    def _make_store(self) -> ObjectStore:
+        return ObjectStore(self._config, self._node, self._instance)
 
     # -- inputs ----------------------------------------------------------------------------------------------------
 

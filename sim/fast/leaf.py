@@ -3,9 +3,10 @@
 from collections.abc import Callable
 
 from protocols.fast.deferred import Missed
-from protocols.fast.lockstep import LockstepGroup, has_fast_machines
+from protocols.fast.group import MachineGroup
 from sim.endpoint import Endpoint
 from sim.fast.in_flight import InFlight
+from sim.fast.machines import make_group
 from sim.fast.tree import Branch, Point
 from sim.kernel import Pending
 from sim.occurrence import ARRIVAL, TIMER, Occurrence, post
@@ -27,7 +28,7 @@ class Leaf(Point, Pending):
         assert isinstance(branch.link.head, Endpoint)
         self.branch = branch
         self.endpoint: Endpoint = branch.link.head
-        self.lockstep: LockstepGroup | None = None
+        self.lockstep: MachineGroup | None = None
         """The hosts' machines; None while no host listens."""
         self.arrived = 0
         """How many packets have arrived or were lost, as far as that is applied."""
@@ -51,10 +52,8 @@ class Leaf(Point, Pending):
         if members.members is not None:
             return False
         if members.lockstep is None:
-            if not has_fast_machines(machines):
-                return False
-            members.lockstep = LockstepGroup(machines)
-        if not isinstance(members.lockstep, LockstepGroup) or members.lockstep.late is not None:
+            members.lockstep = make_group(machines)
+        if not isinstance(members.lockstep, MachineGroup) or members.lockstep.late is not None:
             return False
         self.lockstep = members.lockstep
         return True
@@ -127,7 +126,7 @@ class Leaf(Point, Pending):
         if lockstep is None:
             return
         first = flying.segment(begin)
-        assert lockstep._position is first.burst.position(begin - first.start), (begin, end)
+        assert lockstep.is_at(first.burst.position(begin - first.start)), (begin, end)
         missed: list[Missed] = []
         lost = 0
         if sampler is not None:
@@ -195,12 +194,24 @@ class Leaf(Point, Pending):
             segment = flying.segment(number)
             start, burst = segment.start, segment.burst
             next_visible = burst.next_visible(number - start)
+            if burst.shows_losses:
+                next_visible = min(next_visible, self._next_lossy(number, start + burst.count) - start)
             if next_visible < burst.count:
                 return start + next_visible
             number = start + burst.count
             if number < flying.end and flying.segment(number).burst.position(0) is not burst.position(burst.count):
                 break
         return number
+
+    def _next_lossy(self, begin: int, end: int) -> int:
+        """Return the first packet from `begin` on that some members lose on the link; `end` if there is none."""
+        sampler = self.branch.sampler
+        if sampler is not None:
+            for span in self._in_flight.spans(self.branch.bit, begin, end):
+                losses = sampler.predict(span.identity, span.count)
+                if losses:
+                    return span.begin + losses[0][0]
+        return end
 
     def _on_arrival(self, occurrence: Occurrence) -> None:
         if self._occurrence is not occurrence:

@@ -3,24 +3,33 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
+from typing import Any
 
+import pytest
+
+from benchmarks.cases import CASES, LINK, OURS, run
 from benchmarks.layers import LAYERS, measure_layer
-from benchmarks.simulator import bytes_per_receiver, ours, storm
+from benchmarks.simulator import bytes_per_receiver, check_same, storm
+from benchmarks.yardsticks import Measure
+from protocols.registry import names
 from tests.sim.stored import ROOT
 
-SMALL = "{10: 40, 20: 40}, memory_receivers=50, storm_receivers=1000, share=0.02"
-"""Sizes at which the benchmark is over in seconds."""
+
+def lossless(receivers: int) -> dict[str, Any]:
+    """A star without losses."""
+    return {"kind": "star", "receivers": receivers, "trunk": LINK, "link": LINK}
 
 
 def test_a_packet_costs_less_than_two_simpy_events_for_any_number_of_receivers() -> None:
     for receivers in (10, 500):
-        known = ours(receivers, 300)
+        known = run(OURS, CASES["parity"].scenario(receivers, 300))
         # An arrival that somebody loses, and the next; the rest is repairs, and timers of receivers that lost something.
         assert known.events / known.packets < 2
 
 
 def test_a_packet_without_losses_costs_hardly_any_simpy_event() -> None:
-    known = ours(5, 2000, loss=0.0)
+    known = run(OURS, replace(CASES["parity"], topology=lossless).scenario(5, 2000))
     assert known.events / known.packets < 0.3
 
 
@@ -35,18 +44,42 @@ def test_a_storm_is_a_few_hundred_simpy_events() -> None:
     assert known["deliveries"] > 3000 * 64
 
 
+SMALL = """
+import json, sys
+from dataclasses import replace
+from benchmarks import simulator
+
+for name in ("parity", "a"):
+    simulator.CASES[name] = replace(simulator.CASES[name], lengths={10: (40, 20), 20: (20, 20)})
+cases = simulator.measure_cases(["parity", "a"], None, lambda line: print(line, file=sys.stderr))
+print(json.dumps(simulator.measure_all(cases, memory_receivers=50, storm_receivers=1000)))
+"""
+"""The benchmark at sizes at which it is over in seconds."""
+
+
 def test_the_benchmark_prints_what_it_promises() -> None:
     # A process of its own, since it collects garbage before it measures, and much of that is left by other tests.
-    code = "import json; from benchmarks.simulator import measure_all as measure; print(json.dumps(measure(" + SMALL + ")))"
-    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    told = subprocess.run([sys.executable, "-c", SMALL], cwd=ROOT, capture_output=True, text=True, check=True)
     found = json.loads(told.stdout)
     assert set(found["ratio_textbook"]) == {"10", "20"}
     assert set(found["ratio_bare_loop"]) == {"20"}
     assert set(found["bytes_per_receiver"]) == {"50"}
     assert set(found["storm_1k"]) == set(found["storm_1k_ill_set"]) == {"events", "nacks", "deliveries", "ratio_bare_loop"}
-    assert set(found["cases"]) == {"many senders", "cross traffic", "random tree", "multicast NACKs"}
+    assert set(found["cases"]) == {"parity", "a"}
     for case in found["cases"].values():
-        assert set(case) == {"ns_per_delivery", "events_per_packet", "deliveries_per_packet", "ratio_bare_loop"}
+        assert set(case) == {"10", "20"}
+        for cell in case.values():
+            assert set(cell) == {"ratio_textbook", "us", "events_per_packet"}
+    assert len(told.stderr.splitlines()) == 4
+
+
+def test_the_benchmark_covers_every_protocol() -> None:
+    assert {case.scenario(10, 1).protocol.spec.name for case in CASES.values()} == set(names())
+
+
+def test_a_case_whose_runs_differ_is_refused() -> None:
+    with pytest.raises(AssertionError, match="different runs"):
+        check_same(Measure(1.0, deliveries=1000, packets=100), Measure(1.0, deliveries=1030, packets=100))
 
 
 def test_a_back_off_that_believes_in_half_the_round_trip_time_lets_many_more_ask() -> None:

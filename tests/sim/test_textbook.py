@@ -1,23 +1,21 @@
 """The simulator against a second one: plain SimPy processes, one per link and packet, on the same keyed losses."""
 
+from math import inf
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.textbook import Lose, TextbookStar, nothing
+from benchmarks.cases import CASES, OURS, TEXTBOOK, run
+from benchmarks.textbook import Item, TextbookHost, TextbookNetwork
 from experiments.running.content import Extent
 from experiments.running.program import accounted
 from protocols.events import Event, FlushCompleted
-from protocols.machine import Content, Group, Message
+from protocols.machine import Content, Group
 from protocols.norm import NormConfig, NormReceiver, NormSender
-from protocols.rng import Rng
 from sim.network import Network
 from topologies.generators import Star
-from topologies.keys import loss_key, member_loss_key, stream_key
-from topologies.losses import LinkLoss
-from topologies.spec import Topology
 
 GROUP = Group("239.0.0.1:1")
 CONFIG = NormConfig(rate=250_000.0, segment=500, block=8, parity=4, grtt=0.05, robust=4, gsize=10)
@@ -37,21 +35,16 @@ def play(hosts: list[Any], size: int, over: list[bool]) -> None:
     hosts[0].call(sender.submit, Content(Extent(size), b"", is_file=False))
 
 
-def keyed(topology: Topology, seed: int, p: float) -> Any:
-    """The losses of `topology` for a world that knows nothing of it."""
+def record(host: TextbookHost, sent: list[tuple[float, str, str]]) -> None:
+    """Append time, host and kind of each control message to `sent`."""
+    put = host.uplink.put
 
-    def lose(name: str) -> Lose:
-        if name == "sender" or not p:
-            return nothing
-        place = topology.member(name).place
-        loss = LinkLoss(member_loss_key(loss_key(seed, "s1", "r"), place), p)
+    def recording(item: Item) -> None:
+        if item.packet.message.identity is None:
+            sent.append((host.now, host.name, item.packet.message.kind))
+        put(item)
 
-        def lost(message: Message) -> bool:
-            return loss.lost(message.identity)
-
-        return lost
-
-    return lose
+    host.uplink.put = recording  # type: ignore[method-assign]
 
 
 @settings(deadline=None, max_examples=40, derandomize=True)
@@ -76,15 +69,22 @@ def test_both_simulators_agree(receivers: int, p: float, rate: str, delay: str, 
     play(ours, size, ended)
     network.run(over=lambda: ended[-1])
 
-    spec = topology.link("r", "s1")
-    world, over = TextbookStar(receivers, spec.rate, spec.delay, keyed(topology, seed, p)), [False]
+    world, over = TextbookNetwork(topology, seed), [False]
+    theirs: list[tuple[float, str, str]] = []
     for host in world.hosts:
-        host.rng = Rng(stream_key(topology, seed, host.name))
+        record(host, theirs)
     play(world.hosts, size, over)
-    world.run(lambda: over[-1])
+    world.run(inf, lambda: over[-1])
 
     assert [host.machine.counts() for host in world.hosts] == [host.machine.counts() for host in ours]
-    theirs = sorted(line for host in world.hosts for line in host.sent)
-    assert [line[1:] for line in theirs] == [line[1:] for line in sorted(sent)]
-    assert [line[0] for line in theirs] == pytest.approx([line[0] for line in sorted(sent)], abs=1e-9)
+    assert [line[1:] for line in sorted(theirs)] == [line[1:] for line in sorted(sent)]
+    assert [line[0] for line in sorted(theirs)] == pytest.approx([line[0] for line in sorted(sent)], abs=1e-9)
     assert world.env.now == pytest.approx(network.env.now, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("receivers", [10, 40])
+def test_every_session_of_the_benchmark_is_the_same_in_both_simulators(name: str, receivers: int) -> None:
+    scenario = CASES[name].scenario(receivers, packets=30)
+    ours, theirs = run(OURS, scenario), run(TEXTBOOK, scenario)
+    assert (ours.packets, ours.deliveries) == (theirs.packets, theirs.deliveries)

@@ -5,7 +5,7 @@ the other lines are sample output and not compared. The whole block runs in one 
 repository's files and with `mcastlab` on the path, and has to exit with code 0. Options follow the word console:
 
 * `needs=emulation`, `needs=libnorm1` or `needs=spark`: skipped where that is missing;
-* `exit=1`: this is the code the block has to end with.
+* `exit=1`: this is the code the block has to end with; `exit=0,4`: one of these (a busy machine may leave a twin undecided).
 
 A block that is on two pages is run once. `make NAME` is only looked up, and `git clone`, `cd`, `sudo` and `pip` are left out:
 they set up the machine.
@@ -126,8 +126,8 @@ def test_commands_in_the_documentation_run(block: Block, tmp_path: Path) -> None
         timeout=SECONDS,
         check=False,
     )
-    expected = int((block.option("exit") or ["0"])[0])
-    assert result.returncode == expected, f"{block.commands}\n{result.stdout[-2000:]}\n{result.stderr[-2000:]}"
+    expected = (block.option("exit") or ["0"])[0].split(",")
+    assert str(result.returncode) in expected, f"{block.commands}\n{result.stdout[-2000:]}\n{result.stderr[-2000:]}"
 
 
 def test_documented_commands_send_no_packets_to_real_networks() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.output.extras import need
+from experiments.sweep.run.pyspark_adjustments import adjust_pyspark
 from protocols.errors import UnsupportedError, UsageError
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ OPTIONS = {
     "spark.sql.adaptive.coalescePartitions.enabled": "false",
     "spark.driver.memory": "2g",
     "spark.log.level": "WARN",
+    # To note the line of the caller at every call costs a client half a second: it imports IPython where that is installed.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     # Stream rows to Java as they are yielded, not at the end of the task, so that the file is open by then.
     "spark.python.udf.pipelined.enabled": "true",
 }
@@ -66,7 +69,7 @@ def session(
     if MASTERS.fullmatch(master) is None:
         raise UsageError(f"--master: value {master!r} is not allowed; local[N], local[*], spark://HOST:PORT, yarn or k8s://...")
     check_java()
-    _silence_pyspark()
+    adjust_pyspark()
     _environment(master)
     if warm_session.fits(master) and not many_rows:
         return warm_session.attach()
@@ -76,7 +79,7 @@ def session(
 
 def own_session(master: str, log: Path, options: Mapping[str, str], many_rows: bool = False) -> "SparkSession":
     """Return the session of this process, created with these further options if there is none."""
-    _silence_pyspark()
+    adjust_pyspark()
     _environment(master)
     with _stderr_to(log):
         return _start(master, many_rows, log, options)
@@ -114,16 +117,6 @@ def check_java() -> None:
         raise UnsupportedError(f"sweeps need Java, and JAVA_HOME ({home}) has none; unset it or install Java 17 there")
     if not home and shutil.which("java") is None:
         raise UnsupportedError(f"sweeps need Java 17; get it: sudo apt-get install --no-install-recommends {JAVA_PACKAGE}")
-
-
-def _silence_pyspark() -> None:
-    """Silence PySpark's own printing of errors it also raises: Java stacks of SQL errors, and of a lost Java process."""
-    from pyspark import accumulators
-    from pyspark.logger import PySparkLogger
-
-    PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
-    for name in ("AccumulatorTCPServer", "AccumulatorUnixServer"):
-        setattr(getattr(accumulators, name), "handle_error", lambda self, request, address: None)  # noqa: B010
 
 
 def _environment(master: str) -> None:

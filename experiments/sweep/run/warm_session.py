@@ -78,6 +78,9 @@ def detach(spark: Any) -> bool:
     gateway = context._gateway
     # Without its Java object, `stop` ends only what is of this process.
     context._jsc = None
+    # Its shutdown waits for up to half a second.
+    threading.Thread(target=context._accumulatorServer.shutdown, daemon=True).start()
+    context._accumulatorServer = None
     context.stop()
     SparkSession._instantiatedSession = None
     SparkSession._activeSession = None

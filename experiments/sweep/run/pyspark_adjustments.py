@@ -1,0 +1,39 @@
+"""Adjustments of PySpark in this process: no printing of errors it also raises, no import of pandas for every argument."""
+
+from typing import Any
+
+__all__ = ["adjust_pyspark"]
+
+
+def adjust_pyspark() -> None:
+    """Adjust PySpark; further calls have no effect."""
+    _silence()
+    _defer_pandas()
+
+
+def _silence() -> None:
+    """Silence the printing of errors that are raised, too: Java stacks of SQL errors, and of a lost Java process."""
+    from pyspark import accumulators
+    from pyspark.logger import PySparkLogger
+
+    PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
+    for name in ("AccumulatorTCPServer", "AccumulatorUnixServer"):
+        setattr(getattr(accumulators, name), "handle_error", lambda self, request, address: None)  # noqa: B010
+
+
+def _defer_pandas() -> None:
+    """Let the converters of NumPy's values look at the type first: PySpark's import pandas, half a second, for any argument."""
+    from pyspark.sql import types
+
+    for converter in (types.NumpyScalarConverter, types.NumpyArrayConverter):
+        original = converter.can_convert
+        if original.__name__ != _can_convert_numpy.__name__:
+            setattr(converter, "can_convert", _can_convert_numpy(original))  # noqa: B010
+
+
+def _can_convert_numpy(original: Any) -> Any:
+    def _can_convert_numpy(converter: Any, value: Any) -> bool:
+        is_numpy = any(kind.__module__.partition(".")[0] == "numpy" for kind in type(value).__mro__)
+        return is_numpy and bool(original(converter, value))
+
+    return _can_convert_numpy
