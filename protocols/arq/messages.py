@@ -23,6 +23,8 @@ class Data(Message):
     """
 
     kind: ClassVar[str] = "data"
+    extra: ClassVar[int] = 0
+    """Bytes that a derived message has on the wire beyond these fields."""
     sender: int
     instance: int
     object_id: int
@@ -89,6 +91,8 @@ class Nack(Message):
     object_id: int
     unit: int
     node: int
+    extra: ClassVar[int] = 0
+    """Bytes that a derived message has on the wire beyond these fields."""
 
     @property
     def brief(self) -> str:

@@ -55,6 +55,11 @@ class SenderState:
         self._silent_at = inf
         """When to check whether the sender is still heard; inf while no object is incomplete."""
 
+    @property
+    def reached(self) -> tuple[int, int]:
+        """Object and unit that follow the last unit known to be sent."""
+        return self._object, self._unit
+
     # -- messages --------------------------------------------------------------------------------------------------
 
     def on_data(self, message: Data, now: float) -> bool:
@@ -108,6 +113,26 @@ class SenderState:
         due = self._policy.on_overheard(nack, missing, now)
         if missing is not None and due is not None:
             self._start_timer(missing, due)
+
+    def on_position(self, object_id: int, unit: int, now: float) -> None:
+        """Handle another member's report of the position of the sender: what was not received before it is missing.
+
+        A report that is more objects ahead than a sender repairs is ignored.
+        """
+        if object_id < self._object:
+            return
+        if object_id - self._object > self._session.config.keep:
+            self._session.ignored += 1
+            return
+        if object_id > self._object:
+            self._enter_object(object_id, now)
+        if object_id not in self._objects:
+            return
+        item = self._objects[object_id]
+        if item is not None:
+            self._advance_to_unit(item, min(unit, item.units), now)
+        elif unit > 0:
+            self._add_missing(object_id, 0, now)
 
     def discard(self) -> None:
         """End the state of a sender that has restarted: incomplete objects are not repaired by its new instance."""
