@@ -35,9 +35,11 @@ class MachineGroup(ABC):
     group over the messages of bursts by `defer` and `move`, and calls `pass_on` for those that must be delivered at their time.
     """
 
-    __slots__ = ("late", "send_batch")
+    __slots__ = ("_position", "late", "send_batch")
 
     def __init__(self) -> None:
+        # That of the machines in lockstep.
+        self._position: object = object()
         self.send_batch: Callable[[FeedbackBatch, float], None] | None = None
         """Sends what several machines of the group send at one instant (seconds); None: each sends on its own."""
         self.late: Late | None = None
@@ -59,9 +61,9 @@ class MachineGroup(ABC):
     def stands_at(self, position: object) -> bool:
         """Return whether all machines are at this position, so that a message that expects it only advances them."""
 
-    @abstractmethod
     def is_at(self, position: object) -> bool:
         """Return whether the machines in lockstep are at this position."""
+        return self._position is position
 
     @abstractmethod
     def move(self, position: object, heard: float, following: int) -> None:

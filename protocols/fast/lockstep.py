@@ -67,7 +67,6 @@ class LockstepGroup(MachineGroup):
         "_last_heard",
         "_machines",
         "_overhearers",
-        "_position",
         "_quiet",
         "_receive_batch",
         "_waiting",
@@ -81,7 +80,6 @@ class LockstepGroup(MachineGroup):
             machines = [machine if isinstance(machine, FastMachine) else _PlainMember(machine) for machine in machines]
         self._machines: list[FastMachine] = machines
         self._receive_batch: Callable[..., None] = machines[0].receive_batch if are_alike else fan_out
-        self._position: object = object()
         self._last_heard = 0.0
         self._duplicates = 0
         self._diverged: list[FastMachine] = list(self._machines)
@@ -98,10 +96,6 @@ class LockstepGroup(MachineGroup):
     def stands_at(self, position: object) -> bool:
         """Return whether all machines are at this position, so that a message that expects it only advances them."""
         return self._position is position and not self._diverged
-
-    def is_at(self, position: object) -> bool:
-        """Return whether the machines in lockstep are at this position."""
-        return self._position is position
 
     def move(self, position: object, heard: float, following: int) -> None:
         """Advance the group over messages without another effect, the last received at `heard` seconds.

@@ -100,7 +100,6 @@ class UnitGroup(MachineGroup):
         "_last_heard",
         "_machines",
         "_overheard",
-        "_position",
         "_receive_batch",
         "_subject_of",
     )
@@ -112,7 +111,6 @@ class UnitGroup(MachineGroup):
         self._receive_batch: Callable[..., None] = kind.receive_batch
         self._subject_of: Callable[[Message, Any], Hashable] = kind.subject_of
         self._acknowledges = kind.acknowledges
-        self._position: object = object()
         self._last_heard = 0.0
         self._duplicates = self._overheard = 0
         self._diverged: list[UnitMachine] = list(machines)
@@ -276,10 +274,6 @@ class UnitGroup(MachineGroup):
     def stands_at(self, position: object) -> bool:
         """Return whether all machines are at this position, so that a message that expects it only advances them."""
         return self._position is position and not self._diverged
-
-    def is_at(self, position: object) -> bool:
-        """Return whether the machines in lockstep are at this position."""
-        return self._position is position
 
     def move(self, position: object, heard: float, following: int) -> None:
         """Advance the group over messages that nobody lost, the last received at `heard` seconds."""
