@@ -48,7 +48,7 @@ class SrmConfig(AConfig):
         0.1, "seconds", 1e-3, 1e6, help="shortest mean interval between two session messages of a member", source=RTP
     )
     members: int = setting(
-        100, "count", 2, 1 << 24, help="assumed number of members, until a member has sent two session messages", source=FLOYD
+        1000, "count", 2, 1 << 24, help="assumed number of members, until a member has sent two session messages", source=FLOYD
     )
     peers: int = setting(
         128, "count", 1, 65_536, help="members whose distance is remembered; of larger groups a sample", source="RFC 2762"
