@@ -7,7 +7,7 @@ answer to probes, the activity check.
 
 from functools import lru_cache
 from math import inf
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from protocols.events import InfoReceived, ObjectAborted, ObjectOpened, ObjectReceived, SenderReset, SenderSilent
 from protocols.machine import Offer
@@ -97,6 +97,8 @@ class SenderState:
         "probe_response",
         "session",
     )
+
+    process_type: ClassVar[type[NackProcess]] = NackProcess
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -548,7 +550,7 @@ class SenderState:
         if process is None:
             if not is_missing_before(self.objects, point):
                 return False
-            process = self.nack_process = NackProcess()
+            process = self.nack_process = self.process_type()
             decision = BEGIN
         else:
             decision = process.check(point, self.objects, now)
