@@ -32,7 +32,7 @@ SIM = (
     *("fast/schedule", "fast/tree"),
 )
 MODULES = [
-    *(f"protocols/{name}.py" for name in ("machine", "rng", "serial")),
+    *(f"protocols/{name}.py" for name in ("machine", "rng", "run", "serial")),
     *(f"protocols/fast/{name}.py" for name in ("contract", "deferred", "lockstep", "lookahead")),
     *NORM,
     *(f"sim/{name}.py" for name in SIM),
