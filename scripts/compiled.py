@@ -28,7 +28,8 @@ NORM = sorted(
 SIM = (
     *("acceleration", "endpoint", "fabric", "fingerprint", "flight", "group_members", "host", "idle", "kernel"),
     *("link", "membership", "network", "occurrence", "routes", "switch", "timers"),
-    *("fast/accelerator", "fast/in_flight", "fast/leaf", "fast/lookahead", "fast/machines", "fast/tree"),
+    *("fast/accelerator", "fast/in_flight", "fast/last_hop", "fast/lookahead", "fast/machines"),
+    *("fast/schedule", "fast/tree"),
 )
 MODULES = [
     *(f"protocols/{name}.py" for name in ("machine", "rng", "run", "serial")),

@@ -4,27 +4,24 @@ Between the inputs of a sender in the middle of a block nothing is decided: pack
 lockstep advance, and a receiver that loses a packet records this when the next one arrives. All of that is arithmetic, so it is
 applied when its result is needed: before a link, a machine or a counter is used, everything that comes before the present
 event is applied (`catch_up`). Only an arrival that finds diverged receivers, or with more effect than that at some receiver, is
-an event (`Leaf`), with the time and order it has in the strict engine. A packet that finds a link busy goes on from there with
-events of its own; when routes and listeners change, all packets in flight do (`unfold`).
+an event (`LastHop`), with the time and order it has in the strict engine. A packet that finds a link busy goes on from there
+with events of its own; when routes and listeners change, all packets in flight do (`unfold`).
 """
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from itertools import accumulate, repeat
 
 from protocols.fast.contract import FastMachine
 from protocols.fast.lookahead import Burst
 from sim.acceleration import Reservation
-from sim.fast.in_flight import InFlight, Segment
-from sim.fast.leaf import Leaf
+from sim.fast.in_flight import Segment
 from sim.fast.machines import fast_machine
+from sim.fast.schedule import Offer, Schedule
 from sim.fast.tree import CONFLICTS, MARGIN, Branch, Point, Tree
 from sim.flight import Flight, Hop, Postponed, Route
 from sim.host import SimHost
 from sim.kernel import Pending
-from sim.link import Link
-from sim.occurrence import ARRIVAL, TIMER, Occurrence, post
-from sim.switch import Switch
+from sim.occurrence import TIMER, Occurrence, post
 
 __all__ = ["Lookahead"]
 
@@ -33,31 +30,7 @@ SHORTEST = 4
 """The shortest burst that is worth being scheduled."""
 
 
-class _Offer:
-    """A place at the switch behind `branch` where a packet goes on over the links of some `children` only."""
-
-    def __init__(self, branch: Branch, children: Sequence[Branch], in_flight: InFlight) -> None:
-        self._branch = branch
-        self._links: list[Hop] = [child.link for child in children]
-        self._router = children[0].router
-        self._in_flight = in_flight
-        self.bits = sum([child.bit for child in children])
-        """The bits of the links."""
-        self.is_cancelled = False
-
-    def arrive(self, flight: Flight, lost_by: Sequence[int], now: float) -> None:
-        """Forward the packet over those links that are still on its route."""
-        del lost_by
-        switch = self._branch.link.head
-        assert isinstance(switch, Switch)
-        if not self.is_cancelled:
-            if self._router is not None:
-                self._router.offered += 1
-            links = [link for link in switch.next_links(flight.route) if link in self._links]
-            self._in_flight.fabric.forwarding.forward(flight, links, now)
-
-
-class Lookahead(InFlight, Pending, Reservation):
+class Lookahead(Schedule, Pending, Reservation):
     """Schedules the bursts of one host on one route.
 
     `active` lists all lookaheads with packets in flight; `plan_next(host)` looks for one that can schedule the host's bursts.
@@ -69,16 +42,10 @@ class Lookahead(InFlight, Pending, Reservation):
         super().__init__(host, route, tree)
         self._active = active
         self._plan_next = plan_next
-        self._leaves = [Leaf(branch, self, self.unfold) for branch in tree.leaves]
         self._branch_of: dict[Hop, Branch] = {branch.link: branch for branch in tree.branches}
-        # The packets offered to a link on their own, by number.
-        self._offers: dict[int, list[_Offer]] = {}
         # The event at the last arrival.
         self._closing: Occurrence | None = None
         self._on_last = (self._on_closing,)
-        # By contested link with a limited queue, the event at which its queue is looked at next.
-        self._looks: dict[Branch, Occurrence] = {}
-        self._on_look = (self._look,)
         # How many packets the sender's state includes.
         self._committed = 0
 
@@ -104,109 +71,6 @@ class Lookahead(InFlight, Pending, Reservation):
             if branch.link.reservation is not None:
                 return False
         return bool(self._leaves) and all(leaf.attach() for leaf in self._leaves)
-
-    def _set_size(self, size: int) -> bool:
-        """Compute the times of packets of this size; return False if others are still in flight."""
-        if size == self.tree.size:
-            return True
-        self.catch_up()
-        if not self._is_over():
-            return False
-        self.tree.set_size(size)
-        self._place_leaves()
-        return True
-
-    def _place_leaves(self) -> None:
-        for leaf in self._leaves:
-            leaf.put_behind(leaf.branch)
-            leaf.rank = leaf.branch.rank_behind
-
-    def _predictable(self, bursts: Sequence[Burst]) -> int:
-        """Return how many packets of the bursts, which follow each other, are predictable on every link."""
-        total = 0
-        for burst in bursts:
-            count = burst.count
-            for branch in self.tree.branches:
-                if branch.sampler is not None:
-                    count = min(count, branch.sampler.predictable(burst.identity, count))
-            total += count
-            if count < burst.count:
-                break
-        return total
-
-    def _find_times(self, burst: Burst, count: int) -> list[float]:
-        """Return when up to `count` packets are sent: those before `burst.until`; none if they can't be scheduled now.
-
-        They find all queues idle, except those of contested links.
-        """
-        sent_at = list(accumulate(repeat(burst.interval, count - 1), initial=burst.begin)) if count else []
-        del sent_at[bisect_left(sent_at, burst.until) :]
-        for branch in self.tree.branches:
-            if branch.is_contested or not sent_at:
-                continue
-            idle = self._free_at(branch)
-            if idle > sent_at[0] + branch.floor - MARGIN:
-                return []
-            if branch.cost + MARGIN >= burst.interval and not self._contest(branch):
-                # Otherwise each packet is sent long before the next is offered.
-                if branch.source is not None:
-                    return []
-                self._keep_idle(sent_at, branch, idle)
-        return sent_at
-
-    def _keep_idle(self, sent_at: list[float], branch: Branch, idle: float) -> None:
-        """Remove the packets from the first on that finds a link busy, which is idle from `idle` seconds on."""
-        for place, offered in enumerate(sent_at):
-            for step in branch.steps:
-                offered += step
-            if idle > offered:
-                del sent_at[place:]
-                break
-            idle = offered + branch.cost
-
-    def _free_at(self, branch: Branch) -> float:
-        """When a link has sent all that was offered to it, and all that is in flight to it from here if none waits."""
-        free_at = branch.link.free_at()
-        if branch.passed < self.end and branch.source is None:
-            free_at = max(free_at, self.time_at(self.end - 1, branch) + branch.cost)
-        return free_at
-
-    def _contest(self, branch: Branch) -> bool:
-        """Let packets wait at a link from now on; return False if that is impossible there or further on."""
-        contested = self._contested_with(branch)
-        for number, offers in self._offers.items():
-            if number >= branch.passed and any(offer.bits & branch.subtree and not offer.is_cancelled for offer in offers):
-                # It is to be offered further on at a time that would not hold any more.
-                return False
-        for each in contested:
-            self.contest(each)
-        if contested:
-            self.tree.update()
-            self._place_leaves()
-        for each in contested:
-            self._post_look(each)
-        return bool(contested)
-
-    def _contested_with(self, branch: Branch) -> list[Branch]:
-        """Return a link, and those behind it at which packets may wait then: they follow each other as close as it sends them.
-
-        Nothing if one of these is the first link or one to a group of hosts, where packets can't wait.
-        """
-        if branch.parent is None or not isinstance(branch.link, Link) or branch.cost < 2 * MARGIN:
-            return []
-        contested = [branch]
-        behind = list(branch.children)
-        for child in behind:
-            if child.is_contested:
-                continue
-            if child.cost + MARGIN <= branch.cost:
-                behind += child.children
-                continue
-            more = self._contested_with(child)
-            if not more:
-                return []
-            contested += more
-        return contested
 
     def _schedule(self, machine: FastMachine, bursts: Sequence[Burst], sent_at: list[float]) -> None:
         fabric, begin = self.fabric, self.end
@@ -281,18 +145,6 @@ class Lookahead(InFlight, Pending, Reservation):
             due = host.machine.deadline
             if due > now and machine.fast_state.coordinator is not self:
                 self._plan_next(host)
-
-    def catch_up(self) -> None:
-        """Apply everything that happens before the present event."""
-        self._catch_up(*self.instant())
-
-    def _catch_up(self, when: float, priority: int, order: int) -> None:
-        self._depart(when, priority)
-        for branch in self.tree.branches:
-            if branch.parent is not None:
-                self._advance(branch, when, priority, order)
-        for leaf in self._leaves:
-            leaf.catch_up(when, priority, order)
 
     # Cancelling
 
@@ -369,30 +221,6 @@ class Lookahead(InFlight, Pending, Reservation):
         burst = self._segments[-1].burst
         burst.take(burst.count, self._sent_at[-1] + burst.interval)
 
-    # Contested links
-
-    def _post_look(self, branch: Branch) -> None:
-        """Post an event before the first packet not yet offered could arrive: if it is dropped, the next is an event."""
-        self._looks.pop(branch, None)
-        number = branch.passed
-        if branch.link.queue.limit is None or number >= self.end:
-            return
-        point = self.known_at(number, branch)
-        way = min([leaf.floor for leaf in self._leaves if leaf.branch.bit & branch.subtree]) - point.floor
-        occurrence = self._looks[branch] = Occurrence(self._on_look, branch)
-        env = self.kernel.env
-        post(env, max(env._now, self.time_at(number, point) + way - MARGIN), ARRIVAL, next(env._eid), occurrence)
-
-    def _look(self, occurrence: Occurrence) -> None:
-        branch: Branch = occurrence.content
-        if self._looks.get(branch) is not occurrence:
-            return
-        kernel = self.kernel
-        kernel.busy = True
-        self._advance(branch, *self.instant())
-        self._post_look(branch)
-        kernel.settle_inputs()
-
     # The end
 
     def _post_closing(self) -> None:
@@ -416,11 +244,6 @@ class Lookahead(InFlight, Pending, Reservation):
         else:
             self._post_closing()
         kernel.settle_inputs()
-
-    def _is_over(self) -> bool:
-        """Whether no packet is in flight, as far as that is applied."""
-        end = self.end
-        return all(leaf.arrived == end for leaf in self._leaves) and all(branch.passed == end for branch in self.tree.branches)
 
     def _finish(self) -> None:
         """Give the tree back, because no packet is in flight."""
@@ -486,21 +309,9 @@ class Lookahead(InFlight, Pending, Reservation):
             return
         self._cancel_offers(number, branch)
         self.exclude(number, branch.subtree)
-        offer = _Offer(parent, [branch], self)
+        offer = Offer(parent, [branch], self)
         self._offers.setdefault(number, []).append(offer)
         self._go_on(number, branch.rank, Postponed(offer, self.time_at(number, branch)))
-        for leaf in self._leaves:
-            if leaf.branch.bit & branch.subtree:
-                leaf.doubt(number)
-
-    def _cancel_offers(self, number: int, branch: Branch) -> None:
-        """Cancel what was to happen to a packet further on, since it goes on by itself at this link already."""
-        for offer in self._offers.get(number, ()):
-            if offer.bits & branch.subtree:
-                offer.is_cancelled = True
-
-    def note_drop(self, branch: Branch, number: int) -> None:
-        """See `InFlight`."""
         for leaf in self._leaves:
             if leaf.branch.bit & branch.subtree:
                 leaf.doubt(number)
@@ -518,7 +329,7 @@ class Lookahead(InFlight, Pending, Reservation):
                     for child in children:
                         self._cancel_offers(number, child)
                     if children:
-                        place = branch.link.head if len(children) == len(branch.children) else _Offer(branch, children, self)
+                        place = branch.link.head if len(children) == len(branch.children) else Offer(branch, children, self)
                         self._go_on(number, children[0].rank, Postponed(place, self.time_at(number, children[0])))
         for leaf in self._leaves:
             for number in range(leaf.arrived, leaf.branch.passed):

@@ -92,7 +92,7 @@ PROTOCOL = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=30, derandomize=True)
+@settings(deadline=None, max_examples=20, derandomize=True)
 @given(
     seed=st.integers(0, 1000),
     switches=st.integers(2, 7),
@@ -109,7 +109,7 @@ def test_random_trees_with_inner_losses_have_the_results_of_the_strict_engine(
     assert outcome("fast", topology, **written) == outcome("strict", topology, **written)
 
 
-@settings(deadline=None, max_examples=25, derandomize=True)
+@settings(deadline=None, max_examples=18, derandomize=True)
 @given(
     receivers=st.sampled_from([1, 3, 8]),
     bottleneck=links("0%", "1%"),

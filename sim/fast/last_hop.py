@@ -12,10 +12,10 @@ from sim.kernel import Pending
 from sim.occurrence import ARRIVAL, TIMER, Occurrence, post
 from topologies.draws import listed
 
-__all__ = ["Leaf"]
+__all__ = ["LastHop"]
 
 
-class Leaf(Point, Pending):
+class LastHop(Point, Pending):
     """The far end of the link `branch`, which leads to hosts, for the packets `in_flight`.
 
     An arrival is an event if some receivers have diverged, or if it has more effect than to advance receivers
