@@ -1,10 +1,8 @@
 """Recording options of a run: files are written as requested, and unsupported recordings are one-line errors."""
 
-import builtins
 import json
-from collections.abc import Callable
+import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyarrow import parquet
@@ -118,18 +116,9 @@ def test_only_the_simulator_can_record(scenario: str, tmp_path: Path, capsys: py
 def test_series_without_pyarrow_name_the_command_that_installs_it(
     scenario: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(builtins, "__import__", _without("pyarrow", builtins.__import__))
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert invoke(["run", scenario, "--out", str(tmp_path), "--series", "1s"]) == 3
     assert "pip install 'mcastlab[data]'" in capsys.readouterr().err
-
-
-def _without(missing: str, real: Callable[..., Any]) -> Callable[..., Any]:
-    def importing(name: str, *rest: Any) -> Any:
-        if name.partition(".")[0] == missing:
-            raise ImportError(name)
-        return real(name, *rest)
-
-    return importing
 
 
 def test_hosts_stands_for_a_capture_of_every_host(scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
