@@ -28,10 +28,10 @@ NORM = sorted(
 SIM = (
     *("acceleration", "endpoint", "fabric", "fingerprint", "flight", "group_members", "host", "idle", "kernel"),
     *("link", "membership", "network", "occurrence", "routes", "switch", "timers"),
-    *("fast/accelerator", "fast/in_flight", "fast/lookahead", "fast/machines", "fast/timetable"),
+    *("fast/accelerator", "fast/in_flight", "fast/leaf", "fast/lookahead", "fast/machines", "fast/tree"),
 )
 MODULES = [
-    *(f"protocols/{name}.py" for name in ("machine", "rng", "serial")),
+    *(f"protocols/{name}.py" for name in ("machine", "rng", "run", "serial")),
     *(
         f"protocols/fast/{name}.py"
         for name in ("contract", "deferred", "feedback", "group", "index", "lockstep", "lookahead", "overhearers")

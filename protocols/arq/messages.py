@@ -5,6 +5,7 @@ unit 0 is the object's head (its size and its out-of-band information), units 1 
 """
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import ClassVar
 
 from protocols.machine import Message
@@ -22,6 +23,8 @@ class Data(Message):
     """
 
     kind: ClassVar[str] = "data"
+    extra: ClassVar[int] = 0
+    """Bytes that a derived message has on the wire beyond these fields."""
     sender: int
     instance: int
     object_id: int
@@ -88,6 +91,8 @@ class Nack(Message):
     object_id: int
     unit: int
     node: int
+    extra: ClassVar[int] = 0
+    """Bytes that a derived message has on the wire beyond these fields."""
 
     @property
     def brief(self) -> str:
@@ -95,6 +100,7 @@ class Nack(Message):
         return f"{self.object_id}.{self.unit}"
 
 
+@lru_cache(maxsize=64)
 def units_of(size: int, segment: int) -> int:
     """Return how many units an object of `size` bytes in segments of `segment` bytes has, its head included."""
     return 1 + -(-size // segment)

@@ -18,7 +18,6 @@ from protocols.fast.index import PartIndex, QuietQueue
 from protocols.machine import Address, Machine, Message
 
 if TYPE_CHECKING:
-    from protocols.fast.group import MachineGroup
     from protocols.fast.lookahead import Burst
 
 __all__ = ["Applied", "Coordinator", "FastMachine", "FastMessage", "FastState", "OwnState", "Overheard", "fan_out"]
@@ -155,11 +154,13 @@ class FastMachine(Machine):
         return ()
 
     @staticmethod
-    def make_group(machines: list[Any]) -> "MachineGroup | None":
-        """Return a group of machines that receive the same messages, not all of this class; None: they are called singly."""
-        from protocols.fast.lockstep import LockstepGroup
+    def make_group(machines: list[Any]) -> Any:
+        """Return a `protocols.fast.group.MachineGroup` of machines that receive the same messages, some of them of this class.
 
-        return LockstepGroup(machines)
+        None: they are called singly.
+        """
+        del machines
+        return None
 
     @staticmethod
     def receive_batch(machines: Iterable[Any], message: Message, source: Address, to: Address, now: float) -> None:

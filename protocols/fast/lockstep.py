@@ -282,7 +282,7 @@ class LockstepGroup(MachineGroup):
         self._position, self._last_heard = message.next_state, now
         self._duplicates += message.redundant
         overhearers = self._overhearers
-        attentive, overhearers.machines = overhearers.machines, []
+        attentive, overhearers.machines = [each for each in overhearers.machines if each.fast_state.attentive], []
         for waiting, group in groups:
             unchanged, advanced = self._apply_to(group, message, now, before, called, overhearers.add)
             if waiting is None:

@@ -4,12 +4,14 @@ Two small immutable parts are shared by many messages, and receivers compare the
 and timing of the sender) and `Fti` (the coding of an object).
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 from protocols.fec import MAX_SYMBOLS
 from protocols.machine import Message
 from protocols.norm.partition import Partition
+from protocols.run import Run
 
 __all__ = [
     "EMPTY_OBJECT",
@@ -32,6 +34,7 @@ __all__ = [
     "CcFeedback",
     "CcNode",
     "Data",
+    "DataRun",
     "Eot",
     "Extension",
     "Flush",
@@ -179,6 +182,59 @@ class Data(NormMessage):
     def is_parity(self) -> bool:
         """Whether it carries a parity symbol."""
         return self.symbol >= self.block_length
+
+
+@dataclass(slots=True)
+class DataRun(Run):
+    """Consecutive source symbols of a block in NORM_DATA with consecutive sequence numbers, all or none of them repairs.
+
+    The fields are those of the first message. Each of the `symbols` is as long as its segment of the object.
+    """
+
+    kind: ClassVar[str] = "run"
+    packet_kind: ClassVar[str] = Data.kind
+    origin: Origin
+    sequence: int
+    flags: int
+    object_id: int
+    block: int
+    symbol: int
+    block_length: int
+    fti: Fti
+    symbols: Sequence[bytes | memoryview]
+    first_identity: int
+    extensions: tuple[Extension, ...] = ()
+
+    @property
+    def packets(self) -> int:
+        """The number of messages."""
+        return len(self.symbols)
+
+    def messages(self) -> Iterator[Data]:
+        """Make the messages."""
+        fec_id = self.fti.fec_id
+        for step, payload in enumerate(self.symbols):
+            yield Data(
+                self.origin,
+                self.sequence + step & 0xFFFF,
+                self.flags,
+                fec_id,
+                self.object_id,
+                self.block,
+                self.symbol + step,
+                self.block_length,
+                self.fti,
+                bytes(payload),
+                len(payload),
+                self.first_identity + step,
+                self.extensions,
+            )
+
+    def rest(self) -> "DataRun":
+        """Return the run without its first message."""
+        following = self.sequence + 1 & 0xFFFF, self.flags, self.object_id, self.block, self.symbol + 1
+        coding = self.block_length, self.fti
+        return DataRun(self.origin, *following, *coding, self.symbols[1:], self.first_identity + 1, self.extensions)
 
 
 @dataclass(slots=True)

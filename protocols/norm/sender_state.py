@@ -203,7 +203,12 @@ class SenderState:
     @property
     def is_established(self) -> bool:
         """Whether the receiver has joined the sender, received enough of it, and the sender is not silent."""
-        return self.is_joined and self._idle_at < inf and self.received >= NEW_SENDER
+        return self.is_joined and self.is_active and self.received >= NEW_SENDER
+
+    @property
+    def is_active(self) -> bool:
+        """Whether a message arrived and the sender is not silent since."""
+        return self._idle_at < inf
 
     def abandon(self, object_id: int, reason: str) -> None:
         """Give up an object, unless it has ended already."""

@@ -74,6 +74,11 @@ class FastNormReceiver(NormReceiver, FastMachine):
             self.settle(state)
 
     @staticmethod
+    def make_group(machines: list[Any]) -> LockstepGroup:
+        """Return a lockstep group; machines of other classes may be among them."""
+        return LockstepGroup(machines)
+
+    @staticmethod
     def receive_batch(machines: Iterable[Any], message: Message, source: Address, to: Address, now: float) -> None:
         """Deliver a message to many receivers, most of which it advances."""
         if isinstance(message, (FastData, FastFlush)) and message.expects is None and message.expects_if_complete is not None:
