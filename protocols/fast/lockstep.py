@@ -90,7 +90,8 @@ class LockstepGroup(MachineGroup):
         self._lacking = PartIndex()
         self._waiting: dict[Any, list[FastMachine]] = {}
         self._quiet = QuietQueue()
-        self._overhearers: Overhearers = (machines[0].make_overhearers(self) if are_alike else None) or Overhearers(self)
+        own = machines[0].make_overhearers(self) if are_alike else None
+        self._overhearers: Overhearers = Overhearers(self) if own is None else own
         self._deferred = DeferredLosses()
 
     # -- lookahead -------------------------------------------------------------------------------------------------
