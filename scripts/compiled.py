@@ -33,7 +33,10 @@ SIM = (
 )
 MODULES = [
     *(f"protocols/{name}.py" for name in ("machine", "rng", "run", "serial")),
-    *(f"protocols/fast/{name}.py" for name in ("contract", "deferred", "lockstep", "lookahead")),
+    *(
+        f"protocols/fast/{name}.py"
+        for name in ("contract", "deferred", "feedback", "group", "index", "lockstep", "lookahead", "overhearers")
+    ),
     *NORM,
     *(f"sim/{name}.py" for name in SIM),
     "topologies/draws.py",

@@ -19,7 +19,6 @@ from protocols.machine import Address, Machine, Message
 
 if TYPE_CHECKING:
     from protocols.fast.lookahead import Burst
-    from protocols.fast.overhearers import Overhearers
 
 __all__ = ["Applied", "Coordinator", "FastMachine", "FastMessage", "FastState", "OwnState", "Overheard", "fan_out"]
 
@@ -197,11 +196,9 @@ class FastMachine(Machine):
             waiting.setdefault(None, []).extend(listed)
 
     @staticmethod
-    def make_overhearers(group: Any) -> "Overhearers":
-        """Return the empty list of the attentive machines of a lockstep group."""
-        from protocols.fast.overhearers import Overhearers
-
-        return Overhearers(group)
+    def make_overhearers(group: Any) -> Any:
+        """Return the `Overhearers` of a lockstep group of machines of this class; None: each is called at each feedback."""
+        del group
 
     @staticmethod
     def overhear_batch(

@@ -5,14 +5,12 @@ Entries may be out of date or repeated: whoever takes machines from here asks ea
 
 from collections.abc import Callable, Hashable
 from math import inf
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-if TYPE_CHECKING:
-    from protocols.fast.contract import FastMachine
+from typing import Any, TypeAlias
 
 __all__ = ["ANY", "PartIndex", "QuietQueue"]
 
-Machines: TypeAlias = "list[FastMachine]"
+Machines: TypeAlias = list[Any]
+"""Of `FastMachine`s."""
 
 ANY = -1
 """Instead of a part: any part of the unit."""
@@ -70,7 +68,7 @@ class PartIndex:
         self.rows.clear()
         return taken
 
-    def keep(self, is_kept: "Callable[[FastMachine], bool]") -> None:
+    def keep(self, is_kept: Callable[[Any], bool]) -> None:
         """Remove all other machines, and repetitions."""
         rows = self.rows
         for unit in list(rows):
@@ -99,7 +97,7 @@ class QuietQueue:
         # Sorted entries, the last of which is due first.
         self._runs: list[tuple[list[float], Machines]] = []
 
-    def push(self, machine: "FastMachine", end: float) -> None:
+    def push(self, machine: Any, end: float) -> None:
         """Add a machine that is quiet until `end` (seconds)."""
         self._ends.append(end)
         self._machines.append(machine)

@@ -88,7 +88,8 @@ class LockstepGroup(MachineGroup):
         self._lacking = PartIndex()
         self._waiting: dict[Any, list[FastMachine]] = {}
         self._quiet = QuietQueue()
-        self._overhearers = machines[0].make_overhearers(self) if are_alike else Overhearers(self)
+        own = machines[0].make_overhearers(self) if are_alike else None
+        self._overhearers: Overhearers = Overhearers(self) if own is None else own
         self._deferred = DeferredLosses()
 
     # -- lookahead -------------------------------------------------------------------------------------------------
@@ -159,8 +160,7 @@ class LockstepGroup(MachineGroup):
             state.coordinator = self
             state.duplicates -= message.redundant
         self._list(staying)
-        if staying:
-            # For them the next message may do what this one did for the others.
+        if staying:  # For them the next message may do what this one did for the others.
             self._waiting.setdefault(None, []).extend(staying)
         self.defer([(burst, nth, number, heard, lost_by)])
 
@@ -277,7 +277,7 @@ class LockstepGroup(MachineGroup):
         self._position, self._last_heard = message.next_state, now
         self._duplicates += message.redundant
         overhearers = self._overhearers
-        attentive, overhearers.machines = overhearers.machines, []
+        attentive, overhearers.machines = [each for each in overhearers.machines if each.fast_state.attentive], []
         for waiting, group in groups:
             unchanged, advanced = self._apply_to(group, message, now, before, called, overhearers.add)
             if waiting is None:
@@ -285,8 +285,7 @@ class LockstepGroup(MachineGroup):
                     self._waiting[None] = unchanged + self._waiting.get(None, [])
                 # What the others lack was not listed.
                 self._list_lacking(advanced)
-            elif waiting is not _LISTED:
-                # Quiet machines without a change are still listed.
+            elif waiting is not _LISTED:  # Quiet machines without a change are still listed.
                 self._list_again(advanced if waiting is _QUIET else unchanged + advanced, now)
         if brought is not None:
             unit, parts = brought
@@ -298,9 +297,8 @@ class LockstepGroup(MachineGroup):
                 self._lacking.add(unit, 0, still)
         if attentive:
             _, advanced = self._apply_to(attentive, message, now, before, called)
-            for machine in attentive:
-                if machine.fast_state.attentive and machine.fast_state.coordinator is self:
-                    overhearers.machines.append(machine)
+            remaining = [each for each in attentive if each.fast_state.coordinator is self]
+            overhearers.machines += [each for each in remaining if each.fast_state.attentive]
             self._list_lacking([each for each in advanced if not each.fast_state.attentive])
         if called:
             self._call(called, message, source, to, now)
@@ -351,7 +349,7 @@ class LockstepGroup(MachineGroup):
 
     def _overhear(self, message: Message, source: Address, to: Address, now: float, lost_by: list[FastMachine]) -> None:
         """Deliver feedback: it advances no machine, and concerns diverged and attentive ones."""
-        lost, position = set(lost_by), self._position
+        lost, position = dict.fromkeys(lost_by), self._position
         others = self._overhearers.overhear(message, source, to, now, self._diverged, lost, position, self._last_heard)
         self._list_again(others, now)
 
@@ -368,8 +366,7 @@ class LockstepGroup(MachineGroup):
 
     def latest_losers(self) -> list[FastMachine]:
         """Return the machines that lost the latest message of the group and have not noticed it."""
-        of = self._deferred.of
-        return [machine for machine in self._at(self._deferred.latest()) if machine in of]
+        return [machine for machine in self._at(self._deferred.latest()) if machine in self._deferred.of]
 
     def _call(self, machines: list[FastMachine], message: Message, source: Address, to: Address, now: float) -> None:
         """Call machines that are not in lockstep."""

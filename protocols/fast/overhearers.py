@@ -46,7 +46,7 @@ class Overhearers:
         to: Address,
         now: float,
         diverged: list[FastMachine],
-        lost_by: set[FastMachine],
+        lost_by: dict[FastMachine, None],
         position: object,
         last_heard: float,
     ) -> list[FastMachine]:

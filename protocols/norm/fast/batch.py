@@ -11,11 +11,12 @@ from protocols.fast.contract import Applied, Coordinator, Overheard
 from protocols.fast.index import PartIndex, QuietQueue
 from protocols.norm.backoff import NEVER
 from protocols.norm.fast.messages import FastData, FastFlush, is_indexed
-from protocols.norm.fast.nack_log import MOST_BLOCKS, FastNackProcess
+from protocols.norm.fast.nack_log import FastNackProcess, simple_item
 from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
 from protocols.norm.messages import Nack
 from protocols.norm.nack_process import MOST_COMPARED, STUBBORN, is_covered
 from protocols.norm.position import TransmitPosition, is_before
+from protocols.norm.rx_object import RxObject
 
 __all__ = ["apply_to_incomplete", "list_waiting", "overhear_nack"]
 
@@ -101,8 +102,7 @@ def _apply_content(machines: list[Any], message: FastData, now: float, coordinat
         state.position, state.last_heard = next_state, now
         if fills and (item.fill_parity(block, number, None, 0) if number >= 0 else item.fill(block, message.symbol, None)):
             state.duplicates -= 1  # It was of use, but the coordinator counts it as a duplicate.
-            missing = item.missing_symbols
-            if missing is None:
+            if (missing := item.missing_symbols) is None:
                 state.finish(item)
         was_attentive = state.attentive and not fills
         # Nothing new is to be requested if nothing is missing before the block, and no back-off is under way.
@@ -162,43 +162,37 @@ def list_waiting(
     fti, indexed = None, False
     for machine in machines:
         state: FastSenderState = machine.fast_state
-        if state.is_complete:
-            continue
-        process, item, key = state.nack_process, state.objects.item, state.objects.key
-        waits_for: tuple[int, int] | None = None
-        is_held = process is not None and now < process.holdoff_end
+        item, process = state.objects.item, state.nack_process
         if item is not None and item.fti is not fti:
             fti = item.fti
             indexed = is_indexed(fti)
-        if state.attentive and not indexed:
-            # It is among `Overhearers.machines`.
+        if state.is_complete or (state.attentive and not indexed):
+            # It is among `Overhearers.machines`, if it is attentive.
             continue
-        if item is not None and (indexed or not is_held):
-            missing = item.missing_symbols
-            if (
-                missing is None
-                or item.missing_blocks
-                or (item.wants_info and item.info is None)
-                or (missing.more is not None and len(missing.more) >= MOST_BLOCKS)
-            ):
-                pass
-            else:
-                if indexed and lacking is not None:
-                    has_parity = item.fti.usable > 0
-                    for block, mask in missing.items():
-                        lacking.add((key, block), 0 if has_parity else mask, [machine])
-                if process is None or not is_held:
-                    waits_for = key, missing.key
-                else:
-                    suppressed_to = process.suppressed_to
-                    is_quiet = suppressed_to is None or now >= process.backoff_end
-                    if is_quiet or lacking is not None:
-                        # One that was suppressed, or still is, has been there since its back-off began.
-                        quiet.push(machine, process.holdoff_end)
-                    if is_quiet:
-                        continue
-                    waits_for = (key, suppressed_to[1]) if suppressed_to is not None and suppressed_to[0] == key else None
+        key, waits_for = state.objects.key, None
+        if item is not None and (indexed or process is None or now >= process.holdoff_end):
+            missing = None if simple_item(state.objects) is None else item.missing_symbols
+            if missing is not None and indexed and lacking is not None:
+                _list_lacking(machine, key, item, lacking)
+            if missing is not None and process is not None and now < process.holdoff_end:
+                suppressed_to = process.suppressed_to
+                is_quiet = suppressed_to is None or now >= process.backoff_end
+                if is_quiet or lacking is not None:
+                    # One that was suppressed, or still is, has been there since its back-off began.
+                    quiet.push(machine, process.holdoff_end)
+                if is_quiet:
+                    continue
+                waits_for = (key, suppressed_to[1]) if suppressed_to is not None and suppressed_to[0] == key else None
+            elif missing is not None:
+                waits_for = key, missing.key
         if waits_for in waiting:
             waiting[waits_for].append(machine)
         else:
             waiting[waits_for] = [machine]
+
+
+def _list_lacking(machine: Any, key: int, item: RxObject, lacking: PartIndex) -> None:
+    """List a receiver by its missing symbols, or by blocks where parity repairs them."""
+    if item.missing_symbols is not None:
+        for block, mask in item.missing_symbols.items():
+            lacking.add((key, block), 0 if item.fti.usable else mask, [machine])

@@ -93,7 +93,7 @@ class NormOverhearers(Overhearers):
         to: Address,
         now: float,
         diverged: list[FastMachine],
-        lost_by: set[FastMachine],
+        lost_by: dict[FastMachine, None],
         position: Any,
         last_heard: float,
     ) -> list[FastMachine]:
@@ -137,7 +137,7 @@ class NormOverhearers(Overhearers):
                 self.add(machine)
         return others
 
-    def _enter(self, requested: RequestedRepairs, now: float, lost_by: set[FastMachine]) -> None:
+    def _enter(self, requested: RequestedRepairs, now: float, lost_by: dict[FastMachine, None]) -> None:
         """Enter a NACK in the log."""
         group, log = self._group, self._log
         if log.forget(now):
@@ -151,7 +151,7 @@ class NormOverhearers(Overhearers):
     def _suppress(
         self,
         called: dict[FastMachine, None],
-        lost_by: set[FastMachine],
+        lost_by: dict[FastMachine, None],
         requested: RequestedRepairs,
         now: float,
         position: TransmitPosition,

@@ -14,6 +14,7 @@ from protocols.norm.fast.batch import apply_to_incomplete, list_waiting, overhea
 from protocols.norm.fast.messages import FastData, FastFlush
 from protocols.norm.fast.overhearers import NormOverhearers
 from protocols.norm.fast.sender_state import OTHER, RESCHEDULE, FastSenderState
+from protocols.norm.limits import NEW_SENDERS, SourceLimit
 from protocols.norm.maps import DeadlineMap
 from protocols.norm.messages import Ack, Nack
 from protocols.norm.receiver import NormReceiver
@@ -25,6 +26,10 @@ _NO_SENDERS: DeadlineMap[SenderState] = DeadlineMap()
 """Shared by the receivers that know one sender at most; never modified."""
 
 
+_NO_NEWCOMERS = SourceLimit(NEW_SENDERS)
+"""Shared by all, because none admits senders by it: each node of a simulation is one sender."""
+
+
 class FastNormReceiver(NormReceiver, FastMachine):
     """A `NormReceiver` with short cuts for the messages of the sender heard last, whose state is `fast_state`."""
 
@@ -34,6 +39,7 @@ class FastNormReceiver(NormReceiver, FastMachine):
         super().__init__(ports, config, node, group)
         # Only several senders are entered here: a dictionary takes 200 bytes.
         self._senders = _NO_SENDERS
+        self._newcomers = _NO_NEWCOMERS
         self.fast_state = FastSenderState(self.session)
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:

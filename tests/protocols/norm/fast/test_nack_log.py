@@ -1,0 +1,82 @@
+"""NACK processes that overhear by a log do what they do when each hears every NACK."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from experiments.running.content import Accounted
+from protocols.norm.fast.nack_log import FastNackProcess, NackLog
+from protocols.norm.maps import SmallDict
+from protocols.norm.messages import FORM_ITEMS, LEVEL_BLOCK, LEVEL_SEGMENT, Fti, Item, Request
+from protocols.norm.nack_process import Decision, NackProcess
+from protocols.norm.repair_requests import RequestedRepairs, requested_repairs
+from protocols.norm.rx_object import RxObject
+from protocols.norm.sender_profile import unknown_sender
+from protocols.rng import Rng
+
+BLOCK = 8
+
+
+def requests(symbols: list[tuple[int, int]], whole: int | None) -> RequestedRepairs:
+    """Return the requests of a NACK for symbols (block, symbol), and perhaps for a whole block."""
+    items = tuple(Item(5, 0, block, symbol, BLOCK) for block, symbol in symbols)
+    parts = [Request(FORM_ITEMS, LEVEL_SEGMENT, items)] if items else []
+    if whole is not None:
+        parts.append(Request(FORM_ITEMS, LEVEL_BLOCK, (Item(5, 0, whole, 0, BLOCK),)))
+    return requested_repairs(tuple(parts), 5)
+
+
+def begun(process: NackProcess) -> NackProcess:
+    """Begin a back-off."""
+    sender = unknown_sender()._replace(grtt=0.1, backoff=4, group_size=10.0)
+    assert process.begin(0.0, (0, 3, 0), sender, Rng(1))
+    return process
+
+
+SYMBOL = st.tuples(st.integers(0, 2), st.integers(0, BLOCK - 1))
+NACKS = st.lists(
+    st.tuples(st.lists(SYMBOL, max_size=4), st.sampled_from([None, None, None, 0, 1]), st.booleans(), st.integers(0, 3)),
+    max_size=12,
+)
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.lists(SYMBOL, min_size=1, max_size=5), st.sampled_from([0, 2]), NACKS)
+def test_a_process_is_suppressed_as_if_it_heard_every_nack(
+    missing: list[tuple[int, int]], parity: int, nacks: list[tuple[list[tuple[int, int]], int | None, bool, int]]
+) -> None:
+    item = RxObject(0, Fti(5, 3 * BLOCK * 10, 10, BLOCK, parity), Accounted(), wants_info=False)
+    for block, symbol in missing:
+        item.lose(block, 1 << symbol)
+    objects: SmallDict[RxObject | None] = SmallDict()
+    objects[0] = item
+    log, plain, fast = NackLog(), begun(NackProcess()), begun(FastNackProcess())
+    assert isinstance(fast, FastNackProcess)
+    assert plain.backoff_end == fast.backoff_end
+    fast.follow(log)
+    for number, (symbols, whole, is_lost, end) in enumerate(nacks):
+        asked, now = requests(symbols, whole), plain.backoff_end * number / 14
+        boundary = 0, end, 0
+        log.forget(now)
+        log.append(asked, now)
+        if is_lost:
+            fast.miss_last()
+        else:
+            assert fast.overhear(asked, boundary, objects, now) is plain.overhear(asked, boundary, objects, now)
+            assert (fast.due, fast.suppressed_to) == (plain.due, plain.suppressed_to)
+        if plain.suppressed_to is not None and number % 2:
+            decision = plain.check((0, 3, 0), objects, now)
+            assert fast.check((0, 3, 0), objects, now) is decision
+            if decision is Decision.RESUME:
+                fast.follow(log)
+    args = plain.backoff_end, (0, 3, 0), (0, 3, 0), objects, unknown_sender()
+    assert fast.expire(*args) == plain.expire(*args)
+
+
+def test_a_log_forgets_what_no_process_needs() -> None:
+    log = NackLog()
+    for number in range(1000):
+        log.keep_until(number + 5.0)
+        log.forget(float(number))
+        log.append(requests([(0, number % BLOCK)], None), float(number))
+    assert log.end == 1000
+    assert log.size < 30

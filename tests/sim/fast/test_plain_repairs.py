@@ -1,0 +1,95 @@
+"""Plain retransmission, and parity that runs out: receivers are found by what they lack, and results are equal."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protocols.machine import Group
+from protocols.norm.fast import FastNormReceiver
+from tests.sim.fast.test_lookahead import _leave, _partition, _restart, _second_object, _unicast, outcome, session
+from tests.sim.runs import Session
+
+Happening = Callable[[Session, Group], None] | None
+
+
+def both(happens: Happening = None, when: float = 0.2, **parameters: Any) -> list[tuple[Any, ...]]:
+    """Return the results of the fast and the strict engine; something happens at `when` seconds."""
+    results = []
+    for engine in ("fast", "strict"):
+        made = session(engine, **parameters)
+        if happens is not None:
+            made.network.later(when, partial(happens, made, Group("239.0.0.1:1")))
+        results.append(outcome(made.run(60.0)))
+    return results
+
+
+@settings(deadline=None, max_examples=25, derandomize=True)
+@given(
+    st.integers(0, 1000),
+    st.integers(5, 40),
+    st.sampled_from(["1%", "5%", "30%"]),
+    st.sampled_from([{}, {"queue": 3}, {"rate": None}, {"delay": "0ms"}, {"delay": "0.3ms"}, {"delay": "40ms"}]),
+    st.sampled_from([{"parity": 0}, {"parity": 0, "fec": 0}, {"parity": 1}, {"parity": 3}]),
+    st.fixed_dictionaries(
+        {
+            "block": st.sampled_from([1, 4, 16, 64]),
+            "backoff": st.sampled_from([0, 1, 4]),
+            "probing": st.sampled_from(["active", "passive"]),
+            "grtt": st.sampled_from([0.005, 0.05, 0.3]),
+        }
+    ),
+    st.sampled_from([None, None, _leave, _restart, _second_object, _partition, _unicast]),
+)
+def test_the_results_are_those_of_the_strict_engine(
+    seed: int,
+    receivers: int,
+    loss: str,
+    link: dict[str, Any],
+    code: dict[str, int],
+    parameters: dict[str, Any],
+    happens: Happening,
+) -> None:
+    everything = {"size": 60_000, "link": link, **code, **parameters}
+    fast, strict = both(happens, seed=seed, receivers=receivers, loss=loss, **everything)
+    assert fast == strict
+
+
+@pytest.mark.parametrize(
+    ("happens", "parameters"),
+    [
+        # A receiver whose NACKs brought nothing several times overhears nothing, and then the requests of others count again.
+        (_second_object, {"seed": 934038, "receivers": 8, "loss": "30%", "block": 16, "backoff": 1, "grtt": 0.005}),
+        # A receiver loses the NACK that would suppress it, as nothing is missing before the repair being sent.
+        (None, {"seed": 615299, "receivers": 20, "loss": "10%", "link": {"delay": "0.3ms"}, "block": 3, "grtt": 0.01}),
+        # A NACK reaches one receiver apart from the others, before any reached the group.
+        (_unicast, {"seed": 101612, "receivers": 60, "loss": "3%", "link": {"delay": "40ms"}, "block": 4, "backoff": 1}),
+        # Answers to a probe are pending while back-offs begin.
+        (None, {"seed": 5, "receivers": 100, "loss": "1%", "probing": "active"}),
+    ],
+)
+def test_cases_that_differed_once(happens: Happening, parameters: dict[str, Any]) -> None:
+    fast, strict = both(happens, **{"parity": 0, **parameters})
+    assert fast == strict
+
+
+def test_a_repair_concerns_few_receivers(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    apply = FastNormReceiver.apply_to_incomplete
+
+    def count(machines: list[Any], message: Any, now: float, coordinator: Any) -> Any:
+        if message.repair:
+            asked.append(len(machines))
+        return apply(machines, message, now, coordinator)
+
+    monkeypatch.setattr(FastNormReceiver, "apply_to_incomplete", staticmethod(count))
+    made = session("fast", receivers=200, loss="1%", parity=0, block=64, size=400_000, probing="passive").run()
+    repairs = made.network.traffic.packets["data"] - 286
+    assert repairs > 200
+    # Each symbol is missing at 2 of 200. Only where the sender rewinds are all asked that miss anything; asking these at each
+    # repair is 53 on average.
+    assert sorted(asked)[len(asked) // 2] <= 8
+    assert sum(asked) < 25 * repairs
