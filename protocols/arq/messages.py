@@ -2,10 +2,12 @@
 
 A *unit* is the part of an object that one DATA message carries and that is acknowledged, requested and repaired on its own:
 unit 0 is the object's head (its size and its out-of-band information), units 1 to n are its n segments.
+
+The `kind` of each message is set at the end of the file, and those that are sent often have a written `__init__`, for the
+compiled build (docs/simulator.md).
 """
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from protocols.machine import Message
 from protocols.norm.identity import SOURCE_SYMBOL, base_of, info_identity
@@ -21,7 +23,6 @@ class Data(Message):
     `repair` says that the unit was sent before.
     """
 
-    kind: ClassVar[str] = "data"
     sender: int
     instance: int
     object_id: int
@@ -36,6 +37,34 @@ class Data(Message):
     length: int
     identity: int | None = None
 
+    def __init__(
+        self,
+        sender: int,
+        instance: int,
+        object_id: int,
+        unit: int,
+        first: int,
+        size: int,
+        segment: int,
+        is_file: bool,
+        repair: bool,
+        payload: bytes | None,
+        length: int,
+        identity: int | None = None,
+    ) -> None:
+        self.sender = sender
+        self.instance = instance
+        self.object_id = object_id
+        self.unit = unit
+        self.first = first
+        self.size = size
+        self.segment = segment
+        self.is_file = is_file
+        self.repair = repair
+        self.payload = payload
+        self.length = length
+        self.identity = identity
+
     @property
     def brief(self) -> str:
         """Object id and unit."""
@@ -46,7 +75,6 @@ class Data(Message):
 class End(Message):
     """Everything through object `object_id`, which has `units` units, was sent; `first` is as in `Data`."""
 
-    kind: ClassVar[str] = "end"
     sender: int
     instance: int
     object_id: int
@@ -63,12 +91,18 @@ class End(Message):
 class Ack(Message):
     """Receiver `node` acknowledges a unit."""
 
-    kind: ClassVar[str] = "ack"
     sender: int
     instance: int
     object_id: int
     unit: int
     node: int
+
+    def __init__(self, sender: int, instance: int, object_id: int, unit: int, node: int) -> None:
+        self.sender = sender
+        self.instance = instance
+        self.object_id = object_id
+        self.unit = unit
+        self.node = node
 
     @property
     def brief(self) -> str:
@@ -80,12 +114,18 @@ class Ack(Message):
 class Nack(Message):
     """Receiver `node` requests a unit it misses."""
 
-    kind: ClassVar[str] = "nack"
     sender: int
     instance: int
     object_id: int
     unit: int
     node: int
+
+    def __init__(self, sender: int, instance: int, object_id: int, unit: int, node: int) -> None:
+        self.sender = sender
+        self.instance = instance
+        self.object_id = object_id
+        self.unit = unit
+        self.node = node
 
     @property
     def brief(self) -> str:
@@ -103,3 +143,10 @@ def identity_of(sender: int, object_id: int, unit: int) -> int:
     if unit == 0:
         return info_identity(sender, object_id & 0xFFFF)
     return base_of(SOURCE_SYMBOL, sender, object_id & 0xFFFF) | (unit - 1)
+
+
+# To mypyc these would be fields, if they were in the dataclasses.
+Data.kind = "data"
+End.kind = "end"
+Ack.kind = "ack"
+Nack.kind = "nack"

@@ -1,6 +1,7 @@
 """One object being received: which part of what was sent is missing, and how it is filled (RFC 5740 5.3)."""
 
 from bisect import bisect_right
+from typing import Final
 
 from protocols.fec import decode
 from protocols.machine import Sink
@@ -9,7 +10,7 @@ from protocols.norm.messages import Fti
 
 __all__ = ["MOST_FRAGMENTS", "RxObject"]
 
-MOST_FRAGMENTS = 1 << 14
+MOST_FRAGMENTS: Final = 1 << 14
 """Incomplete blocks and ranges of missing blocks of an object, beyond which symbols that make more of them are not taken."""
 
 

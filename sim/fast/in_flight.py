@@ -1,6 +1,7 @@
 """Packets scheduled ahead that are in flight, and the state of links and receivers, brought up to date when it is needed."""
 
 from bisect import bisect_left, bisect_right
+from typing import Final
 
 from protocols.fast.lockstep import LockstepGroup
 from sim.fast.timetable import Path, Segment
@@ -13,7 +14,7 @@ from topologies.losses import GroupLoss
 
 __all__ = ["InFlight"]
 
-PIECE = 512
+PIECE: Final = 512
 """Most losses of which lists are made at a time."""
 
 

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate, repeat
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from protocols.fast.lookahead import Burst
 from sim.endpoint import Endpoint
@@ -15,7 +15,7 @@ from topologies.losses import GroupLoss
 
 __all__ = ["Path", "Segment", "Timetable", "make_timetable", "path_of", "predict_losses"]
 
-MARGIN = 1e-6
+MARGIN: Final = 1e-6
 """Seconds, far more than the rounding errors of sums of times."""
 
 

@@ -12,7 +12,7 @@ Effect: TypeAlias = tuple[int, int, Point, Point | None]
 """Of a message with `expects_if_complete`: object, block it may fill (-1: none), point before which all was sent, and the point
 the sender rewound to."""
 
-Loss: TypeAlias = tuple[int, int, int]
+Loss: TypeAlias = tuple[int, ...]
 """Object, block, and bit mask of the source symbols that did not arrive."""
 
 _CHAIN = ("expects", "expects_if_complete", "next_state")
